@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""emberlet's one command for everything that is done in a checkout.
+"""emberlet's command for all work in a checkout.
 
     python3 dev.py demo [OPTIONS]      one model on every target that this machine has
     python3 dev.py test [PYTEST ARGS]  check, then the tests; --python 3.13 and --oldest: elsewhere, on other packages
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for a given time
     python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches
-    python3 dev.py soak [SCENARIO ...]  harm at random moments: interrupts, threads, lost devices, kills
+    python3 dev.py soak [SCENARIO ...]  failures at random moments: interrupts, threads, lost devices, kills
     python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
     python3 dev.py release --check     build, check and try what would be published
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
     python3 dev.py web [OPTIONS]       build and serve the page
     python3 dev.py site MODEL.onnx     a folder that runs a model of yours on a page of yours
 
-It runs itself again in `.venv`, which it makes and fills on the first start, and installs what else a command needs
-where this machine allows it; docs/development.md says what goes where. With CI=true, what is missing is a failure.
+It restarts itself in `.venv`, which it creates on the first start, and installs whatever else a command needs, if this
+machine allows it; docs/development.md lists what goes where. With CI=true, a missing component is a failure.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def demo(args: list[str]) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Check, then the tests; what follows goes to pytest. --python and --oldest choose another environment.
+    """Check, then run the tests; further arguments go to pytest. --python and --oldest choose another environment.
 
     The oldest packages are not checked: generated files and types follow the newest.
     """
@@ -122,7 +122,7 @@ def fuzz(args: list[str]) -> int:
 
 
 def soak(args: list[str]) -> int:
-    """Do harm at random moments and see that nothing breaks; `--minutes N`, `--seed S`."""
+    """Inject failures at random moments and check that nothing breaks; `--minutes N`, `--seed S`."""
     _need("gpu-driver")
     sys.path.insert(0, str(ROOT / "tests"))
     engine = importlib.import_module("soak.engine")
@@ -190,7 +190,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 
 def _need(*names: str) -> None:
-    """Install these components; go on without what cannot be had, except for what CI must have."""
+    """Install these components; continue without unavailable ones, except those essential for CI."""
     missing = [component for component in install.ensure(names) if component.essential]
     if missing and components.in_ci():
         raise StepError("CI=true: what is missing is a failure")
@@ -234,7 +234,7 @@ def main(argv: list[str]) -> int:
 
 
 def _choose_kernels() -> None:
-    """OpenBLAS's, for this process and those that it starts."""
+    """Choose OpenBLAS's kernels for this process and those that it starts."""
     try:
         from emberlet.host import blas_kernels
     except ImportError:  # emberlet is not installed yet

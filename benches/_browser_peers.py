@@ -1,4 +1,4 @@
-"""What the benchmarks in a browser share: installed peers, a served folder, a page of Chromium, a file of results."""
+"""Common code of the browser benchmarks: installed peers, a served folder, a Chromium page, a results file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
 
 
 def are_installed() -> bool:
-    """Whether the peers are there, installed now where they were not; says why where they cannot be."""
+    """Whether the peers are installed; installs missing ones, and prints the reason if that fails."""
     if (PEERS / "onnxruntime-web").is_dir():
         return True
     print("installing the peers: npm ci in benches/web", flush=True)

@@ -1,4 +1,4 @@
-"""What is measured on a real GPU: what its arithmetic reaches at most, large products, large models; and its pages."""
+"""Measurements on a real GPU: its peak arithmetic, large products, large models; and its results pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from _gpu_peers import best, in_a_row
 
 RESULTS = Path(__file__).resolve().parent / "results"
 DTYPES = ("float32", "float16")
-# Chains of multiply-adds that do not wait for one another: enough to hide the latency of each.
+# Independent chains of multiply-adds: enough to hide the latency of each.
 CHAINS = 16
 MULTIPLY_ADD = """{{ bindings }}
 
@@ -32,7 +32,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
 
 def results_page(name: str, device: Any) -> Path:
-    """results/NAME.md, which is of a device in software; a real GPU has a page of its own, with the GPU's name."""
+    """results/NAME.md for a software device; for a real GPU, a page with its name."""
     from emberlet.wgpu_backend.kernels.table import Options
 
     if Options.of(device).software:

@@ -52,7 +52,7 @@ def light(name: str) -> Path:
         shape = [int(d) for d in shapes[node.input[0]]]
         if len(shape) > 1:
             weights = random.standard_normal(shape) * (2 / max(1, int(np.prod(shape[1:])))) ** 0.5
-        else:  # a bias, or what a batch norm has, a variance among it
+        else:  # a bias, or a batch norm's parameters, including its variance
             weights = random.uniform(0.1, 1.0, shape)
         model.graph.initializer.append(onnx.numpy_helper.from_array(weights.astype(np.float32), node.output[0]))
     held = [t for t in model.graph.initializer if not t.name.endswith("__SHAPE")]

@@ -1,4 +1,4 @@
-"""tinygrad and torch, each in a process of its own that is told a work by a line and answers with its best seconds.
+"""tinygrad and torch, each in its own process, which reads a task per line and answers with its best seconds.
 
 Works: "matmul N" (float32, the result on the host), "product DTYPE N" (a product whose operands and result stay on the
 device, many in a row), or the path of an ONNX model (the result on the host). torch runs a model's graph operator by

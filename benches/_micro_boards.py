@@ -122,7 +122,7 @@ byte by byte: {wrong}.
 
 
 def text(out: dict[str, Any]) -> str:
-    """The results for people."""
+    """The results as a Markdown page."""
     parts = [HEAD]
     for board in firmware.BOARDS.values():
         rows = []
@@ -157,7 +157,7 @@ def _flaws(entry: dict[str, Any]) -> list[str]:
 
 
 def misses(out: dict[str, Any]) -> list[str]:
-    """What is not as it must be."""
+    """The requirements that the results do not meet."""
     found = []
     for name, entry in out["networks"].items():
         for board, e in entry["boards"].items():
@@ -168,7 +168,7 @@ def misses(out: dict[str, Any]) -> list[str]:
 
 
 def run(with_layers: bool) -> list[str]:
-    """Measure, write the page, and return what is not as it must be. What was found is written as it is found."""
+    """Measure, write the page after each result, and return the failures."""
     file = RESULTS / "micro_boards.json"
     out: dict[str, Any] = {"networks": networks()}
     if file.exists():

@@ -66,7 +66,7 @@ int8, {exact:.2%} in float32.
 
 
 def text(out: dict[str, Any]) -> str:
-    """The results for people."""
+    """The results as a Markdown page."""
     first, second = [], []
     for name, e in out["works"].items():
         each = [f"{e['microseconds'][v] * 1000 / e['macs']:.2f}" for v in VARIANTS]

@@ -1,4 +1,4 @@
-"""What a thousand inferences leave behind, and how many of ONNX's cases and of the test models pass in WebAssembly."""
+"""Memory growth over a thousand inferences, and how many ONNX cases and test models pass in WebAssembly."""
 
 from __future__ import annotations
 

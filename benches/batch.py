@@ -130,7 +130,7 @@ def loop_over_pictures(folder: Path) -> dict[str, float]:
 
 
 class Timed:
-    """A Predictor that notes when it began and ended, and its process's time, in a column for each."""
+    """A Predictor that records its start, end and processor time in columns."""
 
     def __init__(self, model: str) -> None:
         from emberlet.batch import Predictor
@@ -242,7 +242,7 @@ def started(folder: Path) -> Iterator[None]:
     ray.init(num_cpus=4, logging_level=logging.ERROR, _temp_dir=str(folder / "t"), **options)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.target_max_block_size = 8 << 20  # so that there is a block for everybody, and several to wait
+    context.target_max_block_size = 8 << 20  # every worker gets a block, and several are waiting
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         yield
@@ -410,7 +410,7 @@ def cluster(folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """One thread for BLAS; nothing of Ray's outside the folder, and nothing sent."""
+    """One thread for BLAS. Ray writes only to the folder and sends no usage statistics."""
     from emberlet.host import blas_kernels
 
     found = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "OPENBLAS_CORETYPE"}
@@ -426,7 +426,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def child(name: str, folder: Path, *arguments: Any) -> Any:
-    """What a function of this file returns, from a process of its own."""
+    """The result of a function of this file, run in its own process."""
     command = [sys.executable, __file__, "--child", name, str(folder), *map(str, arguments)]
     done = subprocess.run(
         command, env=environment(folder), check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
@@ -466,7 +466,7 @@ def main() -> int:
         models(folder)
         numbers(folder, options.rows)
         pictures(folder, options.pictures)
-        child("loop", folder)  # what the others are compared with
+        child("loop", folder)  # the reference for the other results
         parts: dict[str, Callable[[], Any]] = {
             "speeds": lambda: child("speeds", folder, options.rounds),
             "runs": lambda: {"plain": child("pictures", folder), **whole_runs(folder)},
@@ -485,7 +485,7 @@ def main() -> int:
 
 
 def measured() -> dict[str, Any]:
-    """What earlier runs found: parts that are not measured now stay as they were."""
+    """The results of earlier runs: parts that are not measured now are kept."""
     return json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.is_file() else {}
 
 

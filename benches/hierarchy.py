@@ -3,7 +3,7 @@ and the light models of the onnx package; and what that costs, in processor time
 
 A model's lines are those of its whole generated module. Depth counts the modules around a parameter, lists aside. The
 last column compares the names of the parameters with PyTorch's state_dict, where tests/models/modules or
-tests/models/architectures has one: a batch normalization folded into a convolution has no names any more. `--before`
+tests/models/architectures has one: a batch normalization folded into a convolution has no names left. `--before`
 is the checkout of an older commit, whose generation is measured beside this one's. Writes benches/results/hierarchy.md.
 """
 

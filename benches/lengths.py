@@ -1,4 +1,4 @@
-"""Plans with open sizes beside plans made for one size: growing caches, texts of any length, open batches.
+"""Plans with open sizes compared with plans for one size: growing caches, texts of any length, open batches.
 
 Every pair of figures is measured in turns, in one process. Writes benches/results/lengths.md, on a real GPU
 lengths-NAME.md.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import statistics
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "models"
 CAPACITY = 2048
 TEXT = 512
+SECONDS = 3.0  # of calls that are compared
 
 
 def text_encoder(folder: str) -> Any:
@@ -64,17 +64,20 @@ class Encoder(Model):
 
 
 def in_turns(calls: Iterable[Callable[[], Any]], rounds: int) -> list[float]:
-    """Median milliseconds of each call."""
+    """Milliseconds of each call, the least of many: `rounds` at least, and as many as fit into SECONDS. Every other
+    round goes backwards."""
     calls = list(calls)
-    taken: list[list[float]] = [[] for _ in calls]
+    taken = [float("inf")] * len(calls)
     for call in calls:
         call()
-    for _ in range(rounds):
-        for i, call in enumerate(calls):
+    end, done = time.perf_counter() + SECONDS, 0
+    while done < rounds or (time.perf_counter() < end and done < 100 * rounds):
+        done += 1
+        for i in range(len(calls)) if done % 2 else reversed(range(len(calls))):
             start = time.perf_counter()
-            call()
-            taken[i].append(1e3 * (time.perf_counter() - start))
-    return [statistics.median(t) for t in taken]
+            calls[i]()
+            taken[i] = min(taken[i], 1e3 * (time.perf_counter() - start))
+    return taken
 
 
 def made(compiled: Compiled) -> tuple[int, int, int]:
@@ -204,8 +207,8 @@ def main() -> int:
     device = open_device()
     lines = [
         "# Open sizes\n",
-        "`python3 dev.py bench lengths`. Plans that leave sizes open beside plans made for one size, medians of "
-        f"{options.rounds} calls in turns in one process, inputs and results on the host. "
+        "`python3 dev.py bench lengths`. Plans that leave sizes open beside plans made for one size, the least of "
+        f"{options.rounds} calls or more, in turns in one process, inputs and results on the host. "
         f"{device.raw.adapter_info['device']}, Python {platform.python_version()}. On a machine with other work only "
         "the ratios say something.\n",
         *growing_cache(options.rounds, options.tokens),

@@ -247,7 +247,7 @@ print(best * 1e4)
 
 
 def measure(rounds: int, count: bool) -> dict[str, Any]:
-    """What is written down after every run; count: instructions too."""
+    """The results of a run. count: count instructions too."""
     x64, armhf = unix_port(), armhf_port()
     out: dict[str, Any] = {"works": {}}
     out["plain loop"] = float(x64.run(PLAIN, heap="48M", micropypath=[]).check().stdout) * 1000 / 32768
@@ -298,7 +298,7 @@ def accuracy() -> dict[str, float]:
 
 
 def keep(out: dict[str, Any], old: dict[str, Any]) -> None:
-    """Take over from an earlier run what this one did not find out."""
+    """Keep an earlier run's results that this run did not measure."""
     if "layers" in old:
         out.setdefault("layers", old["layers"])
     for name, entry in old["works"].items():
@@ -307,7 +307,7 @@ def keep(out: dict[str, Any], old: dict[str, Any]) -> None:
 
 
 def misses(out: dict[str, Any]) -> list[str]:
-    """What is not as it must be."""
+    """The requirements that the results do not meet."""
     found = [name for name, mark in MARKS.items() if ratio(out["works"][name]) < mark]
     for name, entry in out["works"].items():
         if not entry["exact"] or entry["heap"] or not entry["as predicted"]:

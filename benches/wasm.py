@@ -51,7 +51,7 @@ class Line(NamedTuple):
 def works(folder: Path) -> list[Work]:
     """What is measured; modules are written to `folder`."""
     import emberlet
-    import onnx
+    import onnx.helper
     import onnxruntime
     from emberlet import codegen
     from emberlet.wgpu_backend import plan_file
@@ -59,14 +59,13 @@ def works(folder: Path) -> list[Work]:
 
     rng = np.random.default_rng(0)
     product = folder / "product.onnx"
-    ports = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [SIZE, SIZE]) for n in "abc"]
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["a", "b"], ["c"])], "product", ports[:2], ports[2:]
-    )
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10), product)
+    square = [SIZE, SIZE]
+    _save(product, [onnx.helper.make_node("MatMul", ["a", "b"], ["c"])], {"a": square, "b": square}, {"c": square}, {})
     found = []
     everything = [(name, path, ("onnxruntime",), 1.0) for name, path in models().items()]
-    for name, path, peers, asked in [*everything, (f"matmul {SIZE}", product, ("onnxruntime", "jax"), 1.2)]:
+    everything.append((f"matmul {SIZE}", product, ("onnxruntime", "jax"), 1.2))
+    everything += [(name, path, ("onnxruntime",), 1.0) for name, path in _of_8_bits(folder).items()]
+    for name, path, peers, asked in everything:
         session = onnxruntime.InferenceSession(str(path))
         wanted = session.get_inputs()
         shapes = [tuple(d if isinstance(d, int) else 1 for d in i.shape) for i in wanted]
@@ -78,6 +77,48 @@ def works(folder: Path) -> list[Work]:
         plan_file.save(str(module), codegen.load(str(path), backend="numpy"), *tensors)
         found.append(Work(name, module, inputs, names, peers, asked, expected, path))
     return found
+
+
+def _of_8_bits(folder: Path) -> dict[str, Path]:
+    """Models whose weights and activations are 8-bit integers: a dense layer, a convolution."""
+    from onnx.helper import make_node
+
+    rng = np.random.default_rng(1)
+    weight = rng.integers(-127, 128, (SIZE, SIZE)).astype(np.int8)
+    kernel = rng.integers(-127, 128, (64, 64, 3, 3)).astype(np.int8)
+    zero, middle = np.array(0, np.int8), np.array(128, np.uint8)
+    dense, convolution = folder / "dense8.onnx", folder / "conv8.onnx"
+    nodes = [
+        make_node("DynamicQuantizeLinear", ["a"], ["q", "scale", "zero"]),
+        make_node("MatMulInteger", ["q", "weight", "zero"], ["sum"]),
+        make_node("Cast", ["sum"], ["real"], to=1),
+        make_node("Mul", ["real", "scale"], ["c"]),
+    ]
+    _save(dense, nodes, {"a": [SIZE, SIZE]}, {"c": [SIZE, SIZE]}, {"weight": weight})
+    nodes = [
+        make_node("QuantizeLinear", ["x", "xs", "middle"], ["q"]),
+        make_node("QLinearConv", ["q", "xs", "middle", "kernel", "ws", "no", "ys", "middle"], ["r"], pads=[1] * 4),
+        make_node("DequantizeLinear", ["r", "ys", "middle"], ["y"]),
+    ]
+    scales = {"xs": np.float32(0.03), "ws": np.float32(0.01), "ys": np.float32(0.5), "middle": middle, "no": zero}
+    image = [1, 64, 56, 56]
+    _save(convolution, nodes, {"x": image}, {"y": image}, {"kernel": kernel, **scales})
+    return {f"matmul {SIZE}, 8 bits": dense, "conv 64 of 56x56, 8 bits": convolution}
+
+
+def _save(
+    path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], weights: dict[str, Any]
+) -> None:
+    """An ONNX file of float32 inputs and outputs."""
+    import onnx
+
+    ports = [
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in named.items()]
+        for named in (inputs, outputs)
+    ]
+    constants = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    graph = onnx.helper.make_graph(nodes, path.stem, *ports, constants)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10), path)
 
 
 def measure(page: Any, work: Work, folder: Path) -> Line:

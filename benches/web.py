@@ -53,7 +53,7 @@ class Line:
 
 
 def works(folder: Path) -> list[tuple[Work, int]]:
-    """What is measured, with its number of dispatches; plans are written to `folder`."""
+    """The tasks to measure, with their number of dispatches; plans are written to `folder`."""
     import emberlet
     from emberlet import codegen
     from emberlet.wgpu_backend import plan_file

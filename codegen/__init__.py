@@ -1,5 +1,6 @@
 """The ONNX importer: `generate` writes readable Python and a burnpack, `load` gives a model ready to run, `inspect`
-prints the typed IR. Needs no library; `onnx`, if it is installed, reads large files. docs/codegen.md says how it works.
+prints the typed IR. It needs no library; `onnx`, if installed, reads large files. docs/codegen.md explains how it
+works.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The budget of evaluation: what computing constants early may take of memory and time.
+"""The budget of evaluation: limits the memory and time of constant folding.
 
-A few bytes of a model can ask for any amount of work: a fill of 2^30 elements of which one is read, a convolution with
+A few bytes of a model can demand any amount of work: a fill of 2^30 elements of which one is read, a convolution with
 8192 zeros around a pixel. Evaluation therefore runs on a backend that counts. Before a primitive allocates anything,
-the elements it will make and the work it will do are compared with what is left. `Exceeded` says that it is too much;
-the node then stays a node of the model, to be computed when the model runs.
+its elements and work are compared with what is left. If they are too much it raises `Exceeded`, and the node stays in
+the model, to be computed at run time.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from .records import dataclass
 
 T = TypeVar("T")
 
-ELEMENTS = 1 << 22  # of one tensor: 32 MB at most
-WORK = 1 << 25  # of one evaluation, in elements made and read: some tenths of a second
-MODEL = 1 << 28  # of one model
-SECONDS = 2.0  # of one evaluation, checked between primitives; what loops in Python between them is never evaluated
-EACH = 1 << 12  # what an evaluation costs whatever it computes: its code is written and compiled
-PRODUCTS = 16  # multiplications of a matrix product that take as long as an element of anything else
+ELEMENTS = 1 << 22  # elements of one tensor: at most 32 MB
+WORK = 1 << 25  # work of one evaluation, in elements made and read: some tenths of a second
+MODEL = 1 << 28  # work of one model
+SECONDS = 2.0  # seconds of one evaluation, checked between primitives; what loops in Python is never evaluated
+EACH = 1 << 12  # fixed cost of an evaluation: its code is written and compiled
+PRODUCTS = 16  # multiplications of a matrix product that take as long as one element of other operations
 
-CALL = 1 << 11  # what calling a primitive costs, whatever it computes
-LISTED = 16  # elements that take as long as one that becomes a Python object, and that a loop in Python looks at
+CALL = 1 << 11  # fixed cost of calling a primitive
+LISTED = 16  # elements that take as long as one that becomes a Python object and is visited by a Python loop
 
 
 class Exceeded(Problem):
-    """Evaluating a node early would take more memory or time than the budget has."""
+    """Folding a node would take more memory or time than the budget has."""
 
 
 @dataclass
 class Budget:
-    """What is left: elements of one tensor, work in all, and the moment at which it ends."""
+    """What is left: elements of one tensor, total work, and the deadline."""
 
     elements: int
     work: int
     until: float
 
     def take(self, elements: int, work: int = 0) -> None:
-        """Count a tensor that is about to be made, and what making it takes. Raises Exceeded."""
+        """Charge for a tensor about to be made and the work of making it. Raises Exceeded."""
         self.work -= CALL + elements + work
         if elements > self.elements or self.work < 0 or monotonic() > self.until:
             raise Exceeded(f"evaluating it early would take too long or too much memory ({elements} elements at once)")
@@ -61,7 +61,7 @@ _done: ContextVar[dict[Hashable, tuple[object, Any]] | None] = ContextVar("ember
 
 @contextmanager
 def model_budget() -> Iterator[None]:
-    """All evaluations within share one budget; an inner one is part of the outer."""
+    """All evaluations in this context share one budget; nested contexts are part of the outer one."""
     if _model.get() is not None:
         yield
         return
@@ -74,8 +74,8 @@ def model_budget() -> Iterator[None]:
 
 
 def remembered(key: Hashable, held: object, evaluate: Callable[[], T], small: Callable[[T], bool]) -> T:
-    """What `evaluate` gives, once for each key and model where it is small: a function that is inlined a thousand times
-    computes the same a thousand times. `held` is kept as long as the result: what a key names may be its address."""
+    """The result of `evaluate`, cached per key and model if it is small: a function inlined a thousand times computes
+    the same a thousand times. `held` is kept alive with the result, since the key may contain its address."""
     done = _done.get()
     if done is None:
         return evaluate()
@@ -90,9 +90,9 @@ def remembered(key: Hashable, held: object, evaluate: Callable[[], T], small: Ca
 
 @contextmanager
 def counted(stored: int = 0) -> Iterator[Backend]:
-    """The default backend, limited: `stored` elements, which lie in the model's file, widen the limits.
+    """The default backend, limited. `stored` elements, which the model's file contains, widen the limits.
 
-    Raises Exceeded where the model's budget is used up.
+    Raises Exceeded if the model's budget is used up.
     """
     left = _model.get() or [MODEL]
     left[0] -= EACH
@@ -109,8 +109,8 @@ def counted(stored: int = 0) -> Iterator[Backend]:
 
 @cache
 def _guard(name: str) -> type[Any]:
-    """The class of a backend of this name whose primitives ask the budget first. It has no faster version of a
-    composite whose result is not of its operand's size, so that each is made of counted primitives."""
+    """The backend class of this name, with primitives that charge the budget first. It overrides no composites whose
+    result differs in size from the operand, so that these consist of counted primitives."""
     kind: type[Any] = type(get_backend(name))
     own = {name: _checked(getattr(kind, name), cost) for name, cost in COSTS.items()}
     elementwise = {"relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip"}
@@ -151,7 +151,7 @@ def _matmul(a: Tensor, b: Tensor) -> tuple[int, int]:
 
 
 def rank_product(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many matrices two stacks of them broadcast to."""
+    """The number of matrices that two stacks broadcast to."""
     rank = max(len(a), len(b))
     pairs = zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True)
     return prod(max(m, n) if m and n else 0 for m, n in pairs)
@@ -164,7 +164,7 @@ def _windows(
     padding: Sequence[Sequence[int]],
     dilation: Sequence[int],
 ) -> tuple[int, int]:
-    """(elements of the padded input, places of a window)"""
+    """(elements of the padded input, positions of a window)"""
     padded, places = prod(x.shape[:2]), 1
     for n, k, s, (low, high), d in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
         padded *= n + low + high
@@ -190,7 +190,7 @@ def _taken(x: Tensor, indices: Tensor, axis: int) -> tuple[int, int]:
 
 
 def _list(values: Sequence[Any], dtype: Any, shape: Any) -> tuple[int, int]:
-    """Elements; a character of a string counts as 64, for it ends in the generated source."""
+    """The number of elements; a character of a string counts as 64, since it ends up in the generated source."""
     return max(len(values), 64 * sum(map(len, values)) if dtype.kind == "string" else 0), LISTED * len(values)
 
 
@@ -232,6 +232,6 @@ COSTS: dict[str, Callable[..., tuple[int, int]]] = {
     "concat": lambda tensors, axis: (sum(t.size for t in tensors), 0),
 }
 FREE = ("to_bytes", "permute")
-"""Primitives that make nothing of their own."""
+"""Primitives that allocate nothing."""
 
 PRIMITIVES = frozenset(n for n in vars(Protocol) if not n.startswith("_"))

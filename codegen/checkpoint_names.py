@@ -1,10 +1,11 @@
-"""What the keys of a generated model are called in checkpoints of the model that it was exported from.
+"""Maps the keys of a generated model to their names in checkpoints of the model that it was exported from.
 
-An exporter names initializers after parameters, so a key's initializer tells its name in a checkpoint, and whether the
-matrix lies transposed there. `told` gives what a burnpack's metadata says of it; core/store/checkpoints.py reads it.
+An exporter names initializers after parameters, so a key's initializer shows its name in a checkpoint, and whether the
+matrix is transposed there. `metadata_entry` makes the entry of a burnpack's metadata, which core/store/checkpoints.py
+reads.
 
-Only what is not as expected is written: a key without an entry has its own name in checkpoints, and the weight of a
-dense layer is transposed there. An entry is a dict:
+Only exceptions are written: a key without an entry has the same name in checkpoints, and the weight of a dense layer is
+transposed there. An entry is a dict:
 
     {"name": "x.weight"}                    another name
     {"name": ""}                            no name is known: an exporter computed the value of another tensor
@@ -32,10 +33,10 @@ _MADE = re.compile(r"(val|_val|onnx|lifted_tensor|c_lifted_tensor|Constant)_?\d*
 
 
 class Folded(NamedTuple):
-    """The origin of a weight or bias that took in a batch norm, which follows the layer.
+    """The origin of a weight or bias into which the following batch norm is folded.
 
-    part: "weight" or "bias"; weight, bias: the layer's own, None where it has none; norm: the initializers of scale,
-    shift, mean and variance; axis, groups: of the weight, along which and in how many parts it is scaled.
+    part: "weight" or "bias"; weight, bias: the layer's own, None if it has none; norm: the initializers of scale,
+    shift, mean and variance; axis, groups: the axis of the weight that is scaled, and in how many parts.
     """
 
     part: str
@@ -50,7 +51,7 @@ class Folded(NamedTuple):
 def folded(
     part: str, layer: Node[Any], norm: Sequence[Argument], epsilon: float, axis: int, groups: int
 ) -> Folded | None:
-    """The origin of such a value, where all that it is computed of have names."""
+    """The origin of such a value, if all values that it is computed from have names."""
     own, names = _name(layer.inputs[1]), [_name(a) for a in norm]
     given = layer.inputs[2] if layer.has(2) else None
     bias = _name(given) if given else None
@@ -61,18 +62,19 @@ def folded(
 
 
 def _name(a: Argument) -> str | None:
-    """The initializer behind a constant; elements that are all equal do not keep its name, and the argument does."""
+    """The initializer behind a constant. A fill does not keep its name, but the argument does."""
     if a.value is None or isinstance(a.value.source, Transposed):
         return None
     name = a.name if a.value.origin is None else a.value.origin
-    return name if isinstance(name, str) and _is_name(name) else None
+    return name if isinstance(name, str) and is_parameter_name(name) else None
 
 
-def _is_name(text: str) -> bool:
+def is_parameter_name(text: str) -> bool:
+    """Whether an initializer's name is that of a parameter, not one that an exporter made: `onnx::MatMul_12`."""
     return bool(_NAMED.fullmatch(text)) and not _MADE.fullmatch(text)
 
 
-def told(record: Mapping[str, Value]) -> dict[str, str]:
+def metadata_entry(record: Mapping[str, Value]) -> dict[str, str]:
     """The entry of a burnpack's metadata for the keys of a record."""
     from emberlet.store.told import SOURCES
 
@@ -93,9 +95,9 @@ def _entry(key: str, value: Value) -> dict[str, Any]:
     if isinstance(origin, Folded):
         entry = _norm(key, origin)
     elif isinstance(origin, str):
-        name = origin if _is_name(origin) else ""
+        name = origin if is_parameter_name(origin) else ""
         entry = {} if name == key else {"name": name}
-    elif isinstance(origin, tuple):  # a piece of a larger tensor, as recurrent layers have: they are found by names
+    elif isinstance(origin, tuple):  # a piece of a larger tensor, as in recurrent layers, which are found by name
         return {}
     elif not isinstance(inner.source, Fill):
         return {"name": None}
@@ -108,8 +110,8 @@ def _norm(key: str, origin: Folded) -> dict[str, Any]:
     from emberlet.store.told import NORM
 
     path = origin.norm[0].rpartition(".")[0]
-    usual = origin.norm == tuple(f"{path}.{n}" for n in NORM)
-    entry: dict[str, Any] = {"norm": path if usual else list(origin.norm), "epsilon": origin.epsilon}
+    derived = origin.norm == tuple(f"{path}.{n}" for n in NORM)
+    entry: dict[str, Any] = {"norm": path if derived else list(origin.norm), "epsilon": origin.epsilon}
     name = origin.weight if origin.part == "weight" else origin.bias
     if name != key:
         entry["name"] = name

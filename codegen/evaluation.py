@@ -1,11 +1,10 @@
-"""Evaluation: the outputs of a node whose inputs are all constants, computed by the code the node becomes.
+"""Evaluation: computes the outputs of a node with constant inputs by the node's generated code.
 
-There is one meaning of each operator, its emitted code run on the functional layer; folding uses that same code.
+Each operator has a single meaning: its emitted code, run on the functional layer. Folding uses that same code.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from emberlet.dtypes import DType
@@ -20,12 +19,13 @@ from .ir.keys import node_key
 from .ir.problem import Problem, explained
 from .ir.types import ScalarType, ShapeType, TensorType, product
 from .ir.value import Fill, Inline, Text, Transposed, Value, ints_value, scalar_value
+from .records import replace
 
 SMALL = 1024
 
 
 def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
-    """The node with what is known of its outputs as their values: sizes, and what small constants come to.
+    """The node with the known values of its outputs: sizes, and results of small constants.
 
     The types of later nodes depend on it (a Reshape's shape, a Slice's axes); the dead-code pass removes the node.
     """
@@ -51,7 +51,7 @@ def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
     try:
         values = evaluate(node) if free is None else (free,)
     except Exceeded:
-        return node  # to be computed when the model runs
+        return node  # left to be computed at run time
     pairs = zip(outputs, (named(node, i, v) for i, v in enumerate(values)), strict=True)
     return replace(
         node,
@@ -62,19 +62,19 @@ def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
 
 
 def named(node: Node[Any], i: int, value: Value | None) -> Value | None:
-    """Output i's value, told from others of the same elements by how it is computed."""
+    """Output i's value, distinguished from others with the same elements by its computation."""
     if value is None or value.origin is not None or isinstance(value.source, Fill | Transposed):
         return value
     return replace(value, origin=f"{computation(node)} {i}")
 
 
 def computation(node: Node[Any]) -> str:
-    """A digest of what a node computes of which constants: one line however long the chain behind it is."""
+    """A digest of a node's operation and constants: one line, however long the chain behind it."""
     return blake2b(repr(node_key(node)).encode(), digest_size=16).hexdigest()
 
 
 def foldable(node: Node[Any]) -> bool:
-    """Whether every input of a node is a constant and running it twice gives the same."""
+    """Whether every input of a node is constant and running it twice gives the same result."""
     inputs = [a for i, a in enumerate(node.inputs) if a.present and i not in node.typing]
     return (
         node.pure
@@ -86,10 +86,10 @@ def foldable(node: Node[Any]) -> bool:
 
 
 def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
-    """A value for each output, None for those that are left out.
+    """A value for each output, None for omitted ones.
 
-    stored: how many elements of the model's file it reads; the budget grows with them. Raises Problem where the node
-    cannot be run, Exceeded where it would take more memory or time than the budget has.
+    stored: the number of elements of the model's file that it reads, which extend the budget. Raises Problem if the
+    node cannot be run, Exceeded if it would take more memory or time than the budget has.
     """
     if stored:
         return _evaluate(node, stored)
@@ -106,7 +106,7 @@ def _evaluate(node: Node[Any], stored: int) -> tuple[Value | None, ...]:
     from .emit.module import ModuleWriter
 
     outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs if o.present)
-    # Reshaped constants are inputs here: what a layer would absorb is passed in, so that nothing is a field.
+    # Reshaped constants are inputs here: what a layer would absorb is passed in, so there are no fields.
     graph = Graph("folded", (replace(node, outputs=_dynamic(node.outputs)),), (), outputs)
     try:
         with counted(stored) as home:
@@ -121,7 +121,7 @@ def _evaluate(node: Node[Any], stored: int) -> tuple[Value | None, ...]:
             return tuple(value_of(next(values)) if o.present else None for o in node.outputs)
     except Problem:
         raise
-    except Exception as error:  # the operator's own code, on operands that a file chose
+    except Exception as error:  # the operator's own code, on operands chosen by a file
         names = [a.name for a in node.inputs if a.present]
         said = str(error) if isinstance(error, EmberletError) else explained(error)
         raise Problem(f"on constants {names} it fails: {said}") from error
@@ -141,7 +141,7 @@ def value_of(x: Any) -> Value | None:
 
 
 def uniform(data: bytes, dtype: DType, count: int) -> Inline | Fill:
-    """The elements; where all are one number, a fill."""
+    """The elements, as a fill if they are all equal."""
     width = dtype.bits // 8
     if count > 1 and width and data == data[:width] * count:
         number = Value(dtype, (), Inline(data[:width])).item()

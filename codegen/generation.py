@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What `generate` wrote: the module, its burnpack (None where it is embedded or there are no weights), the name of
-    the class, and what the passes did."""
+    """What `generate` wrote: the module, its burnpack (None if it is embedded or there are no weights), the name of the
+    class, and what the passes did."""
 
     module: Path
     weights: Path | None
@@ -71,7 +71,7 @@ def translate(
 
 def _states(model: Model, words: tuple[str, ...]) -> tuple[State, ...]:
     if not words and min(len(model.graph.inputs), len(model.graph.outputs)) < 2:
-        return ()  # what is left to give to a step, or to get from it?
+        return ()  # a step must have other inputs and other outputs
     from . import states
 
     return states.given(model, words, states.find(model))
@@ -92,16 +92,16 @@ def generate(
 ) -> Generated:
     """Write `name.py`, and beside it `name.bpk` unless the weights are embedded, into `out_dir` (made if missing).
 
-    source: the path of an ONNX file, its bytes, or a ModelProto. name: of the class and the files; the file's own
-    unless given. half: store floats as float16 (they are computed with at full width). passes: the names of those to
-    run, all unless given. force: write over a module that was edited, or that another model became. flat: one class for
-    the whole model, in the place of one for each distinct module of the model it was exported from. freeze: values of
-    inputs by their names in the file ({"sr": 16000}): they are no inputs any more but constants, and what they decide
-    is decided now. state: which inputs come back as outputs, beside those that are found: "h=hn", "past=present:2"
-    where the output is longer along axis 2, or "none" for those alone that are said. Raises ModelError, which lists
-    every problem found, OverwriteError where such a module is in the way, and OSError; then the folder is as it was.
+    source: the path of an ONNX file, its bytes, or a ModelProto. name: that of the class and the files; by default the
+    file's. half: store floats as float16 (computation stays at full width). passes: the names of those to run, by
+    default all. force: overwrite a module that was edited or generated from another model. flat: one class for the
+    whole model, instead of one for each distinct module of the source model. freeze: values of inputs by their names in
+    the file ({"sr": 16000}): these become constants instead of inputs, and what depends only on them is computed now.
+    state: inputs that return as outputs, in addition to those that are found: "h=hn", "past=present:2" if the output is
+    longer along axis 2, or "none" to use only the given ones. Raises ModelError, which lists every problem found,
+    OverwriteError if such a module is in the way, and OSError; the folder is then unchanged.
     """
-    from emberlet.host.together import together
+    from emberlet.host.together import synced, together
 
     from .overwriting import check_overwrite, signed
 
@@ -110,7 +110,7 @@ def generate(
     model, written, notes = translate(
         source, name, passes, weights_name, top_comment, flat=flat, freeze=freeze, state=state
     )
-    metadata = {"generator": "emberlet", "model": model.name, **checkpoint_names.told(written.record)}
+    metadata = {"generator": "emberlet", "model": model.name, **checkpoint_names.metadata_entry(written.record)}
     if model.producer:
         metadata["producer"] = model.producer
     text = written.source
@@ -124,33 +124,23 @@ def generate(
         check_overwrite(module, text, None if embed else pack)
     text = signed(text)
     with refusing(source), _folder(out), together(out) as draft:
-        # Both are complete before either takes its place.
-        _write_text(draft / module.name, text)
+        # Both files are complete before either replaces an old one.
+        with synced(draft / module.name) as file:
+            file.write(text.encode())
         if not embed:
             weights.save(draft / pack.name, written.record, half, metadata)
     return Generated(module, None if embed else pack, written.class_name, notes)
 
 
-def _write_text(path: Path, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        error.filename = str(path)  # a full disk names no file
-        raise
-
-
 @contextmanager
 def _folder(path: Path) -> Iterator[None]:
-    """The folder, made with its parents; those that were made go again where the block fails."""
+    """Make the folder and its parents; the new ones are removed if the block fails."""
     made = [p for p in (path, *path.parents) if not p.exists()]
     path.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # somebody else has put something there
+        with suppress(OSError):  # something else was put there meanwhile
             for p in made:
                 p.rmdir()
         raise
@@ -174,7 +164,7 @@ def load(
         model, written, _ = translate(source, name, passes, flat=flat, freeze=freeze, state=state)
         instance = instantiate(written, model.name, backend)
         instance.load_record(weights.tensors(written.record, backend), layout="burn")
-        (type(instance).SOURCES,) = checkpoint_names.told(written.record).values()  # type: ignore[attr-defined]
+        (type(instance).SOURCES,) = checkpoint_names.metadata_entry(written.record).values()  # type: ignore[attr-defined]
         return instance
 
 

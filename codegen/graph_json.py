@@ -17,14 +17,14 @@ from .ir.value import Value
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-SMALL = 64  # elements: a larger constant is told by its dtype and shape alone
+SMALL = 64  # elements: of a larger constant only dtype and shape are written
 
 
 def as_json(source: str | os.PathLike[str] | bytes | ModelProto) -> dict[str, Any]:
     """A model as what `json.dumps` takes: its name, opsets, inputs, outputs and nodes, before any pass.
 
-    A dimension is a number, a name, or None where it is not known. A value has `type`, `source` (dynamic, constant,
-    static) and, where it is a constant of up to 64 elements, `value`. Raises ModelError, OSError.
+    A dimension is a number, a name, or None if unknown. A value has `type`, `source` (dynamic, constant, static) and,
+    where it is a constant of up to 64 elements, `value`. Raises ModelError, OSError.
     """
     from .ir import read
 
@@ -85,7 +85,7 @@ def _type(t: Type) -> dict[str, Any]:
 
 
 def _number(v: Any) -> Any:
-    """JSON has no infinities and no NaN: they are text."""
+    """A number for JSON, which has no infinities and no NaN: they become text."""
     return repr(v) if isinstance(v, float) and (v != v or v in (float("inf"), float("-inf"))) else v
 
 

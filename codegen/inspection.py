@@ -1,4 +1,4 @@
-"""The typed IR as text, for `emberlet inspect`: nested braces, one field a line."""
+"""The typed IR as text, for `emberlet inspect`: nested braces, one field per line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP = "    "
 
 
 def inspect(source: str | os.PathLike[str] | bytes | ModelProto) -> str:
-    """The typed IR of a model as it is read, before any pass, and how many nodes of which family it has.
+    """The typed IR of a model as it is read, before any pass, and its number of nodes per family.
 
     Raises ModelError, OSError.
     """

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+try:
+    import numpy as np
+    from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
+    from onnx.backend.base import Backend as OnnxBackend
+    from onnx.backend.base import BackendRep
+except ModuleNotFoundError:
+    from emberlet.host.extras import require
+
+    require("emberlet.codegen.onnx_backend", "onnx", "numpy")
+    raise
 from emberlet.backend import Backend, get_backend
 from emberlet.dtypes import DType
 from emberlet.errors import BackendError, ModelError
@@ -16,9 +25,6 @@ from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
 from emberlet.host.sharing import arrays
 from emberlet.host.sharing.arrays import to_array
 from emberlet.tensor import Tensor
-from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
-from onnx.backend.base import Backend as OnnxBackend
-from onnx.backend.base import BackendRep
 
 from .generation import load
 from .reader import NEWEST_OPSET
@@ -37,7 +43,7 @@ def __dir__() -> list[str]:
 class Prepared(BackendRep):
     """A generated model, called with NumPy arrays (lists of them for sequences, None for absent optionals).
 
-    compiled: whether it is compiled for the shapes that it meets, on the devices "CPU" and "WGPU"; on the GPU one plan
+    compiled: whether to compile it for the shapes of its inputs, on the devices "CPU" and "WGPU"; on the GPU one plan
     serves every size of the axes that the model names.
     """
 
@@ -61,7 +67,7 @@ class Prepared(BackendRep):
             try:
                 return self._planned(*given)
             except BackendError:
-                pass  # 64-bit integers that a plan does not take; whatever else is wrong, the model says it, too
+                pass  # 64-bit integers that a plan cannot take; any other error the model raises, too
         return self.model(*given)
 
 
@@ -96,7 +102,7 @@ class EmberletBackend(OnnxBackend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """The model generated and loaded; on "CPU" and "WGPU" it is compiled for the shapes that it meets.
+        """The model, generated and loaded; on "CPU" and "WGPU" it is compiled for the shapes of its inputs.
 
         Raises ModelError for what is not supported, BackendError for the device.
         """
@@ -145,9 +151,9 @@ run_node = EmberletBackend.run_node
 
 
 def to_tensor(value: Any, backend: Backend | str) -> Any:
-    """An array (a TensorProto, a list, a dict, None) as what generated code takes."""
+    """An array (a TensorProto, a list, a dict, None) as an argument for generated code."""
     if isinstance(value, list):
         return [to_tensor(v, backend) for v in value]
-    if hasattr(value, "raw_data"):  # a TensorProto stands for what NumPy alone cannot hold
+    if hasattr(value, "raw_data"):  # a TensorProto holds what NumPy alone cannot
         value = numpy_helper.to_array(value)
     return arrays.to_tensor(value, backend)

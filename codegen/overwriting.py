@@ -1,4 +1,5 @@
-"""What may be written over: a generated module carries a digest of its own text, which tells whether it was edited."""
+"""Decides which files may be overwritten: a generated module carries a digest of its text, which shows whether it was
+edited."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ TELLS = " (of the rest of this file: tells whether it was edited)"
 
 
 class OverwriteError(EmberletError, FileExistsError):
-    """A file that holds somebody's work is in the way."""
+    """A file with a user's work would be overwritten."""
 
 
 def signed(source: str) -> str:
@@ -25,15 +26,15 @@ def signed(source: str) -> str:
 
 
 def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None:
-    """Raise OverwriteError where `module` is a file that was edited, that was generated from another model than
-    `source` was, or that is nobody's generated module at all; also where `pack`, the burnpack beside it, does not hold
-    the weights that were generated, since somebody may have trained them."""
+    """Raise OverwriteError if `module` was edited, was generated from another model than `source`, or is not a
+    generated module at all; also if `pack`, the burnpack beside it, no longer holds the generated weights, which may
+    have been trained."""
     if not module.is_file():
         return
     held = module.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
     digests = [line for line in held if line.startswith(DIGEST)]
     if not digests:
-        raise OverwriteError(f"{module} is in the way and holds no digest of emberlet's; --force overwrites it")
+        raise OverwriteError(f"{module} exists and holds no digest of emberlet's; --force overwrites it")
     rest = "\n".join(line for line in held if line != digests[0])
     if digests[0] not in (DIGEST + found + TELLS for found in (_digest(rest), _digest_of_text(rest))):
         raise OverwriteError(f"{module} was edited after it was generated; --force overwrites it, --name keeps both")
@@ -51,7 +52,7 @@ def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None
 
 
 def _digest(source: str) -> str:
-    """Of the code without its layout: a formatter with lines of another length is nobody's edit."""
+    """A digest of the code without its layout: reformatting is not an edit."""
     import io
     import tokenize
 
@@ -61,7 +62,7 @@ def _digest(source: str) -> str:
             if token.type == tokenize.NL:
                 continue
             if token.string in (")", "]", "}") and words[-1] == "," and token.line.strip().startswith(token.string):
-                words.pop()  # the comma that a formatter puts behind the last of several lines
+                words.pop()  # the trailing comma that a formatter adds
             words.append(" " if token.type in (tokenize.INDENT, tokenize.NEWLINE) else token.string)
             if token.type == tokenize.DEDENT:
                 words.append("\n")
@@ -71,7 +72,7 @@ def _digest(source: str) -> str:
 
 
 def _digest_of_text(text: str) -> str:
-    """What modules had before as their digest."""
+    """The digest of older modules."""
     from hashlib import sha256
 
     return sha256(text.encode()).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""`dataclass`, as in the standard library, for classes of which a model meets few.
+"""A `dataclass` like the standard library's, for many classes of which a model uses few.
 
 The standard one compiles five functions for each class while its file is imported: 0.3 ms, and there are 250 classes in
-this package. This one does so when the first instance is made. Instances are equal, and hashed where frozen, by their
-fields; `replace`, `fields` and patterns work as ever.
+this package. This one does so when the first instance is made. Instances are compared by their fields, and hashed if
+frozen; `replace`, `fields` and patterns work as usual.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _lock = RLock()
 
 
 def _first(self: Any, *args: Any, **keywords: Any) -> None:
-    """`__init__` of a class that has no instance yet."""
+    """The `__init__` of a class without instances so far."""
     with _lock:
         for kind in reversed(type(self).__mro__):
             if "_frozen" in kind.__dict__ and kind.__dict__.get("__init__") is _first:
@@ -25,7 +25,7 @@ def _first(self: Any, *args: Any, **keywords: Any) -> None:
 
 
 def _complete(kind: Any) -> None:
-    """Give a class what `dataclasses` gives it; `__init__` comes last, which others may be waiting for."""
+    """Add the methods of `dataclasses` to a class; `__init__` comes last, as other threads may be waiting for it."""
     dataclasses.dataclass(kind, init=False, repr=False, eq=False)
     fields = dataclasses.fields(kind)
     names = [f.name for f in fields]
@@ -67,7 +67,20 @@ def _refuse(self: Any, name: str, *_: Any) -> None:
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import replace as replace
 else:
+
+    def replace(instance, /, **changes):
+        """As in the standard library, several times as fast. The class has no `__slots__` and no `__post_init__`."""
+        kind = instance.__class__
+        made = object.__new__(kind)
+        held = made.__dict__
+        held.update(instance.__dict__)
+        known = len(held)
+        held.update(changes)
+        if len(held) != known:
+            raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(set(held) - set(instance.__dict__)))}")
+        return made
 
     def dataclass(kind=None, *, frozen=False):
         if kind is None:

@@ -1,7 +1,7 @@
-"""State: inputs that come back as outputs, so that a caller hands them from one call to the next.
+"""State: inputs that return as outputs, which a caller passes from one call to the next.
 
-Found by how the graph computes an output (an operator that takes a state and gives it back, a concatenation behind an
-input), or by its name together with its shape. A wrong pair is worse than none: what is not clear is left out.
+Found by how the graph computes an output (an operator that takes and returns a state, a concatenation to an input), or
+by name and shape. A wrong pair is worse than none, so unclear ones are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORDS = {
     "past", "present", "cache", "kv", "key", "value", "k", "v", "state", "states", "hidden", "cell", "h", "c", "mem",
     "memory", "buffer", "context", "hist", "history", "carry", "hx", "cx",
 }  # fmt: skip
-"""Words of which one is in the name of a state."""
+"""Words, one of which is in the name of every state."""
 BEFORE = {"past", "in", "input", "prev", "previous", "old", "init", "initial", "last"}
 AFTER = {"present", "out", "output", "next", "new", "updated", "n", "last", "final", "current", "curr"}
 
@@ -41,15 +41,15 @@ def find(model: Model) -> tuple[State, ...]:
         if (s.input, "in") not in taken and (s.output, "out") not in taken:
             pairs.append(s)
     if len(pairs) >= len(model.graph.inputs) or len(pairs) >= len(model.graph.outputs):
-        return ()  # what is left to give to a step, or to get from it?
+        return ()  # a step must have other inputs and other outputs
     return tuple(sorted(pairs, key=lambda s: s.input))
 
 
 def given(model: Model, words: Iterable[str], found: Sequence[State]) -> tuple[State, ...]:
-    """The states that were found, with what `words` say of them: INPUT=OUTPUT, INPUT=OUTPUT:AXIS, or "none" for those
-    alone that are said.
+    """The states that were found, amended by `words`: INPUT=OUTPUT, INPUT=OUTPUT:AXIS, or "none" to keep only the given
+    ones.
 
-    Raises ModelError for names that there are not, and shapes that do not fit.
+    Raises ModelError for unknown names and shapes that do not fit.
     """
     states = {s.input: s for s in found}
     words = list(words)
@@ -84,7 +84,7 @@ def _place(name: str, names: Sequence[str], what: str, word: str) -> int:
 
 
 def _axis(a: Argument, b: Argument, axis: int | None, word: str) -> int | None:
-    """The axis of a state that somebody names. Raises ModelError where the two types are not those of one."""
+    """The axis of a state given by the user. Raises ModelError if the two types do not fit."""
     if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
         raise ModelError(f"state {quoted(word)}: only tensors can be states")
     if a.type.dtype is not b.type.dtype:
@@ -126,7 +126,7 @@ class _Finder:
     # -- by how it is computed ----------------------------------------------------------------------------------------
 
     def computed(self) -> list[State]:
-        """States that the graph itself proves."""
+        """States proved by the graph itself."""
         found = []
         for o, a in enumerate(self.graph.outputs):
             state = self._appended(o, a) or self._replaced(o, a)
@@ -136,7 +136,7 @@ class _Finder:
         return [s for s in found if inputs.count(s.input) == 1]
 
     def _appended(self, o: int, a: Argument) -> State | None:
-        """The output is an input with more behind it, and other outputs depend on both."""
+        """The output is an input with elements appended, and other outputs depend on both."""
         node, k = self._maker(a)
         carried: list[tuple[int, int]] = []
         if isinstance(node, Concat) and len(node.inputs) > 1:
@@ -158,7 +158,7 @@ class _Finder:
         return None
 
     def _grows_by_another(self, node: Node[Any], source: int, o: int) -> bool:
-        """Whether what a concatenation puts behind the input depends on another input, and another output on it."""
+        """Whether what a concatenation appends depends on another input, and another output depends on it."""
         behind = {i for x in node.inputs[1:] for i in self._sources(x)}
         if not behind - {source}:
             return False
@@ -166,7 +166,7 @@ class _Finder:
         return any(joined & self._values(x) for k, x in enumerate(self.graph.outputs) if k != o)
 
     def _replaced(self, o: int, a: Argument) -> State | None:
-        """The output is the state after the last step of operators that began with an input as their state."""
+        """The output is the last state of operators whose initial state is an input."""
         sources: set[int | None] = set()
         for node, k in self._leaves(a):
             carried = [i for i, out, axis in node.carries if out == k and axis is None and node.has(i)]
@@ -183,7 +183,7 @@ class _Finder:
         return State(source, o, None)
 
     def _maker(self, a: Argument) -> tuple[Node[Any] | None, int]:
-        """What computes a value: the node behind those that return their input, and which of its outputs it is."""
+        """(the node that computes a value, skipping those that return their input; which of its outputs it is)."""
         while a.name in self.makers:
             node, k = self.makers[a.name]
             if not _hands_on(node):
@@ -192,13 +192,13 @@ class _Finder:
         return None, 0
 
     def _input(self, a: Argument) -> int | None:
-        """The number of the input that a value is."""
+        """The index of the input that a value equals, skipping nodes that return their input."""
         while a.name in self.makers and _hands_on(self.makers[a.name][0]):
             a = self.makers[a.name][0].inputs[0]
         return self.inputs.get(a.name)
 
     def _leaves(self, a: Argument) -> Iterator[tuple[Node[Any], int]]:
-        """The operators that compute the elements which a value consists of."""
+        """The operators that compute a value's elements."""
         waiting, seen = [a], set()
         while waiting:
             a = waiting.pop()
@@ -216,7 +216,7 @@ class _Finder:
                 yield node, k
 
     def _roots(self, a: Argument) -> set[int | None]:
-        """The inputs of which a value shows elements; None for anything else."""
+        """The inputs whose elements a value contains; None if it contains anything else."""
         while a.name in self.makers:
             node, _ = self.makers[a.name]
             if not isinstance(node, MOVES):
@@ -249,7 +249,7 @@ class _Finder:
     # -- what depends on what -----------------------------------------------------------------------------------------
 
     def _values(self, a: Argument) -> set[str]:
-        """The names of all values that one depends on, and its own."""
+        """The names of all values that a value depends on, and its own."""
         waiting, seen = [a], set()
         while waiting:
             name = waiting.pop().name
@@ -266,7 +266,7 @@ class _Finder:
 
 
 def _hands_on(node: Node[Any]) -> bool:
-    """Whether a node returns its only input as it is."""
+    """Whether a node returns its only input unchanged."""
     return isinstance(node, Identity) or (isinstance(node, Concat) and len(node.inputs) == 1)
 
 
@@ -280,7 +280,7 @@ def _shape(a: Argument) -> Shape | None:
 
 
 def _same_kind(a: Argument, b: Argument) -> bool:
-    """Whether two tensors have one dtype, and one known rank."""
+    """Whether two tensors have the same dtype and the same known rank."""
     x, y = a.type, b.type
     if not isinstance(x, TensorType) or not isinstance(y, TensorType) or x.dtype is not y.dtype:
         return False
@@ -292,9 +292,9 @@ def _may_equal(d: Dim, e: Dim) -> bool:
 
 
 def _grows(a: Argument, b: Argument, axis: int) -> bool:
-    """Whether the second tensor may be the first, longer along an axis whose size is open."""
+    """Whether the second tensor, which has this axis, may be the first, extended along it: its size is open."""
     x, y = _shape(a), _shape(b)
-    if not _same_kind(a, b) or x is None or y is None or axis >= len(x):
+    if not _same_kind(a, b) or x is None or y is None:
         return False
     if isinstance(x[axis], int) or isinstance(y[axis], int):
         return False
@@ -313,7 +313,7 @@ def _growing_axis(a: Argument, b: Argument) -> int | None:
 
 
 def _equal(a: Argument, b: Argument) -> bool:
-    """Whether two tensors have one shape, as far as it is known, and nothing is open on both sides."""
+    """Whether two tensors have the same shape, with no size open on both sides."""
     x, y = _shape(a), _shape(b)
     if not _same_kind(a, b) or x is None or y is None:
         return False
@@ -321,7 +321,7 @@ def _equal(a: Argument, b: Argument) -> bool:
 
 
 def _alike(a: Argument, b: Argument) -> bool:
-    """Whether two tensors may have one shape."""
+    """Whether two tensors may have the same shape."""
     x, y = _shape(a), _shape(b)
     return _same_kind(a, b) and x is not None and y is not None and all(map(_may_equal, x, y))
 
@@ -333,7 +333,7 @@ def _words(name: str) -> list[str]:
 
 
 def _forms(name: str, drop: set[str], end: str) -> set[tuple[str, ...]]:
-    """What a state may be called without the words that say before or after: "h0" and "hn" are both "h"."""
+    """The possible names of a state without words for before or after: "h0" and "hn" are both "h"."""
     words = _words(re.sub(r"(past|present)_key_values?", "", name))
     plain = tuple(w for w in words if w not in drop)
     forms = {plain}

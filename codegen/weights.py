@@ -1,4 +1,4 @@
-"""A model's weights on their way from the file they lie in to a burnpack, or into a module. One tensor at a time."""
+"""Copies a model's weights from its file to a burnpack or into a module, one tensor at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGEST = "generated"
 
 
 def sources(record: Mapping[str, Value], half: bool) -> dict[str, burnpack_writer.Source]:
-    """What the writer takes: equal values share one source, and so one place in the file."""
+    """The writer's sources: equal values share one source, and so one place in the file."""
     shared: dict[Hashable, burnpack_writer.Source] = {}
     out = {}
     for name, value in record.items():
@@ -47,16 +47,16 @@ def _source(value: Value, half: bool) -> burnpack_writer.Source:
 
 
 def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> int:
-    """Write the burnpack; returns its size. Its metadata tells by a digest whether the weights were changed since."""
+    """Write the burnpack; returns its size. A digest in its metadata shows whether the weights were changed later."""
     from emberlet.host import burnpack_writer
 
     given = sources(record, half)
-    told = _digest((name, given[name].read()) for name in sorted(given))
-    return burnpack_writer.save(path, given, {**metadata, DIGEST: told})
+    digest = _digest((name, given[name].read()) for name in sorted(given))
+    return burnpack_writer.save(path, given, {**metadata, DIGEST: digest})
 
 
 def as_generated(path: str | os.PathLike[str]) -> bool:
-    """Whether a burnpack still holds the weights that `save` wrote; False for one that something else wrote."""
+    """Whether a burnpack still holds the weights that `save` wrote; False for a burnpack that something else wrote."""
     from emberlet.burnpack import Burnpack
 
     try:

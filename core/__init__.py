@@ -1,7 +1,7 @@
 """emberlet: neural networks from ONNX as readable Python, on anything that runs Python.
 
-`import emberlet` loads almost nothing: every name below is looked up when first used, so that a microcontroller
-holds in memory only what its model needs. The array functions carry the names and semantics of the Python array API
+`import emberlet` loads almost nothing: every name below is imported on first use, so that a microcontroller loads only
+what its model needs. The array functions carry the names and semantics of the Python array API
 standard 2024.12; `emberlet.functional` holds the same functions and the neural-network ones.
 """
 
@@ -25,7 +25,7 @@ _HOMES = {
     "ParamId": "param.identity",
     "Config": "config",
 }
-# Modules that are asked for by `from . import ...`, which spares looking through the names of functions.
+# Modules that `from . import ...` looks up, so that the functions' names need not be searched.
 _MODULES = ("functional", "nn", "dtypes", "errors", "shapes", "names", "lookup")
 
 
@@ -34,11 +34,11 @@ def __dir__():
 
 
 def _module(name):
-    return __import__("emberlet." + name, None, None, ("*",))
+    return __import__("emberlet." + name, None, None, ("__name__",))  # "*" would look up every name in __all__
 
 
 def __getattr__(name):
-    # No `from . import ...` in here: MicroPython asks this very function for the submodule first.
+    # No `from . import ...` in here: MicroPython would call this function for the submodule first.
     home = _HOMES.get(name)
     if home:
         found = getattr(_module(home), name)

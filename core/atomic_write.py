@@ -1,11 +1,11 @@
-"""Files that take another's place only when they are whole: what every writer saves through, on devices too."""
+"""Atomic file replacement: every writer saves through this, on devices too."""
 
 
 def save(path, write):
-    """Write a file with `write(file)` and put it at `path`; gives what `write` gave.
+    """Write a file with `write(file)` and move it to `path`; returns the result of `write`.
 
-    Where anything fails the file that was at `path` is still there as it was. A device writes `path.new` beside it, so
-    both must fit for a moment. Raises OSError, and what `write` raises.
+    If anything fails, an existing file at `path` is unchanged. A device writes `path.new` first, so both files must fit
+    for a moment. Raises OSError, and whatever `write` raises.
     """
     try:
         from .host.files import atomic_write

@@ -1,4 +1,4 @@
-"""Config: the settings of a module, saved beside it so that they never change behind its back.
+"""Config: the settings of a module, saved beside its weights.
 
     class FeedForwardConfig(Config):
         d_model: int
@@ -24,7 +24,7 @@ _MISSING = object()
 
 
 class Config:
-    """Subclass it and annotate the fields. Configs are equal where their fields are, and are changed by copying:
+    """Subclass it and annotate the fields. Configs are equal if their fields are, and are changed by copying:
     `with_dropout(0.2)` is a copy with another dropout.
 
     Raises EmberletError for fields that are missing, unknown or given twice, with their names.
@@ -49,10 +49,10 @@ class Config:
             value = kwargs[name] if name in kwargs else _default(type(self), name)
             if value is _MISSING:
                 missing.append(name)
-            # A default that can change belongs to each config alone.
+            # A mutable default is copied for each config.
             setattr(self, name, value if name in kwargs else _copy(value))
         if missing:
-            self._bad("wants {}".format(", ".join(missing)))
+            self._bad("needs {}".format(", ".join(missing)))
 
     def _bad(self, message):
         raise EmberletError("{} {}".format(type(self).__name__, message))
@@ -63,7 +63,7 @@ class Config:
         raise AttributeError("{} has no field or method {!r}".format(type(self).__name__, name))
 
     def replace(self, **changes):
-        """A copy with other values in some fields."""
+        """A copy with some fields changed."""
         values = {name: _copy(getattr(self, name)) for name in _fields(type(self))}
         values.update(changes)
         return type(self)(**values)
@@ -86,7 +86,8 @@ class Config:
 
     @classmethod
     def from_dict(cls, values, where=None):
-        """The config whose `to_dict` gave the values. Raises FormatError, beginning with `where`, naming the field."""
+        """The config with the values of a `to_dict`. Raises FormatError, beginning with `where` and naming the
+        field."""
         where = where or cls.__name__
         if not isinstance(values, dict):
             raise FormatError("{}: expected an object, found {!r}".format(where, values))
@@ -104,7 +105,7 @@ class Config:
         return cls(**made)
 
     def to_json(self):
-        """The fields as JSON, indented where the port's json can."""
+        """The fields as JSON, indented if the port's json supports it."""
         values = self.to_dict()
         try:
             return json.dumps(values, indent=2)
@@ -115,13 +116,13 @@ class Config:
     def from_json(cls, text, where=None):
         """The config that `to_json` wrote. Raises FormatError."""
         try:
-            values = json.loads(text[1:] if text[:1] == "\ufeff" else text)  # some editors begin with such a mark
+            values = json.loads(text[1:] if text[:1] == "\ufeff" else text)  # some editors write a byte order mark
         except (ValueError, RuntimeError) as error:  # nested too deep
             raise FormatError("{}: not JSON: {}".format(where or cls.__name__, error))
         return cls.from_dict(values, where)
 
     def save(self, path):
-        """Write the config to a JSON file, whole or not at all. Raises OSError."""
+        """Write the config to a JSON file, atomically. Raises OSError."""
         from . import atomic_write
 
         data = (self.to_json() + "\n").encode()
@@ -146,7 +147,7 @@ def _fields(cls):
 
 
 def _kinds(cls):
-    """name -> type of the fields; on MicroPython the nested configs' alone."""
+    """name -> type of the fields; on MicroPython only of nested configs."""
     try:
         from typing import get_type_hints
     except ImportError:
@@ -181,7 +182,7 @@ def _plain(value):
 
 
 def _read(value, kind, where):
-    """A JSON value as the field's type says, as far as the type is known."""
+    """A JSON value converted to the field's type, as far as the type is known."""
     if isinstance(kind, type) and issubclass(kind, Config):
         return kind.from_dict(value, where)
     arguments = getattr(kind, "__args__", None)
@@ -191,7 +192,7 @@ def _read(value, kind, where):
         try:
             return float(value)
         except OverflowError:
-            raise FormatError("{}: expected float, found an integer beyond all floats".format(where))
+            raise FormatError("{}: expected float, found an integer too large for one".format(where))
     if kind is tuple and isinstance(value, list):
         return tuple(value)
     if kind in (int, float, str, bool, list, dict):

@@ -9,7 +9,7 @@ class TensorData:
     """Row-major little-endian bytes (bytes, bytearray or memoryview), a shape and a dtype.
 
     The layout is that of Backend.from_bytes: bool takes a byte, elements below 8 bits are packed. Strings are kept as a
-    list. Raises FormatError where the bytes do not fill the shape.
+    list. Raises FormatError if the bytes do not fill the shape.
     """
 
     def __init__(self, data, shape, dtype):
@@ -28,7 +28,7 @@ class TensorData:
 
     @classmethod
     def from_list(cls, values, shape=None, dtype=None):
-        """From nested lists, or a flat list and a shape; the dtype by the values unless given."""
+        """From nested lists, or a flat list and a shape; the dtype follows from the values unless given."""
         from .functional.arrays import asarray
         from .functional.movement.rearranging import reshape
 
@@ -40,7 +40,7 @@ class TensorData:
         return x.to_data()
 
     def to_tensor(self, backend=None):
-        """A tensor on a backend, over these very bytes where it can borrow them."""
+        """A tensor on a backend, sharing these bytes if the backend can."""
         from .backend import get_backend
 
         backend = get_backend(backend)

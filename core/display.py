@@ -1,4 +1,4 @@
-"""Tensors as text: what `print(x)`, `repr(x)` and f"{x:.2f}" show, and the report that compares two tensors."""
+"""Tensors as text: `print(x)`, `repr(x)` and f"{x:.2f}", and the report that compares two tensors."""
 
 from .errors import ShapeError
 
@@ -8,10 +8,10 @@ _KINDS = {"float": "Float", "int": "Int", "uint": "Int", "bool": "Bool", "string
 
 
 def set_print_options(**options):
-    """Set how tensors print; the names that are left out go back to their defaults.
+    """Set how tensors print; options that are not given are reset to their defaults.
 
-    precision: digits after the point of floats (None: as many as tell them apart); threshold: with more elements than
-    that only the edges are shown; edge_items: how many at either end of each axis.
+    precision: digits after the decimal point (None: as many as distinguish the values); threshold: the number of
+    elements above which only the edges are shown; edge_items: how many to show at either end of each axis.
     """
     for name in options:
         if name not in _options:
@@ -21,7 +21,7 @@ def set_print_options(**options):
 
 
 class print_options:
-    """`with print_options(precision=2): ...`: other options inside the block, on top of those in force."""
+    """`with print_options(precision=2): ...`: changes some options inside the block."""
 
     def __init__(self, **options):
         self._new = options
@@ -47,21 +47,21 @@ def _number(value, dtype, precision):
 
 
 def _places(n, edge, summarize):
-    """Indices along an axis of length n that are shown; None stands for those left out."""
+    """The indices shown along an axis of length n; None stands for those omitted."""
     if not summarize or n <= 2 * edge:
         return list(range(n))
     return list(range(edge)) + [None] + list(range(n - edge, n))
 
 
 def format_elements(x, precision=None, indent=0, lower=False):
-    """The elements of x as nested brackets, one row of the last axis a line; lower: bools as "true" and "false"."""
+    """The elements of x in nested brackets, one row of the last axis per line; lower: bools as "true" and "false"."""
     precision = _options["precision"] if precision is None else precision
     summarize = x.size > _options["threshold"]
     edge = _options["edge_items"]
     shape = x.shape
     places = [_places(n, edge, summarize) for n in shape]
     if summarize:
-        # Only what is shown leaves the backend.
+        # Only the elements shown are read from the backend.
         for axis in range(len(shape)):
             kept = [i for i in places[axis] if i is not None]
             if len(kept) < shape[axis]:
@@ -81,7 +81,7 @@ def format_elements(x, precision=None, indent=0, lower=False):
         parts = [rows(axis + 1) if i is not None else "..." for i in places[axis]]
         if axis == len(shape) - 1:
             return "[" + ", ".join(parts) + "]"
-        # Each on a line of its own, one space further in than its bracket; no comma follows the dots.
+        # Each on its own line, indented by one more space than its bracket; no comma follows the dots.
         gap = "\n" + " " * (indent + axis + 1)
         lines = [part if part == "..." else part + "," for part in parts[:-1]] + parts[-1:]
         return "[" + gap.join(lines) + "]"
@@ -91,14 +91,14 @@ def format_elements(x, precision=None, indent=0, lower=False):
 
 #: function; Python repr -> str
 def format_tensor(x):
-    """`repr(x)`: the elements, dtype and backend, on as many lines as the elements take."""
+    """`repr(x)`: the elements, dtype and backend."""
     head = "Tensor("
     return head + format_elements(x, None, len(head)) + ", dtype={}, backend={!r})".format(x.dtype, x.device)
 
 
 #: function; Burn Display; precision: int -> str
 def describe_tensor(x, precision=None):
-    """`print(x)`: the elements, and what else there is to know about x, a line each, as Burn prints them."""
+    """`print(x)`: the elements and x's properties, one per line, as Burn prints them."""
     data = format_elements(x, precision, lower=x.dtype.is_bool)
     lines = ["Tensor {", "  data:", data + ",", "  shape:  " + str(list(x.shape)) + ","]
     lines.append("  device:  " + repr(x.device) + ",")
@@ -108,7 +108,7 @@ def describe_tensor(x, precision=None):
 
 #: function; Python format; spec: str -> str
 def format_with(x, spec):
-    """f"{x:.2f}" or f"{x:.2}": `describe_tensor` with that many digits; one element formats as a number does."""
+    """f"{x:.2f}" or f"{x:.2}": `describe_tensor` with that many digits; a single element formats as a number."""
     if not spec:
         return describe_tensor(x)
     if not x.shape:
@@ -123,9 +123,9 @@ _TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
 
 def closeness(a, b):
-    """[(tolerance, share of elements whose difference is at most that), …]. Raises ShapeError for unequal shapes."""
+    """[(tolerance, fraction of elements that differ by at most that), …]. Raises ShapeError if the shapes differ."""
     if a.shape != b.shape:
-        raise ShapeError("closeness wants equal shapes, found {} and {}".format(a.shape, b.shape))
+        raise ShapeError("closeness needs equal shapes, found {} and {}".format(a.shape, b.shape))
     first, second = a.backend.to_list(a), b.backend.to_list(b)
     gaps = []
     for u, v in zip(first, second):
@@ -135,9 +135,9 @@ def closeness(a, b):
 
 
 def check_closeness(a, b, color=True):
-    """Print, for each tolerance, the share of elements of a and b that lie within it.
+    """Print, for each tolerance, the fraction of elements of a and b that are within it.
 
-    PASS (green): all; WARN (yellow): at least 90 %; FAIL (red): fewer. Returns what it prints as text.
+    PASS (green): all; WARN (yellow): at least 90 %; FAIL (red): fewer. Returns the printed text.
     """
     lines = ["Closeness of two tensors of shape {}".format(list(a.shape))]
     for tolerance, share in closeness(a, b):

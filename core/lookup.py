@@ -1,6 +1,6 @@
-"""Looking functions up by name, each imported from its family when first asked for.
+"""Looking up functions by name; each is imported from its family on first use.
 
-What small networks need is found in the short table below; for the rest the long one is loaded, names.py.
+The short table below has those that small networks need; the full table, names.py, is loaded for the rest.
 """
 
 # family -> (functions that are also Tensor methods, functions that are not)
@@ -19,7 +19,7 @@ gate = None  # on CPython: the gate that explains wrong arguments (host/guarding
 
 
 def _search(families, name):
-    # Searched, not indexed: an index of all names takes a device 40 KB, and each name is looked for once.
+    # A linear search: an index of all names would take 40 KB on a device, and each name is looked up only once.
     word = " " + name + " "
     for family in families:
         methods, functions = families[family]
@@ -31,7 +31,7 @@ def _search(families, name):
 
 
 def _find(name):
-    """(family, whether it is a method too) of a function, or None."""
+    """(family, whether it is also a method) of a function, or None."""
     found = _search(EVERYDAY, name)
     if found is None and name[:2] != "__":
         from .names import FAMILIES
@@ -41,7 +41,7 @@ def _find(name):
 
 
 def function(name):
-    """The function called `name`, imported from its family on first use. None where there is no such function."""
+    """The function called `name`, imported from its family on first use; None if there is none."""
     found = _known.get(name)
     where = None if found else _find(name)
     if where:

@@ -1,4 +1,4 @@
-"""Several axes at once, and the shapes of reductions over them. Reached as functions of shapes.py."""
+"""Normalizing several axes, and the shapes of reductions over them. Use these through shapes.py."""
 
 from .errors import refuse
 from .shapes import axis_of
@@ -25,5 +25,5 @@ def reduced(shape, axes, keepdims):
 
 
 def whole(n):
-    """n as an integer; a size that a plan leaves open stays what it is."""
+    """n as an integer; a symbolic size of a plan is returned as it is."""
     return n if isinstance(n, int) else int(n)

@@ -1,6 +1,6 @@
 """Arithmetic on shapes and axes that every backend and every functional family needs.
 
-`axes_of`, `reduced` and `whole` come from reduced_shapes.py when first asked for.
+`axes_of`, `reduced` and `whole` are loaded from reduced_shapes.py on first use.
 """
 
 from .errors import refuse
@@ -23,14 +23,14 @@ def strides(shape):
 
 
 def axis_of(axis, ndim):
-    """`axis` counted from the front. Raises ShapeError outside [-ndim, ndim)."""
+    """`axis` as a non-negative number. Raises ShapeError outside [-ndim, ndim)."""
     if not -ndim <= axis < ndim:
         refuse("axis", axis, -ndim, ndim)
     return axis + ndim if axis < 0 else axis
 
 
 def broadcast(*shapes):
-    """The shape that all `shapes` broadcast to, by NumPy's rule. Raises ShapeError where they do not."""
+    """The shape that all `shapes` broadcast to, by NumPy's rule. Raises ShapeError if they do not broadcast."""
     if len(shapes) == 2 and shapes[0] == shapes[1]:
         return shapes[0]
     ndim = 0

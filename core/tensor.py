@@ -1,7 +1,7 @@
 """Tensor: an immutable-by-convention n-dimensional array that belongs to one backend.
 
-Operators are here; every other method comes from the functional families the first time it is asked for (see
-names.py), so that a microcontroller loads only the families its model uses.
+Operators are here; every other method is loaded from the functional families on first use (see names.py), so that a
+microcontroller loads only the families its model uses.
 """
 
 from .errors import refuse as _refuse
@@ -12,9 +12,9 @@ from .lookup import method as _method
 class Tensor:
     """An array of one dtype on one backend.
 
-    dtype: DType; shape: tuple of int; backend: Backend; data: what the backend keeps (opaque to everyone else).
-    Built by `emberlet.asarray`, `zeros`, … rather than directly. Methods and semantics follow the array API standard
-    2024.12, and Burn's tensor table for what the standard does not have (docs/tensors.md).
+    dtype: DType; shape: tuple of int; backend: Backend; data: the backend's storage (opaque to all other code). Create
+    tensors with `emberlet.asarray`, `zeros`, … rather than directly. Methods and semantics follow the array API
+    standard 2024.12, and Burn's tensor API for the rest (docs/tensors.md).
     """
 
     def __init__(self, data, dtype, shape, backend):
@@ -43,17 +43,17 @@ class Tensor:
 
     @property
     def nbytes(self):
-        """The bytes of all elements, packed."""
+        """The size of all elements in bytes, packed."""
         return self.dtype.nbytes(self.size)
 
     @property
     def device(self):
-        """The backend's name, with its index where that is not 0: "numpy", "wgpu:1"."""
+        """The backend's name, with its index unless that is 0: "numpy", "wgpu:1"."""
         return repr(self.backend)
 
     @property
     def T(self):
-        """The transpose of a tensor of two axes."""
+        """The transpose of a 2-D tensor."""
         if len(self.shape) != 2:
             _refuse("transpose", self.shape)
         return _function("matrix_transpose")(self)
@@ -67,7 +67,7 @@ class Tensor:
         function = _method(name)
         if function is None:
             raise AttributeError("Tensor has no attribute {!r}".format(name))
-        # The class gets the function too: the next look-up on CPython and MicroPython finds it at once.
+        # The function is also stored in the class, where the next lookup on CPython and MicroPython finds it directly.
         setattr(Tensor, name, function)
         return getattr(self, name)
 
@@ -136,7 +136,7 @@ def _pairs(words):
 
 
 def _operators():
-    # Written as tables: forty one-line methods cost a device more memory than these loops.
+    # Tables and loops, because forty one-line methods would take more memory on a device.
     arithmetic = _pairs(
         "add add sub subtract mul multiply truediv divide floordiv floor_divide mod remainder pow pow matmul matmul"
         " and _and or _or xor _xor lshift bitwise_left_shift rshift bitwise_right_shift"

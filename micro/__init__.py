@@ -1,4 +1,4 @@
-"""Inference on microcontrollers: what lies here runs on the board, `emberlet.micro.builder` on the computer."""
+"""Inference on microcontrollers: this package runs on the board, `emberlet.micro.builder` on the computer."""
 
 
 def __dir__():

@@ -6,7 +6,7 @@
         if front.push(microphone()) and rows.append(front.features()):
             model.run()
 
-A feature is the logarithm to base 2 of the power in a band, 0 where there is less than 1: from 0, silence, to about 26.
+A feature is the base-2 logarithm of the power in a band, at least 0 (silence) and at most about 26.
 `emberlet.micro.builder.audio.log_mel` computes the same in NumPy, for training.
 """
 
@@ -33,7 +33,7 @@ def band_edges(rate, size, count, low, high):
 
 class LogMel:
     """rate: of the samples; size: of a frame, a power of two; hop: samples from one frame to the next; count: of bands,
-    between `low` and `high` Hz. Raises ValueError for sizes that are no power of two, and where a band has no bin.
+    between `low` and `high` Hz. Raises ValueError if a size is not a power of two or a band has no bin.
     """
 
     def __init__(self, rate=16000, size=512, hop=256, count=32, low=60, high=7600):
@@ -55,7 +55,7 @@ class LogMel:
         self._place_bands(band_edges(rate, size, count, low, high))
 
     def _place_bands(self, edges):
-        """Triangles of weights between the edges: of each band its first bin, how many, and their weights."""
+        """Triangular weights between the edges: for each band its first bin, the number of bins, and their weights."""
         spans, weights = [], bytearray()
         for k in range(self.count):
             low, middle, high = edges[k : k + 3]
@@ -70,7 +70,7 @@ class LogMel:
         self._edges, self._weights = array("H", spans), weights
 
     def push(self, samples):
-        """Take 16-bit samples, at most a hop of them; True when a frame is due. Raises ValueError for more."""
+        """Add at most `hop` 16-bit samples; returns True when a frame is complete. Raises ValueError for more."""
         if len(samples) > self.hop:
             raise ValueError("at most {} samples at a time, found {}".format(self.hop, len(samples)))
         ring, at = self._ring, self._at
@@ -87,7 +87,7 @@ class LogMel:
         return False
 
     def features(self):
-        """The features of the last frame, in 1/256: an array of integers, the same one at each call."""
+        """The features of the last frame, in units of 1/256: an array of integers, reused by each call."""
         k = _kernels
         doubled = k.windowed(self._ring, self._at, self.size, self._window, self.size, self._re, self._im)
         k.fft(self._re, self._im, self._wave, self._bits)

@@ -39,7 +39,7 @@ def shrink_bytes(src, dst, sizes, levels):
 
 def shrink_rgb565(src, dst, sizes, levels):
     """Average boxes of 16-bit pixels. sizes: source width, height, index of a pixel's high byte (0 or 1), destination
-    width, height, channels (1: grey, 3: red, green, blue)."""
+    width, height, channels (1: gray, 3: red, green, blue)."""
     w = sizes[0]
     h = sizes[1]
     high = sizes[2]

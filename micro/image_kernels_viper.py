@@ -46,7 +46,7 @@ def shrink_bytes(src: ptr8, dst: ptr8, sizes: ptr16, levels: ptr8):
 @micropython.viper
 def shrink_rgb565(src: ptr8, dst: ptr8, sizes: ptr16, levels: ptr8):
     """Average boxes of 16-bit pixels. sizes: source width, height, index of a pixel's high byte (0 or 1), destination
-    width, height, channels (1: grey, 3: red, green, blue)."""
+    width, height, channels (1: gray, 3: red, green, blue)."""
     w = sizes[0]
     h = sizes[1]
     high = sizes[2]

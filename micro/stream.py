@@ -8,10 +8,10 @@ while True:
 
 
 class Rows:
-    """to: the memoryview of a model's input; scale, zero: what its bytes mean; columns: numbers of a row; hop: rows
-    from one inference to the next; unit: what a number that comes in is multiplied with first (1 / 256 for `LogMel`).
+    """to: the memoryview of a model's input; scale, zero: the quantization of its bytes; columns: numbers per row; hop:
+    rows from one inference to the next; unit: the factor of incoming numbers (1 / 256 for `LogMel`).
 
-    Raises ValueError where the input holds no whole number of rows.
+    Raises ValueError if the input does not hold a whole number of rows.
     """
 
     def __init__(self, to, scale, zero, columns, hop=1, unit=1):
@@ -26,7 +26,7 @@ class Rows:
         self._wait = rows
 
     def append(self, numbers):
-        """Take a row; whether an inference is due: then the input holds the window, its oldest row first."""
+        """Add a row; returns whether an inference is due: the input then holds the window, oldest row first."""
         kept, at, factor, zero = self._kept, self._next, self._factor, self._zero
         for v in numbers:
             q = (int(v * factor + 32768) >> 16) + zero

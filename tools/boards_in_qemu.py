@@ -1,4 +1,4 @@
-"""Running programs on the boards that QEMU emulates, and counting their instructions.
+"""Running programs on boards emulated by QEMU, and counting their instructions.
 
     board = EmulatedBoard("m7")
     print(board.run("print(1 + 1)"))                     # "2\\n"

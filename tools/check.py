@@ -13,14 +13,14 @@ from .layout import PYPROJECT, host_files, packages, pyproject, typing_tree
 from .paths import ROOT
 from .steps import say
 
-# Typed beside the distribution's own CPython-only files.
+# Type-checked in addition to the distribution's CPython-only files.
 TYPED = ("dev.py", "tests/conftest.py", "tests/support/*.py", "tools/*.py")
 UTF_8 = ("--select=PLW1514",)  # every file is opened with its encoding
 PACKAGES = re.compile(r"^packages = \[[^\]]*\]$", re.MULTILINE)
 
 
 def check(*, fix: bool = False) -> bool:
-    """Run every check, whatever the first ones say; with `fix`, repair first what can be repaired."""
+    """Run every check, even if earlier ones fail; with `fix`, first repair whatever can be repaired."""
     ruff_fix = ["--fix"] if fix else []
     ruff_format = [] if fix else ["--check"]
     results = [
@@ -33,7 +33,7 @@ def check(*, fix: bool = False) -> bool:
         _tool("operators", [sys.executable, "-m", "tools.generated.operator_places", *ruff_fix]),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.interface.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
-        # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.
+        # Run separately, because enabling preview rules would change ruff's other rules too.
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", "--preview", *UTF_8, "."]),
         _tool("ruff format", ["ruff", "format", "--quiet", *ruff_format, "."]),
         _mypy(),
@@ -61,7 +61,7 @@ def check_packages(*, fix: bool = False) -> bool:
 
 
 def check_generated(*, fix: bool = False) -> bool:
-    """Whether the tables, stubs and documents are those that the declarations of the functional layer give."""
+    """Whether the tables, stubs and documents match the declarations of the functional layer."""
     module = "emberlet.host.interface.stubs"
     done = subprocess.run(
         [sys.executable, "-m", module, *([] if fix else ["--check"])],
@@ -76,7 +76,7 @@ def check_generated(*, fix: bool = False) -> bool:
 
 
 def check_bytecode_kernels(*, fix: bool = False) -> bool:
-    """Whether micro's bytecode kernels are what its viper kernels give."""
+    """Whether micro's bytecode kernels match its viper kernels."""
     drifted = bytecode_kernels.drifted(fix)
     if not drifted or fix:
         return True
@@ -85,7 +85,7 @@ def check_bytecode_kernels(*, fix: bool = False) -> bool:
 
 
 def _mypy() -> bool:
-    """Type-check what needs CPython; what also runs on MicroPython is read for its names only."""
+    """Type-check the CPython-only files; files that also run on MicroPython are only read for their names."""
     tree = typing_tree()
     typed = [str(file.relative_to(ROOT)) for pattern in TYPED for file in sorted(ROOT.glob(pattern))]
     files = [str((tree / target).relative_to(ROOT)) for target, _ in host_files()]
@@ -94,7 +94,7 @@ def _mypy() -> bool:
 
 
 def _tool(name: str, command: list[str], renamed: dict[str, str] | None = None) -> bool:
-    """Run a tool of the environment; print what it says, with the files' names as they are in the tree."""
+    """Run a tool of the environment; print its output, with file names relative to the tree."""
     tool = shutil.which(command[0], path=os.path.dirname(sys.executable)) or command[0]
     done = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8")
     if done.returncode != 0:

@@ -70,7 +70,8 @@ class Browser:
         Args:
             url: Where it goes; it must answer.
             details: width and height of the window in CSS pixels; touch: a phone; scale: device pixels a CSS pixel;
-                dark: prefers dark colors; before: JavaScript to run before the page's own.
+                dark: prefers dark colors; forced: forced colors, as in high contrast; before: JavaScript to run before
+                the page's own.
         """
         return Page(self, self.command("open", url=url, **details))
 
@@ -110,7 +111,7 @@ class Page:
         return self._browser.command("evaluate", page=self._number, code=code, argument=argument, timeout=timeout)
 
     def wait(self, code: str, timeout: int = 30000) -> None:
-        """Until the JavaScript function returns something true."""
+        """Wait until the JavaScript function returns a true value."""
         try:
             self._browser.command("wait", page=self._number, code=code, timeout=timeout)
         except BrowserError as error:

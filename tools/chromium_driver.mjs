@@ -31,13 +31,14 @@ let next = 0;
 const commands = {
   version: () => browser.version(),
 
-  async open({ url, width = 1000, height = 760, touch = false, scale = 1, dark = false, before = "" }) {
+  async open({ url, width = 1000, height = 760, touch = false, scale = 1, dark = false, forced = false, before = "" }) {
     const context = await browser.newContext({
       viewport: { width, height },
       hasTouch: touch,
       isMobile: touch,
       deviceScaleFactor: scale,
       colorScheme: dark ? "dark" : "light",
+      forcedColors: forced ? "active" : "none",
     });
     const page = await context.newPage();
     if (before) await page.addInitScript(before);

@@ -1,7 +1,7 @@
-"""What the tests, the demo and the benchmarks use beyond Python packages, and what to do where it is missing.
+"""Components that the tests, the demo and the benchmarks need besides Python packages, and how to get them.
 
-A component is found by looking for its files, so that asking is cheap. dev.py installs what it may and prints the rest.
-Locally a test whose component is missing is skipped and says what to install; with CI=true it fails.
+A component is found by its files, so that checking is cheap. dev.py installs those it may and prints instructions for
+the rest. Locally a test whose component is missing is skipped with a message that names it; with CI=true it fails.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Component:
-    """Something installed beside the Python packages.
+    """A component installed besides the Python packages.
 
     Attributes:
-        name: What `require()` calls it.
+        name: Its name for `require()`.
         what: What it is, for a table.
-        find: Returns where it lies, or None.
-        remedy: What a person does to get it.
-        source: Who has it: "apt" (system packages), "npm" and "npm-bench" (one lock file each), "pypi", "debian"
-            (fetched, not installed) or "" (nobody).
-        apt: The system packages that hold it.
+        find: Returns its path, or None.
+        remedy: How a person installs it.
+        source: Where it comes from: "apt" (system packages), "npm" and "npm-bench" (one lock file each), "pypi",
+            "debian" (fetched, not installed) or "" (nowhere).
+        apt: The system packages that contain it.
         essential: Whether CI fails without it.
-        package: The Python package that it is of no use without.
+        package: The Python package that it requires.
     """
 
     name: str
@@ -76,7 +76,7 @@ def get(name: str) -> Component:
 
 
 def require(name: str) -> str:
-    """Where a component lies, for a test: where it is missing the test is skipped, or fails with CI=true."""
+    """The path of a component, for a test: if it is missing the test is skipped, or fails with CI=true."""
     import pytest
 
     __tracebackhide__ = True
@@ -95,12 +95,12 @@ def in_ci() -> bool:
 
 
 def apt_command(packages: list[str]) -> str:
-    """What a person on Debian or Ubuntu types to install `packages`."""
+    """The command that installs `packages` on Debian or Ubuntu."""
     return f"sudo apt-get install --no-install-recommends {' '.join(packages)}"
 
 
 def forget() -> None:
-    """Look anew at what was remembered: something was installed."""
+    """Clear the cache after an installation."""
     _node.cache_clear()
 
 
@@ -141,7 +141,7 @@ def _gpu_driver() -> str | None:
         return None
     folders = [Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"), Path("/usr/local/share/vulkan/icd.d")]
     drivers = [file for folder in folders for file in sorted(folder.glob("*.json"))]
-    # Software Vulkan first: it is there on every machine, and what the tests' figures refer to.
+    # Software Vulkan first: it is available on every machine, and the tests' figures refer to it.
     drivers.sort(key=lambda file: not file.name.startswith("lvp"))
     return str(drivers[0]) if drivers else None
 

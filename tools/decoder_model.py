@@ -52,7 +52,7 @@ class _Writer:
         return (self.random.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
 
     def product(self, x: str, k: int, n: int) -> str:
-        """x times a matrix (k, n), in 4 bits by blocks of 32 rows where the model has that."""
+        """x times a matrix (k, n), in 4 bits in blocks of 32 rows if the model is quantized."""
         weight = self.drawn(k, n)
         if self.bits is None:
             return self.node("MatMul", x, self.constant(weight))
@@ -76,7 +76,7 @@ class _Writer:
         return self.node("Transpose", self.node("Reshape", x, shape), perm=[0, 2, 1, 3])
 
     def turned(self, x: str, cos: str, sin: str) -> str:
-        """Rotary positions: the halves of each head as pairs."""
+        """Rotary positions, with the halves of each head as pairs."""
         half = self.sizes.width // self.sizes.heads // 2
         axes = self.constant(np.array([3]))
         ends = [self.constant(np.array([n])) for n in (0, half, 2 * half)]
@@ -140,7 +140,7 @@ def decoder(sizes: Sizes = Sizes(), bits: int | None = None, seed: int = 0) -> o
 
 
 def parameters(model: onnx.ModelProto) -> int:
-    """Numbers of the weights: two to a byte where they are packed."""
+    """The number of weights, counting two per byte if they are packed."""
     count = 0
     for t in model.graph.initializer:
         count += int(np.prod(t.dims)) * (2 if t.data_type == TensorProto.UINT8 else 1)
@@ -148,7 +148,7 @@ def parameters(model: onnx.ModelProto) -> int:
 
 
 class Reference:
-    """onnxruntime on the processor, decoding greedily with its caches handed on."""
+    """onnxruntime on the CPU, decoding greedily with its caches passed on."""
 
     def __init__(self, model: onnx.ModelProto, threads: int = 0) -> None:
         import onnxruntime
@@ -174,7 +174,7 @@ class Reference:
 
 
 def greedy(step: Any, prompt: list[int], count: int) -> list[int]:
-    """The `count` tokens that follow a prompt, each the likeliest."""
+    """The `count` tokens after a prompt, each the most likely."""
     logits = np.asarray(step([prompt]))
     tokens = []
     for _ in range(count):

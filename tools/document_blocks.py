@@ -1,6 +1,6 @@
-"""The fenced blocks of the documents, and how a page marks what is to happen with each.
+"""The fenced blocks of the documents, and how a page marks their treatment.
 
-The words after the language of a fence say it:
+The words after the language of a fence are:
 
     ```python run            runs as a program in a fresh folder
     ```python run continued  runs after the block before it, in the same program

@@ -91,13 +91,13 @@ def version(python: Path) -> str:
 
 
 def variables(python: Path, oldest: bool) -> dict[str, str]:
-    """What to set for a dev.py that is to work in the environment of this interpreter and set of packages."""
+    """The variables for a dev.py that works in the environment of this interpreter and set of packages."""
     name = f"{version(python)}-{'oldest' if oldest else 'newest'}"
     return {"EMBERLET_VENV": str(FOLDER / name), "EMBERLET_OLDEST": "1" if oldest else ""}
 
 
 def constraints() -> list[str]:
-    """What pip is held to with --oldest: the lower bound of every requirement of the extras, as `numpy==1.26.0`."""
+    """pip's constraints with --oldest: the lower bound of every requirement of the extras, as `numpy==1.26.0`."""
     extras = pyproject()["project"]["optional-dependencies"]
     found = set()
     for requirement in (line for lines in extras.values() for line in lines):

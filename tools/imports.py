@@ -1,6 +1,6 @@
-"""Who imports whom: the imports of the distribution's files, read from their source, those inside functions included.
+"""The import graph of the distribution, read from the source, including imports inside functions.
 
-python3 -m tools.imports      the circles, and what each room imports
+python3 -m tools.imports      the cycles, and the imports of each package
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ def modules() -> dict[str, Path]:
 def graph() -> Graph:
     """module -> the modules it imports.
 
-    A package's `__init__` that imports a file of its own package inside a function is left out: that is how a package
-    hides that part of it is loaded on first use, which saves a microcontroller's memory. So are imports for the type
-    checker alone.
+    Imports inside functions of a package's `__init__` of the package's own files are left out, because they only load
+    parts of the package on first use, to save memory on a microcontroller. So are imports for the type checker only.
     """
     return {module: set(_imports(module)) - {module} for module in modules()}
 
@@ -46,7 +45,7 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def _statements(tree: ast.AST, inside: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Every import, and whether it stands inside a function."""
+    """Every import, and whether it is inside a function."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node, inside
@@ -69,7 +68,7 @@ def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
 
 
 def circles(imports: Graph) -> list[list[str]]:
-    """The groups of modules that import each other round and round, each sorted (Tarjan 1972)."""
+    """The cycles of imports: strongly connected groups of modules, each sorted (Tarjan 1972)."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -97,7 +96,8 @@ def circles(imports: Graph) -> list[list[str]]:
 
 
 def room(module: str) -> str:
-    """The room of a module: its first folder or file below emberlet; of `host`, the larger folders within."""
+    """The part of the distribution a module belongs to: its first folder or file below emberlet; within `host`, the
+    larger folders."""
     parts = module.split(".")[1:]
     if not parts:
         return "emberlet"

@@ -1,4 +1,4 @@
-"""Installs what this project's commands need, as far as the machine allows; the rest is said, never guessed.
+"""Installs what this project's commands need, as far as the machine allows, and prints instructions for the rest.
 
 Python packages go into `.venv`, npm's into `web/node_modules`, MicroPython and mpy-cross into `.cache`. Only Debian's
 packages change the machine: they are installed when the user is root on Debian or Ubuntu, and printed otherwise.
@@ -28,7 +28,7 @@ from .steps import StepError, only_one_at_a_time, run, say, step
 
 VENV_PYTHON = python_of(VENV)
 STAMP = VENV / "installed.sha256"
-MOVED_FROM = VENV / "root.txt"  # where the checkout was when the environment was filled
+MOVED_FROM = VENV / "root.txt"  # the checkout's folder when the environment was filled
 # Where `npm ci` runs for a component's source.
 NPM_FOLDERS = {"npm": WEB, "npm-bench": BENCH_WEB}
 
@@ -54,7 +54,7 @@ def ensure_venv() -> Path:
 
 
 def _follow_the_checkout() -> None:
-    """Write the checkout's new folder where the environment holds the old one: it moved, and nothing else changed."""
+    """Replace the checkout's old folder in the environment after the checkout was moved."""
     before, now = MOVED_FROM.read_text(encoding="utf-8") if MOVED_FROM.exists() else str(ROOT), str(ROOT)
     if before == now:
         return
@@ -119,7 +119,7 @@ def _missing(wanted: Iterable[Component]) -> list[Component]:
 
 
 def _try(action: Callable[..., None], *args: object) -> None:
-    """Do `action`; what fails is told and leaves its components missing."""
+    """Run `action`; a failure is printed and leaves its components missing."""
     try:
         action(*args)
     except (StepError, fetch.FetchError, subprocess.CalledProcessError) as error:
@@ -140,7 +140,8 @@ def _retry(action: Callable[[], None], tries: int = 3) -> None:
 
 
 def _fingerprint() -> str:
-    """What the environment's content depends on; not the list of packages, an editable install sees new ones anyway."""
+    """A hash of everything that determines the environment's content, except the list of packages, because an editable
+    install sees new ones anyway."""
     project = pyproject()
     relevant = [
         {
@@ -181,7 +182,7 @@ def _fill_venv() -> None:
         file = VENV / "constraints.txt"
         file.write_text("\n".join(environments.constraints()), encoding="utf-8")
         held = ["--constraint", str(file)]
-    # Lenient: a file that is added is seen at once (setup.py).
+    # Lenient mode: new files are visible at once (setup.py).
     _pip_install("--config-settings", "editable_mode=lenient", "--editable", ".[all]", "--group", "dev", *held)
 
 
@@ -203,12 +204,12 @@ def _os_release() -> str:
 
 
 def _install_from_apt(missing: list[Component]) -> None:
-    # A Node.js that is there but too old came from elsewhere: it is the person's to replace.
+    # A Node.js that is too old came from elsewhere, so the user must replace it.
     wanted = [c for c in missing if c.apt and not (c.name == "node" and shutil.which("node"))]
     if not wanted or not _may_use_apt():
         return
     _try(step, "reading the package lists", _apt_update)
-    for component in wanted:  # one by one: what one distribution lacks must not keep out the rest
+    for component in wanted:  # one by one, so that a missing package does not prevent the others
         _try(step, f"installing {component.what} ({', '.join(component.apt)})", partial(_apt_install, *component.apt))
     components.forget()
 

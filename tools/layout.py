@@ -48,7 +48,7 @@ def python_files() -> Iterator[tuple[Path, Path]]:
 
 
 def runs_on_device(file: Path) -> bool:
-    """Whether `file` (in the tree) is among what also runs on MicroPython."""
+    """Whether `file` (in the tree) also runs on MicroPython."""
     rules = pyproject()["tool"]["emberlet"]
     return _is_below(file, rules["device"]) and not _is_below(file, rules["host-only"])
 
@@ -64,7 +64,8 @@ def host_files() -> list[tuple[Path, Path]]:
 
 
 def device_tree() -> Path:
-    """A folder for MICROPYPATH in which `import emberlet` finds what runs on a device; made or refreshed by each call.
+    """A folder for MICROPYPATH in which `import emberlet` finds the files that run on a device; created or refreshed by
+    each call.
 
     Files are linked, not copied: an edit in the tree is seen by the next interpreter. The GPU's shaders come along.
     """
@@ -92,7 +93,7 @@ def _is_below(file: Path, entries: list[str]) -> bool:
 
 
 def _link_tree(base: Path, files: list[tuple[Path, Path]]) -> Path:
-    """Make `base` hold a link for each (target, file) and nothing else; safe when several processes do so at once."""
+    """Make `base` contain exactly one link per (target, file); safe for concurrent processes."""
     wanted = {base / target: file for target, file in files}
     folders = {parent for link in wanted for parent in link.parents}
     for entry in _entries(base):
@@ -102,7 +103,7 @@ def _link_tree(base: Path, files: list[tuple[Path, Path]]) -> Path:
         elif entry.is_dir() and entry not in folders:
             shutil.rmtree(entry, ignore_errors=True)
         elif entry.is_file():
-            entry.unlink(missing_ok=True)  # a copy, where links cannot be made: made again below
+            entry.unlink(missing_ok=True)  # a copy, if links cannot be created; created again below
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     for link, file in wanted.items():
@@ -117,7 +118,7 @@ def _link(link: Path, file: Path) -> None:
     except OSError:
         if os.name != "nt":
             raise
-        shutil.copyfile(file, link)  # Windows gives links to administrators and developers alone
+        shutil.copyfile(file, link)  # Windows allows links only for administrators and developers
 
 
 def _entries(folder: Path) -> list[Path]:

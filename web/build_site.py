@@ -41,7 +41,7 @@ def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "floa
         refresh(model, plan)
     elif status := compile_plan(model, plan, dims, weights):
         return status
-    elif compile_plan(model, module, dims):
+    elif compile_plan(model, module, dims, weights):
         print("the site has no model.wasm: visitors need WebGPU", file=sys.stderr)
     build_modules(out / "emberlet")
     if not (out / "index.html").exists():
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("out/site"), help="folder to write (default out/site)")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a size the model leaves open")
     parser.add_argument(
-        "--weights", choices=("float32", "float16", "q8"), default="float32", help="how the plan stores large weights"
+        "--weights", choices=("float32", "float16", "q8"), default="float32", help="how the files store large weights"
     )
     options = parser.parse_args(arguments)
     try:

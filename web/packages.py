@@ -38,7 +38,7 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
     "emberlet.wgpu_backend.plan": "__init__ counts data filling open_ports parts port ports reading stored",
-    "emberlet.wgpu_backend.run": "__init__ carried kept open_program runtime stepwise storage",
+    "emberlet.wgpu_backend.run": "__init__ caches carried open_program runtime stepwise storage",
     "emberlet.wgpu_backend.wasm": "__init__ file program sections",
     "emberlet.wgpu_backend.wasm.engine": "__init__ micropython probes",
 }

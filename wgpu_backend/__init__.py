@@ -1,4 +1,5 @@
-"""The GPU backend: tensors record, realizing fuses them into WGSL kernels and runs them in one submission."""
+"""The GPU backend: tensors record operations; realizing fuses them into WGSL kernels and runs those in one
+submission."""
 
 
 def __dir__():
@@ -10,7 +11,7 @@ def __getattr__(name):
         from .backend import WgpuBackend
 
         return WgpuBackend
-    try:  # `from . import name`: MicroPython asks this function before it looks for a submodule
+    try:  # `from . import name`: MicroPython calls this function before it looks for a submodule
         return __import__("emberlet.wgpu_backend." + name, None, None, ("*",))
     except ImportError:
         raise AttributeError("module 'emberlet.wgpu_backend' has no attribute " + repr(name))

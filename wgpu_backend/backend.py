@@ -1,4 +1,4 @@
-"""The wgpu backend: every primitive records a Node (recording.py); reading a value fuses and runs what was recorded."""
+"""The wgpu backend: each primitive records a Node (recording.py); reading a value fuses and runs the recorded graph."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
@@ -10,27 +10,33 @@ from .record.index_ranges import check_range
 from .record.recording import Recording
 from .run import storage
 
-LONG = 1 << 18  # elements from which on a reduction is done in two steps
+LONG = 1 << 18  # from this many elements on, a reduction takes two steps
 PIECES = 1024
-LONGEST = 256 * MAX_ITERATIONS  # elements one workgroup can go through
+LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can process
 
 
 class WgpuBackend(Recording):
-    """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
+    """Tensors on GPU number `index`. strict: an operation that would run on the host raises UnsupportedError instead.
 
-    planning: the backend records for plans that are saved, and never opens a device. check_indices: indices that the
-    GPU computed are looked at too, which waits for it, and an index outside its axis raises IndexingError; a model that
-    computes indices is then not compiled into one plan. Without it such indices are clamped.
-    fallbacks: how often each operation was computed on the host. The device is opened when it is first needed, so
-    recording and planning need none.
+    planning: the backend records for plans to be saved, and never opens a device. check_indices: indices computed on
+    the GPU are checked too, which waits for them, and an index outside its axis raises IndexingError; a model that
+    computes indices then cannot be compiled into one plan. By default such indices are clamped. fallbacks: how often
+    each operation ran on the host. The device is opened on first use, so recording and planning need none.
     """
 
     name = "wgpu"
     OVERRIDES = ("dot_product_attention",)
     float64_is_float32 = True
 
+    def open_early(self):
+        """Begin to open the device in a thread; a model is read and traced in the meantime."""
+        if self._device is None and not self.planning:
+            from .device import open_early
+
+            open_early(self.index)
+
     def resident(self, model, entries, capacity):
-        """What steps of a Session run on (resident.py), or None."""
+        """What a Session runs its steps on (resident.py), or None."""
         from .resident import resident
 
         return resident(model, entries, capacity, self)
@@ -44,11 +50,12 @@ class WgpuBackend(Recording):
             if dtype.is_float and dtype.bits < 32:
                 return self.cast(self.full(shape, value, dtypes.float32), dtype)
         elif dtype.is_float and dtype.bits == 16:
-            value = self.host.to_list(self.host.full((), value, dtype))[0]  # the one that the dtype has
+            value = self.host.to_list(self.host.full((), value, dtype))[0]  # rounded to the dtype
         return self._record("full", (), (shape, value, dtype), "full", value, dtype, tuple(shape))
 
     def _folded(self, shape, function, *tensors):
-        """What `function(host, *tensors)` gives for tensors that are each one number all over: one number, too."""
+        """The result of `function(host, *tensors)` for tensors that are each filled with one number; so is the
+        result."""
         host = self.host
         scalars = [host.full((), t.data.arg, t.dtype) for t in tensors]
         out = function(host, *scalars)
@@ -103,14 +110,15 @@ class WgpuBackend(Recording):
         extent = shapes.size([x.shape[a] for a in axes])
         if extent > LONG and x.data.op != "host":
             if op in ("sum", "prod") and x.dtype.is_float and x.dtype.bits == 16:
-                # Partial results in the narrow dtype would overflow and round.
+                # Partial results in the narrow dtype would overflow or be rounded.
                 wide = self.cast(x, dtypes.float32)
                 return self.cast(self.reshape(self._reduce_twice(op, wide, tuple(axes)), shape), x.dtype)
             return self.reshape(self._reduce_twice(op, x, tuple(axes)), shape)
         return self._record("reduce", (x,), args, "reduce", (op, tuple(axes), keepdims), dtype, shape)
 
     def _reduce_twice(self, op, x, axes):
-        """A long reduction in two steps, so that many workgroups take part: the longest axis is cut into pieces."""
+        """A long reduction in two steps: the longest axis is cut into pieces, so that many workgroups share the
+        work."""
         long = axes[0]
         for a in axes:
             if x.shape[a] > x.shape[long]:
@@ -123,9 +131,9 @@ class WgpuBackend(Recording):
             bounds = x.data.bounds
             x = self.pad(x, [(0, pieces * length - n if a == long else 0) for a in range(len(x.shape))], fill)
             if op in ("max", "min"):
-                x.data.bounds = bounds  # what is filled in never comes out
+                x.data.bounds = bounds  # the fill is never the result
         y = self.reshape(x, x.shape[:long] + (pieces, length) + x.shape[long + 1 :])
-        # Axis `long` of y counts the pieces; the others that are reduced come one later where they are behind it.
+        # Axis `long` of y counts the pieces; reduced axes behind it are shifted by one.
         first = tuple([a + 1 if a >= long else a for a in axes])
         partial = self.reduce(op, y, first, False)
         kept = len([a for a in range(long) if a not in axes])
@@ -175,19 +183,33 @@ class WgpuBackend(Recording):
         return self._record("matmul", (a, b), (a, b), "matmul", None, a.dtype, shape)
 
     def conv(self, x, weight, bias, stride, padding, dilation, groups):
+        out = self._conv(x, weight, stride, padding, dilation, groups, x.dtype)
+        if bias is not None:
+            out = self.binary("add", out, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
+        return out
+
+    def _conv(self, x, weight, stride, padding, dilation, groups, dtype):
+        """`conv` without a bias, whose sums are of `dtype`."""
+        x, padding = self._around(x, padding, 0)
         spatial = [
             shapes.window(x.shape[2 + i], weight.shape[2 + i], stride[i], padding[i], dilation[i])
             for i in range(len(stride))
         ]
         shape = (x.shape[0], weight.shape[0]) + tuple(spatial)
         arg = (tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation), groups)
-        args = (x, weight, bias, stride, padding, dilation, groups)
-        out = self._record("conv", (x, weight), args, "conv", arg, x.dtype, shape)
-        if bias is not None and out.data.op == "conv":
-            out = self.binary("add", out, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
-        return out
+        args = (x, weight, None, stride, padding, dilation, groups)
+        return self._record("conv", (x, weight), args, "conv", arg, dtype, shape)
+
+    def _around(self, x, padding, value):
+        """x and its padding for a kernel, which knows the amounts: what depends on open sizes is laid around x."""
+        for low, high in padding:
+            if is_open(low) or is_open(high):
+                return self.pad(x, ((0, 0), (0, 0)) + tuple(padding), value), ((0, 0),) * len(padding)
+        return x, padding
 
     def pool(self, op, x, kernel, stride, padding, dilation):
+        lowest = -float("inf") if x.dtype.is_float else max(x.dtype.range[0], -(1 << 31))
+        x, padding = self._around(x, padding, 0 if op == "sum" else lowest)
         spatial = [
             shapes.window(x.shape[2 + i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(len(kernel))
         ]
@@ -196,10 +218,13 @@ class WgpuBackend(Recording):
         return self._record("pool", (x,), args, "pool", arg, x.dtype, x.shape[:2] + tuple(spatial))
 
     def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
-        """The composite of that name (functional/transformer) in one kernel, where that serves."""
+        """The composite of that name (functional/transformer) in one kernel, if that is a good choice."""
         from .kernels.attention import serves
 
-        if not q.dtype.is_float or not serves(q, keys, values, self.options.software):
+        scores = q.shape[:3] + keys.shape[2:3]
+        # Asked even where the answer is clear: a plan with open sizes then knows which of them must be equal.
+        fits = bias is None or shapes.broadcast(scores, bias.shape) == scores
+        if not q.dtype.is_float or not fits or not serves(q, keys, values, self.options.software):
             from emberlet.functional.transformer.dot_product_attention import compose_attention
 
             return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
@@ -218,7 +243,7 @@ class WgpuBackend(Recording):
     # -- indexing -------------------------------------------------------------------------------------------------
 
     def _check_indices(self, x, indices, axis):
-        """Refuse indices outside an axis where they still lie on the host; others are clamped by the kernel."""
+        """Refuse indices outside an axis if they are still on the host; kernels clamp all others."""
         node = indices.data
         if node.op == "data" and node.count and not node.exact:
             node.bounds = storage.extremes(node.arg, node.word, node.count)
@@ -238,7 +263,7 @@ class WgpuBackend(Recording):
     def scatter(self, x, indices, updates, axis, op):
         steps = indices.shape[axis]
         if steps > MAX_ITERATIONS:
-            # One part after the other, so that no invocation loops too long.
+            # Split the updates, so that no invocation loops too long.
             for at in range(0, steps, MAX_ITERATIONS):
                 starts = [at if a == axis else 0 for a in range(len(indices.shape))]
                 sizes = [min(MAX_ITERATIONS, steps - at) if a == axis else d for a, d in enumerate(indices.shape)]
@@ -253,8 +278,8 @@ class WgpuBackend(Recording):
         return self.on_host("nonzero", (x,))
 
     def assign_region(self, x, starts, sizes, steps, value):
-        """x with `value`, of shape `sizes`, at starts[i] + j * steps[i] along each axis i: one map, where a scatter
-        would copy x in one invocation. None where a step is neither 1 nor -1."""
+        """x with `value`, of shape `sizes`, at starts[i] + j * steps[i] along each axis i: a parallel map, whereas a
+        scatter would copy x in one invocation. None if a step is neither 1 nor -1."""
         starts, turned = list(starts), [1] * len(steps)
         for i in range(len(steps)):
             if sizes[i] > 1 and steps[i] == -1:
@@ -267,12 +292,19 @@ class WgpuBackend(Recording):
         if -1 in turned:
             ends = [sizes[i] - 1 if turned[i] < 0 else 0 for i in range(len(sizes))]
             value = self.slice(value, ends, sizes, turned)
-        padding = [(starts[i], x.shape[i] - starts[i] - sizes[i]) for i in range(len(sizes))]
-        inside = self.pad(self.full(sizes, True, dtypes.bool), padding, False)
-        return self.where(inside, self.pad(value, padding, 0), x)
+        # The starts are those of slices, which kernels read at run time; paddings are part of a kernel.
+        room = [x.shape[i] - sizes[i] for i in range(len(sizes))]
+        moved = [room[i] - starts[i] for i in range(len(sizes))]
+
+        def placed(part, fill):
+            part = self.pad(part, [(r, r) for r in room], fill)
+            return self.slice(part, moved, x.shape, (1,) * len(moved))
+
+        inside = placed(self.full(sizes, True, dtypes.bool), False)
+        return self.where(inside, placed(value, 0), x)
 
     def write_region(self, x, starts, sizes, steps, value):
-        """Assign in place where x alone has its elements; False, and nothing done, elsewhere."""
+        """Assign in place if no other tensor shares the elements of x; else do nothing and return False."""
         if self.planning:
             return False
         from .run.assignment import write_region
@@ -310,6 +342,13 @@ class WgpuBackend(Recording):
         padding = tuple([tuple(p) for p in padding])
         shape = [x.shape[i] + padding[i][0] + padding[i][1] for i in range(len(x.shape))]
         return self._record("pad", (x,), (x, padding, value), "pad", (padding, value), x.dtype, shape)
+
+    def rotate(self, x, shift, axis):
+        """x with its elements `shift` places further along axis, 0 < shift < its length, wrapping around: a slice of x
+        beside itself, whose start is data of the kernel."""
+        starts = [0] * len(x.shape)
+        starts[axis] = x.shape[axis] - shift
+        return self.slice(self.concat((x, x), axis), starts, x.shape, (1,) * len(starts))
 
     def concat(self, tensors, axis):
         shape = list(tensors[0].shape)

@@ -1,7 +1,7 @@
-"""wgpu's header as cffi has parsed it, kept for the next process: parsing it takes longer than all else at the start.
+"""Caches wgpu's header as parsed by cffi for later processes: parsing is the slowest part of the start.
 
-The file lies beside the tuning measurements, one for each header and each release of cffi, pycparser and Python. One
-that is damaged or cannot be written is as none. It can only hold what cffi's model of C types is made of.
+The file lies beside the tuning measurements, one for each header and each release of cffi, pycparser and Python. A
+damaged or unwritable file is ignored. Only classes of cffi's model of C types are unpickled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "header-"
-# What parsing gives a cffi.cparser.Parser (1.10 to 2.1), but for what lasts as long as the call.
+# The attributes of a cffi.cparser.Parser (1.10 to 2.1) that parsing sets, except those that only live during the call.
 _PARSED = {
     "_declarations", "_included_declarations", "_anonymous_counter", "_int_constants", "_recomplete",
     "_uses_new_feature",
@@ -23,7 +23,7 @@ _PARSED = {
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """While the block runs, a new parser of cffi that is given a whole header takes what an earlier process parsed."""
+    """While the block runs, new cffi parsers of a whole header reuse what an earlier process parsed."""
     from cffi.cparser import Parser  # type: ignore[import-untyped]
 
     whole: Any = getattr(Parser, "parse", None)
@@ -52,7 +52,7 @@ def _is_new(parser: Any) -> bool:
 
 
 def _path(source: str) -> Path | None:
-    """Where a header is kept; None where the user has no folder for it."""
+    """The cache file of a header; None if the user has no cache folder."""
     import cffi
     import pycparser  # type: ignore[import-untyped]
     from emberlet.host.digests import blake2b
@@ -67,14 +67,14 @@ def _path(source: str) -> Path | None:
 
 
 class _Reader(pickle.Unpickler):
-    """Finds the classes of cffi's model, and nothing else."""
+    """An Unpickler that finds only the classes of cffi's model."""
 
     def find_class(self, module: str, name: str) -> Any:
         from cffi import model  # type: ignore[import-untyped]
 
         found = vars(model).get(name) if module == "cffi.model" else None
         if not isinstance(found, type) or found.__module__ != "cffi.model":
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in a header")
+            raise pickle.UnpicklingError(f"{module}.{name} does not belong in a header")
         return found
 
 
@@ -82,7 +82,7 @@ def _restore(parser: Any, path: Path) -> bool:
     try:
         with open(path, "rb") as file:
             found = _Reader(file).load()
-    except Exception:  # a damaged pickle may end with anything
+    except Exception:  # a damaged pickle may raise anything
         return False
     if not isinstance(found, dict) or found.keys() != _PARSED or not isinstance(found["_declarations"], dict):
         return False

@@ -1,8 +1,8 @@
-"""Asking cffi for C types without parsing all of wgpu's header for each.
+"""Looks up C types in cffi without parsing all of wgpu's header for each.
 
-wgpu-py uses cffi in ABI mode and names C types by text: `ffi.new("WGPULimits *")`. For every text that is new, cffi 2
-has pycparser read a declaration of each of the 700 names that the header defines, since a name's being a type
-matters to C's grammar: some 15 ms a text, 40 texts before the first result. Only the names in the text itself matter.
+wgpu-py uses cffi in ABI mode and names C types by text: `ffi.new("WGPULimits *")`. For every new text, cffi 2 makes
+pycparser parse a declaration of each of the header's 700 names, since C's grammar depends on which names are types:
+about 15 ms per text, for 40 texts before the first result. Only the names in the text itself matter.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _KINDS = ("typedef ", "struct ", "union ", "enum ")
 
 
 def quicken(ffi: Any) -> bool:
-    """Let this cffi.FFI find types by their own names alone; returns whether it does from now on.
+    """Let this cffi.FFI look up types by the names in the text alone. Returns whether that succeeded.
 
-    Nothing is changed where cffi's insides are not those known here: a parser with `parse_type` and a dict of
-    declarations by "typedef NAME", "struct NAME", and so on (cffi 1.10 to 2.1).
+    Nothing is changed unless cffi's internals are the known ones: a parser with `parse_type` and a dict of declarations
+    by "typedef NAME", "struct NAME", and so on (cffi 1.10 to 2.1).
     """
     parser: Any = getattr(ffi, "_parser", None)
     whole = getattr(parser, "parse_type", None)
@@ -39,13 +39,13 @@ def quicken(ffi: Any) -> bool:
     try:
         parser.parse_type = parse_type
         parser._by_own_names = True
-    except AttributeError:  # a parser without attributes of its own
+    except AttributeError:  # a parser that takes no attributes
         return False
     return True
 
 
 def _by_own_names(parser: Any, whole: Callable[[str], Any], text: str) -> Any:
-    """The type that a parser finds while it knows the names in the text alone. cffi holds its lock here."""
+    """The type that a parser finds if it knows only the names in the text. cffi holds its lock here."""
     everything = parser._declarations
     few: dict[str, Any] = {}
     for name in _NAME.findall(text):
@@ -58,12 +58,12 @@ def _by_own_names(parser: Any, whole: Callable[[str], Any], text: str) -> Any:
         return whole(text)
     finally:
         parser._declarations = everything
-        for key in set(few) - known:  # an opaque struct that was not named before
+        for key in set(few) - known:  # an opaque struct that is new
             everything.setdefault(key, few[key])
 
 
 def quicken_wgpu() -> bool:
-    """`quicken` for wgpu-py's native library, where that is how it is bound; for what its import asks too."""
+    """`quicken` for wgpu-py's native library, if it uses cffi, including the lookups while it is imported."""
     try:
         with _importing(), kept():
             from wgpu.backends.wgpu_native._ffi import ffi
@@ -74,7 +74,8 @@ def quicken_wgpu() -> bool:
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    """Every parser of this process finds types by their own names while a module is imported that makes one."""
+    """While the block imports a module that creates a parser, every parser of this process looks up types by their
+    names alone."""
     from cffi.cparser import Parser  # type: ignore[import-untyped]
 
     whole: Any = getattr(Parser, "parse_type", None)

@@ -1,4 +1,4 @@
-"""`compile`: a model with its plan kept, so that a call writes the inputs, submits once and reads the outputs."""
+"""`compile`: a model with cached plans, so that a call writes the inputs, submits once and reads the outputs."""
 
 import sys
 
@@ -18,24 +18,24 @@ from .record.opening import Opening
 from .record.tracing import assemble, constants, trace
 from .run import storage
 
-MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
-MAX_OPEN = 4  # plans of one model that leave sizes open, each for other ranges of them
+MAX_SHAPES = 8  # cached plans of one model, one per set of input shapes; the least recently used is evicted
+MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges
 
 
 def compile(model, *examples, backend=None, tune=False, dims=None):
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
 
-    backend: a WgpuBackend or its name ("wgpu"), "wasm" (docs/wasm.md). A module is copied there and stays where it is.
-    tune: measure which tiles serve the matrix products and convolutions best: seconds, once for every device and shape.
+    backend: a WgpuBackend or its name ("wgpu"), "wasm" (docs/wasm.md). A module is copied there; the original is left
+    unchanged. tune: measure which tiles are fastest for the matrix products and convolutions; this takes seconds, once
+    per device and shape.
 
     dims: the axes that one plan leaves open. {"length": 512} opens an axis that a generated model's INPUTS name, up to
-    512 ((16, 512) from 16 on; range(64, 513, 64) multiples of 64; None: no limit known). {"past": {2: "cache"}} opens
-    axis 2 of the argument `past` under the name "cache" ({2: ("cache", 2048)} up to 2048); axes of the same name are
-    equally long, and "cache + new" is understood. Memory is made for the largest size at once, and without a limit as
-    sizes grow.
-    Where nothing is said, a generated model's named axes are opened when a second size is met. Other shapes get plans
-    of their own when they are first met, also those that a plan with open sizes does not serve: `Compiled.fixed` tells
-    why a size could not be left open.
+    512 ((16, 512): from 16 to 512; range(64, 513, 64): multiples of 64; None: no known limit). {"past": {2: "cache"}}
+    opens axis 2 of the argument `past` under the name "cache" ({2: ("cache", 2048)} up to 2048); axes of the same name
+    have the same length, and sums such as "cache + new" may be used. Memory is allocated for the largest size at once
+    or, without a limit, as sizes grow. By default a generated model's named axes are opened when a second size occurs.
+    Other shapes get plans of their own at their first call, also those that a plan with open sizes does not serve:
+    `Compiled.fixed` tells why a size could not be left open.
 
     Where the model decides by a tensor's values which operations to run, the plan is cut: the pieces run one after the
     other, with Python between them, and `Compiled.cut` says where.
@@ -48,8 +48,8 @@ def _again(model, backend, tune, dims):
 
 
 class Compiled:
-    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from being one plan; fixed:
-    {name of an axis: why plans cannot leave its length open}."""
+    """A compiled model: call it like the model. cut: None, or the ValueNeeded that prevents a single plan; fixed: {name
+    of an axis: why plans cannot leave its length open}."""
 
     def __init__(self, model, examples, backend=None, tune=False, dims=None):
         from emberlet.backend import get_backend
@@ -57,9 +57,11 @@ class Compiled:
         self.backend = get_backend("wgpu" if backend is None else backend)
         if self.backend.name not in ("wgpu", "wasm"):
             raise BackendError("plans are made for the wgpu and wasm backends, not for {!r}".format(self.backend))
+        if examples:
+            self.backend.open_early()
         if hasattr(model, "fork") and hasattr(model, "params"):
             for param in model.params():
-                param.val()  # what the model would draw at random is drawn once, for it and for the copy
+                param.val()  # initialize lazy parameters once, for the model and the copy
             model = model.fork(self.backend)
         self.model = model
         self.cut = None
@@ -93,11 +95,11 @@ class Compiled:
         return "Compiled({}, {})".format(name, "; ".join(plans) or "no plan yet")
 
     def __reduce__(self):
-        """Plans are not pickled or copied: what comes back makes its own when it is called."""
+        """Plans are neither pickled nor copied; the copy makes its own when it is called."""
         return _again, (self.model, self.backend, self._tune, self._dims)
 
     def _arguments(self, arguments, keywords):
-        """The model's arguments in their order, arrays as Tensors. Raises what calling the model would."""
+        """The model's arguments in order, arrays as Tensors. Raises what calling the model would raise."""
         if getattr(self.model, "INPUTS", None) is not None and sys.implementation.name != "micropython":
             from emberlet.host.model_inputs import bind
 
@@ -118,7 +120,7 @@ class Compiled:
         return asarray(x, device=self.backend)
 
     def _find(self, arguments, rooms=None):
-        """(Planned, numbers of its open sizes or None) for these arguments' shapes, made if need be; None where the
+        """(Planned, values of its open sizes or None) for the shapes of these arguments, made if needed; None if the
         model is cut. rooms: Rooms of states that may be appended to in place."""
         key = []
         for x in arguments:
@@ -146,8 +148,8 @@ class Compiled:
             return found, sizes
 
     def _find_open(self, arguments, rooms=None):
-        """(Planned, numbers of its open sizes) of a plan with open sizes that serves the arguments, made if need be;
-        (None, None) where there is to be none."""
+        """(Planned, values of its open sizes) of a plan with open sizes that serves the arguments, made if needed;
+        (None, None) if they are to have none."""
         if self.backend.name != "wgpu":
             return None, None
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
@@ -173,7 +175,7 @@ class Compiled:
                 continue
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None or attempt == 0:
-                self._open.append(planned)  # it is for later calls where it is not for this one, of an empty axis
+                self._open.append(planned)  # of no use to this call, which has an empty axis, but to later ones
             if sizes is not None:
                 return planned, sizes
         return None, None
@@ -188,18 +190,18 @@ class Compiled:
                 model = self.model
                 return Planned(model, arguments, self.backend, self._laid_out, self._tune, self._owner, opening)
             except SizeNeeded as error:
-                # Of several the one that was opened last: the others may do without it.
+                # Fix the size opened last; the others may be left open without it.
                 found = [n for n in opened if n in error.symbols]
                 if found:
                     self.fixed[found[-1]] = error
                 else:
-                    rooms = None  # how much room there is cannot be left open
+                    rooms = None  # the room of the states cannot be left open
             except ValueNeeded as error:
                 for name in opened:
                     self.fixed[name] = error
             except EmberletError:
-                # With sizes that are not those of now the model may not run. With those of now the plan for them alone
-                # says what is wrong.
+                # The model may fail for sizes other than the current ones. If it fails for these too, the plan for them
+                # alone raises the error.
                 if rooms is None:
                     return None
                 rooms = None
@@ -212,14 +214,14 @@ class Compiled:
         planned = self._programs.pop(oldest)
         if must_await():
             planned.program.release()
-        # Elsewhere its memory comes back when the last call that runs it, perhaps in another thread, lets go of it.
+        # Elsewhere its memory is freed when the last call that uses it ends, perhaps in another thread.
 
     def __del__(self):
         for planned in list(getattr(self, "_programs", {}).values()) + getattr(self, "_open", []):
             planned.program.disown(self._owner)
 
     def __call__(self, *arguments, **keywords):
-        """The model's results, their values on the host already."""
+        """The model's results, with their values already on the host."""
         arguments = self._arguments(arguments, keywords)
         found = self._find(arguments)
         if found is None:
@@ -228,7 +230,7 @@ class Compiled:
         return planned.finish(planned.program.run(planned.words(arguments, sizes), sizes), sizes)
 
     async def call_async(self, *arguments, **keywords):
-        """`__call__`, awaited: the only way where the GPU can only be awaited. Calls may overlap."""
+        """`__call__`, awaited, for platforms where the GPU can only be awaited. Calls may overlap."""
         arguments = self._arguments(arguments, keywords)
         found = self._find(arguments)
         if found is None:
@@ -242,7 +244,7 @@ class Compiled:
         return x.to(self.backend)
 
     def planned(self, *examples):
-        """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
+        """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut."""
         if examples:
             self._find(self._arguments(examples, {}))
         if self.cut is not None:
@@ -250,12 +252,12 @@ class Compiled:
         return self._last
 
     def plan(self, *examples):
-        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
+        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut."""
         return self.planned(*examples).plan
 
 
 def _compute(nodes, backend):
-    """Give nodes that depend on no input their values: on the host what lies there, so that it is uploaded once."""
+    """Compute nodes that depend on no input: on the host if their sources are there, so that data are uploaded once."""
     on_host = []
     on_gpu = []
     for node in nodes:
@@ -267,13 +269,14 @@ def _compute(nodes, backend):
 
 
 class Planned:
-    """A plan with its program, and how to get Tensors in and out. plan: the Plan; program: the Program; opening: an
-    Opening, where the plan leaves sizes open."""
+    """A plan with its program, and the conversion of Tensors to inputs and from outputs. plan: the Plan; program: the
+    Program; opening: an Opening if the plan has open sizes, else None."""
 
     def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None):
         self.backend = backend
         self.used = 0
         self.opening = opening
+        self._latest = None  # (shapes, kinds, sizes) of the last call without rooms
         scope = opening.scope if opening else None
         self._grows = {}
         traced = trace(model, arguments, backend, opening.shapes if opening else None)
@@ -299,15 +302,15 @@ class Planned:
         self.roots = traced.roots
         given = {}
         kept = {}
-        self.housed = {}  # argument -> (number of its buffer, number of the root), of states appended to in place
+        self.in_place = {}  # argument -> (number of its buffer, number of the root) of states appended to in place
         for i in range(len(externals)):
             if externals[i].op == "input" and externals[i].arg in self._grows:
-                self.housed[externals[i].arg] = (self.plan.externals[i], self._grows[externals[i].arg])
+                self.in_place[externals[i].arg] = (self.plan.externals[i], self._grows[externals[i].arg])
             elif externals[i].op == "input":
                 given[externals[i].arg] = self.plan.externals[i]
             else:
                 kept[self.plan.externals[i]] = backend.constant(externals[i])
-        # (position of the argument, its number of elements), for inputs that the results depend on
+        # the inputs that the results depend on
         self.arguments = [n for n in traced.inputs if n.arg in given]
         inputs = [(given[n.arg], count(n.nbytes)) for n in self.arguments]
         results = []
@@ -321,15 +324,13 @@ class Planned:
 
         counts_of(self.plan, scope)
         device = backend.device
-        for argument in self.housed:
-            kept[self.housed[argument][0]] = arguments[argument].room.whole.data.buffer
-        housed = [number for number, _ in self.housed.values()]
-        self.program = OpenProgram(
-            device, self.plan, kept, inputs, results, opening.capacity, owner=owner, housed=housed
-        )
+        for argument in self.in_place:
+            kept[self.in_place[argument][0]] = arguments[argument].room.whole.data.buffer
+        lent = [number for number, _ in self.in_place.values()]
+        self.program = OpenProgram(device, self.plan, kept, inputs, results, opening.capacity, owner=owner, lent=lent)
 
     def _append(self, traced, opening):
-        """Append to states in place: {id of a root: the node computed in its place}."""
+        """Let the plan append to states in place. Returns {id of a root: the node computed instead}."""
         from .record.appending import append_in_place
 
         kind, parts = traced.structure
@@ -347,8 +348,11 @@ class Planned:
         return out
 
     def sizes(self, shapes, kinds, rooms=None):
-        """The numbers of the open sizes for arguments that the plan serves, else None."""
+        """The values of the open sizes for arguments that the plan serves, else None."""
         opening = self.opening
+        latest = self._latest
+        if latest and latest[0] == shapes and latest[1] == kinds:
+            return latest[2]
         if opening.rooms and not opening.rooms.serves(rooms):
             return None
         if kinds != opening.kinds:
@@ -358,10 +362,14 @@ class Planned:
             return None
         sizes = opening.numbers(numbers, rooms)
         counts = self.plan.counts
-        return None if counts.refusal(sizes, counts.values(sizes)) else sizes
+        if counts.refusal(sizes, counts.values(sizes)):
+            return None
+        if not opening.rooms:
+            self._latest = (shapes, kinds, sizes)
+        return sizes
 
     def words(self, arguments, sizes=None, kept=()):
-        """The inputs' elements as bytes of words; None for the arguments `kept`, which are on the GPU already."""
+        """The inputs' elements as bytes of words; None for the arguments in `kept`, which are already on the GPU."""
         out = []
         values = None if sizes is None else self.plan.counts.values(sizes)
         for node in self.arguments:
@@ -371,19 +379,17 @@ class Planned:
             x = arguments[node.arg]
             words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word)
             if words is None:
-                raise BackendError(
-                    "input {} holds 64-bit integers beyond 32 bits, which a plan does not take".format(node.arg)
-                )
+                raise BackendError("input {} holds integers beyond 32 bits, which a plan cannot take".format(node.arg))
             if node.arg in self._index_ranges and x.size:
                 ends = storage.extremes(words, node.word, x.size)
                 check_range(
-                    ends, closed(self._index_ranges[node.arg], values), "what input {} picks from".format(node.arg)
+                    ends, closed(self._index_ranges[node.arg], values), "the axis indexed by input {},".format(node.arg)
                 )
             out.append(words)
         return out
 
     def finish(self, data, sizes=None):
-        """The model's results from the bytes of the roots that have any."""
+        """The model's results, from the bytes of the roots that have elements."""
         values = None if sizes is None else self.plan.counts.values(sizes)
         tensors = []
         at = 0

@@ -1,4 +1,4 @@
-"""The GPU device: which library drives it, its buffers and pipelines.
+"""The GPU device: the library that drives it, its buffers and pipelines.
 
 Everything above this file sees a `Device`; everything it asks of the GPU goes through this subset of the WebGPU API,
 with wgpu-py's names (a browser's device object offers the same, see wgpu_backend/browser):
@@ -17,7 +17,7 @@ import sys
 
 from emberlet.errors import BackendError
 
-from .run.kept import Pipelines
+from .run.caches import Pipelines
 
 try:
     from . import native
@@ -30,24 +30,25 @@ COPY_SRC = 0x0004
 COPY_DST = 0x0008
 
 MAP_READ = 0x0001
-READABLE = MAP_READ | COPY_DST  # of a buffer whose bytes come back to the host
+READABLE = MAP_READ | COPY_DST  # usage of a buffer that is read back to the host
 COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
-_PIPELINE_TEXT = 512 << 10  # bytes of WGSL; compiled it takes some 250 times as much on lavapipe, measured
-_FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
+# Bytes of WGSL, and run/caches.py's FIXED for each kernel. On lavapipe they take 300 times as much compiled, measured.
+_PIPELINE_TEXT = 640 << 10
+_FINALIZERS = sys.implementation.name != "micropython"  # MicroPython never calls __del__
 
 
 class Allocation:
-    """GPU memory that goes back to its device's pool when nothing refers to it any more.
+    """GPU memory that returns to its device's pool when nothing refers to it any more.
 
-    gpu: the buffer; pages: [self], or, where it is larger than one binding may be, an Allocation per page (gpu: None).
+    gpu: the buffer; pages: [self], or an Allocation per page if it exceeds the limit of a binding (then gpu is None).
     """
 
     __slots__ = ("_failures", "_parts", "device", "gpu", "nbytes")
 
     def __init__(self, device, gpu, nbytes, parts=None):
-        # Nothing is called here: an interrupt, which comes with calls, finds all of this done or none.
+        # No calls from here on: an interrupt, which only occurs at calls, finds all of this done or none.
         self.gpu = gpu
         self.nbytes = nbytes
         self._parts = parts
@@ -55,18 +56,18 @@ class Allocation:
         if gpu is not None:
             device.live_bytes += nbytes
             if _FINALIZERS:
-                # The garbage collector may finalize an Allocation together with its buffer unless the buffer is also
-                # held from here; a finalized buffer must not get into the pool.
+                # The garbage collector may finalize an Allocation together with its buffer unless another reference
+                # holds the buffer; a finalized buffer must not get into the pool.
                 device.lent[gpu] = nbytes
         self.device = device
 
     @property
     def pages(self):
-        """The allocations that hold the tensor, in order: itself, or its parts."""
+        """The Allocations that hold the tensor, in order: itself or its parts."""
         return self._parts or [self]
 
     def free(self):
-        """Give the memory back to the pool now."""
+        """Return the memory to the pool now."""
         gpu = self.gpu
         self.gpu = None
         if gpu is not None:
@@ -75,7 +76,7 @@ class Allocation:
             part.free()
 
     def __del__(self):
-        # Not where it was interrupted before it was made, nor once the interpreter ends and takes the module apart.
+        # Do nothing if __init__ was interrupted, or if the interpreter is tearing down this module at exit.
         if hasattr(self, "device") and size_class is not None:
             self.free()
 
@@ -90,12 +91,13 @@ def size_class(nbytes):
 
 
 def page_size(limits):
-    """The most bytes of one buffer that can be bound, a multiple of 256."""
+    """The largest binding in bytes, a multiple of 256."""
     return min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"]) // 256 * 256
 
 
 def device_class(info):
-    """What kernels are chosen for, by the adapter's info: "gpu", or "swiftshader" or "cpu" for one in software."""
+    """The class for which kernels are chosen, from the adapter's info: "gpu", or "swiftshader" or "cpu" for
+    software."""
     names = (str(info["device"]) + str(info["description"]) + str(info["architecture"])).lower()
     if "swiftshader" in names:
         return "swiftshader"
@@ -106,7 +108,7 @@ def device_class(info):
 
 
 class Device:
-    """One GPU device with its pool of buffers and its cache of pipelines. raw: the wgpu-py (or browser) device."""
+    """A GPU device with a pool of buffers and a cache of pipelines. raw: the wgpu-py (or browser) device."""
 
     def __init__(self, raw):
         self.raw = raw
@@ -127,37 +129,37 @@ class Device:
         self._lock = lock()
         self._calls = 0
         self._ending = False
-        self.forked = None  # what this process has of the device of the one it was forked from
+        self.forked = None  # in a forked process: the parent's device, never to be used
         if native:
             native.every.add(self)
 
     # -- its end --------------------------------------------------------------------------------------------------
 
     def enter(self):
-        """A call that submits begins; `leave` is to follow. Raises BackendError where the device is lost.
+        """Begin a call that submits work; `leave` must follow. Raises BackendError if the device is lost.
 
-        wgpu ends the process where something is submitted to a device that is gone: whoever submits enters, and
-        `destroy` waits for those who did.
+        wgpu ends the process if work is submitted to a destroyed device. So every submission is between `enter` and
+        `leave`, and `destroy` waits for these calls.
         """
         if self.forked:
             raise BackendError(native.FORKED)
         with self._lock:
             if self.lost:
                 raise BackendError(
-                    "the GPU device was lost or destroyed; what was on it is gone. Load the model again: the next "
+                    "the GPU device was lost or destroyed, with all tensors on it. Load the model again: the next "
                     "operation opens a new device"
                 )
             self._calls += 1
 
     def leave(self):
-        """Ends a call begun by `enter`."""
+        """End a call begun by `enter`."""
         with self._lock:
             self._calls -= 1
             self._end()
 
     def destroy(self):
-        """Give the device and all its memory back, as soon as the calls under way have ended. Later ones raise
-        BackendError. `raw.destroy()`, which waits for nobody, ends the process where another thread is submitting."""
+        """Free the device and all its memory once running calls have ended. Later calls raise BackendError.
+        `raw.destroy()` does not wait, and ends the process if another thread is submitting."""
         with self._lock:
             if not self.lost:
                 self.lost = True
@@ -173,7 +175,7 @@ class Device:
             self.raw.destroy()
 
     def measured_tiles(self):
-        """What tuning.py found for this device before; nothing on a port without it."""
+        """The tiles that tuning.py measured for this device; none on ports without that file."""
         try:
             from .tuning import load
         except ImportError:
@@ -181,15 +183,15 @@ class Device:
         return load(self)
 
     def failure(self, what, error):
-        """The BackendError for something the device refused; notes where it is lost."""
-        # A browser reports a failed allocation late: no buffer made before is reused.
+        """The BackendError for a failed operation of the device. Marks the device as lost if the error says so."""
+        # A browser reports a failed allocation late, so no earlier buffer is reused.
         self.failures += 1
         self.trim()
         text = str(error)
         if "is lost" in text or "was lost" in text or "Device lost" in text:
             self.lost = True
             return BackendError(
-                "the GPU device was lost while {}; what was on it is gone. Load the model again: the next "
+                "the GPU device was lost while {}, with all tensors on it. Load the model again: the next "
                 "operation opens a new device ({})".format(what, text.strip().replace("\n", " "))
             )
         if isinstance(error, (BackendError, MemoryError)):
@@ -199,8 +201,8 @@ class Device:
     # -- buffers --------------------------------------------------------------------------------------------------
 
     def allocate(self, nbytes, page_bytes=None):
-        """An Allocation of at least nbytes, in pages of `page_bytes` where it is more than the device binds at once or
-        than `page_bytes` says. Raises BackendError where the device has no room for it."""
+        """An Allocation of at least nbytes, in pages if that exceeds `page_bytes` or the device's limit of a binding.
+        Raises BackendError if the device is out of memory."""
         page_bytes = min(page_bytes or self.page_bytes, self.page_bytes)
         if nbytes > page_bytes:
             parts = []
@@ -221,13 +223,13 @@ class Device:
         return Allocation(self, gpu, size)
 
     def recycle(self, gpu, nbytes, sound=True):
-        """Returns a buffer to the pool."""
+        """Return a buffer to the pool."""
         if self.forked:
-            return  # it stays in `lent`: giving it back would call a driver that is not there
+            return  # it stays in `lent`: freeing it would call a driver that this process does not have
         self.live_bytes -= nbytes
         self.lent.pop(gpu, None)
         if self.lost:
-            return  # with the device all its memory goes
+            return  # its memory went with the device
         if sound and self.free_bytes + nbytes <= _POOL_BYTES:
             self.free.setdefault(nbytes, []).append(gpu)
             self.free_bytes += nbytes
@@ -235,13 +237,15 @@ class Device:
             gpu.destroy()
 
     def trim(self):
-        """Give back the memory that is kept for later allocations."""
+        """Free the pooled memory."""
         free = self.free
         self.free = {}
         self.free_bytes = 0
         for pooled in list(free.values()):
-            while pooled:  # taken out first: no other thread is given what is destroyed
+            while pooled:  # pop first, so that no other thread gets a destroyed buffer
                 pooled.pop().destroy()
+        if must_await() and hasattr(self.raw, "trim"):  # MicroPython's binding keeps buffers too
+            self.raw.trim()
 
     def write(self, allocation, data, at=0):
         """Upload row-major words into an allocation, from byte `at` on."""
@@ -264,7 +268,7 @@ class Device:
             raise self.failure("uploading", error)
 
     def clear(self, allocations):
-        """Set all their bytes to zero."""
+        """Set all bytes of the allocations to zero."""
         self.enter()
         try:
             encoder = self.raw.create_command_encoder()
@@ -297,7 +301,7 @@ class Device:
 
     async def read_async(self, allocation, nbytes):
         """`read`, awaited."""
-        if not must_await():
+        if can_wait():
             return self.read(allocation, nbytes)
         parts = []
         for page in allocation.pages:
@@ -328,18 +332,19 @@ class Device:
         )
 
     def prepare(self, kernels):
-        """Compile each (name, source) side by side on threads, where there are any. `pipeline` finds them, and says
-        what is wrong."""
-        if sys.platform != "emscripten" and not must_await():
-            from .run.side_by_side import compile_kernels
+        """Compile each (name, source) on parallel threads, if the platform has threads. Returns {source: what
+        `pipeline` returns}; what is missing, and errors, are left to `pipeline`."""
+        if sys.platform == "emscripten" or must_await():
+            return {}
+        from .run.side_by_side import compile_kernels
 
-            compile_kernels(self, kernels)
+        return compile_kernels(self, kernels)
 
     def pipelines_of(self, kernels):
-        """`pipeline` for each (name, source), compiled side by side; a browser says here what is wrong."""
+        """`pipeline` for each (name, source), compiled in parallel; a browser reports errors here."""
         if sys.platform != "emscripten":
-            self.prepare(kernels)
-            return [self.pipeline(name, source) for name, source in kernels]
+            found = self.prepare(kernels)
+            return [found.get(source) or self.pipeline(name, source) for name, source in kernels]
         found, started = self._start(kernels)
         faulty = None
         for name, source, promise in started:
@@ -366,8 +371,8 @@ class Device:
                 faulty = faulty or (name, source, error)
         if faulty:
             try:
-                # A browser tells what the compiler said apart from the pipeline's failure; taken here, it does not
-                # meet whoever waits for the device next.
+                # A browser reports the compiler's message separately from the pipeline's failure; fetched here, it is
+                # not raised by the next wait for the device.
                 await self.queue.on_submitted_work_done_async()
             except Exception as error:
                 faulty = faulty[:2] + (error,)
@@ -375,7 +380,7 @@ class Device:
         return [found[source] for _, source in kernels]
 
     def _start(self, kernels):
-        """(pipelines by source, of those that are compiled already; (name, source, promise) of each of the others)."""
+        """({source: pipeline} of those already compiled, [(name, source, promise)] of the others)."""
         found = {}
         started = {}
         for name, source in kernels:
@@ -395,18 +400,18 @@ class Device:
         return found, list(started.values())
 
     def _refused(self, name, source, error):
-        # Not a class of its own: MicroPython's exceptions have no __init__ to call.
-        told = Exception("{}\n{}".format(error, _numbered(source)))
-        return self.failure("compiling kernel {}".format(name), told)
+        # Not a subclass: MicroPython's exceptions have no __init__ to call.
+        detailed = Exception("{}\n{}".format(error, _numbered(source)))
+        return self.failure("compiling kernel {}".format(name), detailed)
 
     def keep(self, source, pipeline):
-        """(pipeline, bind group layout), found under this source from now on."""
+        """Cache a pipeline under its source; returns (pipeline, bind group layout)."""
         found = (pipeline, pipeline.get_bind_group_layout(0))
         self.pipelines.put(source, found)
         return found
 
     def bind(self, layout, allocations, pages):
-        """A bind group over the first pages[i] pages of each of the allocations, in binding order."""
+        """A bind group over the first pages[i] pages of allocations[i], in binding order."""
         entries = []
         for i in range(len(allocations)):
             for part in allocations[i].pages[: pages[i]]:
@@ -429,7 +434,7 @@ class _NoLock:
 
 
 def lock():
-    """A reentrant lock, or what stands in for one on a port without threads."""
+    """A reentrant lock, or a substitute on ports without threads."""
     try:
         from threading import RLock
     except ImportError:
@@ -444,14 +449,20 @@ _opening = lock()
 
 
 def open_device(index=0):
-    """The Device number `index`, opened once. Raises BackendError where there is no such adapter, and in a process
-    that was forked from one that had opened a device."""
+    """Device number `index`, opened once. Raises BackendError if there is no such adapter, or if the process was forked
+    after a device was opened."""
     with _opening:
         return _opened(index) or _keep_device(index, Device(_open(index)))
 
 
+def open_early(index):
+    """Begin to open device number `index` in a thread where that is possible."""
+    if native and index not in _devices:
+        native.open_early(index, open_device)
+
+
 async def open_device_async(index=0):
-    """`open_device`, awaited. MicroPython in a browser must do so before anything is computed on the GPU."""
+    """`open_device`, awaited. MicroPython in a browser must await it before computing on the GPU."""
     if not must_await():
         return open_device(index)
     found = _opened(index)
@@ -459,7 +470,7 @@ async def open_device_async(index=0):
         from .micropython.device import gpu
 
         if index:
-            raise BackendError("there is no GPU adapter {}; a browser shows one".format(index))
+            raise BackendError("there is no GPU adapter {}; a browser offers only one".format(index))
         adapter = await gpu.request_adapter_async("high-performance")
         found = _keep_device(index, Device(await adapter.request_device_async(features(adapter))))
     return found
@@ -473,7 +484,7 @@ def _opened(index):
 
 
 def _keep_device(index, device):
-    """`device`, or the one that another task opened while this one was waiting for its own."""
+    """`device`, or the one that another task opened in the meantime."""
     first = _opened(index)
     if first is not None:
         device.destroy()
@@ -508,5 +519,5 @@ def _open(index):
 
 
 def features(adapter):
-    """What a device is asked for, of what its adapter has."""
+    """The features to request from a device: those of interest that the adapter has."""
     return [f for f in ("shader-f16", "subgroups", "timestamp-query") if f in adapter.features]

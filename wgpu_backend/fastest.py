@@ -1,4 +1,4 @@
-"""`compile(backend="auto")`: a model on each device that there is; the first calls are measured, the fastest stays."""
+"""`compile(backend="auto")`: runs a model on each available device, measures the first calls, and keeps the fastest."""
 
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError
@@ -7,11 +7,11 @@ from emberlet.tensor import Tensor
 from .device import lock
 
 NAMES = ("wasm", "numpy", "wgpu")
-CALLS = 3  # of each device that are measured, after one that makes the plan
+CALLS = 3  # measured calls per device, after one that makes the plan
 
 
 def clock():
-    """Seconds, to measure with."""
+    """The time in seconds, to measure with."""
     import time
 
     if hasattr(time, "perf_counter"):
@@ -20,11 +20,11 @@ def clock():
 
 
 class Fastest:
-    """A compiled model that chooses its device. Call it like the model; results are on the host's backend.
+    """A compiled model that chooses its device. Call it like the model; its results are on the host's backend.
 
-    The first calls go to each device in turn: one to make the plan, three that are measured. From then on all go to the
-    fastest, and the others' memory is given back. A device that fails is left out; the error is raised where it is the
-    last. times: {device: seconds of each measured call}; chosen: the name, None while calls are measured.
+    The first calls go to each device in turn: one to make the plan, then three measured ones. All later calls go to the
+    fastest, and the others' memory is freed. A device that fails is dropped; if it is the last, its error is raised.
+    times: {device: seconds of each measured call}; chosen: the name of the fastest device, None while measuring.
     """
 
     def __init__(self, model, examples, names=None, **options):
@@ -52,7 +52,7 @@ class Fastest:
         return "Fastest(measuring {})".format(", ".join(self._left))
 
     def __reduce__(self):
-        """What is not chosen yet is measured anew."""
+        """A copy that has not chosen yet measures anew."""
         return _again, (next(iter(self._left.values())).model, tuple(self._left), self._options)
 
     def __call__(self, *arguments, **keywords):
@@ -79,7 +79,7 @@ class Fastest:
                 return self._on_host(result)
 
     def _next(self):
-        """The device whose turn it is."""
+        """The device for the next call."""
         for name in self._left:
             if name not in self._planned:
                 return name

@@ -1,4 +1,4 @@
-"""Opening a GPU through wgpu-py, and what happens to an open one in a fork: all that only CPython does."""
+"""Opens a GPU through wgpu-py, and disables an open one in a forked process. CPython only."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ FORKED = (
     "(multiprocessing.set_start_method), or use the GPU only after the fork"
 )
 
-every: WeakSet[Any] = WeakSet()  # Devices, and locks, which a fork may find taken by a thread that it does not have
+every: WeakSet[Any] = WeakSet()  # Devices; locks, which a fork may find held by a thread that it does not have
 locks: WeakSet[Any] = WeakSet()
-forked = False  # from a process that had opened a device
+forked = False  # whether from a process that had opened a device
+_early: set[int] = set()  # numbers of the devices that a thread was started for
+_opening: list[int] = []  # those it has not finished
 
 
 def open_raw(index: int, features: Callable[[Any], list[str]]) -> Any:
-    """wgpu-py's device number `index`; features: what to ask an adapter for. Raises BackendError where there
-    is none, or no wgpu-py."""
+    """wgpu-py's device number `index`. features(adapter): the features to request. Raises BackendError without such a
+    device or without wgpu-py."""
     try:
         if sys.platform == "emscripten":
             from . import browser  # noqa: F401  (gives wgpu-py's stub a body)
@@ -42,14 +44,39 @@ def open_raw(index: int, features: Callable[[Any], list[str]]) -> Any:
     return adapter.request_device_sync(required_features=features(adapter), required_limits=_limits(adapter))
 
 
+def open_early(index: int, opened: Callable[[int], object]) -> None:
+    """Begin opened(index) in a thread, once for each device; a model is read and traced in the meantime.
+
+    Errors are left to the call that needs the device.
+    """
+    if sys.platform == "emscripten" or index in _early:
+        return
+    import threading
+
+    def run() -> None:
+        try:
+            opened(index)
+        except Exception:
+            pass
+        finally:
+            _opening.remove(index)
+
+    _early.add(index)
+    _opening.append(index)
+    try:
+        threading.Thread(target=run, name="emberlet-gpu").start()  # no daemon: a process must not end inside a driver
+    except RuntimeError:  # no more threads
+        _opening.remove(index)
+
+
 def quiet() -> None:
-    """Without a desktop, keep Mesa's layer that chooses among devices by it from complaining on every start."""
+    """Without a desktop, silence Mesa's device-select layer, which warns at every start that it finds none."""
     if sys.platform == "linux" and not [v for v in _DESKTOP if v in os.environ]:
         os.environ.setdefault("NODEVICE_SELECT", "1")
 
 
 def adapters(wgpu: Any) -> list[Any]:
-    """wgpu-py's adapters by their index: software and OpenGL ones come last, so that 0 is the best GPU there is."""
+    """wgpu-py's adapters in our order: software and OpenGL ones come last, so that 0 is the best GPU."""
     if sys.platform != "emscripten":
         from .cffi_types import quicken_wgpu
 
@@ -66,15 +93,16 @@ def _limits(adapter: Any) -> dict[str, int]:
 
 
 class _OfAnotherProcess:
-    """Stands for what a process has no right to: the GPU library of the one it was forked from."""
+    """Replaces the parent's GPU device in a forked process; any use raises BackendError."""
 
     def __getattr__(self, name: str) -> Any:
         raise BackendError(FORKED)
 
 
 def _after_fork() -> None:
-    """This process was forked from one that opened devices: they can be neither used nor given back here."""
+    """Disable the parent's devices in a forked process, where they can be neither used nor freed."""
     global forked
+    forked = forked or bool(_opening)
     for taken in list(locks):
         taken._at_fork_reinit()
     for device in list(every):

@@ -1,16 +1,16 @@
-"""A saved plan: a burnpack with the WGSL and the dispatches as metadata and the weights as tensors.
+"""A saved plan: a burnpack with WGSL and dispatches as metadata, and the weights as tensors.
 
-`load` is what a target needs: with device.py, run/ and plan/data.py it runs under CPython, Pyodide and MicroPython.
+A target only needs `load`, which runs under CPython, Pyodide and MicroPython with device.py, run/ and plan/data.py.
 `save` traces a model on the host, without a GPU (plan/writer.py).
 
 The metadata entry "emberlet.plan" is JSON: {"version": 2 to 4, "inputs" and "outputs": [[name, dtype, shape,
 buffer]], "buffers": [[kind, bytes]], "constants": [[buffer, tensor] or [buffer, tensor, how, scales]], "kernels":
-[[name, WGSL]], "steps": {CLASS: [[kernel, [x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. The last of a
-step's buffers is what it writes; a step that binds a tensor as several pages of "page_bytes" has a fourth entry, how
-many of each buffer. Inputs under "indices" hold indices of an axis of that length. CLASS is a class of device: "gpu",
-"software" for one that computes in software, or (it may be left out) "subgroups" for SwiftShader with WGSL's subgroup
-operations. A constant with a third entry is stored in fewer bits (plan/stored.py), in files of version 3. Files of
-version 4 leave sizes open (plan/open_ports.py).
+[[name, WGSL]], "steps": {CLASS: [[kernel, [x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. A step writes the
+last of its buffers; a step that binds a tensor as several pages of "page_bytes" has a fourth entry, the number of pages
+of each buffer. Inputs under "indices" hold indices of an axis of that length. CLASS is a class of device: "gpu",
+"software" for software devices, or the optional "subgroups" for SwiftShader with WGSL's subgroup operations. A constant
+with a third entry is stored in fewer bits (plan/stored.py), since version 3. Files of version 4 have open sizes
+(plan/open_ports.py).
 """
 
 import json
@@ -32,13 +32,12 @@ def save(path, model, *examples, **options):
 
 
 def load(source, device=None, verify=None):
-    """The `SavedPlan` in a file (a path) or in bytes. device: a Device; opened where it is None.
+    """The `SavedPlan` in a file (a path) or in bytes. device: a Device; None opens one.
 
-    A file whose name ends in ".wasm", and bytes that are one, is a WebAssembly module (wasm/file.py) and opens no GPU.
-    A file's tensors are read one at a time, in parts, into the GPU's memory. verify: whether they are compared with the
-    checksums that the file holds, if it does; by default in a browser's tab, where files come from afar.
-    Raises FormatError where it is no plan, or damaged. Under MicroPython open the device first:
-    `await open_device_async()`.
+    A file whose name ends in ".wasm", or bytes of one, is a WebAssembly module (wasm/file.py), which opens no GPU.
+    Tensors are read into the GPU's memory one at a time, in parts. verify: whether to check them against the file's
+    checksums, if it has any; by default only in a browser's tab, where files are downloaded. Raises FormatError if it
+    is not a plan or is damaged. Under MicroPython open the device first: `await open_device_async()`.
     """
     if source.endswith(".wasm") if isinstance(source, str) else bytes(source[:4]) == b"\0asm":
         from .wasm.file import load, load_file
@@ -64,19 +63,18 @@ def load(source, device=None, verify=None):
 class SavedPlan(Ported):
     """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class.
 
-    fill: whether the weights are read from `pack` now; else whoever calls writes them, and then calls
-    `filling.finish()`.
+    fill: whether to read the weights from `pack` now; otherwise the caller writes them, then calls `filling.finish()`.
     """
 
     def __init__(self, pack, device, verify=False, fill=True):
         self.origin = pack.origin
         content = self._json(pack, KEY)
         if content.get("version") not in (VERSION, VERSION_STORED, VERSION_OPEN):
-            self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION_OPEN))
+            self._bad("has version {!r}; this release reads up to {}".format(content.get("version"), VERSION_OPEN))
         try:
             self.plan, self.inputs, self.outputs, constants = read(content, _steps(content, device))
         except ValueError as error:
-            self._bad("does not hold together: {}".format(error))
+            self._bad("has inconsistent contents: {}".format(error))
         self.counts = self.plan.counts
         self.filling = Filling(pack, device, verify)
         for number, how, names in constants:
@@ -93,7 +91,7 @@ class SavedPlan(Ported):
 
                     nbytes = room(nbytes, self.plan)
                 allocations[i] = device.allocate(nbytes, self.plan.page_bytes)
-            # What is read before it is written, by mistake or by intent, must not be what others left there.
+            # Buffers read before they are written, by mistake or intent, must not expose what others left there.
             device.clear([allocations[i] for i in allocations])
             self.filling.aim(allocations)
             if fill:
@@ -133,14 +131,14 @@ class SavedPlan(Ported):
         return found
 
     def release(self):
-        """Give the plan's memory on the GPU back, once the calls under way have ended; later ones raise BackendError.
-        Where there is no garbage collector for it, under MicroPython, nothing else does."""
+        """Free the plan's GPU memory once running calls have ended; later calls raise BackendError. Under MicroPython,
+        where no garbage collector does so, call it explicitly."""
         self.program.release()
         self.program.device.trim()
 
 
 def _steps(content, device):
-    """The class whose steps serve the device."""
+    """The class in the file whose steps serve the device."""
     if device.device_class == "gpu":
         return "gpu"
     if device.device_class == "swiftshader" and device.subgroups and "subgroups" in (content.get("steps") or ()):

@@ -1,8 +1,8 @@
-"""`emberlet profile`: where the time of a model goes, kernel by kernel, and how near each comes to what the device can.
+"""`emberlet profile`: the time of a model by kernel, and how near each kernel comes to the device's limits.
 
-Times are the GPU's own (timestamp queries, a compute pass a dispatch) where the device has them, else the host's around
-each dispatch. The device's limits are measured in the same run: the arithmetic by a large matrix product, the memory
-by a large copy. The trace is in the format that Perfetto (https://ui.perfetto.dev) opens.
+Times are the GPU's own (timestamp queries, one compute pass per dispatch) if the device has them, else the host's
+around each dispatch. The limits are measured in the same run: arithmetic by a large matrix product, memory by a large
+copy. The trace is in the format that Perfetto (https://ui.perfetto.dev) opens.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ def _by_host_clock(program: Program) -> list[Sample]:
         run.dispatch_workgroups(x, y, z)
         run.end()
         raw.queue.submit([encoder.finish()])
-        raw.queue.read_buffer(program.allocations[0].gpu, 0, 4)  # waits for what was submitted
+        raw.queue.read_buffer(program.allocations[0].gpu, 0, 4)  # waits for the submitted work
         times.append((float(begin), float(time.perf_counter_ns())))
     return _samples(program, times)
 
 
 def peaks(backend: Any) -> tuple[float, float]:
-    """(operations, bytes) a second that this device reaches on a large matrix product and on a large copy."""
+    """(operations, bytes) per second that this device reaches on a large matrix product and a large copy."""
     n = 512 if backend.options.software else 2048
     a = backend.full((n, n), 1.0, dtypes.float32)
     wide = backend.full((1 << 22,), 1.0, dtypes.float32)
@@ -119,7 +119,7 @@ def peaks(backend: Any) -> tuple[float, float]:
 
 
 def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> str:
-    """Kernels by the time they take; "limit" is the share of what the device's arithmetic and memory would allow."""
+    """A table of kernels by time; "limit" is the share of what the device's arithmetic and memory allow."""
     rows: dict[str, list[float]] = {}
     for s in samples:
         row = rows.setdefault(s.name, [0.0, 0.0, 0.0, 0.0, 0.0])

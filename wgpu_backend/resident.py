@@ -1,9 +1,9 @@
-"""A model whose states stay in the GPU's memory from step to step: what a Session (core/session) runs on this backend.
+"""A model whose states stay in GPU memory between steps: what a Session (core/session) runs on this backend.
 
-A state that grows lies in a buffer with room behind it (core/session/room.py). A plan writes what is new there
-(record/appending.py), and nothing else moves. Of other states a step makes two copies on the GPU, in the same
+A growing state is in a buffer with room behind it (core/session/room.py); the plan writes new elements there
+(record/appending.py), and nothing else moves. Every other state is copied twice per step on the GPU, in the same
 submission: into the plan's input before it, and out of the plan's result after it. So several sessions, and plans for
-several sizes, share one model. What a step returns is new, and no state that somebody holds changes.
+several sizes, share one model. Steps return new states; states that callers still hold do not change.
 """
 
 import sys
@@ -14,7 +14,7 @@ from emberlet.session.room import LEAST, Growing, Room
 from emberlet.tensor import Tensor
 
 from .compiled import Compiled
-from .device import must_await
+from .device import can_wait, must_await
 from .plan.counts import at
 from .record.node import Node
 from .record.opening import Rooms
@@ -22,18 +22,18 @@ from .run.runtime import Results
 
 
 def resident(model, entries, capacity, backend):
-    """A Resident, or None where Python can only await the GPU, or lets go of nothing (MicroPython)."""
+    """A Resident, or None if Python can only await the GPU or never frees objects (MicroPython)."""
     if must_await() or sys.implementation.name == "micropython" or backend.planning:
         return None
     return Resident(model, entries, capacity, backend)
 
 
-MOST_COPIES = 1 << 12  # rows of a state (batch times heads) that are copied one by one when it gets a room
+MOST_COPIES = 1 << 12  # the most rows of a state (batch times heads), which are copied one by one when it gets a room
 
 
 class Resident:
-    """entries: the states, with `input`, `output` and `axis` (core/session). One serves a session and its forks. moved:
-    bytes of states that its steps have copied or appended."""
+    """entries: the states, with `input`, `output` and `axis` (core/session). One Resident serves a session and its
+    forks. moved: bytes of states that its steps have copied or appended."""
 
     def __init__(self, model, entries, capacity, backend):
         self.moved = 0
@@ -42,9 +42,23 @@ class Resident:
         self.compiled = Compiled(model, (), backend, dims=_dims(model, entries, capacity))
 
     def step(self, arguments, check=None):
-        """The results of the model, states as Tensors in the GPU's memory, the others on the host already; None where
-        there is no plan for it, or states lie otherwise than the plan has them. check: called with the length that a
-        state is to have, before anything runs; raises where that is too long."""
+        """The results of the model, states as Tensors in GPU memory, the others already on the host; None if there is
+        no plan, or if the states are stored differently than the plan expects. check: called before anything runs with
+        the new length of a state; raises if that is too long."""
+        call = self._call(arguments, check) if can_wait() else None
+        if call is None:
+            return None
+        return call.finish(call.program.run(call.words(), call.sizes, call))
+
+    async def step_async(self, arguments, check=None):
+        """`step`, awaited."""
+        call = self._call(arguments, check)
+        if call is None:
+            return None
+        return call.finish(await call.program.run_async(call.words(), call, call.sizes))
+
+    def _call(self, arguments, check):
+        """The _Call of a step, None if there is no plan for it."""
         rooms = self._rooms(arguments)
         found = self.compiled._find(arguments, rooms)
         if found is None:
@@ -54,21 +68,20 @@ class Resident:
         longest = call.longest()
         if check is not None and longest:
             check(longest)
-        if planned.housed and longest > rooms.length:
+        if planned.in_place and longest > rooms.length:
             for e in self.entries:
-                if e.input in planned.housed:
+                if e.input in planned.in_place:
                     x = arguments[e.input]
                     self.moved += 4 * x.size
                     x.room = GpuRoom(x, e.axis, 2 * longest)
-            return self.step(arguments)
+            return self._call(arguments, None)
         if not call.fits():
             return None
         self.moved += call.moved()
-        data = planned.program.run(planned.words(arguments, sizes, call.positions), sizes, call)
-        return call.finish(data)
+        return call
 
     def _rooms(self, arguments):
-        """The Rooms of the states that may be appended to in place; None where there are none."""
+        """The Rooms of the states that may be appended to in place; None if there are none."""
         states, length = [], None
         for e in self.entries:
             x = arguments[e.input]
@@ -82,7 +95,7 @@ class Resident:
 
 
 class GpuRoom(Room):
-    """A Room in the GPU's memory: one buffer, `whole`'s. copied: whether x is copied into it now."""
+    """A Room in GPU memory: one buffer, that of `whole`. copied: whether to copy x into it now."""
 
     def __init__(self, x, axis, length, copied=True):
         backend = x.backend
@@ -108,7 +121,7 @@ class GpuRoom(Room):
 
     @staticmethod
     def holds(shape, axis, dtype, word, length, device):
-        """Whether such a state can have a room."""
+        """Whether a state of this kind can have a room."""
         count = 4 if word in ("f32", "i32", "u32") else 0
         outer = 1
         for i in range(len(shape)):
@@ -117,7 +130,7 @@ class GpuRoom(Room):
         return dtype.is_float and 0 < count <= device.page_bytes and outer <= MOST_COPIES
 
     def record(self, encoder, source, shape):
-        """Record the copies of a dense state of that shape to its place here."""
+        """Record the copies of a dense state of that shape into the room."""
         inner = 4
         outer = 1
         for i in range(len(shape)):
@@ -132,8 +145,8 @@ class GpuRoom(Room):
 
 
 def _dims(model, entries, capacity):
-    """What `compile` is to leave open from the beginning: the lengths of states that grow, and how many positions a
-    step adds, if it is several. Steps of one position have a plan of their own, whose products are faster."""
+    """The axes that `compile` leaves open from the start: the lengths of growing states, and the number of positions
+    that a step adds, from 2 on. Steps of one position have their own plan, whose products are faster."""
     shapes = getattr(model, "INPUTS", None)
     if shapes is None:
         return None
@@ -159,11 +172,12 @@ def _is_axis(model, name):
 
 
 class _Call:
-    """One step, as `Program.run` asks for it (`carried`): inputs, out, restore, save."""
+    """One step, with what `Program.run` expects of `carried`: inputs, out, restore, save."""
 
     def __init__(self, resident, planned, sizes, arguments):
         self.resident = resident
         self.planned = planned
+        self.sizes = sizes
         self.program = planned.program
         self.arguments = arguments
         self.values = None if sizes is None else planned.plan.counts.values(sizes)
@@ -178,17 +192,21 @@ class _Call:
         self.parts = [planned.structure] if kind == "tensor" else parts if kind is tuple else None
         self.kept = {}  # number of a root -> node of a state
         self.rooms = {}  # number of a root -> GpuRoom that a state is copied to
-        self.grown = [k for _, k in planned.housed.values()]
+        self.grown = [k for _, k in planned.in_place.values()]
         self.computed = [
             k for k in range(len(planned.roots)) if k not in self.grown and not same(planned.roots[k].count, 0)
         ]
+
+    def words(self):
+        """The inputs that are no states, as the program takes them."""
+        return self.planned.words(self.arguments, self.sizes, self.positions)
 
     def _shape(self, k):
         shape = self.planned.roots[k].shape
         return shape if self.values is None else closed(shape, self.values)
 
     def longest(self):
-        """How long the longest state is afterwards that grows."""
+        """The length of the longest growing state after the step."""
         longest = 0
         for e in self.resident.entries:
             if e.axis is not None and self.parts is not None and e.output < len(self.parts):
@@ -198,7 +216,8 @@ class _Call:
         return longest
 
     def fits(self):
-        """Whether states lie as the plan has its inputs and results: each in one buffer, elements stored alike."""
+        """Whether the states are stored as the plan's inputs and results are: each in one buffer, with the same storage
+        type."""
         if self.parts is None:
             return False
         words = {}
@@ -234,11 +253,11 @@ class _Call:
         return self.program.allocations[self.program.results[self.computed.index(k)][0]]
 
     def moved(self):
-        """Bytes of states that are copied, or written behind others."""
+        """Bytes of states that the step copies or appends."""
         total = 0
-        for argument in self.planned.housed:
+        for argument in self.planned.in_place:
             before = self.arguments[argument]
-            k = self.planned.housed[argument][1]
+            k = self.planned.in_place[argument][1]
             count = 1
             for d in self._shape(k):
                 count *= d
@@ -250,19 +269,19 @@ class _Call:
             count = 1
             for d in self._shape(k):
                 count *= d
-            # Written once as a result, and copied once.
+            # Written once as a result, then copied once.
             total += 8 * count
         return total
 
-    def house(self, program):
-        """Bring the buffers of the states that are appended to in place. Called by the Program."""
-        housed = self.planned.housed
-        if housed:
-            program.house({housed[a][0]: self.arguments[a].room.whole.data.buffer for a in housed})
+    def lend_buffers(self, program):
+        """Lend the program the buffers of the states that it appends to in place. Called by the Program."""
+        states = self.planned.in_place
+        if states:
+            program.use_buffers({states[a][0]: self.arguments[a].room.whole.data.buffer for a in states})
 
     @property
     def out(self):
-        """The results that come back, which are no states."""
+        """The results that return to the host: all but the states."""
         results = getattr(self.program, "open_results", None) or self.program.results
         if self.values is not None:
             results = [(number, at(n, self.values)) for number, n in results]
@@ -278,7 +297,7 @@ class _Call:
                 encoder.copy_buffer_to_buffer(x.data.buffer.gpu, 0, to.gpu, 0, x.data.nbytes)
 
     def save(self, encoder):
-        """Record the copies of the program's results to memory of the states."""
+        """Record the copies of the program's results to the states' memory."""
         for k in self.roots:
             root, e = self.planned.roots[k], self.roots[k]
             shape = self._shape(k)
@@ -297,7 +316,7 @@ class _Call:
             self.kept[k] = node
 
     def _room(self, node, entry):
-        """Bytes for a state: always the same while it grows, so that memory that was given back serves again."""
+        """Bytes to allocate for a state: constant while it grows, so that freed memory can be reused."""
         if entry.axis is None or not node.count:
             return node.nbytes
         length = node.shape[entry.axis]
@@ -307,7 +326,7 @@ class _Call:
         return min(node.nbytes // length * room + 4, self.program.device.page_bytes)
 
     def finish(self, data):
-        """The model's results, in their order."""
+        """The model's results, in order."""
         tensors = {}
         for k in range(len(self.planned.roots)):
             root = self.planned.roots[k]
@@ -323,9 +342,9 @@ class _Call:
                 words = data[self.wanted.index(k)] if k in self.wanted else b""
                 node = Node("data", (), words, root.dtype, shape, root.word)
             tensors[k] = Tensor(node, root.dtype, shape, self.planned.backend)
-        for argument in self.planned.housed:
+        for argument in self.planned.in_place:
             x = self.arguments[argument]
-            k = self.planned.housed[argument][1]
+            k = self.planned.in_place[argument][1]
             x.grown = tensors[k] = x.room.view(self._shape(k)[x.room.axis])
         out = []
         for kind, part in self.parts:

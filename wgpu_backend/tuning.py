@@ -1,8 +1,7 @@
-"""The file of measured tiles: which one serves each matrix product and convolution best, by device.
+"""The file of measured tiles: the fastest for each matrix product and convolution, by device.
 
-`compile(model, *examples, tune=True)` measures (run/measure_tiles.py); every later plan on that device
-uses what was found. The file is `cache_path()`; deleting it, `clear()` or `emberlet devices --forget-tuning` forgets
-everything.
+`compile(model, *examples, tune=True)` measures (run/measure_tiles.py); every later plan on that device uses the
+results. The file is `cache_path()`; deleting it, `clear()` or `emberlet devices --forget-tuning` forgets everything.
 """
 
 from __future__ import annotations
@@ -17,22 +16,23 @@ from .lower.tiles import BLOCKS, COLUMNS, ROWS, Tile
 
 # system -> (environment variable, folder below the home) of caches; Linux and all others follow XDG
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
-VERSION = 1  # of the kernels: raise it when they change so that old measurements mislead
+OFF = "off"  # what $EMBERLET_CACHE is if nothing is to be kept on disk
+VERSION = 1  # of the kernels: increase it when changes to them invalidate old measurements
 
 
 def cache_path() -> Path | None:
-    """Where measurements are kept: tiles.json in $EMBERLET_CACHE, else in the platform's cache folder.
+    """The path of the measurements: tiles.json in $EMBERLET_CACHE, else in the platform's cache folder.
 
-    None where there is no such folder, since the user has no home: measurements then last as long as the process.
+    None if $EMBERLET_CACHE is "off" or the user has no home folder; measurements then last as long as the process.
     """
     if given := os.environ.get("EMBERLET_CACHE"):
-        return Path(given) / "tiles.json"
+        return None if given == OFF else Path(given) / "tiles.json"
     variable, below = _CACHES.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
     base = os.environ.get(variable, "")
-    if not os.path.isabs(base):  # the XDG specification: a path that is not absolute is to be ignored
+    if not os.path.isabs(base):  # the XDG specification says to ignore relative paths
         try:
             base = str(Path.home() / below)
-        except RuntimeError:  # neither HOME nor an entry in the list of users
+        except RuntimeError:  # neither HOME nor an entry in the user database
             return None
     return Path(base) / "emberlet" / "tiles.json"
 
@@ -44,14 +44,14 @@ def clear() -> None:
 
 
 def device_name(device: Any) -> str:
-    """What measurements are kept under: the adapter and its driver."""
+    """The key of a device's measurements: the adapter and its driver."""
     info = device.raw.adapter_info
     return " / ".join(str(info.get(k) or "") for k in ("vendor", "device", "description", "backend_type"))
 
 
 def _stored() -> dict[str, dict[str, list[int]]]:
-    """Device name -> problem key -> the numbers of a Tile. A cache is measured again for the asking: a file that is
-    damaged, or of another version, counts as none, as does any entry that is no tile; the next `save` replaces them."""
+    """Device name -> problem key -> the numbers of a Tile. A damaged file, one of another version, and entries that are
+    not tiles are ignored, since they can be measured again; the next `save` replaces them."""
     path = cache_path()
     if path is None:
         return {}
@@ -69,7 +69,7 @@ def _stored() -> dict[str, dict[str, list[int]]]:
 
 
 def _is_tile(value: Any) -> bool:
-    """Whether these are the numbers of a Tile that `_best` may have chosen."""
+    """Whether these are the numbers of a Tile that `_best` could have chosen."""
     if not isinstance(value, list) or len(value) != 5 or not all(type(v) is int for v in value):
         return False
     rows, columns, unroll, workgroup, blocks = value
@@ -79,7 +79,7 @@ def _is_tile(value: Any) -> bool:
 
 
 def load(device: Any) -> dict[str, Tile]:
-    """problem key -> Tile, as measured on this device before."""
+    """{problem key: Tile}, as measured on this device."""
     return {key: Tile(*numbers) for key, numbers in _stored().get(device_name(device), {}).items()}
 
 
@@ -98,4 +98,4 @@ def save(device: Any, tiles: dict[str, Tile]) -> None:
         with atomic_write(path) as file:
             file.write(json.dumps(stored, indent=1, sort_keys=True).encode("utf-8"))
     except OSError as error:
-        print(f"emberlet: tile sizes could not be kept in {path}: {error}", file=sys.stderr)
+        print(f"emberlet: tile sizes could not be saved to {path}: {error}", file=sys.stderr)

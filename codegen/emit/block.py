@@ -1,8 +1,8 @@
-"""Block: the statements of one graph, and which variable holds which value when.
+"""Block: the statements of one graph, and the assignment of values to variables.
 
-A chain of layers reads `x = …` line after line: a value takes over the variable of the input that dies where it is
-made. Names that the model gives with a meaning are kept. Values of the host (shapes, scalars) that are used once are
-written where they are used.
+A chain of layers reads `x = …` line after line: a value reuses the variable of an input that is read for the last time
+there. Names that the model gives with a meaning are kept. Host values (shapes, scalars) that are used once are written
+where they are used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..ir.graph import Graph, Node
 from ..ir.problem import MALFORMED, Problem, explained, quoted
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
-from .expression import Expr, Literal, Name, flat
+from .expression import Attribute, Call, Expr, Literal, Name, flat
 from .names import MAX_LOCAL, identifier, informative, module_path, snake
 from .statement import Assign, Delete, Statement
 
@@ -35,12 +35,12 @@ _ROLES = {
     "max": "larger",
     "min": "smaller",
 }
-MAX_NESTED = 16  # expressions within one another
+MAX_NESTED = 16  # depth of nested expressions
 WORTH_DELETING = 1 << 14
 
 
 class Block:
-    """Emits one graph. `busy` are the variables that hold something the surrounding code still needs."""
+    """Emits one graph. `busy`: the variables that the surrounding code still needs."""
 
     def __init__(self, module: ModuleWriter, graph: Graph, busy: set[str], outer: Block | None = None) -> None:
         self.module = module
@@ -72,7 +72,7 @@ class Block:
         self.statements = tidy(self.statements)
 
     def _variables(self, value: str) -> set[str]:
-        """The local variable of a value, where it has one that this block may reuse."""
+        """The local variable of a value, if this block may reuse it."""
         if self.module.separate:
             return set()
         held = self.bound.get(value)
@@ -93,7 +93,7 @@ class Block:
             self.statements.append(Delete(tuple(sorted(gone))))
 
     def _inlined(self) -> dict[int, int]:
-        """Nodes whose only output is a host value used once: node index -> index of the node that uses it."""
+        """Nodes whose only output is a host value used once: index of the node -> index of its user."""
         users: dict[str, list[int]] = {}
         nested: set[str] = {a.name for a in self.graph.outputs}
         last: dict[str, int] = {}
@@ -125,7 +125,7 @@ class Block:
             where = out.get(at[0], at[0])
             if depth.get(at[0], 0) >= MAX_NESTED:
                 continue
-            # Writing it later must not keep a tensor alive for longer.
+            # Moving the expression must not extend a tensor's lifetime.
             if all(
                 a.value is not None
                 or a.name in mine
@@ -142,7 +142,7 @@ class Block:
         last: dict[str, int] = {}
         for i, node in enumerate(self.graph.nodes):
             for o in node.outputs:
-                last[o.name] = max(last.get(o.name, 0), i)  # an output nobody uses dies at once
+                last[o.name] = max(last.get(o.name, 0), i)  # an unused output dies at once
             for a in node.uses():
                 last[a.name] = max(last.get(a.name, 0), inlined.get(i, i))
         for a in self.graph.outputs:
@@ -169,25 +169,25 @@ class Block:
             for output, target, value in zip(node.outputs, targets, values, strict=True):
                 if output.present and isinstance(target, Name) and target.id != "_" and value != target:
                     comment = self._comment(node, output)
-                    said = bool(comment) and comment in flat(value)
+                    said = bool(comment) and (comment in flat(value) or _says_its_shape(value))
                     self.statements.append(Assign((target.id,), value, "" if said else comment))
         else:
             names = tuple(t.id if isinstance(t, Name) else "_" for t in targets)
             self.statements.append(Assign(names, values[0]))
 
     def settle(self, node: Node[Any], held: tuple[Expr, ...]) -> None:
-        """The outputs of a node are held by these expressions; nothing needs to be assigned."""
+        """Represent the node's outputs by these expressions, without assignments."""
         for o, value in zip(node.outputs, held, strict=True):
             self.bound[o.name] = value
         self._chosen[node.name] = held
 
     def early_targets(self, node: Node[Any]) -> tuple[Expr, ...]:
-        """The outputs' variables before the node's code is complete: they share none with its inputs."""
+        """The outputs' variables, chosen before the node's code is complete, so distinct from those of its inputs."""
         self._dying = set()
         return self.targets(node)
 
     def targets(self, node: Node[Any]) -> tuple[Expr, ...]:
-        """The variable of each output; "_" for those that are left out or that nobody uses."""
+        """The variable of each output; "_" for omitted or unused ones."""
         if node.name in self._chosen:
             return self._chosen[node.name]
         chosen: list[Expr] = []
@@ -240,7 +240,7 @@ class Block:
         return candidate
 
     def _comment(self, node: Node[Any], output: Argument) -> str:
-        """The shape, where it is known and not simply the first input's."""
+        """A comment with the shape, if it is known and differs from the first input's."""
         t = output.type
         if not isinstance(t, TensorType) or t.shape is None or all(d is None for d in t.shape):
             return ""
@@ -276,7 +276,7 @@ class Block:
     def nested(
         self, graph: Graph, inputs: Sequence[Expr | None], targets: Sequence[str] = ()
     ) -> tuple[list[Statement], tuple[Expr, ...]]:
-        """A subgraph in a block of its own; `targets` are variables for its outputs that nothing in it reads."""
+        """A subgraph in its own block; `targets`: variables for its outputs, which nothing in it reads."""
         inner = Block(self.module, graph, self.busy, self)
         for a, target in zip(graph.outputs, targets, strict=False):
             if target != "_":
@@ -302,8 +302,12 @@ class Block:
         return tuple(out)
 
 
+def _says_its_shape(e: Expr) -> bool:
+    return isinstance(e, Call) and isinstance(e.function, Attribute) and e.function.name in ("zeros", "ones", "full")
+
+
 def tidy(statements: list[Statement]) -> list[Statement]:
-    """Without the `del` of a variable that is assigned again within two lines."""
+    """Drop the `del` of a variable that is reassigned within two lines."""
     out: list[Statement] = []
     for i, s in enumerate(statements):
         if isinstance(s, Delete):

@@ -1,4 +1,4 @@
-"""What a generated class says of its inputs and outputs: INPUTS, OUTPUTS and STATE."""
+"""The description of inputs and outputs in a generated class: INPUTS, OUTPUTS and STATE."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Entry = tuple[str, str, Shape | None]
 
 @dataclass(frozen=True)
 class Repeated:
-    """The last of a model's inputs or outputs: tensors of several layers, one layer's after the other's. `start` is the
-    place of the first, `parts` are what each tensor of a layer is called, `name` what they are together."""
+    """The last of a model's inputs or outputs: the tensors of several layers, layer by layer. start: the index of the
+    first; parts: the name of each tensor of a layer; name: their common name."""
 
     start: int
     layers: int
@@ -29,7 +29,7 @@ class Repeated:
 
 
 def uniform(arguments: Sequence[Argument], width: int) -> bool:
-    """Whether each tensor of a layer is of the type that the first layer's is."""
+    """Whether the tensors of every layer have the types of the first layer's."""
     return all(said(a.type) == said(arguments[i % width].type) for i, a in enumerate(arguments))
 
 
@@ -37,7 +37,7 @@ def uniform(arguments: Sequence[Argument], width: int) -> bool:
 
 
 def signature_data(model: Model, given: Repeated | None = None, made: Repeated | None = None) -> list[str]:
-    """INPUTS and OUTPUTS: a name, a dtype and a shape of each. STATE: what of them a caller hands on."""
+    """INPUTS and OUTPUTS: the name, dtype and shape of each. STATE: the outputs that become inputs of the next call."""
     graph = model.graph
     inputs = [_entry(name, a.type) for name, a in zip(model.inputs, graph.inputs, strict=True)]
     outputs = [_entry(name, a.type) for name, a in zip(model.outputs, graph.outputs, strict=True)]
@@ -59,7 +59,7 @@ def signature_data(model: Model, given: Repeated | None = None, made: Repeated |
 
 
 def _listed(name: str, entries: Sequence[Entry], group: Repeated | None) -> list[str]:
-    """The assignment of the entries; those of the layers as a comprehension."""
+    """The assignment of the entries, with those of the layers as a comprehension."""
     if group is None:
         return render([Assign((name,), lift(tuple(entries)))], 4)
     first, rest = tuple(entries[: group.start]), entries[group.start :]
@@ -104,7 +104,7 @@ def _loops(template: tuple[str, int, int, list[str]], layers: int) -> tuple[str,
 
 
 def _names(label: str, names: Sequence[str], width: int) -> list[str] | None:
-    """A list of all names, as a comprehension; the first layer's, which exporters may leave without a number, apart."""
+    """A list of all names, as a comprehension; the first layer's are separate if the exporter did not number them."""
     template, first = numbered(names, width), []
     if template is None and len(names) > 2 * width:
         template, first = numbered(names[width:], width), list(names[:width])
@@ -122,7 +122,7 @@ def _tuple(words: Sequence[str]) -> str:
 
 
 def _tuple_of(head: str, item: str, loops: Sequence[str]) -> list[str]:
-    """`head` and a tuple by comprehension: on a line, else what is inside on one, else its parts on one each."""
+    """`head` and a tuple comprehension: on one line, or its content on one line, or each part on its own."""
     whole = " ".join([item, *loops])
     if len(head) + len(whole) + 12 <= WIDTH and len(loops) < 3:
         return [f"    {head} tuple({whole})"]
@@ -131,8 +131,8 @@ def _tuple_of(head: str, item: str, loops: Sequence[str]) -> list[str]:
 
 
 def numbered(names: Sequence[str], width: int) -> tuple[str, int, int, list[str]] | None:
-    """(an f-string of `i` and `part`, the first number, the step from one to the next, the parts) that gives names,
-    `width` for each number; None where none does."""
+    """(an f-string of `i` and `part`, the first number, the step, the parts) that generates the names, `width` per
+    number; None if there is none."""
     split = [re.split(r"(\d+)", n) for n in names]
     if len({len(s) for s in split[::width]}) > 1:
         return None
@@ -160,7 +160,7 @@ def numbered(names: Sequence[str], width: int) -> tuple[str, int, int, list[str]
 
 
 def _apart(words: Sequence[str]) -> tuple[str, str, list[str]]:
-    """What all words begin with and end with, whole words of letters, and what is between."""
+    """The common prefix and suffix of the names, in whole words of letters, and what is between them."""
     pieces = [re.findall(r"[A-Za-z]+|[^A-Za-z]+", w) for w in words]
     lead, least = 0, min(map(len, pieces))
     while lead < least - 1 and len({p[lead] for p in pieces}) == 1:

@@ -1,7 +1,7 @@
-"""Emitter: what an operator's `emit` works with. One is made for each node.
+"""Emitter: the interface for an operator's `emit`, one object per node.
 
-It turns inputs into expressions, makes calls of the functional layer, registers layers and parameters, and pushes
-statements where an operator needs more than one expression.
+It turns inputs into expressions, makes calls of the functional layer, registers layers and parameters, and appends
+statements if an operator needs more than one expression.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Emitter:
         return self.tensor(self._argument(i))
 
     def optional(self, i: int) -> Expr | None:
-        """Input i as a tensor, None where it is left out."""
+        """Input i as a tensor, None if it is omitted."""
         return self.x(i) if self.node.has(i) else None
 
     def operand(self, i: int) -> Expr:
-        """Input i for arithmetic with a tensor of the same dtype: a Python number where it is one."""
+        """Input i for arithmetic with a tensor of the same dtype: as a Python number if possible."""
         a = self._argument(i)
         if isinstance(a.type, ScalarType) and a.value is None:
             return self.block.held(a)
@@ -68,7 +68,7 @@ class Emitter:
         return self._as_number(a)
 
     def _as_number(self, a: Argument) -> Expr:
-        """A tensor of one element as a number: `int(n)`, which takes a number, too, where a caller passes one."""
+        """A tensor of one element as a number: `int(n)`, which also accepts a number from the caller."""
         dtype = as_tensor(a.type).dtype
         if dtype.is_integer:
             return self.builtin("int", self.tensor(a))
@@ -116,7 +116,7 @@ class Emitter:
         return self.node.inputs[i]
 
     def _scalar_literal(self, a: Argument) -> Expr | None:
-        """A one-element constant as a Python number, where broadcasting it cannot add a dimension."""
+        """A one-element constant as a Python number, if broadcasting it cannot add a dimension."""
         value = a.value
         if value is None or value.size != 1 or value.dtype.kind == "string" or value.dtype.bits < 8:
             return None
@@ -128,7 +128,7 @@ class Emitter:
     # -- building expressions -----------------------------------------------------------------------------------------
 
     def call(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
-        """`F.function(args, kwargs)`; a keyword `default(value)` is left out where the function has that default."""
+        """`F.function(args, kwargs)`; a keyword `default(value)` is omitted if the function has that default."""
         named = keywords(getattr(functional, function), kwargs)
         return Call(Attribute(Name("F"), function), tuple(lift(a) for a in args), named)
 
@@ -137,7 +137,7 @@ class Emitter:
         return self.call(function, *args, **kwargs, backend=self.block.module.backend())
 
     def filled(self, shape: Liftable, number: int | float | bool | str, dtype: DType) -> Expr:
-        """`F.zeros`, `F.ones` or `F.full(shape, number)`; the dtype is left out where it is the default."""
+        """`F.zeros`, `F.ones` or `F.full(shape, number)`; the dtype is omitted if it is the default."""
         return self.block.module.fill(lift(shape), number, dtype)
 
     def method(self, x: Expr, name: str, *args: Liftable, **kwargs: Liftable) -> Expr:
@@ -153,7 +153,7 @@ class Emitter:
         return Call(Name(name), tuple(lift(a) for a in args))
 
     def shortest(self, value: Value) -> int | float | bool | str:
-        """The only element of a constant, in its shortest decimal."""
+        """The only element of a constant, as its shortest decimal."""
         return shortest(value)
 
     def index(self, x: Expr, key: Liftable) -> Expr:
@@ -173,7 +173,8 @@ class Emitter:
         return self.block.module.layer(self.node, kind, tuple(lift(a) for a in args), named, given)
 
     def tied(self, weight: Value) -> Expr | None:
-        """`self.name.weight.val()` of the embedding whose table is this matrix transposed, where the model has one."""
+        """`self.name.weight.val()` of the embedding whose table is this matrix transposed, if there is one (tied
+        weights)."""
         return self.block.module.tied(weight)
 
     def parameter(self, name: str, value: Value) -> Expr:
@@ -189,7 +190,7 @@ class Emitter:
         return self.block.local(hint, value)
 
     def once(self, i: int, hint: str, value: Expr) -> Expr:
-        """`assign`, once for each key i however often it is asked for."""
+        """`assign`, but only once for each key i."""
         if i not in self._once:
             self._once[i] = self.assign(hint, value)
         return self._once[i]
@@ -199,7 +200,7 @@ class Emitter:
         return self.block.fresh(hint)
 
     def targets(self) -> tuple[Expr, ...]:
-        """The variables of the node's outputs, chosen now: for statements that assign them in several places."""
+        """The variables of the node's outputs, chosen now, for statements that assign them in several places."""
         return self.block.early_targets(self.node)
 
     def body(
@@ -212,19 +213,21 @@ class Emitter:
 
 
 class Default:
-    """A keyword argument that is left out where the called function or layer has the same default."""
+    """A keyword argument that is omitted if the called function or layer has the same default."""
 
     def __init__(self, value: Liftable) -> None:
         self.value = value
 
-    def omitted(self, usual: Liftable) -> bool:
-        """Whether the value is this default; ONNX's attributes are float32, and written as such."""
+    def omitted(self, default: Liftable) -> bool:
+        """Whether the value is this default; ONNX's attributes are float32 and are written as such."""
         value = self.value
-        if isinstance(value, float) and isinstance(usual, float):
-            return value in (usual, decimal.shortest(usual, dtypes.float32))
+        if isinstance(value, float) and isinstance(default, float):
+            return value in (default, decimal.shortest(default, dtypes.float32))
         if isinstance(value, DType):
-            return usual in (value, value.name)
-        return value == usual and (type(value) is type(usual) or (isinstance(value, str) and isinstance(usual, str)))
+            return default in (value, value.name)
+        return value == default and (
+            type(value) is type(default) or (isinstance(value, str) and isinstance(default, str))
+        )
 
 
 def default(value: Liftable) -> Default:
@@ -232,14 +235,13 @@ def default(value: Liftable) -> Default:
 
 
 def default_of(function: Callable[..., object], parameter: str) -> Liftable:
-    """The default of a parameter of a function or a layer: the one place where ONNX's defaults are written."""
-    found: Liftable = _signature(function).parameters[parameter].default
-    return found
+    """The default of a parameter of a function or layer: ONNX's defaults are written nowhere else."""
+    return _defaults(function)[parameter]
 
 
 @cache
-def _signature(function: Callable[..., object]) -> inspect.Signature:
-    return inspect.signature(function)
+def _defaults(function: Callable[..., object]) -> dict[str, Liftable]:
+    return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
 
 def keywords(function: Callable[..., object], kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr], ...]:
@@ -258,6 +260,6 @@ def _lifted(kwargs: Mapping[str, Liftable]) -> tuple[tuple[str, Expr], ...]:
 
 
 def shortest(value: Value) -> int | float | bool | str:
-    """The only element of a constant; a float32 as the shortest decimal that means the same float32."""
+    """The only element of a constant; a float32 as the shortest decimal that rounds to it."""
     item = value.item()
     return decimal.shortest(item, dtypes.float32) if isinstance(item, float) and value.dtype.bits == 32 else item

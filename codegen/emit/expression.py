@@ -1,7 +1,7 @@
-"""Expressions of the generated code, and their text in the layout ruff's formatter gives it.
+"""Expressions of the generated code, and their text, laid out as by ruff's formatter.
 
-Only the forms the emission uses. A call's arguments that do not fit on its line stand on one of their own; where they
-do not fit there either, and in brackets of other kinds, one item stands on each line, with a comma behind it.
+Only the forms the emission uses. A call's arguments that do not fit on its line go on a line of their own; if they do
+not fit there either, and in other brackets, each item gets its own line with a trailing comma.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..records import dataclass
 
 WIDTH = 88
 
-# How tightly each operator binds; what is an operand of a tighter one is put in parentheses.
+# The precedence of each operator; an operand of one that binds tighter is parenthesized.
 PRECEDENCE = {
     "if": 0, "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "is": 4, "is not": 4,
     "in": 4,
@@ -51,7 +51,7 @@ class Index:
 
 @dataclass(frozen=True)
 class SliceKey:
-    """start:stop:step between brackets; None leaves a part out."""
+    """start:stop:step between brackets; None omits a part."""
 
     start: Expr | None = None
     stop: Expr | None = None
@@ -106,7 +106,7 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Comprehension:
-    """`[item for target in iterable]`; `then` is a second target and iterable, in which the first's may stand."""
+    """`[item for target in iterable]`; `then`: a second target and iterable, which may use the first target."""
 
     item: Expr
     target: str
@@ -132,7 +132,7 @@ Expr = (
 
 Plain = int | float | bool | str | DType | None
 Liftable = Expr | Plain | Sequence["Liftable"]
-"""What may stand where an expression is expected: an expression, or Python data that becomes a literal."""
+"""Accepted where an expression is expected: an expression, or Python data that becomes a literal."""
 
 
 def lift(value: Liftable) -> Expr:
@@ -191,6 +191,10 @@ def precedence(e: Expr) -> int:
 
 def flat(e: Expr) -> str:
     """`e` on one line."""
+    if e.__class__ is Name:  # most are one of these two, and a pattern is slower
+        return e.id
+    if e.__class__ is Literal:
+        return e.text
     match e:
         case Name(text) | Literal(text):
             return text
@@ -203,7 +207,7 @@ def flat(e: Expr) -> str:
                 return f"{_inside(base, POSTFIX)}[{inner}]"
             return f"{_inside(base, POSTFIX)}[{flat(key)}]"
         case SliceKey(start, stop, step):
-            # A formatter treats the colon as an operator where something around it is more than a name or a number.
+            # A formatter treats the colon as an operator if an operand is more than a name or a number.
             space = "" if all(p is None or _plain(p) for p in (start, stop, step)) else " "
             text = ("" if start is None else flat(start) + space) + ":" + ("" if stop is None else space + flat(stop))
             if step is None:
@@ -257,7 +261,7 @@ def _inside(e: Expr, binding: int) -> str:
 
 
 def spread(e: Expr, indent: int, before: int = 0, after: int = 0) -> str:
-    """`e` starting in column `indent + before` and followed by `after` characters, on as many lines as it needs."""
+    """`e` starting in column `indent + before` and followed by `after` characters, on as many lines as needed."""
     text = flat(e)
     if indent + before + len(text) + after <= WIDTH:
         return text
@@ -290,12 +294,14 @@ def spread(e: Expr, indent: int, before: int = 0, after: int = 0) -> str:
 
 
 def dotted(e: Expr) -> bool:
-    """Whether `e` is a name, or attributes of one."""
+    """Whether `e` is a name or an attribute path."""
     return isinstance(e, Name) or (isinstance(e, Attribute) and dotted(e.object))
 
 
 def names_in(e: Expr) -> set[str]:
     """The variables `e` reads."""
+    if e.__class__ is Name:
+        return {e.id}
     match e:
         case Name(text):
             return {text}

@@ -1,8 +1,8 @@
-"""Weights that a generated model hands on: as tensors of their own.
+"""Weights that a generated model returns or stores are passed on as separate tensors.
 
-A weight belongs to the module: assigning to what `self.w.val()` gives changes the model. An operation makes a new
-tensor, so it may be given the weight itself. Where the weight itself reaches a variable, a list or the caller, it is
-handed on by `.detach()`, a tensor over the same memory whose elements are copied once somebody assigns to it.
+A weight belongs to the module: assigning to the result of `self.w.val()` changes the model. Operations make new
+tensors, so they may take the weight itself. A weight that reaches a variable, a list or the caller is passed as
+`.detach()`: a tensor over the same memory, copied on the first write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _KEEP_THEIR_ARGUMENTS = ("append", "sequence_insert")
 
 
 def hand_on(statements: list[Statement]) -> list[Statement]:
-    """The statements, in which a parameter is bound, collected or returned by a tensor of its own."""
+    """The statements, with each parameter that is bound, collected or returned replaced by a separate tensor."""
     return [_statement(s) for s in statements]
 
 
@@ -41,7 +41,7 @@ def _statement(s: Statement) -> Statement:
 
 
 def _value(e: Expr) -> Expr:
-    """An expression whose value is kept."""
+    """An expression whose value is stored or returned."""
     match e:
         case Call(Attribute(_, "val"), ()):
             return Call(Attribute(e, "detach"))

@@ -1,4 +1,4 @@
-"""An instance of a generated class, without a file between."""
+"""Instantiates a generated class without writing a file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Layout: statements made to fit the line, so that a formatter leaves every one of them as it is.
+"""Layout: makes statements fit the line, so that a formatter changes none of them.
 
-A call, a tuple or a list too long for its line is spread over several. For any other form, an operand is given a name
-on a line of its own before.
+A call, tuple or list that is too long for a line is spread over several. In any other form, an operand is first
+assigned to a variable on its own line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .statement import Assign, Def, Delete, Do, For, If, Return, Statement, Whil
 
 
 def laid_out(statements: list[Statement], indent: int) -> list[Statement]:
-    """The statements of a function's body, each of which fits its line."""
+    """The statements of a function's body, each fitted to its lines."""
     taken = names_of(statements)
     return [made for s in statements for made in _Layout(taken).statement(s, indent)]
 
@@ -74,7 +74,7 @@ def _names(statements: Iterable[Statement]) -> Iterable[str]:
 
 
 class _Layout:
-    """Works on one statement; `before` are the lines that give its operands names."""
+    """Lays out one statement; `before`: the assignments of its operands to variables."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
@@ -137,14 +137,15 @@ class _Layout:
         return e
 
     def steps(self, e: Expr, indent: int) -> Iterable[Expr]:
-        """`e` with one operand after the other given a name."""
+        """`e` with its operands assigned to variables one after the other."""
         match e:
             case Binary(op, left, right):
+                hints = ("first", "rest") if _lists(e) else ("left", "right")
                 if not _short(left):
-                    left = self.named(left, "left", indent)
+                    left = self.named(left, hints[0], indent)
                     yield Binary(op, left, right)
                 if not _short(right):
-                    yield Binary(op, left, self.named(right, "right", indent))
+                    yield Binary(op, left, self.named(right, hints[1], indent))
             case Unary(op, operand):
                 yield Unary(op, self.named(operand, "operand", indent))
             case Conditional():
@@ -195,7 +196,7 @@ class _Layout:
 
 
 def _lists(e: Expr) -> list[Expr]:
-    """The lists of which `e` is the sum, [] where it is something else."""
+    """The lists of which `e` is the sum; [] if it is something else."""
     match e:
         case Binary("+", left, right):
             before, after = _lists(left), _lists(right)
@@ -211,5 +212,5 @@ def _fits(e: Expr, indent: int, s: Assign) -> bool:
 
 
 def _short(e: Expr) -> bool:
-    """Whether giving `e` a name would gain nothing."""
+    """Whether assigning `e` to a variable would gain nothing."""
     return isinstance(e, Literal) or dotted(e) or (isinstance(e, Unary) and _short(e.operand))

@@ -10,19 +10,19 @@ from collections.abc import Iterable
 from emberlet.host.digests import blake2b
 
 MAX_LENGTH = 48
-MAX_FILE = 160  # bytes of a file's name without its extension: file systems take 255
+MAX_FILE = 160  # bytes of a file's name without its extension; file systems allow 255
 _PARAMETER = re.compile(
     r"(.{2,}?)_(w|b|weights?|bias(?:es)?|kernel|gamma|beta|scale|mean|var|riv|rm|s)(?:_\d+)?", re.IGNORECASE
 )
-MAX_LOCAL = 22  # two of them, an operator and a third fit a line
+MAX_LOCAL = 22  # three of them and an operator fit a line
 
-# What the generated code itself refers to; no variable, field or class may take these names.
+# Names that the generated code refers to; no variable, field or class may take them.
 RESERVED = frozenset(
     "emberlet nn F Model self super len range int float bool str tuple list min max abs sum print iter zip enumerate "
     "type object property classmethod staticmethod isinstance True False None match case forward backend".split()
 )
 
-# Names that say what made a value rather than what it is: exporters' own, and those of operators.
+# Names that say which operation made a value rather than what it is: exporters' names, and operators'.
 _UNINFORMATIVE = frozenset(
     "x y z t v val value out output input tensor node n graph result res var tmp i o a b c data onnx torch aten "
     "linear view conv addmm bmm mm mul add sub div permute transpose unsqueeze squeeze slice select expand clone cat "
@@ -31,13 +31,16 @@ _UNINFORMATIVE = frozenset(
     "chunk constant shape cast plus times activation batchnorm batch norm layer native sym size arange full zeros "
     "ones concat max_pool avg_pool batch_norm layer_norm scaled_dot_product_attention split_with_sizes split_split "
     "group_norm instance_norm embedding unsafe_view masked_fill bitwise_not logical_not leaky_relu upsample_bilinear "
-    "upsample_nearest upsample_bicubic hardtanh hardswish hardsigmoid index_select".split()
+    "upsample_nearest upsample_bicubic hardtanh hardswish hardsigmoid index_select "
+    "zeros_like ones_like full_like to_copy "
+    "new_zeros new_ones new_full repeat repeat_interleave masked_select index_put stack mse bool float long "
+    "argmax argmin topk cumsum clamp clamp_min clamp_max rsqrt".split()
 )
 
 
 def identifier(text: str, fallback: str = "value", limit: int = MAX_LENGTH) -> str:
     """A Python identifier made from `text`: letters of any script, no keyword, no leading underscore, as many of its
-    last words as `limit` characters hold."""
+    last words as fit `limit` characters."""
     name = shortened(_words(text), limit) or fallback
     if not name[0].isidentifier():
         name = f"{fallback}_{name}"
@@ -47,22 +50,23 @@ def identifier(text: str, fallback: str = "value", limit: int = MAX_LENGTH) -> s
 
 
 def _words(text: str) -> str:
-    """The words of `text`, joined by single underscores: what an identifier may hold, as Python normalizes it."""
+    """The words of `text`, joined by single underscores: only characters allowed in identifiers, as Python normalizes
+    them."""
     text = unicodedata.normalize("NFKC", text)
     return re.sub(r"_+", "_", "".join(c if ("a" + c).isidentifier() else "_" for c in text)).strip("_")
 
 
 def shortened(name: str, limit: int) -> str:
-    """As many of a name's last words as `limit` characters hold; of a single word that is longer, its beginning."""
+    """As many of a name's last words as fit `limit` characters; a longer single word is cut."""
     while len(name) > limit and "_" in name:
         name = name.partition("_")[2]
     return name[:limit]
 
 
 def file_stem(text: str) -> str:
-    """The name of a module's file, made from a model's, that every file system takes.
+    """The name of a module's file, made from a model's name, valid on every file system.
 
-    No two models share one, except where a file system makes no difference between two letters.
+    It is unique per model, except on file systems that treat two letters as equal.
     """
     from emberlet.host.files import RESERVED_BY_WINDOWS
 
@@ -86,14 +90,14 @@ def class_name(text: str) -> str:
 
 
 def clean(text: str, limit: int = 4000) -> str:
-    """Text that can stand in a comment: on one line, without control characters and those that turn the direction of
-    writing, and bounded."""
+    """Text made safe for a comment: one line of limited length, without control characters or ones that change the
+    writing direction."""
     shown = "".join(c if c.isprintable() else " " for c in text).strip()
     return shown if len(shown) <= limit else shown[:limit].rpartition(" ")[0] + " …"
 
 
 def said_by_operator(name: str, op: str) -> bool:
-    """Whether a node's name tells no more than its operator does: "node_conv2d_3" of a Conv."""
+    """Whether a node's name says no more than its operator: "node_conv2d_3" for a Conv."""
     words = {re.sub(r"\d+d?$", "", w) for w in snake(name).split("_")}
     return words <= {"", snake(op).replace("_", ""), *snake(op).split("_"), *_UNINFORMATIVE}
 
@@ -104,7 +108,7 @@ def snake(op: str) -> str:
 
 
 def informative(name: str, op: str) -> bool:
-    """Whether a value's name tells a reader more than the operator that made it."""
+    """Whether a value's name tells a reader more than its operator does."""
     if "/" in name or "::" in name or not re.match(r"[A-Za-z_]", name) or re.search(r"_output_\d+$|_out_?\d*$", name):
         return False
     base = re.sub(r"[\d_.]+$", "", re.sub(r"_?\d+d?(?=_|$)", "", name)).strip("_").lower()
@@ -118,7 +122,7 @@ def module_path(name: str) -> str:
 
 
 def owner_of(name: str) -> str:
-    """The module that an initializer's name tells: "conv1" of "conv1.weight" and of "conv1_w_0"; "" where none."""
+    """The module named by an initializer: "conv1" for "conv1.weight" and for "conv1_w_0"; "" if none."""
     if "/" in name or "::" in name:
         return ""
     if "." in name:
@@ -128,7 +132,7 @@ def owner_of(name: str) -> str:
 
 
 class Names:
-    """Hands out names that are unique among those handed out."""
+    """Hands out unique names."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)

@@ -1,7 +1,7 @@
-"""Polish: statements in which each value has a variable of its own, as a person would write them.
+"""Polish: rewrites statements in which each value has its own variable as a person would write them.
 
-A value that only the next statement reads becomes part of it, up to a line's length, and the remaining variables get
-names for what they hold. Names are taken again once nothing reads what they held.
+A value read only by the next statement becomes part of it, up to a line's length, and the remaining variables get
+descriptive names. A name is reused once its value is no longer read.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from .expression import (
     Unary,
     flat,
 )
-from .names import RESERVED, snake
+from .names import MAX_LOCAL, RESERVED, snake
 from .statement import Assign, Break, Def, Delete, Do, For, If, Return, Statement, While
 
 MAX_DEPTH = 3
 ROOM = WIDTH - 9
-_VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it has its name
+_VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it is named
 
 
 @dataclass
 class Hints:
-    """What is known of variables: words for a name, and those whose value must be computed where it stands. callees:
-    the parameters' names of what a call's function is, by its text."""
+    """What is known of variables: words for names, and those whose value must be computed where it is. callees: text of
+    a called function -> its parameters' names."""
 
     words: dict[str, str] = field(default_factory=dict)
     fixed: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ def polished(
 
 
 def without_unread(statements: list[Statement]) -> list[Statement]:
-    """Without sizes that nobody reads."""
+    """The statements without unread sizes."""
     read: Counter[str] = Counter()
     reads(statements, read)
 
@@ -110,8 +110,8 @@ _EXPRESSIONS = frozenset(get_args(Expr))
 
 
 def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """`e` with `change` applied to every part, the outermost first; None goes on inward. What has no changed part is
-    the same object as before."""
+    """`e` with `change` applied to every part, the outermost first; if it returns None, the inner parts follow. An
+    expression without changes stays the same object."""
     made = change(e)
     if made is not None:
         return made
@@ -124,7 +124,8 @@ def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def _part(x: Any, change: Callable[[Expr], Expr | None]) -> Any:
-    """A field of an expression: one, or a tuple of some, or of pairs with one; else as it is."""
+    """Apply `mapped` to a field of an expression, a tuple of expressions or of pairs with one; else return it
+    unchanged."""
     if x.__class__ is not tuple:
         return mapped(x, change) if x.__class__ in _EXPRESSIONS else x
     if not x:
@@ -134,13 +135,13 @@ def _part(x: Any, change: Callable[[Expr], Expr | None]) -> Any:
 
 
 def count(e: Expr, into: Counter[str]) -> None:
-    """Add the variables that `e` reads to `into`, as often as it reads them."""
+    """Count the reads of each variable in `e` into `into`."""
 
     def visit(x: Expr) -> Expr | None:
         if isinstance(x, Name):
             into[x.id] += 1
             return x
-        if isinstance(x, Comprehension):  # which computes its item again and again
+        if isinstance(x, Comprehension):  # which computes its item repeatedly
             count(x.item, into)
         return None
 
@@ -148,7 +149,7 @@ def count(e: Expr, into: Counter[str]) -> None:
 
 
 def expressions(s: Statement) -> list[Expr]:
-    """The expressions of a statement, without those of the statements in it."""
+    """The expressions of a statement, excluding those of nested statements."""
     match s:
         case Assign(_, value) | Do(value):
             return [value]
@@ -206,7 +207,7 @@ def substituted(e: Expr, names: Mapping[str, Expr]) -> Expr:
 
 
 def joined(statements: list[Statement], hints: Hints) -> list[Statement]:
-    """The statements, with values that only the next one reads written where they are read."""
+    """The statements, with values read only by the next one inlined into it."""
     total: Counter[str] = Counter()
     reads(statements, total)
     written: Counter[str] = Counter()
@@ -239,14 +240,41 @@ def _joined(statements: list[Statement], hints: Hints, total: Counter[str], writ
                 s = While(test, _joined(body, hints, total, written))
             case Def(name, parameters, body):
                 s = Def(name, parameters, _joined(body, hints, total, written))
-        while out and isinstance(s, Assign | Return | Do) and isinstance(before := out[-1], Assign):
-            made = _merged(before, s, hints, total, written)
-            if made is None:
+        while isinstance(s, Assign | Return | Do):
+            found = _written_in(s, out, hints, total, written)
+            if found is None:
                 break
-            out.pop()
-            s = made
+            at, s = found
+            del out[at]
         out.append(s)
     return out
+
+
+def _written_in(
+    s: Assign | Return | Do, out: Sequence[Statement], hints: Hints, total: Counter[str], written: Counter[str]
+) -> tuple[int, Statement] | None:
+    """A statement with the value of one before it written where it is read, and that one's place: of the last one, or
+    of one further up that computes with nothing but what the function is given, which is there all along."""
+    read: Counter[str] = Counter()
+    for e in expressions(s):
+        count(e, read)
+    once = {name for name in read if total[name] == 1}
+    for at in range(len(out) - 1, -1, -1):
+        before = out[at]
+        if not once or not isinstance(before, Assign):
+            return None
+        if at < len(out) - 1:
+            if before.targets[0] not in once:
+                continue
+            once.remove(before.targets[0])
+            mine: Counter[str] = Counter()
+            count(before.value, mine)
+            if any(written[name] for name in mine) or "backend" in mine:
+                continue
+        made = _merged(before, s, hints, total, written)
+        if made is not None:
+            return at, made
+    return None
 
 
 def _merged(
@@ -264,7 +292,7 @@ def _merged(
         return None
     if isinstance(s, Return) and len(s.values) > 1:
         if name in hints.words or not all(_held(v) for v in s.values if v != Name(name)):
-            return None  # a name that the file gives says what is returned
+            return None  # a name from the file says what is returned
     if _is_activated(before.value) and any(_layer_takes(e, name) for e in expressions(s)):
         return None
     if isinstance(before.value, Conditional) and s != Return((Name(name),)):
@@ -279,7 +307,7 @@ def _merged(
 
 
 def _held(e: Expr) -> bool:
-    """Whether an expression is variables alone, so that nothing is computed before or after it."""
+    """Whether an expression consists of variables only, so that its order of evaluation does not matter."""
     return all(map(_held, e.items)) if isinstance(e, Tuple) else isinstance(e, Name)
 
 
@@ -294,7 +322,7 @@ def _is_layer(e: Expr) -> bool:
 
 
 def _is_activated(e: Expr) -> bool:
-    """Whether an expression is a function of a layer's result: a line ends there."""
+    """Whether an expression is a function of a layer's result, after which a line ends."""
     match e:
         case Call(Attribute(Name("F"), _), (first, *_), _):
             return _is_layer(first) or _is_activated(first)
@@ -316,7 +344,7 @@ def _layer_takes(e: Expr, name: str) -> bool:
 
 
 def depth(e: Expr) -> int:
-    """How deep calls and operators nest; a chain of methods counts as one."""
+    """The nesting depth of calls and operators; a chain of methods counts once."""
     match e:
         case Call(function, args, kwargs):
             base = depth(function.object) if isinstance(function, Attribute) else 0
@@ -365,13 +393,23 @@ _FUNCTION_ROLES = {
 }
 _ARGUMENT_ROLES = {
     "attention": ("query", "key", "value", "mask"),
+    "non_max_suppression": ("boxes", "scores"),
     "rotary_embedding": ("", "cos", "sin"),
     "cos": ("angles",),
     "sin": ("angles",),
 }
-_WEAK = ("joined", "stacked", "part")  # words that say less than what a value is used as
+_WEAK = ("joined", "stacked", "part")  # words that say less than a value's use
 _KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
-_PLAIN = ("x", "y", "z", "a", "b", "c", "d", "e", "g", "h")
+_PLAIN = ("x", "y", "z")  # what flows through a model is x
+_ASIDE = "hidden"  # what is computed beside it
+_EMBEDDINGS = ("_embeddings", "_embedding")
+_FAR = 2  # statements between a value and the concatenation to which it skips
+# Words of a field that say how a layer computes rather than what.
+_LAYER_KINDS = frozenset(
+    "conv linear fc dense norm layer layers block blocks bn ln proj mlp group instance batch embedding p relu prelu "
+    "features stem head down up mix in out bottom encoder decoder body net model module main seq act self dw pw se "
+    "transpose shortcut reduce expand downsample pool ff ffn gemm matmul".split()
+)
 
 
 class _Naming:
@@ -388,13 +426,15 @@ class _Naming:
             self._write(p, -1.0)
         self.frozen: set[str] = set()
         self.uses: dict[str, str] = {}
+        self.factors: set[str] = set()
+        self.joins: dict[str, float] = {}
         self._scan(statements)
         for name in sorted(self.first, key=lambda n: -self.first[n]):
             self._passed_on(name)
         read: Counter[str] = Counter()
         reads(statements, read)
         known = set(self.first)
-        # What is read and never assigned is not ours: self, F, nn, backend, and what a layout step may add.
+        # Names that are read but never assigned are not ours: self, F, nn, backend, and what a layout step may add.
         self.taken = taken | RESERVED | {n for n in read if n not in known} - _bound(statements) | self.frozen
 
     def _write(self, name: str, at: float) -> None:
@@ -410,25 +450,86 @@ class _Naming:
                 self.last[name] = max(self.last[name], self.at)
 
     def _use(self, e: Expr) -> Expr | None:
-        """Note what a call takes a variable as."""
+        """Note the parameter for which a call takes a variable."""
         match e:
+            case Call(Attribute(Name("F"), "softmax"), (scores, *_), _):
+                self._scored(scores)
+                return None
+            case Call(Attribute(Name("F"), "concat"), (Tuple(items), *_), _):
+                self.joins.update((i.id, self.at) for i in items if isinstance(i, Name))
+                match items:
+                    case (Binary("-", Name(center), Name(half)), Binary("+", left, right)):
+                        if (left, right) == (Name(center), Name(half)):  # corners of boxes
+                            self.uses.setdefault(center, "center")
+                            self.uses.setdefault(half, "half_size")
+                return None
             case Call(Attribute(Name("F"), function), args, _):
                 roles = _ARGUMENT_ROLES.get(function, ())
+            case Call(Attribute(_, field), (Name(ids),), _) if _is_layer(e) and field.endswith(_EMBEDDINGS):
+                word = field.removesuffix("s").removesuffix("_embedding")
+                self.uses.setdefault(ids, f"{word}s")
+                return None
             case Call(function, args, _):
                 roles = tuple(self.hints.callees.get(flat(function), ()))
             case Binary("+", left, Name(variable)) if _is_layer(left) and variable in self.parameters[1:]:
                 args, roles = (Name(variable),), ("residual",)
+            case Binary("@", left, right) if self._is_softmax(left):
+                args, roles = (right,), ("value",)
+            case Binary("*", left, right):
+                self.factors.update(i.id for i in (left, right) if isinstance(i, Name))
+                return None
             case _:
                 return None
         for a, role in zip(args, roles, strict=False):
-            if isinstance(a, Name) and role and role not in _PLAIN:
-                self.uses.setdefault(a.id, role)
+            if role and role not in _PLAIN:
+                self._used(a, role)
         return None
 
+    def _used(self, e: Expr, role: str) -> None:
+        """Note what the variable of which an expression is a view is taken for."""
+        while True:
+            match e:
+                case Name(variable):
+                    self.uses.setdefault(variable, role)
+                    return
+                case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+                    e = base
+                case _:
+                    return
+
+    def _scored(self, e: Expr, steps: int = 6) -> None:
+        """Note the query and the key of the product that a softmax is taken of."""
+        match e:
+            case Binary("@", left, right):
+                self._used(left, "query")
+                self._used(right, "key")
+            case Binary("/" | "*" | "+" | "-", left, _):
+                self._scored(left, steps)
+            case Call(Attribute(Name("F"), "where"), (_, left, right), _):
+                self._scored(left, steps)
+                self._scored(right, steps)
+            case Name(variable) if variable in self.made_by and steps and self.made_by[variable][2] == 1:
+                value = self.made_by[variable][0]
+                self._scored(value, steps - 1)
+                if isinstance(value, Binary):
+                    self.uses.setdefault(variable, "scores")
+            case _:
+                return
+
+    def _is_softmax(self, e: Expr) -> bool:
+        match e:
+            case Call(Attribute(Name("F"), "softmax"), _, _):
+                return True
+            case Name(variable) if variable in self.made_by:
+                value = self.made_by[variable][0]
+                return isinstance(value, Call) and value.function == Attribute(Name("F"), "softmax")
+            case _:
+                return False
+
     def _passed_on(self, name: str) -> None:
-        """What a variable is used as, its source is used as too."""
+        """Propagate a variable's use to its source."""
         role = self.uses.get(name, "")
-        if role not in ("query", "key", "value") or name not in self.made_by:
+        if role not in ("query", "key", "value", "scores", "mask") or name not in self.made_by:
             return
         e = self.made_by[name][0]
         while True:
@@ -469,7 +570,8 @@ class _Naming:
             for body in inner(s):
                 self._scan(body)
             if isinstance(s, For | While):
-                # What a round leaves is there in the next one, but for what each round makes before it reads it.
+                # Variables of one iteration are still live in the next, unless each iteration assigns them before
+                # reading.
                 touched: Counter[str] = Counter()
                 reads([s], touched)
                 _assigned([s], touched)
@@ -498,7 +600,7 @@ class _Naming:
     def _pick(self, variable: str, held: set[str], chosen: Mapping[str, str]) -> str:
         match self.made_by.get(variable):
             case (Name(source), _, 1) if variable not in self.hints.words and chosen.get(source, "") not in {*held, ""}:
-                return chosen[source]  # a loop goes on with what was made before it
+                return chosen[source]  # a loop continues with values made before it
         if variable in self.hints.words:
             wanted = self.hints.words[variable]
         else:
@@ -509,9 +611,12 @@ class _Naming:
         if not wanted:
             wanted = {"scalar": "n", "shape": "shape", "bool": "mask"}.get(kind, "x")
         if wanted in _PLAIN:
-            for name in (wanted, *_PLAIN):
-                if name not in held:
-                    return name
+            joined = self.joins.get(variable, 0.0) == self.last[variable]
+            far = joined and self.last[variable] > self.first[variable] + _FAR
+            aside = self._aside(variable)
+            if "x" not in held and not far and (not joined or aside == _ASIDE):
+                return "x"
+            wanted = "skip" if far else aside
         if variable == wanted == "backend":
             return wanted
         if keyword.iskeyword(wanted) or hasattr(builtins, wanted) or wanted in RESERVED:
@@ -522,6 +627,13 @@ class _Naming:
             name = f"{wanted}{n}" if not wanted[-1].isdigit() else f"{wanted}_{n}"
         return name
 
+    def _aside(self, variable: str) -> str:
+        """A word for a value beside the main flow: the last layer's name if that says more than its kind."""
+        if variable in self.parameters:
+            return "other"
+        found = self.made_by.get(variable)
+        return (found is not None and _layer_word(found[0])) or _ASIDE
+
     def _role(self, variable: str, chosen: Mapping[str, str]) -> str:
         found = self.made_by.get(variable)
         if found is None:
@@ -529,7 +641,9 @@ class _Naming:
         value, _, width = found
         if width > 1:
             return ""
-        return self._role_of(value, chosen)
+        role = self._role_of(value, chosen)
+        is_gate = variable in self.factors or not _is_function(value, "silu", "sigmoid")
+        return role if role != "gate" or is_gate else ""
 
     def _role_of(self, e: Expr, chosen: Mapping[str, str]) -> str:
         match e:
@@ -537,6 +651,8 @@ class _Naming:
                 return self._kept(base, chosen)
             case Call(Attribute(Name("F"), "expand_dims" | "rotary_embedding"), (first, *_), _):
                 return self._kept(first, chosen)
+            case Call(Attribute(Name("F"), "where"), (_, Call(Name("float"), (Literal('"-inf"'),), _), other), _):
+                return "scores" if self._role_of(other, chosen) == "scores" else "mask"
             case Call(Attribute(Name("F"), "where"), (test, Literal(), _), _):
                 return "mask" if self._role_of(test, chosen) == "mask" else ""
             case Call(Attribute(Name("F"), "logical_and" | "logical_or" | "logical_not"), _, _):
@@ -545,9 +661,12 @@ class _Naming:
                 return _FUNCTION_ROLES.get(function, "")
             case Call(Attribute(Name("self"), layer), _, _):
                 return _LAYER_ROLES.get(snake(layer), "")
+            case Index(Call() as base, Tuple(keys)) if all(isinstance(k, SliceKey) for k in keys):
+                return self._kept(base, chosen)
             case Name(variable):
                 word = chosen.get(variable, "")
-                return "" if word in _PLAIN else word.rstrip("0123456789")
+                word = word.rstrip("0123456789")
+                return "" if word in (*_PLAIN, _ASIDE, "skip", "other") else word
             case Binary("@", _, _):
                 return "scores" if self._is_scores(e) else ""
             case Binary(">=", left, right) if self._is_positions(left) and self._is_positions(right):
@@ -566,12 +685,14 @@ class _Naming:
                 return ""
 
     def _kept(self, e: Expr, chosen: Mapping[str, str]) -> str:
-        """The word for what an expression is only another view of."""
+        """The word for the value of which an expression is a mere view."""
         role = self._role_of(e, chosen)
+        if role == "positions" and not isinstance(e, Name):
+            return role
         return "" if role in ("positions", "joined", "mean", "part") else role
 
     def _is_positions(self, e: Expr) -> bool:
-        """Whether an expression counts up, along one axis or another."""
+        """Whether an expression counts up along some axis."""
         match e:
             case Call(Attribute(Name("F"), "arange"), _, _):
                 return True
@@ -588,8 +709,32 @@ class _Naming:
         return any(n in ("query", "key") for n in names)
 
 
+def _is_function(e: Expr, *names: str) -> bool:
+    return isinstance(e, Call) and isinstance(e.function, Attribute) and e.function.name in names
+
+
+def _layer_word(e: Expr) -> str:
+    """The name of the layer whose result an expression changes no more than in shape and by functions of one value;
+    empty if that says only what kind of layer it is."""
+    while True:
+        match e:
+            case Call(Attribute(Name("F"), _), (first, *rest), _) if not any(isinstance(r, Name | Call) for r in rest):
+                e = first
+            case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+                e = base
+            case Call() if _is_layer(e):
+                field = e.function
+                while isinstance(field, Index):
+                    field = field.object
+                word = snake(field.name) if isinstance(field, Attribute) else ""
+                parts = {re.sub(r"\d+", "", w) for w in word.split("_")} - {""}
+                return "" if not parts or parts & _LAYER_KINDS or len(word) > MAX_LOCAL else word
+            case _:
+                return ""
+
+
 def _bound(statements: Iterable[Statement]) -> set[str]:
-    """The names that comprehensions have for themselves."""
+    """The names bound by comprehensions."""
     found: set[str] = set()
 
     def visit(e: Expr) -> None:
@@ -605,8 +750,8 @@ def _bound(statements: Iterable[Statement]) -> set[str]:
 
 
 def _own(s: Statement) -> set[str]:
-    """The variables that every round of a loop makes before it reads them. Of a loop that may end within a round, and
-    of one that computes its condition again, nothing is said."""
+    """The variables that every iteration of a loop assigns before reading. Empty for a loop that may end within an
+    iteration or that recomputes its condition."""
     if not isinstance(s, For) or any(inner(t) or isinstance(t, Break) for t in s.body):
         return set()
     own, read = set(s.target.split(", ")), Counter[str]()
@@ -618,7 +763,7 @@ def _own(s: Statement) -> set[str]:
 
 
 def renamed(statements: list[Statement], names: Mapping[str, str]) -> list[Statement]:
-    """The statements with other names for their variables."""
+    """The statements with renamed variables."""
     out: list[Statement] = []
     table = {old: Name(new) for old, new in names.items()}
     for s in statements:

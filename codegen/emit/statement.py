@@ -64,7 +64,7 @@ class Return:
 
 @dataclass
 class Def:
-    """A function within the function: what a subgraph becomes where an operation calls it."""
+    """A nested function: a subgraph that an operation calls."""
 
     name: str
     parameters: tuple[str, ...]
@@ -86,7 +86,7 @@ def render(statements: list[Statement], indent: int) -> list[str]:
     for s in statements:
         new = _render(s, indent)
         if lines and new and (after_function or isinstance(s, Def)):
-            lines.append("")  # a formatter sets functions apart
+            lines.append("")  # a formatter puts a blank line around functions
         lines += new
         after_function = isinstance(s, Def)
     return lines or [" " * indent + "pass"]
@@ -148,7 +148,7 @@ def _render(s: Statement, indent: int) -> list[str]:
 
 
 def _bare(value: Expr) -> str | None:
-    """A tuple on the right of `a, b =`, which goes without parentheses where it fits on the line."""
+    """A tuple on the right of `a, b =`, without parentheses if it fits on the line."""
     if isinstance(value, Tuple) and len(value.items) > 1:
         return ", ".join(flat(i) for i in value.items)
     return None

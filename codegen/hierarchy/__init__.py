@@ -1,1 +1,1 @@
-"""The hierarchy of the source model, a tree of regions over a flat graph, and a class for each distinct one."""
+"""The hierarchy of the source model: a tree of regions over a flat graph, with a class for each distinct region."""

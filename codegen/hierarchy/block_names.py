@@ -1,4 +1,4 @@
-"""Names for blocks of which the file says none: from the operators they are made of."""
+"""Names blocks that the file does not name, by their operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUMS = ("Add", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Q
 
 @dataclass(frozen=True)
 class Part:
-    """The nodes of a block, and how many values it takes."""
+    """The nodes of a block, and its number of inputs."""
 
     nodes: Sequence[Node[Any]]
     takes: int
@@ -29,7 +29,7 @@ class Part:
 
 
 def kind_of(part: Part) -> str:
-    """A class's name for a block: "Bottleneck" for three convolutions and a sum, "Block" where nothing is known."""
+    """A class's name for a block: "Bottleneck" for three convolutions and a sum, "Block" if nothing is known."""
     attention = part.count(*_ATTENTIONS) or part.count("Softmax")
     if attention:
         return _transformer(part, attention)
@@ -55,7 +55,7 @@ def _transformer(part: Part, attention: int) -> str:
 
 
 def _after_attention(part: Part) -> int:
-    """How many products come behind the attention."""
+    """The number of products after the attention."""
     last = max(i for i, n in enumerate(part.nodes) if n.op() in (*_ATTENTIONS, "Softmax"))
     return sum(n.op() in _PRODUCTS and n.value(1) is not None for n in part.nodes[last:]) - 1
 
@@ -90,12 +90,12 @@ def _convolutional(part: Part) -> str:
 
 
 def around(kind: str, nodes: Sequence[Node[Any]]) -> str:
-    """A name for a block that has a block of this kind within it."""
+    """A name for a block that contains a block of this kind."""
     return f"Residual{kind}" if _adds(Part(nodes, 1)) and "Residual" not in kind else f"{kind}Group"
 
 
 def _projects(part: Part) -> bool:
-    """Whether the shortcut of a residual block has a convolution of its own: what is added comes from two of them."""
+    """Whether the shortcut of a residual block has its own convolution: both summands come from convolutions."""
     made = {o.name: n for n in part.nodes for o in n.outputs}
     for node in part.nodes:
         if node.op() in _SUMS:
@@ -111,5 +111,5 @@ def _depthwise(node: Node[Any]) -> bool:
 
 
 def _adds(part: Part) -> bool:
-    """Whether two values of the model are added."""
+    """Whether a node adds two computed values."""
     return any(n.op() in _SUMS and sum(a.present and a.value is None for a in n.inputs) > 1 for n in part.nodes)

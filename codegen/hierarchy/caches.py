@@ -1,14 +1,15 @@
-"""Caches: the keys and values that a language model takes and returns for every layer, as one value a layer.
+"""Caches: the keys and values that a language model takes and returns for every layer become one value per layer.
 
-The file has inputs past.0.key, past.0.value, past.1.key, …, and outputs like them. Here each layer's become one value,
-which the layer's module takes and returns, and all of them together one list, which the modules around the layers do.
+The file has inputs past.0.key, past.0.value, past.1.key, …, and outputs like them. Here each layer's tensors become one
+value, which the layer's module takes and returns, and all layers' values become one list, which the modules around the
+layers take and return.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from ..emit.contract import Repeated, uniform
@@ -19,11 +20,11 @@ from ..ir.argument import Argument
 from ..ir.graph import Graph, Model, Node
 from ..ir.types import SequenceType, TensorType, Type, UnknownType
 from ..ops.internal import InputSize, Internal
-from ..records import dataclass
+from ..records import dataclass, replace
 from .regions import Region
 from .scopes import Path, common
 
-MOST = 8  # tensors a layer
+MOST = 8  # tensors per layer
 _DIGITS = re.compile(r"(\d+)")
 _PLACES = ("in", "input", "past", "prev", "previous")
 _ROLES = {"k": "key", "v": "value", "keys": "key", "values": "value"}
@@ -31,8 +32,8 @@ _ROLES = {"k": "key", "v": "value", "keys": "key", "values": "value"}
 
 @dataclass(frozen=True)
 class Group:
-    """The caches of all layers, as inputs or as outputs. `whole` is the list of them, `layers` the value of each layer,
-    `members` the tensors in it, `start` the place of the first; parts: what each tensor of a layer is called."""
+    """The caches of all layers, as inputs or as outputs. whole: their list; layers: the value of each layer; members:
+    the tensors in it; start: the index of the first; parts: the name of each tensor of a layer."""
 
     whole: Argument
     layers: tuple[Argument, ...]
@@ -52,25 +53,25 @@ class Group:
 
     @property
     def repeated(self) -> Repeated | None:
-        """As a tail of the inputs or outputs; None where it is none."""
+        """The group as a tail of the inputs or outputs; None if it is not one."""
         return Repeated(self.start, len(self.layers), self.parts, self.name) if self.trailing else None
 
 
 @dataclass(frozen=True)
 class Caches:
-    """What a model has of both. `words` are names for values that the code gets of them."""
+    """The input and output caches of a model. words: names for the values that the code unpacks from them."""
 
     given: Group | None = None
     made: Group | None = None
     words: dict[str, str] = field(default_factory=dict)
 
     def repeated(self) -> tuple[Repeated | None, Repeated | None]:
-        """Both as tails of the inputs and outputs."""
+        """Both, as the tails of the inputs and outputs."""
         given = None if self.given is None else self.given.repeated
         return given, None if self.made is None else self.made.repeated
 
     def way_to(self, a: Argument, size: str, here: str) -> list[Node[Any]]:
-        """The nodes that read, of a value that is caches, a tensor with a size that has this name."""
+        """The nodes that read, from a cache value, a tensor with a size of this name."""
         if self.given is None or a not in (self.given.whole, *self.given.layers):
             return []
         n = self.given.layers.index(a) if a in self.given.layers else 0
@@ -90,7 +91,7 @@ class Caches:
 
 
 def found(model: Model) -> Caches:
-    """The caches among a model's inputs, and among its outputs: those that are states, and alike for every layer."""
+    """The caches among a model's inputs and outputs: states that are alike for every layer."""
     graph = model.graph
     states = {s.input: s.output for s in model.states}
     layout = _layout(model.inputs)
@@ -124,7 +125,7 @@ def found(model: Model) -> Caches:
 
 
 def _layout(names: Sequence[str]) -> tuple[int, int, int] | None:
-    """(place of the first, tensors a layer, layers) of the names that differ in the number of the layer alone."""
+    """(index of the first, tensors per layer, layers) of the names that differ only in the number of the layer."""
     for start in range(len(names)):
         for width in range(1, min(MOST, (len(names) - start) // 2) + 1):
             count = 1
@@ -138,7 +139,7 @@ def _layout(names: Sequence[str]) -> tuple[int, int, int] | None:
 
 
 def _next(first: str, other: str, step: int) -> bool:
-    """Whether one name is another with one number in it larger by `step`."""
+    """Whether one name is the other with one number increased by `step`."""
     a, b = _DIGITS.split(first), _DIGITS.split(other)
     differ = [k for k in range(min(len(a), len(b))) if a[k] != b[k]]
     if len(a) != len(b) or len(differ) != 1 or not differ[0] % 2:
@@ -147,7 +148,7 @@ def _next(first: str, other: str, step: int) -> bool:
 
 
 def _number(first: str, second: str) -> str:
-    """The number of the first of two names that are alike for another."""
+    """The number in the first of two names that differ only in a number."""
     return next(p for p, q in zip(_DIGITS.split(first), _DIGITS.split(second), strict=True) if p != q)
 
 
@@ -156,7 +157,7 @@ def _unnumbered(name: str) -> list[str]:
 
 
 def _shared(words: Sequence[list[str]]) -> list[str]:
-    """What all of them begin with."""
+    """Their common prefix."""
     n = 0
     while n < min(map(len, words)) and len({w[n] for w in words}) == 1:
         n += 1
@@ -164,13 +165,13 @@ def _shared(words: Sequence[list[str]]) -> list[str]:
 
 
 def _base(names: Sequence[str]) -> str:
-    """What the tensors of a layer are called together: "past" of past_key_0 and past_value_0."""
+    """The common name of a layer's tensors: "past" for past_key_0 and past_value_0."""
     shared = _shared([_unnumbered(n) for n in names])
     return identifier("_".join(shared), "caches")
 
 
 def _parts(names: Sequence[str]) -> tuple[str, ...]:
-    """What each tensor of a layer is called: "key" and "value"."""
+    """The name of each tensor of a layer: "key" and "value"."""
     words = [[w for w in _unnumbered(n) if w.lower() not in _PLACES] or [""] for n in names]
     shared = len(_shared(words)) if len(words) > 1 else 0
     made = ["_".join(_ROLES.get(w, w) for w in ws[shared:]) or f"part{i}" for i, ws in enumerate(words)]
@@ -199,7 +200,7 @@ class PartConfig:
 
 
 class Part(Internal[PartConfig]):
-    """One of the values in another: a layer's of the list, a tensor of a layer's."""
+    """One item of a value: a layer's value in the list, a tensor in a layer's value."""
 
     def infer(self) -> tuple[Type, ...]:
         return (self.outputs[0].type,)
@@ -224,7 +225,8 @@ class Unpack(Internal[None]):
 
 
 class Pack(Internal[int]):
-    """A layer's value of its tensors, or one tuple of all layers'; how many tensors a layer has."""
+    """Packs a layer's tensors into its value, or those of all layers into one tuple. Config: the number of tensors per
+    layer."""
 
     def infer(self) -> tuple[Type, ...]:
         return tuple(o.type for o in self.outputs)
@@ -240,7 +242,7 @@ class Pack(Internal[int]):
 
 def together(parts: Sequence[Expr], width: int) -> Expr:
     """The tensors of all layers as one tuple. parts: for each layer a tuple of `width` tensors, or its only tensor, or
-    where they are in a tuple of several layers'."""
+    their position in a tuple of several layers' tensors."""
     made: Expr | None = None
     i = 0
     while i < len(parts):
@@ -261,7 +263,7 @@ def together(parts: Sequence[Expr], width: int) -> Expr:
 
 
 def place(layer: int, width: int) -> Expr:
-    """Where a layer's tensors are in the tuple of all layers'."""
+    """The position of a layer's tensors in the tuple of all layers' tensors."""
     return lift(layer) if width == 1 else SliceKey(lift(layer * width), lift((layer + 1) * width))
 
 
@@ -279,7 +281,7 @@ def bundled(graph: Graph, scopes: Sequence[Path], caches: Caches) -> tuple[Graph
 
 
 def _taken_apart(group: Group, nodes: list[Node[Any]], paths: list[Path]) -> tuple[list[Node[Any]], list[Path]]:
-    """With a node for each layer that unpacks it in the module that reads it."""
+    """The graph with a node per layer that unpacks its value in the module that reads it."""
     read: dict[str, list[int]] = {}
     for i, node in enumerate(nodes):
         for name in {a.name for a in node.uses()}:
@@ -312,12 +314,12 @@ def _taken_apart(group: Group, nodes: list[Node[Any]], paths: list[Path]) -> tup
 
 
 def _outside(node: Node[Any], path: Path) -> bool:
-    """Whether a node that reads a cache stands before the layers: it reads how long it is."""
+    """Whether a node that reads a cache comes before the layers: it reads the cache's length."""
     return isinstance(node, InputSize) or (not any(p.isdigit() for p in path) and not node.graphs())
 
 
 def _put_together(group: Group, nodes: list[Node[Any]], paths: list[Path]) -> tuple[list[Node[Any]], list[Path]]:
-    """With a node for each layer that packs what the module returns, and one for all of them at the end."""
+    """The graph with a node per layer that packs the module's results, and one for all layers at the end."""
     maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
     behind: dict[int, list[tuple[Node[Any], Path]]] = {}
     for layer, members in zip(group.layers, group.members, strict=True):
@@ -335,7 +337,7 @@ def _put_together(group: Group, nodes: list[Node[Any]], paths: list[Path]) -> tu
 
 
 def collapsed(region: Region, caches: Caches) -> None:
-    """Let the modules that take or return every layer's value take or return the list of them."""
+    """Let the modules that take or return every layer's value take or return one list instead."""
     for inner in region.regions():
         collapsed(inner, caches)
     given, made = caches.given, caches.made
@@ -362,7 +364,8 @@ def collapsed(region: Region, caches: Caches) -> None:
 
 
 def listed(group: Group, names: Sequence[str], star: str) -> Expr:
-    """The list of the layers' values, of the arguments of `forward`: as they are named, or as `star` collects them."""
+    """The list of the layers' values, built from the arguments of `forward`: named ones, or those collected by
+    `star`."""
     if not group.trailing:
         layers = [tuple(map(Name, names[i : i + group.width])) for i in range(0, len(names), group.width)]
         return List(tuple(Tuple(layer) if group.width > 1 else layer[0] for layer in layers))
@@ -374,7 +377,7 @@ def listed(group: Group, names: Sequence[str], star: str) -> Expr:
 
 
 def returned(group: Group, others: Sequence[Expr], held: Expr, outputs: Sequence[Argument]) -> tuple[Expr, ...]:
-    """What `forward` returns: `others`, and the tensors of the caches that `held` has, where OUTPUTS has them."""
+    """What `forward` returns: `others`, and the tensors of the caches in `held` at their positions in OUTPUTS."""
     if group.trailing and not isinstance(held, Tuple):
         return (Binary("+", Tuple(tuple(others)), held),)
     flat = dict(zip([a.name for a in group.flat], elements(held, len(group.flat), group.width), strict=True))
@@ -383,7 +386,7 @@ def returned(group: Group, others: Sequence[Expr], held: Expr, outputs: Sequence
 
 
 def elements(held: Expr, count: int, width: int) -> list[Expr]:
-    """The tensors, `count` of them, of a tuple of all layers'."""
+    """The `count` tensors in a tuple of all layers' tensors."""
     match held:
         case Tuple(items):
             return list(items)

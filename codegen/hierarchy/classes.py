@@ -1,6 +1,6 @@
-"""Classes: drafts of the code of regions, and which of them are one class.
+"""Classes: drafts of the regions' code, and their merging into classes.
 
-Two drafts are one class where their code is the same but for numbers. The numbers that differ become arguments of the
+Two drafts are one class if their code differs only in numbers. The differing numbers become arguments of the
 constructor, so that the class with a draft's arguments is that draft's code: nothing else needs to be proved.
 """
 
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from ..emit.expression import WIDTH, Attribute, Call, Expr, Name, flat, lift
 from ..emit.names import Names
 from ..emit.polish import Hints, inner, mapped, with_expressions
 from ..emit.statement import Assign, Statement
+from ..ir.types import Shape
 from ..ir.value import Value
-from ..records import dataclass
+from ..records import dataclass, replace
 from .options import Option, option, pieces
 from .templates import Holes, field_value, key_of, taken_out
 
@@ -25,7 +26,7 @@ BACKEND = ("backend", Name("backend"))
 
 @dataclass
 class Draft:
-    """The code of one region. `fields` are what its constructor assigns, `body` what forward does."""
+    """The code of one region. `fields`: what its constructor assigns; `body`: the statements of `forward`."""
 
     path: tuple[str, ...]
     name: str
@@ -35,6 +36,7 @@ class Draft:
     hints: Hints
     record: dict[str, Value]
     about: str
+    shapes: tuple[Shape, Shape] | None = None
     kind: Class | None = None
     args: tuple[Expr, ...] = ()
 
@@ -55,7 +57,7 @@ class Draft:
 
 @dataclass
 class Class:
-    """What several drafts have in common."""
+    """A class shared by several drafts."""
 
     name: str
     arguments: list[str]
@@ -81,8 +83,8 @@ def _positional(name: str) -> bool:
 
 @dataclass
 class Group:
-    """The drafts of one class. rows: the numbers of each, in the order of the longest one's code, None where a draft
-    does without. bodies: the statements of each, as many as the first has. on: whether a draft has the option."""
+    """The drafts of one class. rows: the numbers of each, in the order of the longest draft's code, None for absent
+    ones. bodies: the statements of each, as many as in the first. on: whether a draft has the option."""
 
     drafts: list[Draft]
     rows: list[list[Expr | None]]
@@ -93,8 +95,8 @@ class Group:
 
 
 def classified(drafts: Sequence[Draft], names: Names, known: dict[str, Class], nameless: bool = False) -> list[Class]:
-    """A class for each kind of draft; every draft is told its class and arguments. known: the classes
-    that there are already, to which the new ones are added. nameless: the names of fields are not the source's."""
+    """Make a class for each kind of draft, and give every draft its class and arguments. known: existing classes, to
+    which the new ones are added. nameless: field names do not come from the source."""
     groups: dict[str, Group] = {}
     for draft in drafts:
         holes = Holes(known=known)
@@ -110,7 +112,7 @@ def classified(drafts: Sequence[Draft], names: Names, known: dict[str, Class], n
 
 
 def _with_options(groups: list[Group], known: dict[str, Class], nameless: bool) -> list[Group]:
-    """The groups, with those that another one of this name is but for a part as one."""
+    """The groups, with those merged that differ from another of the same name by an optional part."""
     called = Counter(_kind(g) for g in groups)
     if max(called.values(), default=0) < 2:
         return groups
@@ -139,7 +141,7 @@ def _with_options(groups: list[Group], known: dict[str, Class], nameless: bool) 
 
 
 def _rename(draft: Draft, old: str, new: str) -> None:
-    """Give a field another name, where that is free."""
+    """Rename a field, if the new name is free."""
     if old == new or any(f.targets == (f"self.{new}",) for f in draft.fields):
         return
     here, there = Attribute(Name("self"), old), Attribute(Name("self"), new)
@@ -200,7 +202,7 @@ def _class(group: Group, names: Names, known: dict[str, Class]) -> Class:
         steps, body = group.option.applied(flag, fields, body)
     order = sorted(range(len(arguments)), key=lambda i: (arguments[i] in defaults, not _positional(arguments[i])))
     arguments, columns = [arguments[i] for i in order], [columns[i] for i in order]
-    about = first.about if len({d.about for d in group.drafts}) == 1 else ""
+    about = first.about if len({d.about for d in group.drafts}) == 1 else _about(group, arguments, columns)
     name = names.unique(first.name if group.option is None else _kind(group))
     made = Class(name, arguments, [*extra, *steps], first.parameters, body, first.hints, about)
     made.count = len(group.drafts)
@@ -214,9 +216,42 @@ def _class(group: Group, names: Names, known: dict[str, Class]) -> Class:
 _WIDTHS = {"out_channels": "hidden", "d_output": "hidden"}
 
 
+_AXES = {3: ("batch", "channels", "length"), 4: ("batch", "channels", "height", "width")}
+
+
+def _about(group: Group, arguments: Sequence[str], columns: Sequence[Sequence[Expr]]) -> str:
+    """The shapes of the first input and output, with sizes that differ as arguments of the class, or as words."""
+    shapes = [d.shapes for d in group.drafts]
+    if any(s is None or len(s[0]) not in _AXES or len(s[1]) != len(s[0]) for s in shapes):
+        return ""
+    full = [s for s in shapes if s is not None]
+    if len({len(s[0]) for s in full}) > 1:
+        return ""
+    words = []
+    for side in (0, 1):
+        said: list[str] = []
+        for axis, word in enumerate(_AXES[len(full[0][0])]):
+            sizes = [s[side][axis] for s in full]
+            if len(set(sizes)) == 1:
+                said.append(str(sizes[0]))
+                continue
+            numbers = list(map(str, sizes))
+            fits = [a for a, column in zip(arguments, columns, strict=True) if [flat(v) for v in column] == numbers]
+            if not fits and axis == 1:
+                return ""
+            if not fits and side and any(s[0][axis] != s[1][axis] for s in full):
+                word = f"new {word}"
+            said.append(fits[0] if fits else word)
+        words.append(f"({', '.join(said)})")
+    text = f"{words[0]} to {words[1]}."
+    if len(text) > WIDTH - 10:
+        text = " to ".join(f"({', '.join(w[1:-1].split(', ')[:2])}, ...)" for w in words) + "."
+    return text if text.isprintable() and not set(text) & set('"\\?') and len(text) <= WIDTH - 10 else ""
+
+
 def _arguments(group: Group, taken: Names) -> tuple[list[str], list[list[Expr]], dict[int, int]]:
-    """The numbers in which the drafts differ: what the arguments are called, their values for each draft, and which
-    argument stands at which place. Numbers that always are the same are one argument."""
+    """The numbers in which the drafts differ: (names of the arguments, their values for each draft, {position:
+    argument}). Numbers that always agree are one argument."""
     columns = [[row[i] for row in group.rows] for i in range(len(group.words))]
     table: dict[tuple[str, ...], int] = {}
     values: list[list[Expr]] = []
@@ -262,18 +297,18 @@ _DEFAULTS = {"stride": lift(1), "padding": lift(0), "groups": lift(1), "dilation
 
 
 def _defaults(name: str, arguments: Sequence[str], columns: Sequence[Sequence[Expr]]) -> dict[str, Expr]:
-    """The arguments that a call may leave out: those that some block has as its layer has them by default. None where
-    writing them down takes more lines than it saves."""
+    """The arguments that a call may omit: those that equal the layer's defaults in some block. None if writing the
+    defaults takes more lines than it saves."""
     found = {}
     for argument, column in zip(arguments, columns, strict=True):
-        usual = _DEFAULTS.get(argument)
-        if usual is not None and any(flat(v) == flat(usual) for v in column):
-            found[argument] = usual
+        default = _DEFAULTS.get(argument)
+        if default is not None and any(flat(v) == flat(default) for v in column):
+            found[argument] = default
     return found if found and _taken(name, arguments, columns, found) <= _taken(name, arguments, columns, {}) else {}
 
 
 def _taken(name: str, arguments: Sequence[str], columns: Sequence[Sequence[Expr]], defaults: dict[str, Expr]) -> int:
-    """About how many lines a constructor and its different calls take."""
+    """The approximate number of lines of a constructor and its distinct calls."""
     broken = len(arguments) + 4
     lines = broken if len(head(arguments, defaults)) > WIDTH else 1
     calls = set()
@@ -290,13 +325,13 @@ def head(arguments: Sequence[str], defaults: dict[str, Expr]) -> str:
 
 
 def parameters_of(arguments: Sequence[str], defaults: dict[str, Expr]) -> list[str]:
-    """The constructor's parameters as they are written, those with a default last."""
+    """The constructor's parameters as written, those with a default last."""
     named = [n for n in arguments if n not in defaults]
     return [*named, *(f"{n}={flat(defaults[n])}" for n in arguments if n in defaults), "backend=None"]
 
 
 def _count(draft: Draft, known: dict[str, Class]) -> int:
-    """How many of the numbers stand in the fields."""
+    """The number of numbers in the fields."""
     only = Holes(known=known)
     for f in draft.fields:
         field_value(f.value, only)
@@ -304,7 +339,7 @@ def _count(draft: Draft, known: dict[str, Class]) -> int:
 
 
 def _shared_comments(body: list[Statement], bodies: Sequence[Sequence[Statement]]) -> None:
-    """Leave only the comments that are true of every draft."""
+    """Keep only the comments that are true for every draft."""
     for i, s in enumerate(body):
         others = [b[i] for b in bodies]
         if isinstance(s, Assign) and s.comment:

@@ -1,4 +1,4 @@
-"""Nodes that stand for whole modules: a call of one, and a loop over a list of them."""
+"""Nodes that represent whole modules: a call of one, and a loop over a list of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InvokeConfig:
-    """place: of the region among the model's modules."""
+    """place: the index of the region among the model's modules."""
 
     place: tuple[str, ...]
 
@@ -36,9 +36,10 @@ class Invoke(Internal[InvokeConfig]):
 
 @dataclass(frozen=True)
 class RepeatConfig:
-    """carried: for each input that a round hands on, (input, output); collected: outputs of which each round's is kept;
-    own: inputs that differ from round to round. Inputs of the node: those of the first round, then those of the later
-    rounds for each own one. Outputs: the last round's carried ones, then all of each collected one."""
+    """carried: (input, output) for each value passed to the next iteration; collected: outputs kept from every
+    iteration; own: inputs that differ in each iteration. The node's inputs are those of the first iteration, then, for
+    each own input, those of the later ones. Its outputs are the carried values of the last iteration, then all values
+    of each collected output."""
 
     calls: tuple[Invoke, ...]
     carried: tuple[tuple[int, int], ...]
@@ -115,7 +116,7 @@ class Repeat(Internal[RepeatConfig]):
 
 
 def elements(values: list[Expr]) -> Expr:
-    """What gives these one after the other: the list they are the first elements of, where they are."""
+    """An iterable of these expressions: the list of which they are the first elements, if there is one."""
     match values[0]:
         case Index(base, Literal("0")):
             if all(v == Index(base, lift(n)) for n, v in enumerate(values)):
@@ -124,7 +125,7 @@ def elements(values: list[Expr]) -> Expr:
 
 
 def singular(name: str) -> str:
-    """One of what a list is called: "layers" and "layers2" give "layer"."""
+    """The name for one item of a list: "layer" for "layers" and "layers2"."""
     if name.rstrip("0123456789").endswith("s"):
         name = name.rstrip("0123456789")
     if len(name) < 3 or name.isdigit():

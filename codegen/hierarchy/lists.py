@@ -1,4 +1,4 @@
-"""Lists of modules: constructors that are equal, or differ in one number, as a comprehension."""
+"""Lists of modules: equal constructors, or ones that differ in a single number, become a comprehension."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..emit.expression import Attribute, Binary, Call, Comprehension, Dict, Expr
 
 
 def listed(items: Sequence[Expr]) -> Expr:
-    """A list of constructors: a comprehension of those that are equal, one after the other, or that differ in a number
-    that grows by steps."""
+    """A list of constructors: consecutive ones that are equal, or differ in a number that grows by a step, become a
+    comprehension."""
     runs: list[list[Expr]] = []
     for item in items:
         if runs and (flat(runs[-1][0]) == flat(item) and len(set(map(flat, runs[-1]))) == 1):
@@ -35,7 +35,7 @@ def listed(items: Sequence[Expr]) -> Expr:
 
 
 def _repeated(run: Sequence[Expr]) -> Expr | None:
-    """Several constructors as a comprehension."""
+    """Equal constructors as a comprehension."""
     if len(run) < 2:
         return None
     if flat(run[0]) == flat(run[-1]):
@@ -44,7 +44,7 @@ def _repeated(run: Sequence[Expr]) -> Expr | None:
 
 
 def _stepped(run: Sequence[Expr]) -> Expr | None:
-    """Constructors that differ in one number, which grows by the same step from one to the next."""
+    """Constructors that differ in one number, which grows by a constant step."""
     first = run[0]
     if not isinstance(first, Call):
         return None

@@ -1,8 +1,8 @@
-"""Options: a part of a block that other blocks of its kind do without, such as the projection of a shortcut.
+"""Options: a part of a block that other blocks of its kind lack, such as the projection of a shortcut.
 
-Two drafts are one class with an option where the code of one is that of the other with a few steps, and perhaps one
-field, added: `x + y` in the place of `y`, `self.shortcut(x)` in that of `x`. With the option off, the class is the
-shorter draft's code; nothing else needs to be proved.
+Two drafts are one class with an option if the code of one is that of the other with a few steps, and perhaps one field,
+added: `x + y` instead of `y`, `self.shortcut(x)` instead of `x`. With the option off, the class is the shorter draft's
+code; nothing else needs to be proved.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .templates import Holes, field_value, statement
 if TYPE_CHECKING:
     from .classes import Class, Draft
 
-LEAST = 4  # fields and steps that two drafts share
+LEAST = 4  # the fewest fields and steps that two drafts must share
 LONGEST = 72
 RESIDUAL = "residual"
 
 
 @dataclass
 class Piece:
-    """A field or a statement without its numbers, and these."""
+    """A field or a statement without its numbers, and the numbers."""
 
     template: Statement
     values: list[Expr]
@@ -36,7 +36,7 @@ class Piece:
 
 @dataclass
 class Pieces:
-    """The code of a draft in pieces."""
+    """A draft's code as Pieces."""
 
     fields: list[Piece]
     body: list[Piece]
@@ -47,9 +47,8 @@ class Pieces:
 
 @dataclass
 class Option:
-    """field: the place among the fields of the one that is optional, None where there is none. steps: the places in
-    the body of the optional statements. result: the variable that the last of them makes. instead: what stands for it
-    without them."""
+    """field: the index of the optional field, None if there is none. steps: the indices of the optional statements in
+    the body. result: the variable that the last of them assigns. instead: what replaces it without them."""
 
     name: str
     field: int | None
@@ -58,7 +57,7 @@ class Option:
     instead: str
 
     def padded(self, row: Sequence[Expr | None], large: Pieces) -> list[Expr | None]:
-        """The numbers of a shorter draft with None where only the longer one has any."""
+        """The numbers of the shorter draft, with None for those that only the longer one has."""
         out: list[Expr | None] = []
         left = iter(row)
         for skipped, others in (((self.field,), large.fields), (self.steps, large.body)):
@@ -67,14 +66,14 @@ class Option:
         return out
 
     def widened(self, body: Sequence[Statement], large: Sequence[Statement]) -> list[Statement]:
-        """The statements of the shorter draft, those of the longer one between them."""
+        """The statements of the shorter draft, with the longer one's optional ones inserted."""
         left = iter(body)
         return [s if i in self.steps else next(left) for i, s in enumerate(large)]
 
     def applied(
         self, flag: str, fields: list[Assign], body: list[Statement]
     ) -> tuple[list[Statement], list[Statement]]:
-        """The class's fields and statements, from those of the longer draft. flag: the constructor's argument."""
+        """The class's fields and statements, made from the longer draft's. flag: the constructor's argument."""
         self_ = Name("self")
         made: list[Statement] = list(fields)
         if self.field is None:
@@ -97,7 +96,7 @@ class Option:
 
 
 def pieces(draft: Draft, known: dict[str, Class]) -> Pieces:
-    """A draft's code in pieces."""
+    """A draft's code as Pieces."""
 
     def of(s: Assign | Statement, is_field: bool) -> Piece:
         holes = Holes(known=known)
@@ -108,7 +107,7 @@ def pieces(draft: Draft, known: dict[str, Class]) -> Pieces:
 
 
 def option(large: Draft, small: Draft, longer: Pieces, shorter: Pieces) -> Option | None:
-    """What the code of `large` has that the code of `small` does without; None where more than that differs."""
+    """The Option that `large` has and `small` lacks; None if they differ in more than that."""
     if len(longer.body) <= len(shorter.body) or len(large.parameters) != len(small.parameters):
         return None
     place = _optional_field(longer.fields, shorter.fields)
@@ -162,8 +161,7 @@ def _before(large: Draft, end: int) -> set[str]:
 
 
 def _optional_field(longer: Sequence[Piece], shorter: Sequence[Piece]) -> int | bool | None:
-    """The place of the only field that the shorter draft does without, None where there is none; False where others
-    differ too."""
+    """The index of the only field that the shorter draft lacks, None if it lacks none; False if others differ too."""
     mine = [p.template for p in shorter]
     others = [p.template for p in longer]
     if len(others) == len(mine):
@@ -182,8 +180,8 @@ def _equal_fields(a: Statement, b: Statement) -> bool:
 
 
 def _same(a: Statement, b: Statement, env: dict[str, str], hidden: set[str], swapped: dict[str, str]) -> bool:
-    """Whether a statement of the longer draft is one of the shorter draft's, whose variables `env` names; `swapped` is
-    what stands for the result of the optional steps."""
+    """Whether a statement of the longer draft equals one of the shorter draft's, with variables mapped by `env`.
+    swapped: what replaces the result of the optional steps."""
     tried = dict(swapped)
     match a, b:
         case Assign(targets, value), Assign(others, other):
@@ -217,7 +215,7 @@ def _equal(a: Any, b: Any, env: dict[str, str], hidden: set[str], swapped: dict[
 
 
 def _composed(steps: Sequence[Statement]) -> Expr | None:
-    """The statements as one expression; None where a value is read more than once."""
+    """The statements as one expression; None if a value is read more than once."""
     value: Expr | None = None
     held: dict[str, Expr] = {}
     for s in steps:

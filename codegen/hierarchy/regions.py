@@ -1,14 +1,14 @@
-"""Regions: the nodes of a graph as a tree, each region a module that can run as one step.
+"""Regions: the nodes of a graph as a tree of regions, each a module that can run as one step.
 
-A module's nodes become a region where nothing outside stands between them: no value leaves it and comes back changed. A
-module for which that does not hold is dissolved, and its parts belong to the module around it.
+A module's nodes become a region if no value leaves the module and comes back changed. Any other module is dissolved,
+and its parts belong to the enclosing module.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -16,12 +16,12 @@ from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.keys import trainable
 from ..ops.internal import InputSize, Sizes
-from ..records import dataclass
+from ..records import dataclass, replace
 from .scopes import Path, common, parameters, weights
 
 FEW = 2
-SMALL = 4  # nodes of a module with one layer that is not worth a class
-FEW_STEPS = 6  # lines of a module that comes once and is not worth a class
+SMALL = 4  # the most nodes of a module with one layer that gets no class
+FEW_STEPS = 6  # the most lines of a module that occurs once and gets no class
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Region:
     outputs: list[Argument] = field(default_factory=list)
 
     def nodes(self) -> list[Node[Any]]:
-        """Every node within, in order."""
+        """Every node in it, in order."""
         out: list[Node[Any]] = []
         for item in self.items:
             out += item.nodes() if isinstance(item, Region) else [item]
@@ -52,9 +52,9 @@ class Region:
 def grouped(
     graph: Graph, scopes: Sequence[Path], whole: bool = False, chosen: set[Path] | None = None
 ) -> tuple[Region, dict[str, Path]]:
-    """The tree of a graph's nodes by their paths, and for each node the path of the module it is or belongs to.
+    """The tree of a graph's nodes by their paths, and for each node the path of the module that it is or belongs to.
 
-    whole: all nodes in one region. chosen: the paths that become regions, in the place of those that are worth it.
+    whole: put all nodes in one region. chosen: the paths that become regions, by default the worthwhile ones.
     """
     nodes, paths = separate_sizes(graph, list(scopes))
     paths = hoisted(nodes, paths, {a.name for a in graph.outputs})
@@ -70,7 +70,7 @@ def grouped(
 
 
 def separate_sizes(graph: Graph, paths: list[Path]) -> tuple[list[Node[Any]], list[Path]]:
-    """The nodes, with shapes put together anew in every module that asks for them, for they cost nothing."""
+    """The nodes, with shapes rebuilt in every module that reads them, as they cost nothing."""
     users: dict[str, list[int]] = {}
     captured: set[str] = {a.name for a in graph.outputs}
     for i, node in enumerate(graph.nodes):
@@ -101,8 +101,8 @@ def separate_sizes(graph: Graph, paths: list[Path]) -> tuple[list[Node[Any]], li
 
 
 def hoisted(nodes: Sequence[Node[Any]], paths: list[Path], results: set[str]) -> list[Path]:
-    """The paths, with what the items of a list share moved in front of the list, and with what reads another module's
-    table moved to the module that holds both."""
+    """The paths, with nodes shared by the items of a list moved before the list, and readers of another module's table
+    moved to the module that holds both."""
     paths = list(paths)
     maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
     users: dict[int, list[int]] = {}
@@ -136,7 +136,7 @@ def hoisted(nodes: Sequence[Node[Any]], paths: list[Path], results: set[str]) ->
 
 
 def _list_level(here: Path, others: Iterable[Path]) -> int | None:
-    """Where a path and another go apart in two items of one list, the length of what they share."""
+    """The length of the common prefix of two paths that separate at two items of one list."""
     levels = []
     for other in others:
         n = len(common(here, other))
@@ -148,7 +148,7 @@ def _list_level(here: Path, others: Iterable[Path]) -> int | None:
 def _independent(
     i: int, depth: int, nodes: Sequence[Node[Any]], paths: Sequence[Path], maker: dict[str, int], inside: Path
 ) -> set[int] | None:
-    """The nodes of a module from which node i is made, if only constants and outer values enter; else None."""
+    """The nodes of a module from which node i is computed, if only constants and outer values enter; else None."""
     found: set[int] = set()
     todo = [i]
     while todo:
@@ -170,7 +170,7 @@ def _independent(
 
 
 def candidates_of(nodes: Sequence[Node[Any]], paths: Sequence[Path]) -> tuple[set[Path], list[Path]]:
-    """The paths that may become regions, and for each node the path of the region it is in if all of them do."""
+    """The paths that may become regions, and for each node the path of its region if all of them do."""
     count: dict[Path, int] = {}
     heavy: dict[Path, int] = {}
     children: dict[Path, set[str]] = {}
@@ -193,7 +193,8 @@ def candidates_of(nodes: Sequence[Node[Any]], paths: Sequence[Path]) -> tuple[se
 def worthwhile(
     candidates: set[Path], nodes: Sequence[Node[Any]], paths: Sequence[Path], heavy: dict[Path, int]
 ) -> set[Path]:
-    """The candidates that a person would write a class for: not those of one layer, nor small ones that come once."""
+    """The candidates for which a person would write a class: neither those of one layer nor small ones that occur
+    once."""
     within: dict[Path, list[str]] = {path: [] for path in candidates}
     for node, path in zip(nodes, paths, strict=True):
         for n in range(1, len(path) + 1):
@@ -220,7 +221,7 @@ def worthwhile(
 
 
 def _steps(candidates: set[Path], paths: Sequence[Path]) -> dict[Path, set[Any]]:
-    """What each candidate's forward would consist of: its own nodes, and its inner modules, those of a list as one."""
+    """The steps of each candidate's forward: its own nodes and its inner modules, with those of a list as one."""
     steps: dict[Path, set[Any]] = {path: set() for path in candidates}
     for i, path in enumerate(paths):
         held = [path[:n] for n in range(1, len(path) + 1) if path[:n] in steps]
@@ -265,7 +266,7 @@ class _Tree:
         return Region(path, items)
 
     def _child(self, path: Path, i: int) -> Path | int:
-        """The inner region that node i stands in, or the node itself."""
+        """The inner region that contains node i, or the node itself."""
         home = self.homes[i]
         for n in range(len(path) + 1, len(home) + 1):
             if home[:n] in self.candidates:
@@ -273,7 +274,7 @@ class _Tree:
         return i
 
     def _edges(self, members: list[int], owner: dict[int, Path | int]) -> dict[Path | int, set[Path | int]]:
-        """What each part reads of the other parts."""
+        """{part: the parts that it reads}."""
         edges: dict[Path | int, set[Path | int]] = {owner[i]: set() for i in members}
         for i in members:
             mine = owner[i]
@@ -284,14 +285,14 @@ class _Tree:
         return edges
 
     def _entangled(self, members: list[int], owner: dict[int, Path | int]) -> set[Path]:
-        """The inner regions that read each other in a circle."""
+        """The inner regions that depend on each other cyclically."""
         bad: set[Path] = set()
         for group in circles(self._edges(members, owner)):
             bad.update(k for k in group if isinstance(k, tuple))
         return bad
 
     def _order(self, members: list[int], owner: dict[int, Path | int]) -> list[Path | int]:
-        """The parts in an order that can run, near the file's; the items of a list one after the other."""
+        """The parts in topological order, close to the file's, with the items of a list consecutive."""
         edges = self._edges(members, owner)
         first: dict[Path | int, int] = {}
         for i in members:
@@ -306,7 +307,7 @@ class _Tree:
         merged: dict[Path | int, set[Path | int]] = {}
         for key, reads in edges.items():
             merged.setdefault(whole(key), set()).update(whole(r) for r in reads if whole(r) != whole(key))
-        for group in circles(merged):  # something stands between the items of a list
+        for group in circles(merged):  # something comes between the items of a list
             for key in list(lists):
                 if lists[key] in group:
                     del lists[key]
@@ -327,7 +328,7 @@ class _Tree:
 
 
 def sorted_by(edges: dict[Path | int, set[Path | int]], first: dict[Path | int, int]) -> list[Path | int]:
-    """The keys after all they read; of those that could come next, the one with the least `first`."""
+    """The keys in topological order; of those that could come next, the one with the least `first`."""
     missing = {key: len(reads) for key, reads in edges.items()}
     readers: dict[Path | int, list[Path | int]] = {}
     for key, reads in edges.items():
@@ -348,7 +349,7 @@ def sorted_by(edges: dict[Path | int, set[Path | int]], first: dict[Path | int, 
 
 
 def circles(edges: dict[Path | int, set[Path | int]]) -> list[list[Path | int]]:
-    """The groups of two keys and more that read each other in a circle (Tarjan's strongly connected components)."""
+    """The cycles: strongly connected components of two keys or more (Tarjan)."""
     index: dict[Path | int, int] = {}
     low: dict[Path | int, int] = {}
     stack: list[Path | int] = []
@@ -393,7 +394,7 @@ def circles(edges: dict[Path | int, set[Path | int]]) -> list[list[Path | int]]:
 
 
 def _interfaces(root: Region, results: set[str]) -> None:
-    """Fill in the inputs and outputs of every region below `root`; a region that gives nothing is opened."""
+    """Fill in the inputs and outputs of every region below `root`; a region without outputs is dissolved."""
     readers: dict[str, int] = {}
 
     def count(region: Region) -> None:

@@ -1,10 +1,10 @@
-"""Repetition: blocks of a graph that come more than once, found by what they compute, for files that name no modules.
+"""Repetition: finds repeated blocks of a graph by what they compute, for files that name no modules.
 
-The nodes that depend on weights are a sequence in the file's order. It is cut where the fewest values are handed on,
-and what lies between two cuts is cut again in the same way: a residual branch becomes one item of the sequence around
-it. Runs of items that come more than once, equal but for numbers and weights, become blocks, the run that saves the
-most lines first; then runs among blocks and inside of them. A wrong guess here costs lines, not results: classes are
-proved equal by their code (`classes.py`), and a block that differs from the others has a class of its own.
+The nodes that depend on weights form a sequence in the file's order. It is cut where the fewest values cross, and each
+part is cut again in the same way: a residual branch becomes one item of the sequence around it. Runs of items that
+occur more than once, equal except for numbers and weights, become blocks, starting with the run that saves the most
+lines; then runs among blocks and inside them. A wrong guess here costs lines, not correctness: classes are proved equal
+by their code (`classes.py`), and a block that differs from the others gets its own class.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .scopes import Path, common, parameters, weights
 MAX_DEEP = 48
 LONGEST = 64  # items of a block
 LINES_OF_A_CLASS = 6
-LEAST_SAVED = 4
-MOST_ASIDE = 8  # nodes from a table to what is read all over the model
-FEW = 7  # nodes of a block of which two make no list
+LEAST_SAVED = 2
+MOST_ASIDE = 8  # the most nodes from a table to a value read all over the model
+FEW = 7  # the most nodes of a block of which two do not make a list
 _EXACT = ("axis", "axes", "perm")
 
 
 @dataclass
 class Item:
-    """A part of the sequence: the nodes first .. last - 1 of it. A part of several nodes has `items`."""
+    """A part of the sequence: its nodes first .. last - 1. A part of several nodes has `items`."""
 
     first: int
     last: int
@@ -51,7 +51,7 @@ class Item:
 
 
 def blocks_of(graph: Graph) -> tuple[list[Path], set[Path], dict[Path, str]]:
-    """A path for each node, the paths of the blocks, and a name for the class of each; () everywhere where nothing
+    """A path for each node, the paths of the blocks, and a name for the class of each; all paths are () if nothing
     repeats."""
     nodes = graph.nodes
     strong = _strong(nodes)
@@ -68,7 +68,7 @@ def blocks_of(graph: Graph) -> tuple[list[Path], set[Path], dict[Path, str]]:
 
 
 def _strong(nodes: Sequence[Node[Any]]) -> list[int]:
-    """The nodes that have weights or depend on such; sizes aside."""
+    """The nodes that have weights or depend on them, except through sizes."""
     held: set[str] = set()
     out = []
     for i, node in enumerate(nodes):
@@ -83,7 +83,7 @@ def _strong(nodes: Sequence[Node[Any]]) -> list[int]:
 
 
 def _tables_for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[int]:
-    """The nodes that make what is read all over the model from a table alone, such as a bias of relative positions."""
+    """The nodes that compute, from a table alone, a value read all over the model, such as a relative position bias."""
     users: dict[str, list[int]] = {}
     place = {i: n for n, i in enumerate(strong)}
     for i in strong:
@@ -106,7 +106,7 @@ def _tables_for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[in
 
 
 def _beside(graph: Graph, placed: Sequence[Path | None]) -> list[Path]:
-    """The paths, with each node that has none in the innermost block that holds everything that reads it."""
+    """The paths, with each node that has none put into the innermost block that holds all its readers."""
     out: list[Path | None] = list(placed)
     readers: dict[str, Path] = {a.name: () for a in graph.outputs}
     for i in range(len(graph.nodes) - 1, -1, -1):
@@ -144,7 +144,7 @@ def _plan(held: Any, exact: bool = False) -> Hashable:
 
 
 def _shared(nodes: Sequence[Node[Any]]) -> set[Hashable]:
-    """The matrices that more than one node has: their layers are one, and belong to no block alone."""
+    """The matrices that several nodes share: they make one layer, which belongs to no single block."""
     seen: set[Hashable] = set()
     twice: set[Hashable] = set()
     for node in nodes:
@@ -194,8 +194,8 @@ class _Sequence:
     # -- cuts ---------------------------------------------------------------------------------------------------------
 
     def _ends(self) -> dict[str, int]:
-        """The last reader of each value. What is read all over the model, such as a mask, is no part of what flows from
-        block to block: it counts up to its first reader if that follows at once."""
+        """The last reader of each value. A value read all over the model, such as a mask, does not flow from block to
+        block: it counts only up to its first reader, if that follows at once."""
         uses: dict[str, list[int]] = {}
         for i, node in enumerate(self.nodes):
             for a in node.uses():
@@ -212,7 +212,7 @@ class _Sequence:
         return out
 
     def _crossing(self) -> list[int]:
-        """For each place between two nodes, how many values are handed over it; place i lies before node i."""
+        """The number of values that cross each gap between two nodes; gap i is before node i."""
         change = [0] * (len(self.nodes) + 2)
         for name, last in self.ends.items():
             change[self.maker[name] + 1] += 1
@@ -239,7 +239,8 @@ class _Sequence:
         return out
 
     def wiring(self, first: int, last: int) -> Hashable:
-        """What some nodes compute, and how they are connected. Values from outside are numbered as they come."""
+        """A description of what some nodes compute and how they are connected. Outer values are numbered as they
+        occur."""
         outside: dict[tuple[int, str], int] = {}
         code: list[Hashable] = []
         for i in range(first, last):
@@ -266,7 +267,7 @@ class _Sequence:
         return root.items
 
     def _best(self, root: Item) -> tuple[tuple[int, ...], Hashable] | None:
-        """The run of items that saves most lines as a block: its tokens, and its wiring."""
+        """The run of items that saves the most lines as a block: its tokens and its wiring."""
         lists = [held for held in root.lists() if held[0].counted]
         best: tuple[float, int, int] | None = None
         found: tuple[tuple[int, ...], Hashable] | None = None
@@ -295,27 +296,28 @@ class _Sequence:
         return found
 
     def _keeps_runs(self, held: list[Item], start: int, length: int) -> bool:
-        """Whether blocks that follow each other are inside together or outside together."""
+        """Whether consecutive blocks are either all inside or all outside."""
         end = start + length
         before = start and held[start - 1].rule >= 0 and held[start].rule >= 0
         after = end < len(held) and held[end].rule >= 0 and held[end - 1].rule >= 0
         return not before and not after
 
     def _is_step(self, items: Sequence[Item]) -> bool:
-        """Whether a block is one step of a model: where it has no branch, what makes a map smaller ends it."""
+        """Whether a block is one step of a model: without a branch, an item that makes the feature map smaller must be
+        its last."""
         if any(item.items for item in items):
             return True
         return not any(self.nodes[item.first].op() in POOLS for item in items[:-1])
 
     def _start(self, item: Item) -> int:
-        """How well a block may begin with an item: with a branch, else with a layer, else with a normalization."""
+        """How suitable an item is as the start of a block: best a branch, then a layer, then a normalization."""
         if item.items:
             return 3
         held = weights(self.nodes[item.first])
         return 0 if not held else 2 if any(_rank(a.value) > 1 for a in held) else 1
 
     def _lines(self, items: Iterable[Item]) -> float:
-        """About how many lines items take."""
+        """The approximate number of lines of some items."""
         total = 0.0
         for item in items:
             if item.rule >= 0:
@@ -374,13 +376,13 @@ def _rank(value: Value | None) -> int:
 
 
 def _is_power(tokens: tuple[int, ...]) -> bool:
-    """Whether the tokens are a shorter run several times."""
+    """Whether the tokens repeat a shorter run."""
     n = len(tokens)
     return any(n % k == 0 and tokens == tokens[:k] * (n // k) for k in range(1, n // 2 + 1))
 
 
 def _repeated(lists: Sequence[list[Item]]) -> Iterator[tuple[tuple[int, ...], list[tuple[list[Item], int]]]]:
-    """The runs of tokens that come twice or more, and where."""
+    """The runs of tokens that occur twice or more, and their positions."""
     at: dict[tuple[int, ...], list[tuple[list[Item], int]]] = {}
     for held in lists:
         for i, item in enumerate(held):
@@ -401,7 +403,7 @@ def _repeated(lists: Sequence[list[Item]]) -> Iterator[tuple[tuple[int, ...], li
 
 
 class _Places:
-    """Paths for blocks: an item of a list for those that follow each other, else a field of its own."""
+    """Paths for blocks: items of a list for consecutive ones, else separate fields."""
 
     def __init__(self, sequence: _Sequence) -> None:
         self.sequence = sequence
@@ -439,7 +441,7 @@ class _Places:
                 self.assign(item.items, place)
 
     def _runs(self, items: list[Item]) -> Iterator[list[Item]]:
-        """Blocks that follow each other as one run, everything else alone; the items of parts among them."""
+        """Consecutive blocks as one run, everything else alone; includes the items of parts."""
         run: list[Item] = []
         for item in items:
             if run and item.rule >= 0 and self._continues(run, item):
@@ -452,20 +454,20 @@ class _Places:
         yield from self._listed(run)
 
     def _continues(self, run: Sequence[Item], item: Item) -> bool:
-        """Whether a block takes what the last one of a run gives, and as many values."""
+        """Whether a block takes the result of a run's last block, and the same number of values."""
         last, s = run[-1], self.sequence
         reads = {m for i in range(item.first, item.last) for m in s.reads[i]}
         return any(last.first <= m < last.last for m in reads) and self._ports(item) == self._ports(run[0])
 
     def _listed(self, run: Sequence[Item]) -> Iterator[list[Item]]:
-        """A run as a list, or as blocks of their own where it is two small ones."""
+        """A run as a list, or as separate blocks if it is just two small ones."""
         if len(run) == 2 and run[0].last - run[0].first < FEW:
             yield from ([item] for item in run)
         elif run:
             yield list(run)
 
     def _ports(self, item: Item) -> tuple[int, int]:
-        """How many values an item takes and gives."""
+        """The numbers of inputs and outputs of an item."""
         s = self.sequence
         takes = {m for i in range(item.first, item.last) for m in s.reads[i] if m < item.first}
         gives = sum(s.ends.get(o.name, 0) >= item.last for n in s.nodes[item.first : item.last] for o in n.outputs)

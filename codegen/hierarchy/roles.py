@@ -1,4 +1,4 @@
-"""Names for the layers and constants of a block of which the file says none, the same for every block of a kind."""
+"""Names the layers and constants of a block that the file does not name, alike for every block of a kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ..ir.graph import Node
 from ..ir.value import Fill, Value
 
 SMALL = 16
-_VIEWS = ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Mul", "Div", "Expand", "Cast", "Concat", "RotaryEmbedding")
+_VIEWS = tuple("Reshape Transpose Unsqueeze Squeeze Mul Div Expand Cast Concat RotaryEmbedding Split".split())
+_PRODUCTS = ("Linear", "MatMul", "Gemm")
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
 _BY_USE = {"Mul": "scale", "Add": "shift", "Sub": "shift", "Div": "scale", "MatMul": "weight", "Conv": "weight"}
 _SHORT = {"embedding": "embedding", "batch_norm": "norm", "layer_norm": "norm", "rmsnorm": "norm", "rms_norm": "norm"}
@@ -18,7 +19,7 @@ STEPS = 8
 
 
 class Roles:
-    """What the layers of one block are called."""
+    """The names of the layers of one block."""
 
     def __init__(self, nodes: Sequence[Node[Any]]) -> None:
         self.made = {o.name: node for node in nodes for o in node.outputs if o.present}
@@ -35,19 +36,30 @@ class Roles:
             if node.op() in _ATTENTIONS and node.domain != "com.microsoft":
                 for a, word in zip(node.inputs, ("query", "key", "value"), strict=False):
                     self._trace(a.name, word)
+        for node in nodes:
+            if node.op() in _PRODUCTS and self._follows_attention(node.inputs[0].name):
+                self.known.setdefault(node.name, "project")
 
     def _trace(self, name: str, word: str) -> None:
-        """Call the layer of which a value is a view by a word."""
+        """Name the layer of which a value is a view."""
         node = self.made.get(name)
         for _ in range(STEPS):
             if node is None or node.op() not in _VIEWS:
                 break
             node = next((self.made[a.name] for a in node.inputs if a.name in self.made), None)
-        if node is not None and node.op() in ("Linear", "MatMul", "Gemm") and node.name not in self.known:
+        if node is not None and node.op() in _PRODUCTS:
+            if self.known.get(node.name, word) != word:
+                word = "qkv"  # one layer gives several of them
             self.known[node.name] = word
 
+    def _follows_attention(self, name: str) -> bool:
+        node = self.made.get(name)
+        while node is not None and node.op() in _VIEWS:
+            node = self.made.get(node.inputs[0].name)
+        return node is not None and node.op() in _ATTENTIONS and node.domain != "com.microsoft"
+
     def layer(self, node: Node[Any], kind: str) -> str:
-        """A layer's name: "query" of one whose result is an attention's first input, else "conv1", "norm2"."""
+        """A layer's name: "query" if its result is an attention's first input, else "conv1", "norm2"."""
         if node.name in self.known and list(self.known.values()).count(self.known[node.name]) == 1:
             return self.known[node.name]
         base = snake(kind).rstrip("_0123456789").removesuffix("d").rstrip("_0123456789")
@@ -63,6 +75,6 @@ class Roles:
         return _BY_USE.get(self.users.get(name, ""), "constant")
 
     def is_vector(self, value: Value) -> bool:
-        """Whether a constant of one number stands for a layer's vector, which other blocks hold in full."""
+        """Whether a constant of one number represents a layer's vector, which other blocks hold in full."""
         long = [d for d in value.shape if d > 1]
         return isinstance(value.source, Fill) and value.dtype.is_float and len(long) == 1 and long[0] > SMALL

@@ -1,5 +1,4 @@
-"""Loops: calls of one list's modules, one after the other, in which only what a round hands on and its own inputs
-differ."""
+"""Loops: consecutive calls of one list's modules that differ only in the carried values and in per-iteration inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ LEAST = 2
 
 
 def looped(nodes: Sequence[Node[Any]], results: set[str], lengths: Mapping[tuple[str, ...], int]) -> list[Node[Any]]:
-    """The nodes, with calls of consecutive items of a list as loops. results: the values read behind all of them.
-    lengths: how many items each list has, for those whose numbers have no gap."""
+    """The nodes, with calls of consecutive items of a list as loops. results: the values read after all of them.
+    lengths: the number of items of each list without gaps in its numbering."""
     out: list[Node[Any]] = []
     i = 0
     while i < len(nodes):

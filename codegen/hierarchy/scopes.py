@@ -1,9 +1,10 @@
-"""Which module each node of a graph belongs to, from what the file says: paths of nodes, and names of weights."""
+"""Finds the module of each node of a graph, from the paths of nodes and the names of weights in the file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..ir.argument import Argument
@@ -12,13 +13,15 @@ from ..ir.keys import trainable
 from ..ir.value import Fill, Transposed, Value
 
 Path = tuple[str, ...]
+_GATES = ("Sigmoid", "HardSigmoid")
+_MEANS = ("ReduceMean", "GlobalAveragePool")
 _COPY = re.compile(r" \d+$")
 _COUNTED = re.compile(r"\w+_\d+")
 _VARIABLE = re.compile(r"\w+_\d+\.[wb]_\d+")
 
 
 def common(a: Path, b: Path) -> Path:
-    """The longest path that both begin with."""
+    """The longest common prefix of two paths."""
     n = 0
     while n < len(a) and n < len(b) and a[n] == b[n]:
         n += 1
@@ -26,7 +29,7 @@ def common(a: Path, b: Path) -> Path:
 
 
 def names_of(a: Argument) -> Iterator[str]:
-    """The names by which a constant may be known: its own, and its initializer's."""
+    """The names of a constant: its own and its initializer's."""
     yield a.name
     value = a.value
     if value is not None:
@@ -35,8 +38,9 @@ def names_of(a: Argument) -> Iterator[str]:
             yield held.origin
 
 
+@lru_cache(maxsize=1 << 14)
 def written(name: str) -> Path:
-    """The path that a weight's name tells, its own last word included: ("fc", "weight") of "fc.weight"; else ()."""
+    """The path in a weight's name, including the last word: ("fc", "weight") for "fc.weight"; () if there is none."""
     if "." not in name or "/" in name or ":" in name:
         return ()
     path = tuple(name.split("."))
@@ -46,12 +50,12 @@ def written(name: str) -> Path:
 
 
 def _part(text: str) -> str:
-    """A name in a path; one of digits that is no index, such as "00", gets a letter."""
+    """A name in a path; digits that are not an index, such as "00", get a letter."""
     return "n" + text if text.isdigit() and not (text.isascii() and str(int(text[:9])) == text) else text
 
 
 def owner(a: Argument) -> Path:
-    """The module whose weight a constant is: ("layers", "0", "fc") of "layers.0.fc.weight"; () where nothing says."""
+    """The module that a weight belongs to: ("layers", "0", "fc") for "layers.0.fc.weight"; () if unknown."""
     for name in names_of(a):
         path = written(name)
         if path:
@@ -61,33 +65,29 @@ def owner(a: Argument) -> Path:
 
 def weights(node: Node[Any]) -> list[Argument]:
     """The constants of a node that become parameters of the model."""
+    return _held(node, False)
+
+
+def parameters(node: Node[Any]) -> list[Argument]:
+    """`weights`, and other constants that are too long for the code."""
+    return _held(node, True)
+
+
+def _held(node: Node[Any], long: bool) -> list[Argument]:
     found = []
     for i, a in enumerate(node.inputs):
         value = a.value
-        if value is None or not trainable(value) or value.size < 2:
+        if value is None or (size := value.size) < 2:
             continue
-        if not isinstance(value.source, Fill) or i in node.static:
+        static, fill = i in node.static, isinstance(value.source, Fill)
+        if (trainable(value) and (static or not fill)) or (long and size > 16 and not static and not fill):
             found.append(a)
     return found
 
 
-def parameters(node: Node[Any]) -> list[Argument]:
-    """`weights`, and other constants that are too long to be written in the code."""
-    if all(a.value is None for a in node.inputs):
-        return []
-    held = weights(node)
-    return [
-        a
-        for i, a in enumerate(node.inputs)
-        if a.value is not None
-        and a.value.size > 1
-        and (a in held or (i not in node.static and a.value.size > 16 and not isinstance(a.value.source, Fill)))
-    ]
-
-
 def scopes_of(model: Model, nodes: Sequence[Node[Any]]) -> tuple[list[Path], set[str]]:
-    """A path for each node: of the file, else of its weights, else of the nodes around it; and the names of the nodes
-    of which the file says it."""
+    """A path for each node: from the file, else from its weights, else from the nodes around it; and the names of the
+    nodes whose path is in the file."""
     found: list[Path | None] = []
     for node in nodes:
         path = _said(model, node.name)
@@ -99,18 +99,48 @@ def scopes_of(model: Model, nodes: Sequence[Node[Any]]) -> tuple[list[Path], set
         found.append(path)
     said = {node.name for node, path in zip(nodes, found, strict=True) if path is not None}
     _fill(nodes, found)
-    return unwrapped([p or () for p in found], nodes), said
+    paths = [p or () for p in found]
+    return unwrapped(paths if model.scopes else gated(paths, nodes), nodes), said
+
+
+def gated(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
+    """The paths, with the whole of a squeeze-and-excitation block in the module of its two convolutions: the mean
+    before them, and the product with what the mean was taken of."""
+    maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
+    within: dict[Path, list[int]] = {}
+    for i, path in enumerate(paths):
+        for n in range(1, len(path) + 1):
+            within.setdefault(path[:n], []).append(i)
+    out = list(paths)
+    for i, node in enumerate(nodes):
+        made = [maker.get(a.name, -1) for a in node.inputs]
+        if node.op() != "Mul" or len(made) != 2 or -1 in made:
+            continue
+        for x, gate in ((0, 1), (1, 0)):
+            chain = [made[gate]]  # from the gate back to the mean
+            while len(chain) < 5 and nodes[chain[-1]].inputs[0].name in maker:
+                chain.append(maker[nodes[chain[-1]].inputs[0].name])
+            ops = [nodes[j].op() for j in chain]
+            if len(ops) < 5 or ops[0] not in _GATES or ops[1] != "Conv" or ops[3] != "Conv" or ops[4] not in _MEANS:
+                continue
+            home = common(paths[chain[1]], paths[chain[3]])
+            mean = nodes[chain[4]]
+            if home and mean.inputs[0].name == node.inputs[x].name and set(within[home]) <= {*chain, i}:
+                for j in (*chain, i):
+                    if out[j][: len(home)] != home:
+                        out[j] = home
+    return out
 
 
 def counted(paths: Sequence[Path], nodes: Sequence[Node[Any]]) -> bool:
-    """Whether the paths are no modules, but Paddle's variables, counted over the whole model: "conv2d_7.w_0"."""
+    """Whether the paths are not modules but Paddle's variables, numbered over the whole model: "conv2d_7.w_0"."""
     if not all(not p or (len(p) == 1 and _COUNTED.fullmatch(p[0])) for p in paths):
         return False
     return any(_VARIABLE.fullmatch(n) for node in nodes for a in parameters(node) for n in names_of(a))
 
 
 def unwrapped(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
-    """The paths without a module around the whole model that no weight's name knows."""
+    """The paths without an outer module around the whole model that no weight's name contains."""
     said = {owner(a)[:1] for node in nodes for a in parameters(node)} - {()}
     while True:
         first = {p[:1] for p in paths if p}
@@ -132,7 +162,7 @@ def _said(model: Model, name: str) -> Path | None:
 
 
 def _fill(nodes: Sequence[Node[Any]], found: list[Path | None]) -> None:
-    """Give a node without a path that of the nodes between which it stands."""
+    """Give a node without a path that of its neighbors."""
     if all(p is not None for p in found):
         return
     maker: dict[str, int] = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
@@ -143,7 +173,7 @@ def _fill(nodes: Sequence[Node[Any]], found: list[Path | None]) -> None:
             continue
         for a in nodes[i].uses():
             at = maker.get(a.name)
-            if at is not None:  # the first user in order wins
+            if at is not None:  # the first user wins
                 following[at] = mine
     for i, node in enumerate(nodes):
         if found[i] is not None:
@@ -155,8 +185,8 @@ def _fill(nodes: Sequence[Node[Any]], found: list[Path | None]) -> None:
 
 
 def between(before: Path | None, after: Path | None) -> Path:
-    """The path of what stands between two modules: the innermost that holds both; of two items of one list, the first,
-    which ends there."""
+    """The path of a node between two modules: the innermost that holds both or, for two items of one list, the first of
+    them, which ends there."""
     if before is None or after is None:
         return ()
     shared = common(before, after)

@@ -1,4 +1,5 @@
-"""Templates: the code of a draft with its numbers taken out, so that code that differs in numbers alone is equal."""
+"""Templates: the code of a draft with its numbers taken out, so that code that differs only in numbers becomes
+equal."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ HOLE = "§"
 
 @dataclass
 class Holes:
-    """The numbers of a draft in the order they stand in, each with a word for what it is."""
+    """The numbers of a draft in order of occurrence, each with a word for its meaning."""
 
     values: list[Expr] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
@@ -59,7 +60,7 @@ def _signature(kind: str) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def field_value(e: Expr, holes: Holes) -> Expr:
-    """A field's value with its numbers taken out. Keywords that a layer has by default are written out before."""
+    """A field's value with its numbers taken out. Keywords that equal a layer's defaults are written out first."""
 
     def change(x: Expr) -> Expr | None:
         match x:
@@ -100,7 +101,7 @@ def field_value(e: Expr, holes: Holes) -> Expr:
 
 
 def _each(e: Expr, holes: Holes) -> Expr:
-    """A shape with its numbers taken out one by one, for one of them is often another layer's."""
+    """A shape with its numbers taken out one by one, since one of them is often another layer's."""
     if isinstance(e, Tuple):
         return Tuple(tuple(_each(i, holes) for i in e.items))
     return holes.hole(e, "size") if constant(e) else e
@@ -111,7 +112,7 @@ def _default(value: Any) -> Expr | None:
 
 
 def _code_value(e: Expr, holes: Holes) -> Expr:
-    """An expression of forward with its numbers taken out, those of axes and flags aside."""
+    """An expression of forward with its numbers taken out, except axes and flags."""
 
     def change(x: Expr) -> Expr | None:
         match x:
@@ -134,7 +135,7 @@ def _code_value(e: Expr, holes: Holes) -> Expr:
 
 
 def taken_out(draft: Draft, holes: Holes) -> tuple[list[Assign], list[Statement]]:
-    """The draft's fields and body with its numbers taken out, or others put in."""
+    """The draft's fields and body with its numbers taken out, or replaced by others."""
     fields = [Assign(f.targets, field_value(f.value, holes)) for f in draft.fields]
     return fields, [statement(s, holes) for s in draft.body]
 
@@ -156,7 +157,7 @@ def statement(s: Statement, holes: Holes) -> Statement:
 
 
 def key_of(fields: Sequence[Assign], parameters: Sequence[str], body: Sequence[Statement]) -> str:
-    """A text that is equal for two drafts only where their code is the same but for numbers."""
+    """A text that is equal for two drafts only if their code differs only in numbers."""
     lines = [", ".join(f.targets) + "=" + flat(f.value) for f in fields]
     lines.append("(" + ", ".join(parameters))
     _lines(body, lines, "")

@@ -1,10 +1,10 @@
-"""Writers: from a tree of regions to a module with a class for each distinct one."""
+"""Writers: turn a tree of regions into a module with a class for each distinct region."""
 
 from __future__ import annotations
 
 import keyword
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from emberlet import nn
@@ -28,11 +28,12 @@ from ..emit.module import (
 from ..emit.names import Names, class_name, identifier, informative, snake
 from ..emit.polish import Hints, polished
 from ..emit.statement import Assign, Return, Statement, fold_return, render
-from ..ir.argument import DYNAMIC, Argument
+from ..ir.argument import DYNAMIC, Argument, Dynamic
 from ..ir.graph import Graph, Model, Node
-from ..ir.types import ScalarType, SequenceType, ShapeType, TensorType, describe_shape
+from ..ir.types import ScalarType, SequenceType, Shape, ShapeType, TensorType, describe_shape
 from ..ir.value import Transposed, Value
 from ..ops.internal import InputSize, InputSizeConfig, Sizes
+from ..records import replace
 from . import caches
 from .block_names import CONVOLUTIONS, Part, kind_of
 from .caches import Caches
@@ -43,7 +44,7 @@ from .regions import Region, grouped
 from .repetition import blocks_of
 from .roles import Roles
 from .runs import looped
-from .scopes import Path, counted, names_of, parameters, scopes_of, written
+from .scopes import Path, counted, names_of, parameters, scopes_of, weights, written
 
 SMALL = 16
 MOST_COUNTED = 1 << 14
@@ -51,13 +52,13 @@ _MEMBERS = {"backend", *dir(nn.Module)}
 
 
 def write(model: Model, weights: str | None = None, top_comment: str = "") -> Written:
-    """The module of a model: a class for each distinct module of the source model, where the file tells them, else for
-    each block that repeats, else one class."""
+    """The module of a model: a class for each distinct module of the source model if the file names them, else for each
+    repeated block, else one class."""
     scopes, said = scopes_of(model, model.graph.nodes)
     if not any(scopes):
         return nameless(model, weights, top_comment) or ModuleWriter(model).write(weights, top_comment)
     written = named(model, scopes, said, weights, top_comment)
-    if counted(scopes, model.graph.nodes):
+    if counted(scopes, model.graph.nodes) or (not model.scopes and lost(model.graph)):
         found = nameless(model, weights, top_comment)
         if found is not None and found.source.count("\n") < written.source.count("\n"):
             return found
@@ -74,7 +75,7 @@ def named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | N
         return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
     hierarchy = Hierarchy(replace(model, graph=graph), root, places, said, held, model.graph)
     written = hierarchy.write(weights, top_comment)
-    if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little comes twice
+    if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little is repeated
         single = Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
         if single.source.count("\n") < written.source.count("\n"):
             return single
@@ -82,12 +83,13 @@ def named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | N
 
 
 def nameless(model: Model, weights: str | None, top_comment: str) -> Written | None:
-    """The module of a model whose file names no modules, with a class for each block that repeats; None where that is
-    no shorter than one class."""
-    scopes, chosen, kinds = blocks_of(model.graph)
+    """The module of a model whose file names no modules, with a class for each repeated block; None if that is no
+    shorter than one class."""
+    graph = untied(model.graph)
+    scopes, chosen, kinds = blocks_of(graph)
     if not chosen:
         return None
-    found = replace(model, kinds=kinds)
+    found = replace(model, graph=graph, kinds=kinds)
     hierarchy = Hierarchy(found, *grouped(found.graph, scopes, chosen=chosen), set(), nameless=True)
     written = hierarchy.write(weights, top_comment)
     lines = written.source.count("\n")
@@ -97,8 +99,45 @@ def nameless(model: Model, weights: str | None, top_comment: str) -> Written | N
     return written if lines < ModuleWriter(model).write(weights, top_comment).source.count("\n") else None
 
 
+def lost(graph: Graph) -> bool:
+    """Whether most layers have no weight of their own with a name: an exporter that stores equal weights once leaves
+    the name of one layer for all of them."""
+    held = [[n for a in weights(node) for n in names_of(a)] for node in graph.nodes]
+    held = [names for names in held if names]
+    users = Counter(n for names in held for n in set(names))
+    return 2 * sum(any(users[n] == 1 and written(n) for n in names) for names in held) < len(held)
+
+
+def untied(graph: Graph) -> Graph:
+    """The graph, with a copy of each vector for each layer that has it. Exporters store equal vectors once, such as the
+    ones and zeros of every normalization before training; the layers of the source have their own."""
+    users = Counter(a.name for node in graph.nodes for a in weights(node) if _is_vector(a))
+    if max(users.values(), default=0) < 2:
+        return graph
+    nodes = []
+    seen: set[str] = set()
+    for node in graph.nodes:
+        held = {a.name for a in weights(node) if _is_vector(a) and users[a.name] > 1}
+        if held & seen:
+            inputs = tuple(_copied(a, node.name) if a.name in held & seen else a for a in node.inputs)
+            node = replace(node, inputs=inputs)
+        seen |= held
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _is_vector(a: Argument) -> bool:
+    return a.value is not None and len(a.value.shape) == 1
+
+
+def _copied(a: Argument, owner: str) -> Argument:
+    assert not isinstance(a.source, Dynamic)
+    value = replace(a.source.value, origin=(a.source.value.origin, owner))
+    return replace(a, name=f"{a.name}::{owner}", source=replace(a.source, value=value))
+
+
 def repeats(root: Region) -> bool:
-    """Whether any two regions might be of one class; where none are, one class is shorter than several."""
+    """Whether any two regions might share a class; otherwise one class is shorter than several."""
     seen: set[tuple[str, ...]] = set()
     todo = root.regions()
     while todo:
@@ -112,14 +151,14 @@ def repeats(root: Region) -> bool:
 
 
 def narrow(root: Region) -> bool:
-    """Whether parameters have a dtype to be written out, whose lines are shorter in a class of their own."""
+    """Whether parameters need an explicit dtype, so that their lines are shorter in a separate class."""
     found = {a.value.dtype for n in root.nodes() for a in parameters(n) if a.value is not None}
     return any(d.is_float and d.name != "float32" for d in found)
 
 
 class Hierarchy:
     """The classes of one model, made from the innermost regions outward. face: its inputs and outputs as callers see
-    them, where the caches of the model's graph are values of their own."""
+    them, when the graph holds the caches as single values."""
 
     def __init__(
         self,
@@ -149,7 +188,7 @@ class Hierarchy:
         self.makers = {o.name: node for node in root.nodes() for o in node.outputs if o.present}
 
     def origin(self, a: Argument) -> str:
-        """A word for a value that modules share, from the operator that makes it."""
+        """A word for a value that modules share, from the operator that computes it."""
         node = self.makers.get(a.name)
         for _ in range(4):
             if node is None or node.op() not in _VIEWS:
@@ -220,7 +259,7 @@ def _class_lines(made: Class) -> list[str]:
 
 
 def _lengths(paths: Iterable[Path]) -> dict[Path, int]:
-    """How many items each list of modules has, for those numbered without a gap."""
+    """The number of items of each list of modules that is numbered without gaps."""
     seen: dict[Path, set[int]] = {}
     for path in paths:
         for n, part in enumerate(path):
@@ -230,7 +269,7 @@ def _lengths(paths: Iterable[Path]) -> dict[Path, int]:
 
 
 def _single_owners(root: Region) -> dict[str, int]:
-    """How many nodes have each initializer as a parameter."""
+    """The number of nodes that have each initializer as a parameter."""
     out: dict[str, int] = {}
     for node in root.nodes():
         for a in parameters(node):
@@ -254,6 +293,7 @@ class RegionWriter(ModuleWriter):
         self.words: set[str] = set()
         self.is_root = not region.path
         super().__init__(replace(hierarchy.model, graph=self._graph()))
+        self.uses: Roles | None = None
         self.roles = Roles(region.nodes()) if hierarchy.nameless and not self.is_root else None
         self.names = Names(())
 
@@ -289,7 +329,7 @@ class RegionWriter(ModuleWriter):
         return Graph(".".join(region.path), (*sizes, *nodes), tuple(region.inputs), tuple(region.outputs))
 
     def _local_sizes(self) -> tuple[list[Node[Any]], dict[str, Argument]]:
-        """Sizes that come from outside, read from the region's own inputs where one has them."""
+        """Outer sizes, read from the region's own inputs if one has them."""
         region = self.region
         sizes: list[Node[Any]] = []
         renamed: dict[str, Argument] = {}
@@ -340,11 +380,12 @@ class RegionWriter(ModuleWriter):
         if (self.is_root and not self.record) or (self.creates and not self._tensor_inputs(tuple(inputs))):
             fields.insert(0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,))))
         fields += [s for s in self.fields if isinstance(s, Assign)]
-        return Draft(self.region.path, self._class_name(), fields, inputs, body, self.hints, self.record, self._about())
+        about, shapes = self._about(), self._shapes()
+        return Draft(self.region.path, self._class_name(), fields, inputs, body, self.hints, self.record, about, shapes)
 
     def _taken(self) -> tuple[list[str], dict[str, Expr], list[Statement]]:
-        """What the model's own `forward` is given: the names of its parameters, the values that the graph's inputs
-        are, and the statements that make them of the parameters."""
+        """The inputs of the model's own `forward`: the names of its parameters, the values of the graph's inputs, and
+        the statements that compute these from the parameters."""
         face, given = self.hierarchy.face.graph, self.hierarchy.caches.given
         names = list(input_names(face))
         bound: dict[str, Expr] = {a.name: Name(n) for a, n in zip(face.inputs, names, strict=True)}
@@ -388,13 +429,20 @@ class RegionWriter(ModuleWriter):
             return kind_of(Part(nodes, len(self.region.inputs)))
         return name
 
-    def _about(self) -> str:
+    def _shapes(self) -> tuple[Shape, Shape] | None:
+        """The shapes of the first input and output."""
         graph = self.model.graph
         ins = [a.type.shape for a in graph.inputs if isinstance(a.type, TensorType)]
         outs = [a.type.shape for a in graph.outputs if isinstance(a.type, TensorType)]
         if not ins or not outs or ins[0] is None or outs[0] is None:
+            return None
+        return ins[0], outs[0]
+
+    def _about(self) -> str:
+        found = self._shapes()
+        if found is None:
             return ""
-        shapes = [describe_shape(s) for s in (ins[0], outs[0])]
+        shapes = [describe_shape(s) for s in found]
         if any('"' in s or "\\" in s or len(s) > 34 or not s.isprintable() or "?" in s for s in shapes):
             return ""
         return f"{shapes[0]} to {shapes[1]}."
@@ -427,17 +475,17 @@ class RegionWriter(ModuleWriter):
             self.hints.kinds[name] = "bool"
 
     def list_word(self, a: Argument) -> str:
-        """A word for the list of what every round makes, of which `a` is the first; empty where nothing says it."""
+        """A word for the list of values collected by a loop, of which `a` is the first; empty if unknown."""
         made = self.hierarchy.caches.made
         return self.hierarchy.caches.words[made.whole.name] if made is not None and a in made.layers else ""
 
     def cache_width(self, a: Argument) -> int:
-        """How many tensors a layer's new caches are, of which `a` is the first layer's; 0 where it is none."""
+        """The number of tensors in a layer's new cache, if `a` is the first layer's; else 0."""
         made = self.hierarchy.caches.made
         return made.width if made is not None and a in made.layers else 0
 
     def place(self, n: int, width: int) -> Expr:
-        """Where the n-th round's is in what a loop collects."""
+        """The position of the n-th iteration's value in what a loop collects."""
         return caches.place(n, max(width, 1))
 
     def word(self, wanted: str) -> str:
@@ -465,7 +513,7 @@ class RegionWriter(ModuleWriter):
         return self.places[place]
 
     def _layer_name(self, node: Node[Any], kind: str, weights: Iterable[Value]) -> str:
-        """The path of a layer below this region, its parts joined by dots; else a name."""
+        """The path of a layer below this region, joined by dots; else a name."""
         if self.roles is not None:
             return self.roles.layer(node, kind)
         here = self.region.path
@@ -478,12 +526,12 @@ class RegionWriter(ModuleWriter):
         place = self.hierarchy.places.get(node.name, ())
         below = [p for p in said if p[: len(here)] == here and len(p) > len(here)]
         if node.name in self.hierarchy.said and place[: len(here)] == here and len(place) > len(here):
-            # The exporter stores equal weights once: then their names tell less than where they are used.
+            # The exporter stores equal weights once; then their names say less than their uses.
             shared = any(self.hierarchy.owners.get(n, 0) > 1 for a in parameters(node) for n in names_of(a))
             below = [place, *below] if shared else [*below, place]
         if below:
             return ".".join(below[0][len(here) :])
-        for path in said:  # of another item of the same list
+        for path in said:  # in another item of the same list
             other = [p for p, q in zip(path, here, strict=False) if p != q]
             if len(path) > len(here) and all(p.isdigit() for p in other):
                 return ".".join(path[len(here) :])
@@ -491,7 +539,7 @@ class RegionWriter(ModuleWriter):
         return snake(kind).rstrip("_0123456789d") if here and name == "_".join(here) else name
 
     def parameter(self, name: str, value: Value) -> Expr:
-        """A constant; what counts up, or is one number, is no parameter of the source model."""
+        """A constant. One that counts up, or is a single number, is not a parameter of the source model."""
         if SMALL < value.size <= MOST_COUNTED and value.dtype.is_integer and value.dtype.bits == 64:
             numbers = value.ints()
             step = numbers[1] - numbers[0]
@@ -499,7 +547,8 @@ class RegionWriter(ModuleWriter):
                 return self.fill(lift(value.shape), numbers[0], value.dtype)
             if step == 1 and all(n == numbers[0] + i for i, n in enumerate(numbers)):
                 ends = (numbers[-1] + 1,) if numbers[0] == 0 else (numbers[0], numbers[-1] + 1)
-                kwargs = (("dtype", lift(value.dtype)), ("backend", self.backend()))
+                dtype = () if value.dtype.name == "int64" else (("dtype", lift(value.dtype)),)
+                kwargs = (*dtype, ("backend", self.backend()))
                 counted: Expr = Call(Attribute(Name("F"), "arange"), tuple(map(lift, ends)), kwargs)
                 if len(value.shape) > 1:
                     counted = Call(Attribute(counted, "reshape"), (lift(value.shape),))
@@ -514,18 +563,22 @@ class RegionWriter(ModuleWriter):
         here, path = self.region.path, written(name)
         if path and path[: len(here)] == here and len(path) > len(here):
             return ".".join(path[len(here) :])
+        if not path and not informative(name, ""):  # the exporter has lost the name
+            if self.uses is None:
+                self.uses = Roles(self.region.nodes())
+            return self.uses.constant(name)
         return (path[-1] if path else super()._parameter_name(name)).replace(".", "_")
 
     def placed(self, name: str, fallback: str, value: Expr) -> tuple[Expr, str]:
         return self._put(tuple(p for p in name.split(".") if p) or (fallback,), value)
 
     def _put(self, path: Sequence[str], value: Expr) -> tuple[Expr, str]:
-        """A new field at a path: the expression that reads it, and its path in the record."""
+        """A new field at a path: (the expression that reads it, its path in the record)."""
         parts = [p if i and p.isdigit() else attribute(p) for i, p in enumerate(path)]
         tree = self.tree
         for part in parts[:-1]:
             below = tree.setdefault(part, {})
-            if not isinstance(below, dict):  # a layer stands there
+            if not isinstance(below, dict):  # there is a layer at this path
                 return self._put((attribute("_".join(parts)),), value)
             tree = below
         members = self._members() if tree is self.tree else _MEMBERS
@@ -577,7 +630,7 @@ class RegionWriter(ModuleWriter):
 
 
 def _rank(a: Argument) -> int:
-    """Where an input comes among others: what flows through the layers first, then masks and sizes, then caches."""
+    """The rank of an input among others: first what flows through the layers, then masks and sizes, then caches."""
     t = a.type
     if isinstance(t, SequenceType):
         return 2
@@ -585,7 +638,7 @@ def _rank(a: Argument) -> int:
 
 
 def _rooted(read: Expr, base: Expr) -> Expr:
-    """An expression on `self` as one on `base`."""
+    """An expression with `self` replaced by `base`."""
     match read:
         case Name("self"):
             return base
@@ -598,13 +651,13 @@ def _rooted(read: Expr, base: Expr) -> Expr:
 
 
 def attribute(text: str) -> str:
-    """A module's name as an attribute."""
+    """A module's name as an attribute name."""
     name = text if text.isidentifier() and not text.startswith("__") else identifier(text, "layer")
     return name + "_" if keyword.iskeyword(name) else name
 
 
 def class_from(path: Path) -> str:
-    """A class's name for a module at a path: "Layer" of ("encoder", "layers", "0")."""
+    """A class name for a module at a path: "Layer" for ("encoder", "layers", "0")."""
     words = [p for p in path if not p.isdigit()]
     if not words:
         return "Block"

@@ -1,7 +1,6 @@
 """The typed intermediate representation: types, values, arguments, nodes, graphs.
 
-`read(path)` gives a model's to whoever wants to look at it: other importers, linters, cost models. docs/codegen.md says
-what it holds.
+`read(path)` returns a model's IR to other tools: importers, linters, cost models. docs/codegen.md describes it.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ __all__ = ["read"]
 
 
 def read(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None = None) -> Model:
-    """The typed IR of an ONNX model, as it is read and before any pass: `.graph` has the nodes in an order they run in.
+    """The typed IR of an ONNX model before any pass: `.graph` has the nodes in topological order.
 
-    source: the path of an ONNX file, its bytes, or a ModelProto. External data is looked for beside the path, and read
-    only where a constant's elements are asked for. Raises ModelError, which lists every problem found, and OSError.
+    source: the path of an ONNX file, its bytes, or a ModelProto. External data are searched beside the path, and read
+    only when a constant's elements are needed. Raises ModelError, which lists every problem found, and OSError.
     """
     from ..reader import read_model
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..records import dataclass
 from .types import AbsentType, Type
 from .value import Value
@@ -11,10 +13,12 @@ from .value import Value
 class Dynamic:
     """Known only when the model runs."""
 
+    value: ClassVar[None] = None
+
 
 @dataclass(frozen=True)
 class Constant:
-    """Known now, and kept as a tensor of its own that the generated code names."""
+    """Known now, and a tensor that the generated code refers to by name."""
 
     value: Value
 
@@ -44,8 +48,8 @@ class Argument:
 
     @property
     def value(self) -> Value | None:
-        """What the argument is, where that is known at compile time."""
-        return None if isinstance(self.source, Dynamic) else self.source.value
+        """The argument's value, if it is known at compile time."""
+        return self.source.value
 
 
 ABSENT = Argument("", AbsentType())

@@ -1,4 +1,4 @@
-"""The words that attributes may be, one enumeration for each kind; values are ONNX's words unless it says otherwise."""
+"""The words that attributes may take, one enumeration per kind; values are ONNX's words unless noted otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class AutoPad(StrEnum):
-    """How a window is padded. A window whose sizes are known has NOTSET and its pads, whatever the file says."""
+    """How a window is padded. If its sizes are known, this is NOTSET with explicit pads, whatever the file says."""
 
     NOTSET = "NOTSET"
     SAME_UPPER = "SAME_UPPER"
@@ -15,15 +15,50 @@ class AutoPad(StrEnum):
 
 
 class Direction(StrEnum):
-    """Of a recurrent layer."""
+    """The direction of a recurrent layer."""
 
     FORWARD = "forward"
     REVERSE = "reverse"
     BIDIRECTIONAL = "bidirectional"
 
 
+class RecurrentKind(StrEnum):
+    """A recurrent layer by its name in emberlet.nn."""
+
+    LSTM = "Lstm"
+    GRU = "Gru"
+    RNN = "Rnn"
+
+
+class Activation(StrEnum):
+    """The activation of a recurrent operator, or one that com.microsoft fuses (CLIP among these alone; NONE: none)."""
+
+    NONE = ""
+    AFFINE = "Affine"
+    CLIP = "Clip"
+    ELU = "Elu"
+    HARD_SIGMOID = "HardSigmoid"
+    LEAKY_RELU = "LeakyRelu"
+    RELU = "Relu"
+    SCALED_TANH = "ScaledTanh"
+    SELU = "Selu"
+    SIGMOID = "Sigmoid"
+    SOFTPLUS = "Softplus"
+    SOFTSIGN = "Softsign"
+    TANH = "Tanh"
+    THRESHOLDED_RELU = "ThresholdedRelu"
+
+
+class Gate(StrEnum):
+    """What CausalConvWithState and GatedRMSNormalization apply; ONNX's other word for SILU is swish."""
+
+    NONE = "none"
+    SILU = "silu"
+    SIGMOID = "sigmoid"
+
+
 class PadMode(StrEnum):
-    """What new elements are."""
+    """The values of new elements."""
 
     CONSTANT = "constant"
     REFLECT = "reflect"
@@ -32,7 +67,7 @@ class PadMode(StrEnum):
 
 
 class ScatterReduction(StrEnum):
-    """What becomes of several values at one place."""
+    """How several values at one position are combined."""
 
     NONE = "none"
     ADD = "add"
@@ -42,7 +77,7 @@ class ScatterReduction(StrEnum):
 
 
 class LossReduction(StrEnum):
-    """Of a loss over its elements."""
+    """How a loss is reduced over its elements."""
 
     NONE = "none"
     MEAN = "mean"
@@ -50,7 +85,7 @@ class LossReduction(StrEnum):
 
 
 class Interpolation(StrEnum):
-    """Between the elements of Resize and GridSample."""
+    """The interpolation of Resize and GridSample."""
 
     NEAREST = "nearest"
     LINEAR = "linear"
@@ -58,7 +93,7 @@ class Interpolation(StrEnum):
 
 
 class Coordinates(StrEnum):
-    """Where an output's place lies in the input of Resize."""
+    """How Resize maps output coordinates to the input."""
 
     HALF_PIXEL = "half_pixel"
     HALF_PIXEL_SYMMETRIC = "half_pixel_symmetric"
@@ -70,7 +105,7 @@ class Coordinates(StrEnum):
 
 
 class NearestMode(StrEnum):
-    """Which neighbor Resize takes."""
+    """Which neighbor Resize picks."""
 
     ROUND_PREFER_FLOOR = "round_prefer_floor"
     ROUND_PREFER_CEIL = "round_prefer_ceil"
@@ -79,7 +114,7 @@ class NearestMode(StrEnum):
 
 
 class AspectRatio(StrEnum):
-    """What Resize makes of sizes that would change it."""
+    """How Resize treats sizes that would change the aspect ratio."""
 
     STRETCH = "stretch"
     NOT_LARGER = "not_larger"
@@ -87,7 +122,7 @@ class AspectRatio(StrEnum):
 
 
 class GridPadding(StrEnum):
-    """What GridSample sees outside its input."""
+    """What GridSample reads outside its input."""
 
     ZEROS = "zeros"
     BORDER = "border"
@@ -95,7 +130,7 @@ class GridPadding(StrEnum):
 
 
 class RoiMode(StrEnum):
-    """What RoiAlign makes of the samples of a bin."""
+    """How RoiAlign pools the samples of a bin."""
 
     AVG = "avg"
     MAX = "max"
@@ -116,7 +151,7 @@ class GeluApproximation(StrEnum):
 
 
 class Norm(StrEnum):
-    """Of the Normalizer of scikit-learn's models."""
+    """The norm of scikit-learn's Normalizer."""
 
     MAX = "MAX"
     L1 = "L1"
@@ -124,7 +159,7 @@ class Norm(StrEnum):
 
 
 class CaseChange(StrEnum):
-    """Of StringNormalizer."""
+    """The case change of StringNormalizer."""
 
     NONE = "NONE"
     LOWER = "LOWER"
@@ -132,7 +167,7 @@ class CaseChange(StrEnum):
 
 
 class Weighting(StrEnum):
-    """Of TfIdfVectorizer: counts, weights, or both."""
+    """The weighting of TfIdfVectorizer: counts, weights, or both."""
 
     TF = "TF"
     IDF = "IDF"
@@ -140,7 +175,7 @@ class Weighting(StrEnum):
 
 
 class PixelFormat(StrEnum):
-    """Of ImageDecoder."""
+    """The pixel format of ImageDecoder."""
 
     RGB = "RGB"
     BGR = "BGR"
@@ -148,14 +183,14 @@ class PixelFormat(StrEnum):
 
 
 class Metric(StrEnum):
-    """Of CDist."""
+    """The metric of CDist."""
 
     EUCLIDEAN = "euclidean"
     SQEUCLIDEAN = "sqeuclidean"
 
 
 class RoundMode(StrEnum):
-    """Of a Cast to float8_e8m0fnu."""
+    """The rounding of a Cast to float8_e8m0fnu."""
 
     UP = "up"
     DOWN = "down"
@@ -163,7 +198,7 @@ class RoundMode(StrEnum):
 
 
 class UpdateRule(StrEnum):
-    """Of LinearAttention's state."""
+    """The update rule of LinearAttention's state."""
 
     LINEAR = "linear"
     GATED = "gated"
@@ -172,7 +207,7 @@ class UpdateRule(StrEnum):
 
 
 class Aggregation(StrEnum):
-    """Of the leaves that an ensemble of trees reaches; values are those of `F.tree_ensemble`."""
+    """How a tree ensemble aggregates the leaves it reaches; values are those of `F.tree_ensemble`."""
 
     AVERAGE = "average"
     SUM = "sum"
@@ -181,7 +216,7 @@ class Aggregation(StrEnum):
 
 
 class PostTransform(StrEnum):
-    """Of scores, in scikit-learn's models; values are names of functions."""
+    """The function applied to scores in scikit-learn's models; values are names of functions."""
 
     SOFTMAX = "softmax"
     LOGISTIC = "logistic"
@@ -191,7 +226,7 @@ class PostTransform(StrEnum):
 
 
 class KernelType(StrEnum):
-    """Of a support vector machine; values are names of functions."""
+    """The kernel of a support vector machine; values are names of functions."""
 
     LINEAR = "linear"
     POLY = "poly"
@@ -200,7 +235,7 @@ class KernelType(StrEnum):
 
 
 class MapCast(StrEnum):
-    """What CastMap makes of a map's values."""
+    """The type to which CastMap casts a map's values."""
 
     TO_FLOAT = "TO_FLOAT"
     TO_STRING = "TO_STRING"

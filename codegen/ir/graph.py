@@ -1,6 +1,6 @@
 """Graph, Model and Node: what the reader returns, the passes rewrite and the emission prints.
 
-An operator is one class in `codegen/ops/`, derived from Node, and everything about it stands there: its config, how its
+An operator is one class in `codegen/ops/`, derived from Node, which holds everything about it: its config, how its
 attributes are read at each opset version (`read`), the types it returns (`infer`), and the code it becomes (`emit`).
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from emberlet.dtypes import DType
 
-from ..records import dataclass
+from ..records import dataclass, replace
 from .argument import ABSENT, Argument, Static
 from .problem import Problem
 from .types import (
@@ -55,18 +55,17 @@ def graph_fields(config: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Node(ABC, Generic[C]):
-    """One step of a graph. `config` is the operator's own frozen dataclass, None where it has no attributes.
+    """One step of a graph. `config` is the operator's own frozen dataclass, None if it has no attributes.
 
-    Class variables an operator sets: `family` (what a person would sort it under; the FAMILY of its file unless given,
-    else the file's name), `domain` (empty for ai.onnx), `since` (the opset versions at which it changed,
-    oldest first), `static` (the inputs it absorbs where they are constants), `typing` (the inputs of which only the
-    type matters), `pure` (False where two runs may differ:
-    such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
-    which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
-    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew), `loops` (True
-    where its function loops in Python over what a file may choose, so that no budget of primitives bounds its time),
-    `carries` (input, output and axis of each state that the operator takes and gives back: longer along that axis, or
-    in its place where the axis is None).
+    Class variables an operator sets: `family` (the heading it belongs under: by default the FAMILY of its file, else
+    the file's name), `domain` (empty for ai.onnx), `since` (the opset versions at which it changed, oldest first),
+    `static` (the inputs it absorbs if they are constants), `typing` (the inputs of which only the type matters), `pure`
+    (False where two runs may differ: such a node is neither folded nor merged with an equal one), `absorbed` (True
+    where the reader keeps the outputs, which are constants, and drops the node), `named` (True if the output's name is
+    the model's own word, which a variable then gets), `repeated` (True if the expression is so cheap that it is
+    repeated at every use), `loops` (True if its function loops in Python a number of times that the file chooses, so
+    that no budget of primitives bounds its time), `carries` (input, output and axis of each state that the operator
+    takes and returns: extended along that axis, or replaced if the axis is None).
     """
 
     name: str
@@ -99,12 +98,12 @@ class Node(ABC, Generic[C]):
 
     @classmethod
     def spec(cls) -> str:
-        """Where the operator is specified."""
+        """The URL of the operator's specification."""
         return f"https://onnx.ai/onnx/operators/onnx_{cls.domain.replace('.', '')}_{cls.op()}.html"
 
     @classmethod
     def make(cls, name: str, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], a: Attributes) -> Self:
-        """The node, its config read. Raises Problem."""
+        """The node, with its config read from the attributes. Raises Problem."""
         return cls(name, inputs, outputs, cls.read(a))
 
     @classmethod
@@ -114,19 +113,19 @@ class Node(ABC, Generic[C]):
 
     @abstractmethod
     def infer(self) -> tuple[Type, ...]:
-        """The types of the outputs, from the inputs' types and known values. Raises Problem for what cannot be."""
+        """The types of the outputs, from the inputs' types and known values. Raises Problem if they do not fit."""
 
     def settled(self) -> Self:
-        """The node with a config that says what the file leaves to its inputs' types: a kernel, channels, padding."""
+        """The node with a config completed from its inputs' types: kernel, channels, padding."""
         return self
 
     @abstractmethod
     def emit(self, e: Emitter) -> Emission:
-        """The code: one expression (a tuple of values where there are several outputs), or one for each output."""
+        """The code: one expression (a tuple if there are several outputs), or one for each output."""
 
     @property
     def unbounded(self) -> bool:
-        """Whether no budget can stop it once it runs, so that it must not be computed early."""
+        """Whether no budget can stop it once it runs, so that it must not be folded."""
         return self.loops
 
     # -- what operators ask about their inputs ------------------------------------------------------------------------
@@ -136,11 +135,11 @@ class Node(ABC, Generic[C]):
         return i < len(self.inputs) and self.inputs[i].present
 
     def type(self, i: int) -> Type:
-        """Input i's type, AbsentType where it is left out."""
+        """Input i's type, AbsentType if it is left out."""
         return self.inputs[i].type if i < len(self.inputs) else ABSENT.type
 
     def tensor(self, i: int) -> TensorType:
-        """Input i's type as a tensor's. Raises Problem where it is missing or no tensor."""
+        """Input i's type as a TensorType. Raises Problem if it is missing or not a tensor."""
         t = self.type(i)
         if isinstance(t, AbsentType):
             raise Problem(f"input {i} is missing")
@@ -153,18 +152,19 @@ class Node(ABC, Generic[C]):
         return self.tensor(i).shape
 
     def rank(self, i: int) -> int:
-        """Input i's rank. Raises Problem where it is not known."""
+        """Input i's rank. Raises Problem if it is unknown."""
         t = self.tensor(i)
         if t.shape is None:
             raise Problem(f"the rank of input {i} ({self.inputs[i].name!r}) is not known, and the operator needs it")
         return len(t.shape)
 
     def value(self, i: int) -> Value | None:
-        """Input i's value where it is known at compile time."""
+        """Input i's value, if it is known at compile time."""
         return self.inputs[i].value if i < len(self.inputs) else None
 
     def dims(self, i: int) -> Shape | None:
-        """The elements of an integer input of rank 0 or 1, as far as they are known; None where not even how many."""
+        """The elements of an integer input of rank 0 or 1, as far as they are known; None if not even their number
+        is."""
         t = self.type(i)
         value = self.value(i)
         if value is not None:
@@ -180,7 +180,7 @@ class Node(ABC, Generic[C]):
         return None
 
     def ints(self, i: int) -> tuple[int, ...] | None:
-        """The elements of an integer input, where all of them are known."""
+        """The elements of an integer input, if all of them are known."""
         dims = self.dims(i)
         known = tuple(d for d in dims if isinstance(d, int)) if dims is not None else ()
         return known if dims is not None and len(known) == len(dims) else None
@@ -194,11 +194,11 @@ class Node(ABC, Generic[C]):
         return value is not None and value.dtype.is_integer and len(value.shape) <= 1 and value.size <= 64
 
     def folded(self) -> Value | None:
-        """The only output where it is known without a run: still a fill, or a transposition, however large."""
+        """The only output, if it is known without running the node: still a fill or a transposition, however large."""
         return None
 
     def table(self) -> Value | None:
-        """The matrix of which the node looks rows up, where it is a constant; None of every other node."""
+        """The constant matrix in which the node looks up rows; None for every other node."""
         return None
 
     # -- structure ----------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Node(ABC, Generic[C]):
         return tuple(g for g in held if isinstance(g, Graph))
 
     def uses(self) -> tuple[Argument, ...]:
-        """The inputs, and what the subgraphs take from outside."""
+        """The inputs, and the outer values that the subgraphs read."""
         graphs = self.graphs()
         if not graphs:
             return self.inputs
@@ -230,7 +230,7 @@ class Node(ABC, Generic[C]):
         return (*self.inputs, *captured.values())
 
     def typed(self) -> Self:
-        """The node with its outputs' types inferred, and its static inputs marked. Raises Problem."""
+        """The node with its outputs' types inferred and its static inputs marked. Raises Problem."""
         inputs = tuple(
             replace(a, source=Static(a.value)) if i in self.static and a.value is not None else a
             for i, a in enumerate(self.inputs)
@@ -256,7 +256,7 @@ class Node(ABC, Generic[C]):
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in an order they can run in. Names of values are unique across the model, subgraphs included.
+    """Nodes in topological order. Names of values are unique across the model, subgraphs included.
 
     An input that has a default value (an initializer of the same name) carries it as a Constant source.
     """
@@ -267,7 +267,7 @@ class Graph:
     outputs: tuple[Argument, ...]
 
     def walk(self) -> Iterator[Node[Any]]:
-        """Every node, those of subgraphs after the node that holds them."""
+        """Every node; those of subgraphs come after the node that holds them."""
         for node in self.nodes:
             yield node
             for graph in node.graphs():
@@ -277,7 +277,7 @@ class Graph:
 @dataclass(frozen=True)
 class State:
     """An input and the output that is its next value, by their positions. axis: the one along which the output is the
-    input with more behind it; None where the output replaces the input."""
+    input with elements appended; None if the output replaces the input."""
 
     input: int
     output: int
@@ -287,10 +287,10 @@ class State:
 @dataclass(frozen=True)
 class Model:
     """A graph with what the file says about itself. `inputs` and `outputs` are the names the file gives them, whatever
-    the passes rename. source: the name of the file it was read from. frozen: the values of the inputs that it was read
-    with, which are constants and no longer in `inputs`. states: the inputs that come back as outputs. scopes: for
-    a node's name, the path of the module it came from, ("layers", "0", "attention"), where the file says; kinds: for
-    such a path, the module's class."""
+    the passes rename. source: the name of the file it was read from. frozen: the values of inputs given at reading,
+    which are constants and no longer in `inputs`. states: the inputs that return as outputs. scopes: node name -> path
+    of the module it came from, such as ("layers", "0", "attention"), if the file says so; kinds: path -> the module's
+    class."""
 
     name: str
     graph: Graph

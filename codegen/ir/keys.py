@@ -12,10 +12,10 @@ from .value import Value
 
 
 def node_key(node: Node[Any]) -> Hashable | None:
-    """Equal for two nodes only where one can stand for the other; None for those without equals.
+    """A key that is equal for two nodes only if one can replace the other; None if no other can.
 
-    Weights count as equal only where they are one initializer: two layers of equal values are two layers, which
-    training would pull apart. Numbers, sizes and axes count by what they are.
+    Weights are equal only if they are the same initializer: layers with equal values are still separate layers, whose
+    weights training would change separately. Numbers, sizes and axes are compared by value.
     """
     if not node.pure or node.graphs():
         return None
@@ -33,12 +33,12 @@ def _argument_key(a: Argument, layer: bool) -> Hashable:
 
 
 def trainable(value: Value) -> bool:
-    """Whether a constant may be a layer's weight, rather than a number, a size or an axis."""
+    """Whether a constant may be a layer's weight rather than a number, a size or an axis."""
     return bool(value.shape) and (value.dtype.is_float or (value.dtype.bits <= 8 and not value.dtype.is_bool))
 
 
 def _config_key(held: Any) -> Hashable:
-    """A config as something hashable."""
+    """A hashable form of a config."""
     if isinstance(held, Value):
         return held.content()
     if is_dataclass(held) and not isinstance(held, type):

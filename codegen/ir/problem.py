@@ -11,16 +11,16 @@ from emberlet.errors import EmberletError, ModelError
 
 
 class Problem(Exception):
-    """Raised by `read`, `infer` and `emit` of a node; the text says what was found and what was expected."""
+    """Raised by a node's `read`, `infer` and `emit`; the text says what was found and what was expected."""
 
 
 def quoted(name: str) -> str:
-    """A file's own name in a message: escaped, and cut where it is long."""
+    """A name from a file for a message: escaped, and cut if long."""
     return repr(name if len(name) <= 80 else name[:77] + "...")
 
 
 def explained(error: Exception) -> str:
-    """What a node's reading ended with, in words."""
+    """The text of the error that a node's reading ended with."""
     if isinstance(error, Problem | EmberletError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -34,7 +34,7 @@ MALFORMED = (
     Problem, EmberletError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError,
     TypeError, ValueError,
 )  # fmt: skip
-"""What reading or emitting a node of an untrusted model may end with; everything else is a bug."""
+"""The errors that reading or emitting a node of an untrusted model may raise; any other is a bug."""
 
 
 def report(origin: str, problems: list[str]) -> str:
@@ -46,10 +46,10 @@ def report(origin: str, problems: list[str]) -> str:
 
 @contextmanager
 def refusing(source: object) -> Iterator[None]:
-    """Whatever reading, rewriting and emitting a model ends with becomes a ModelError, this being the one place for it.
+    """Turn any error in reading, rewriting and emitting a model into a ModelError; no other place does so.
 
-    Errors of the EmberletError family and of the system (OSError, ImportError) pass. What was no Problem is the new
-    error's `__cause__`: a fault of this library, which fuzzing looks for.
+    Errors of the EmberletError family and of the system (OSError, ImportError) pass unchanged. An error that is not a
+    Problem becomes the `__cause__`: it is a bug of this library, which fuzzing looks for.
     """
     try:
         yield
@@ -62,5 +62,5 @@ def refusing(source: object) -> Iterator[None]:
 
 
 def origin_of(source: object) -> str:
-    """What messages call a model: its file's name, or "model"."""
+    """The name of a model in messages: its file's name, or "model"."""
     return quoted(Path(source).name)[1:-1] if isinstance(source, str | os.PathLike) else "model"

@@ -1,7 +1,7 @@
-"""Sizes that are not known as numbers: sums of them, the smaller of two, and an identity for those without a name.
+"""Symbolic sizes: sums, minima, and identities for sizes without a name.
 
-A size without a name is called "?" and a digest of the value and the axis it belongs to. Two equal names are one size:
-the value's name is unique in the model, so that they say the same value's axis.
+A size without a name is called "?" and a digest of the value and the axis it belongs to. Equal names are the same size:
+a value's name is unique in the model, so both mean the same axis of the same value.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MOST_TERMS = 8
 
 
 def anonymous(name: str, axis: int) -> str:
-    """The size of one axis of a value, which nothing in the model names."""
+    """The symbol for the size of an axis of a value that the model does not name."""
     return "?" + blake2b(f"{name}\0{axis}".encode(), digest_size=8).hexdigest()
 
 
 def identified(t: Type, name: str) -> Type:
-    """The type with an identity for each size of a tensor, or number, that nothing is known of. A number that may be
-    negative is no size."""
+    """The type with an identity for each unknown size of a tensor, and for an unknown number. A number that may be
+    negative is not a size."""
     match t:
         case TensorType(dtype, shape) if shape is not None and None in shape:
             return TensorType(dtype, tuple(anonymous(name, i) if d is None else d for i, d in enumerate(shape)))
@@ -44,12 +44,12 @@ def identified(t: Type, name: str) -> Type:
 
 
 def named(d: Dim) -> Dim:
-    """A size as the model names it, None where it has no name."""
+    """A size as the model names it; None if it has no name."""
     return None if is_anonymous(d) else d
 
 
 def without_identities(t: Type) -> Type:
-    """The type without what `identified` gave it."""
+    """The type without the identities that `identified` added."""
     match t:
         case TensorType(dtype, shape) if shape is not None and any(map(is_anonymous, shape)):
             return TensorType(dtype, tuple(map(named, shape)))
@@ -69,7 +69,7 @@ def without_identities(t: Type) -> Type:
 
 
 def terms(d: Dim) -> Counter[str] | None:
-    """A size as a sum, how often each name comes in it, a number under ""; None where it is not known as one."""
+    """A size as a sum, {name: coefficient}, with the constant under ""; None if it is not known as a sum."""
     if isinstance(d, int):
         return Counter({"": d})
     if d is None:
@@ -87,7 +87,7 @@ def terms(d: Dim) -> Counter[str] | None:
 
 
 def summed(found: Counter[str] | None) -> Dim:
-    """The size that a sum of terms is; None for one that might be negative, and a very long one."""
+    """The size for a sum of terms; None if it might be negative or is very long."""
     if found is None or any(n < 0 for n in found.values()):
         return None
     number = found.get("", 0)
@@ -101,7 +101,7 @@ def summed(found: Counter[str] | None) -> Dim:
 
 
 def ordered(name: str) -> str:
-    """A size's name; a sum's with its terms in the order that sums made here have."""
+    """A size's name, with the terms of a sum in canonical order."""
     found = summed(terms(name)) if " + " in name else None
     return found if isinstance(found, str) else name
 
@@ -115,7 +115,7 @@ def plus(a: Dim, b: Dim) -> Dim:
 
 
 def minus(a: Dim, b: Dim) -> Dim:
-    """The difference of two sizes, where it surely is not negative."""
+    """The difference of two sizes, if it is surely not negative."""
     x, y = terms(a), terms(b)
     if x is None or y is None:
         return None

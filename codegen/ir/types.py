@@ -2,7 +2,7 @@
 
 A type also says how a value is held in the generated code: a `TensorType` is a `Tensor`, a `ScalarType` a Python
 number, a `ShapeType` a tuple of Python ints, a `SequenceType` a list, a `MapType` a dict, an `OptionalType` a value or
-None. Scalars and shapes are what ONNX computes shapes with; holding them as Python numbers keeps them off the device.
+None. ONNX computes shapes with scalars and shapes; holding these as Python numbers keeps them off the device.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .problem import Problem
 MAX_RANK = 64  # as in NumPy
 
 Dim = int | str | None
-"""A dimension: its size, the symbol the model gives it (or a sum of such), an identity of its own ("?" and a digest,
-`ir/sizes.py`), or None where nothing is known."""
+"""A dimension: its size, the model's symbol for it (or a sum of symbols), an identity ("?" and a digest,
+`ir/sizes.py`), or None if nothing is known."""
 
 Shape = tuple[Dim, ...]
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """A tensor; `shape` is None where not even the rank is known. Strings are tensors of dtype string."""
+    """A tensor; `shape` is None if not even the rank is known. Strings are tensors of dtype string."""
 
     dtype: DType
     shape: Shape | None = None
@@ -36,7 +36,7 @@ class TensorType:
 
     @property
     def static_shape(self) -> tuple[int, ...] | None:
-        """The shape where every dimension is known, else None."""
+        """The shape if every dimension is known, else None."""
         if self.shape is None:
             return None
         known = tuple(d for d in self.shape if isinstance(d, int))
@@ -45,9 +45,9 @@ class TensorType:
 
 @dataclass(frozen=True)
 class ScalarType:
-    """A Python number standing for a rank-0 tensor of `dtype`.
+    """A Python number that represents a rank-0 tensor of `dtype`.
 
-    `value` is what is known of it at compile time; `natural` says that it cannot be negative.
+    `value`: its value, if known at compile time; `natural`: whether it cannot be negative.
     """
 
     dtype: DType
@@ -57,7 +57,7 @@ class ScalarType:
 
 @dataclass(frozen=True)
 class ShapeType:
-    """A tuple of Python ints standing for a rank-1 int64 tensor; `dims` is what is known of its elements."""
+    """A tuple of Python ints that represents a rank-1 int64 tensor; `dims`: what is known of its elements."""
 
     dims: Shape
 
@@ -91,24 +91,24 @@ class AbsentType:
 
 @dataclass(frozen=True)
 class UnknownType:
-    """The type of what a node with a problem would have produced; it silences problems that only follow from it."""
+    """The type of the outputs of a node with a problem; it suppresses problems that merely follow from that one."""
 
 
 Type = TensorType | ScalarType | ShapeType | SequenceType | OptionalType | MapType | AbsentType | UnknownType
 
 
 def is_anonymous(d: Dim) -> bool:
-    """Whether a size is, or is made of, one that the model has no name for."""
+    """Whether a size is, or contains, one that the model does not name."""
     return isinstance(d, str) and "?" in d
 
 
 def is_size(d: Dim) -> bool:
-    """Whether an element of a shape surely is not negative."""
+    """Whether an element of a shape is surely not negative."""
     return isinstance(d, str) or (isinstance(d, int) and d >= 0)
 
 
 def as_tensor(t: Type) -> TensorType:
-    """The tensor type a value has for ONNX, however it is held. Raises Problem for what is no tensor."""
+    """The value's tensor type in ONNX, however it is held. Raises Problem if it is not a tensor."""
     from emberlet.dtypes import int64
 
     if isinstance(t, TensorType):
@@ -154,12 +154,12 @@ def describe_shape(shape: Shape | None) -> str:
 
 
 def join_dim(a: Dim, b: Dim) -> Dim:
-    """What is known of a dimension that is either a or b."""
+    """The dimension that holds for both a and b."""
     return a if a == b else None
 
 
 def join(a: Type, b: Type) -> Type:
-    """The most precise type that holds every value of a and of b. Raises Problem where none does."""
+    """The most precise type that holds every value of a and of b. Raises Problem if there is none."""
     if a == b:
         return a
     if isinstance(a, UnknownType) or isinstance(b, UnknownType):
@@ -189,8 +189,8 @@ def join(a: Type, b: Type) -> Type:
 
 
 def refine(inferred: Type, declared: Type) -> Type:
-    """`inferred`, with what only `declared` knows (rank, dimensions, symbols). The inferred side wins a conflict,
-    unless it has no name for a size."""
+    """`inferred`, completed by what only `declared` knows (rank, dimensions, symbols). In a conflict the inferred side
+    wins, unless it has no name for a size."""
     if isinstance(inferred, TensorType) and isinstance(declared, TensorType) and inferred.dtype is declared.dtype:
         if inferred.shape is None:
             return TensorType(inferred.dtype, declared.shape)
@@ -207,7 +207,7 @@ def refine(inferred: Type, declared: Type) -> Type:
 
 
 def broadcast(*shapes: Shape | None) -> Shape | None:
-    """The shape that `shapes` broadcast to, by NumPy's rule. Raises Problem where they cannot."""
+    """The shape that `shapes` broadcast to, by NumPy's rule. Raises Problem if they cannot."""
     known = [s for s in shapes if s is not None]
     if len(known) < len(shapes):
         return None
@@ -227,7 +227,7 @@ def broadcast(*shapes: Shape | None) -> Shape | None:
 
 
 def _of_names(dims: set[Dim]) -> Dim:
-    """What sizes of different names broadcast to: s for s and "min(7, s)", which broadcast only if they are equal."""
+    """The broadcast of sizes with different names: s for s and "min(7, s)", which broadcast only if they are equal."""
     for d in dims:
         if isinstance(d, str) and d.startswith("min(") and None not in dims:
             number, _, name = d[4:-1].partition(", ")
@@ -237,7 +237,7 @@ def _of_names(dims: set[Dim]) -> Dim:
 
 
 def product(dims: Sequence[Dim]) -> int | None:
-    """The product of `dims` where all are known."""
+    """The product of `dims`, if all are known."""
     n = 1
     for d in dims:
         if not isinstance(d, int):

@@ -1,7 +1,7 @@
-"""Value: a tensor that is known at compile time, whose bytes are fetched only when somebody needs them.
+"""Value: a tensor known at compile time, whose bytes are read only when needed.
 
-A model may be larger than memory allows twice, so a Value keeps where its bytes are rather than the bytes. A fill
-keeps one element however large it is.
+Memory may not hold a model twice, so a Value keeps the location of its bytes rather than the bytes. A fill keeps a
+single element, however large it is.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 Number = int | float | bool
 Buffer = bytes | bytearray | memoryview
 SMALL = 1 << 16
-_UNSIGNED: dict[int, Literal["B", "H", "I", "Q"]] = {
+WORDS: dict[int, Literal["B", "H", "I", "Q"]] = {
     8: "B",
     16: "H",
     32: "I",
     64: "Q",
-}  # bits of an element -> its code for memoryview
+}
+"""Bits of an element -> its code for memoryview."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Inline:
 
 @dataclass(frozen=True)
 class Stored:
-    """Bytes that `load` fetches; `key` is equal for two values only where their bytes are the same place."""
+    """Bytes that `load` fetches; `key` is equal for two values only if their bytes are at the same location."""
 
     load: Callable[[], Buffer]
     key: Hashable
@@ -64,7 +65,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Transposed:
-    """The elements of a matrix with its axes exchanged; they are moved only when somebody asks for them."""
+    """The elements of a transposed matrix, which are moved only when needed."""
 
     matrix: Value
 
@@ -76,7 +77,8 @@ Source = Inline | Stored | Fill | Text | Transposed
 class Value:
     """A constant tensor: dtype, shape, and where its elements come from.
 
-    origin: what tells it from others of the same elements: the name of its initializer, or how it was computed of some.
+    origin: what distinguishes it from others with the same elements: the name of its initializer, or how it was
+    computed from some.
     """
 
     dtype: DType
@@ -93,20 +95,21 @@ class Value:
         return int(self.dtype.nbytes(self.size))
 
     def key(self) -> Hashable:
-        """Equal for two values only where they are one: of the same initializer, or computed alike of the same ones."""
+        """A key equal for two values only if they have the same initializer, or were computed in the same way from the
+        same ones."""
         if isinstance(self.source, Transposed):
             return ("transposed", self.source.matrix.key())
         return self.content() if self.origin is None else (self.dtype.name, self.shape, "origin", self.origin)
 
     def content(self) -> Hashable:
-        """Equal for two values only where they are equal tensors."""
+        """A key equal for two values only if they are equal tensors."""
         match self.source:
             case Inline(data):
                 what: Hashable = ("inline", bytes(data))
             case Stored(_, key):
                 what = ("stored", key)
             case Fill() if self.size == 1 and self.dtype.bits >= 8:
-                what = ("inline", bytes(self.raw()))  # as files write a number
+                what = ("inline", bytes(self.raw()))  # as files store a number
             case Fill(number):
                 what = ("fill", repr(number))
             case Text(items):
@@ -118,7 +121,7 @@ class Value:
         return (self.dtype.name, self.shape, what)
 
     def raw(self) -> Buffer:
-        """The elements as bytes in the layout of `Inline`. Raises Problem for strings, which have none."""
+        """The elements as bytes in the layout of `Inline`. Raises Problem for strings."""
         match self.source:
             case Inline(data):
                 return data
@@ -128,7 +131,7 @@ class Value:
                 return _repeated(number, self.dtype, self.size)
             case Text():
                 raise Problem("a string tensor has no bytes")
-            case Transposed(matrix) if matrix.dtype.bits in _UNSIGNED and matrix.size <= SMALL:
+            case Transposed(matrix) if matrix.dtype.bits in WORDS and matrix.size <= SMALL:
                 return _turned(matrix)
             case Transposed(matrix):
                 x = matrix.tensor()
@@ -164,21 +167,21 @@ class Value:
         return list(home.to_list(home.from_bytes(bytes(self.raw()), self.dtype, self.shape)))
 
     def ints(self) -> tuple[int, ...]:
-        """The elements as ints. Raises Problem where they are no integers."""
+        """The elements as ints. Raises Problem if they are not integers."""
         if not self.dtype.is_integer:
             raise Problem(f"expected integers, found a constant of dtype {self.dtype}")
         return tuple(int(v) for v in self.list())
 
     def item(self) -> Number | str:
-        """The only element. Raises Problem where there is another number of them."""
+        """The only element. Raises Problem unless there is exactly one."""
         if self.size != 1:
             raise Problem(f"expected one element, found a constant of shape {self.shape}")
         return self.list()[0]
 
 
 def _turned(matrix: Value) -> bytes:
-    """A matrix's bytes with its axes exchanged, without a backend, which would have to be imported."""
-    elements = memoryview(matrix.raw()).cast("B").cast(_UNSIGNED[matrix.dtype.bits])
+    """The bytes of the transposed matrix, without a backend, which would have to be imported."""
+    elements = memoryview(matrix.raw()).cast("B").cast(WORDS[matrix.dtype.bits])
     columns = matrix.shape[1]
     return b"".join([elements[i::columns].tobytes() for i in range(columns)])
 
@@ -197,8 +200,12 @@ def _repeated(number: Number, dtype: DType, count: int) -> bytes:
 
 
 def ints_value(values: tuple[int, ...], dtype: DType = int64) -> Value:
-    """A rank-1 constant of integers."""
-    return Value(dtype, (len(values),), Inline(struct.pack(f"<{len(values)}{dtype.code}", *values)))
+    """A rank-1 constant of integers. Raises Problem if one is out of the dtype's range."""
+    try:
+        data = struct.pack(f"<{len(values)}{dtype.code}", *values)
+    except struct.error:
+        raise Problem(f"makes integers that do not fit {dtype.name}") from None
+    return Value(dtype, (len(values),), Inline(data))
 
 
 def scalar_value(number: Number, dtype: DType) -> Value:

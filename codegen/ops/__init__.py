@@ -1,7 +1,7 @@
-"""Operators: one class each, in a file per family. A class in a file of this folder is registered by being there.
+"""Operators: one class each, in a file per family. A class is registered by being in a file of this folder.
 
-A file is imported when one of its operators is asked for: places.py, which `dev.py check --fix` writes, says where each
-is. One that it does not name is looked for in all of them.
+A file is imported when one of its operators is needed: places.py, which `dev.py check --fix` writes, lists the file of
+each. An operator that it does not list is searched in all files.
 
 Adding an operator: see docs/add-an-operator.md.
 """
@@ -18,7 +18,7 @@ from .places import PLACES
 
 
 def _operators(file: str) -> list[type[Node[Any]]]:
-    """The operators' classes in a file; one with ABC among its own bases is what several share, and no operator."""
+    """The operators' classes in a file. A class with ABC among its direct bases is shared code, not an operator."""
     name = f"{__name__}.{file}"
     found = []
     for c in vars(import_module(name)).values():
@@ -28,7 +28,7 @@ def _operators(file: str) -> list[type[Node[Any]]]:
 
 
 class Registry(Mapping[tuple[str, str], type[Node[Any]]]):
-    """(domain, operator) -> its class. Going through it imports every file."""
+    """(domain, operator) -> its class. Iterating over it imports every file."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], type[Node[Any]]] = {}

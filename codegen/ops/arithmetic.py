@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and logic of tensors that broadcast; on Python numbers where they are sizes."""
+"""Arithmetic, comparison and logic of tensors that broadcast; sizes are computed as Python numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .base import Plain
 
 @dataclass(frozen=True)
 class AlignConfig:
-    """How the second operand lines up. Before opset 7 it matched a run of the first's axes, from `axis` on (None: the
+    """How the second operand is aligned. Before opset 7 it matched a run of the first's axes, from `axis` on (None: the
     last ones); from 7 on both broadcast by NumPy's rule and `axis` is None."""
 
     axis: int | None = None
@@ -29,7 +29,7 @@ class AlignConfig:
 
 @dataclass(frozen=True)
 class Pairwise(Node[AlignConfig], ABC):
-    """Two operands that broadcast. `operator` is Python's where it has one, else `function` the functional layer's."""
+    """Two operands that broadcast. `operator`: Python's, if there is one; else `function`: the functional layer's."""
 
     operator: ClassVar[str] = ""
     function: ClassVar[str] = ""
@@ -92,7 +92,7 @@ class Pairwise(Node[AlignConfig], ABC):
         return None
 
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
-        """The operation on sizes that are not known as numbers, where it gives one."""
+        """The operation on symbolic sizes, if its result is a size."""
         return None
 
     def emit(self, e: Emitter) -> Emission:
@@ -107,7 +107,7 @@ class Pairwise(Node[AlignConfig], ABC):
         return Binary(self.operator, a, b)
 
     def aligned(self, e: Emitter) -> Expr:
-        """The second operand with axes of size 1 put behind it (opset 1 to 6)."""
+        """The second operand with axes of size 1 appended (opset 1 to 6)."""
         y = self.tensor(1).shape
         axis = self.config.axis or 0
         behind = self.rank(0) - (axis if axis >= 0 else axis + self.rank(0)) - self.rank(1)
@@ -279,7 +279,7 @@ class Mod(Node[ModConfig]):
 
 
 LINE = 8
-"""Operands that are joined in one expression."""
+"""The most operands joined in one expression."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Variadic(Plain, ABC):
 
 @dataclass(frozen=True)
 class Extreme(Variadic, ABC):
-    """Of sizes, a Python number."""
+    """The extreme of sizes is a Python number."""
 
     builtin: ClassVar[str] = ""
 
@@ -374,7 +374,7 @@ class ClipConfig:
 
 
 class Clip(Node[ClipConfig]):
-    """The input held between two bounds, either of which may be missing."""
+    """The input clamped between two bounds, either of which may be missing."""
 
     since, static = (1, 6, 11, 12, 13), (1, 2)
 

@@ -10,7 +10,7 @@ from emberlet.dtypes import DType
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Liftable, Name, lift
 from ..emit.statement import Def, Return, fold_return
-from ..ir.choices import UpdateRule
+from ..ir.choices import Gate, UpdateRule
 from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, as_tensor
@@ -23,8 +23,8 @@ Window = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """heads, kv_heads: None where q, k and v have an axis of heads; scale: None stands for 1 / sqrt(size); window: how
-    many keys before and after a query are seen; scores: which stage of the scores output 3 shows."""
+    """heads, kv_heads: None if q, k and v have an axis of heads; scale: None means 1 / sqrt(size); window: the numbers
+    of keys visible before and after a query; scores: the stage of the scores that output 3 returns."""
 
     causal: bool
     heads: int | None
@@ -70,7 +70,7 @@ class Attention(Node[AttentionConfig]):
         if len(shape) != 3:
             raise Problem(f"input {i} has rank {len(shape)}, expected 3 or 4")
         if not count or count < 1:
-            raise Problem(f"input {i} has rank 3, which wants the number of heads as an attribute")
+            raise Problem(f"input {i} has rank 3, which needs the number of heads as an attribute")
         width = shape[2]
         if isinstance(width, int) and width % count:
             raise Problem(f"input {i}: {width} does not divide into {count} heads")
@@ -104,7 +104,7 @@ class Attention(Node[AttentionConfig]):
             "scale": default(c.scale),
             "softcap": default(c.softcap),
             "num_heads": default(c.heads if self.tensor(0).rank != 4 else None),
-            "kv_num_heads": default(c.kv_heads if self.tensor(0).rank != 4 else None),
+            "kv_num_heads": default(c.kv_heads if self.tensor(0).rank != 4 and c.kv_heads != c.heads else None),
             "window": default(c.window if c.window != (None, None) else None),
             "softmax_dtype": default(c.softmax_dtype if c.softmax_dtype is not self.dtype(0) else None),
         }
@@ -119,13 +119,13 @@ class Attention(Node[AttentionConfig]):
 
 
 def joined(a: Dim, b: Dim) -> Dim:
-    """The size of two axes joined, where it is known."""
+    """The size of two axes joined, if it is known."""
     return b if a == 0 else a + b if isinstance(a, int) and isinstance(b, int) else None
 
 
 @dataclass(frozen=True)
 class RotaryEmbeddingConfig:
-    """size: how many elements of a head are turned, 0 for all; heads: 0 where x has an axis of them."""
+    """size: the number of elements of a head that are rotated, 0 for all; heads: 0 if x has an axis of heads."""
 
     interleaved: bool
     size: int
@@ -158,7 +158,7 @@ class RotaryEmbedding(Node[RotaryEmbeddingConfig]):
 
 @dataclass(frozen=True)
 class FlexAttentionConfig:
-    """score_mod, prob_mod: what is done with the scores, and with the probabilities."""
+    """score_mod, prob_mod: functions applied to the scores and to the probabilities."""
 
     scale: float | None
     softmax_dtype: DType
@@ -228,7 +228,7 @@ class LinearAttention(Node[LinearAttentionConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> LinearAttentionConfig:
-        a.int("chunk_size", 64)  # how the work may be cut; the result is the same
+        a.int("chunk_size", 64)  # how the work may be split; the result is the same
         return LinearAttentionConfig(
             a.int("q_num_heads"),
             a.int("kv_num_heads"),
@@ -268,18 +268,19 @@ class LinearAttention(Node[LinearAttentionConfig]):
 
 @dataclass(frozen=True)
 class CausalConvConfig:
-    activation: str
+    activation: Gate
 
 
 class CausalConvWithState(Node[CausalConvConfig]):
-    """A depthwise convolution along time that sees no future: inputs x, weight, bias, state; outputs y and state."""
+    """A causal depthwise convolution along time: inputs x, weight, bias, state; outputs y and state."""
 
     since = (27,)
     carries = ((3, 1, None),)
 
     @classmethod
     def read(cls, a: Attributes) -> CausalConvConfig:
-        return CausalConvConfig(a.string("activation", "none", ("none", "silu", "swish")))
+        word = a.string("activation", "none", ("none", "silu", "swish"))
+        return CausalConvConfig(Gate(word.replace("swish", "silu")))
 
     def infer(self) -> tuple[Type, ...]:
         x, width = self.tensor(0), dim_at(self.shape(1), 2)
@@ -288,16 +289,16 @@ class CausalConvWithState(Node[CausalConvConfig]):
         return (x, TensorType(x.dtype, (batch, channels, past)))
 
     def emit(self, e: Emitter) -> Emission:
-        activation = default("silu" if self.config.activation != "none" else None)
+        activation = default(None if self.config.activation is Gate.NONE else self.config.activation)
         return first_of(self, e, e.call("causal_conv", *trailing(self, e, 4), activation=activation))
 
 
 def trailing(node: Node[Any], e: Emitter, count: int) -> list[Expr]:
-    """The first `count` inputs, None for those left out between others."""
+    """The first `count` inputs, None for those omitted between others."""
     present = [i for i in range(count) if node.has(i)]
     return [e.x(i) if node.has(i) else lift(None) for i in range(max(present, default=-1) + 1)]
 
 
 def first_of(node: Node[Any], e: Emitter, out: Expr) -> Expr:
-    """Both values of a pair, or its first where the node has one output."""
+    """Both values of a pair, or only the first if the node has one output."""
     return out if len(node.outputs) > 1 else e.index(out, 0)

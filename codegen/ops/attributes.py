@@ -1,4 +1,4 @@
-"""Attributes: what the reader hands an operator's `read`; it is consumed there and does not survive."""
+"""Attributes: passed by the reader to an operator's `read`, and discarded afterwards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 
 from ..ir.argument import Argument
+from ..ir.choices import Activation
 from ..ir.problem import Problem
 from ..ir.types import Type
 from ..ir.value import Value
@@ -19,7 +20,7 @@ E = TypeVar("E", bound=StrEnum)
 if TYPE_CHECKING:
     from ..ir.graph import Graph
 
-# The getters bear the names of the built-in types: these stand for the types themselves.
+# The getters are named like built-in types; these aliases keep the types themselves.
 Whole = int
 Real = float
 
@@ -42,7 +43,7 @@ DTYPES: dict[int, DType] = {
 class Attributes:
     """A node's attributes with typed access, its opset version, its typed inputs and its outputs.
 
-    Each getter raises Problem where the attribute has another type, or is missing and has no default.
+    Each getter raises Problem if the attribute has another type, or is missing without a default.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Attributes:
         return name in self._values
 
     def unread(self) -> list[str]:
-        """The attributes nobody asked for."""
+        """The attributes that were not read."""
         return sorted(set(self._values) - self._read)
 
     def _get(self, name: str, kind: str) -> AttributeValue:
@@ -108,8 +109,17 @@ class Attributes:
         return value
 
     def choice(self, name: str, kind: type[E], default: E | None = None) -> E:
-        """A word that must be one of an enumeration's."""
+        """A member of an enumeration, by its word."""
         return kind(self.string(name, default, tuple(kind)))
+
+    def activations(self, name: str) -> tuple[Activation, ...]:
+        """The activations of a recurrent operator, in any case, as onnxruntime takes them; () where none is said."""
+        known = {str(a).lower(): a for a in Activation if a not in (Activation.NONE, Activation.CLIP)}
+        given = self.strings(name, ())
+        for word in given:
+            if word.lower() not in known:
+                raise Problem(f"attribute {name!r} has {word!r}, expected one of {', '.join(known.values())}")
+        return tuple(known[word.lower()] for word in given)
 
     def ints(self, name: str, default: Sequence[Whole] | None = None) -> tuple[Whole, ...]:
         if default is not None and not self.has(name):
@@ -146,7 +156,7 @@ class Attributes:
         code = self.int(name)
         found = DTYPES.get(code)
         if found is None:
-            raise Problem(f"attribute {name!r} is {code}, which is no supported element type")
+            raise Problem(f"attribute {name!r} is {code}, which is not a supported element type")
         return found
 
     def type(self, name: str) -> Type:

@@ -1,4 +1,4 @@
-"""What many operators share: nodes without a config, and helpers on axes, dimensions and layers' weights."""
+"""Shared by many operators: nodes without a config, and helpers for axes, dimensions and layers' weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Non-negative axes, in the order given. Raises Problem for one that does not exist or comes twice."""
+    """Non-negative axes, in the order given. Raises Problem for one that does not exist or is repeated."""
     out = tuple(axis_of(a, rank) for a in axes)
     if len(set(out)) < len(out):
         raise Problem(f"the axes {tuple(axes)} name one axis twice")
@@ -46,7 +46,7 @@ def times(d: Dim, r: Dim) -> Dim:
 
 
 def dim_at(shape: Shape | None, axis: int) -> Dim:
-    """Dimension `axis` of a shape, None where it is not known."""
+    """Dimension `axis` of a shape, None if it is unknown."""
     return None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
 
 

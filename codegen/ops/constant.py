@@ -1,4 +1,4 @@
-"""Constants, shapes and what is filled: where values come from nothing, or from a shape."""
+"""Constants, shapes and fills: values that come from nothing, or from a shape."""
 
 from __future__ import annotations
 
@@ -177,18 +177,19 @@ class Range(Plain):
         return (TensorType(dtype, (count,)),)
 
     def sizes(self, i: int) -> bool:
-        """Whether an end is a size, which is never negative."""
+        """Whether a bound is a size, which is never negative."""
         t = self.type(i)
         return self.value(i) is not None or (isinstance(t, ScalarType) and t.natural)
 
     def emit(self, e: Emitter) -> Emission:
         start, limit, delta = (e.number(i) for i in range(3))
-        dtype = self.dtype(0)
+        # Of ints, F.arange makes int64.
+        dtype: dict[str, dtypes.DType] = {} if self.dtype(0) is dtypes.int64 else {"dtype": self.dtype(0)}
         if delta == lift(1) and start == lift(0):
-            return e.create("arange", limit, dtype=dtype)
+            return e.create("arange", limit, **dtype)
         if delta == lift(1):
-            return e.create("arange", start, limit, dtype=dtype)
-        return e.create("arange", start, limit, delta, dtype=dtype)
+            return e.create("arange", start, limit, **dtype)
+        return e.create("arange", start, limit, delta, **dtype)
 
 
 @dataclass(frozen=True)
@@ -302,11 +303,11 @@ class CastLike(Node[CastLikeConfig]):
 def cast(
     e: Emitter, x: Expr, source: dtypes.DType, target: dtypes.DType, saturate: bool, round_mode: str = "up"
 ) -> Expr:
-    """x.astype(…), with the extras that only the narrow floats know."""
+    """x.astype(…), with the options that only narrow floats have."""
     if source is target:
         return x
     if source.is_float and target.is_integer and target.bits < 8:
-        x = e.method(x, "astype", dtypes.int32)  # from there on it wraps, where a float would saturate
+        x = e.method(x, "astype", dtypes.int32)  # from here on it wraps, whereas a float would saturate
     extras: dict[str, bool | str] = {}
     if not saturate and target.is_float and target.bits <= 8:
         extras["saturate"] = False

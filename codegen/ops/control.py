@@ -1,4 +1,4 @@
-"""Control flow: as Python's own."""
+"""Control flow, as Python's own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .base import axis_of
 
 
 def carried(t: Type) -> Type:
-    """The type of a value that a branch or a loop hands on: sizes and numbers become tensors again."""
+    """The type of a value that leaves a branch or a loop iteration: sizes and numbers become tensors."""
     return as_tensor(t) if isinstance(t, ScalarType | ShapeType) else t
 
 
@@ -72,11 +72,11 @@ def _either(a: Type, b: Type) -> Type:
     try:
         return join(a, b)
     except Problem:
-        return UnknownType()  # each branch has a type of its own; what follows finds out when it runs
+        return UnknownType()  # the branches have different types; later nodes find out at run time
 
 
 def assignments(names: tuple[str, ...], values: tuple[Expr, ...]) -> list[Statement]:
-    """`a, b = x, y`, without what is not asked for."""
+    """`a, b = x, y`, without unused targets."""
     pairs = [(n, v) for n, v in zip(names, values, strict=False) if n != "_" and v != Name(n)]
     if not pairs:
         return []
@@ -85,12 +85,12 @@ def assignments(names: tuple[str, ...], values: tuple[Expr, ...]) -> list[Statem
     return [Assign(tuple(n for n, _ in pairs), Tuple(tuple(v for _, v in pairs)))]
 
 
-ENDLESS = 1 << 62  # rounds: an exporter's way to say that the condition alone ends the loop
+ENDLESS = 1 << 62  # iterations: exporters write this if only the condition ends the loop
 
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """outputs: the types of the values carried from one round to the next."""
+    """outputs: the types of the values carried from one iteration to the next."""
 
     body: Graph
     states: tuple[Type, ...]
@@ -112,7 +112,7 @@ class Loop(Node[LoopConfig]):
             if joined == states:
                 return LoopConfig(body, states)
             states = joined
-        raise Problem("the types of the values carried from round to round do not settle")
+        raise Problem("the types of the values carried by the loop do not converge")
 
     def infer(self) -> tuple[Type, ...]:
         body, count = self.config.body, len(self.config.states)
@@ -189,7 +189,7 @@ def _attribute(name: str, attribute: str) -> Expr:
 
 
 def stacked(e: Emitter, items: Expr, t: TensorType, axis: int = 0) -> Expr:
-    """A list of tensors as one, also where the list may be empty."""
+    """A list of tensors stacked into one, even if the list may be empty."""
     shape = tuple(d if isinstance(d, int) else 0 for d in t.shape or ())
     empty = e.create("zeros", (*shape[:axis], 0, *shape[axis:]), dtype=t.dtype)
     together = e.call("stack", items, axis=axis) if axis else e.call("stack", items)
@@ -313,7 +313,7 @@ class Scan(Node[ScanConfig]):
             emit(Assign((name,), e.call("flip", whole, axis=axis) if c.output_reverse[i] else whole))
 
     def each_of_batch(self, e: Emitter, targets: tuple[Expr, ...], names: list[str], states: int) -> Emission:
-        """Opset 8: the same for each element of the batch, up to its length, and the results stacked."""
+        """Opset 8: the loop for each element of the batch, up to its length, with the results stacked."""
         c, n = self.config, len(self.inputs) - 1
         rows = [e.fresh("rows") for _ in names]
         e.push(*(Assign((r,), List(())) for r in rows))
@@ -324,7 +324,7 @@ class Scan(Node[ScanConfig]):
             length = e.index(e.assign("lengths", e.ints(0)), Name(element))
             inputs[states:] = [e.method(x, "narrow", 0, 0, length) for x in inputs[states:]]
         self.rounds(e, names, states, inputs, (0,) * c.num_scan_inputs, (0,) * len(c.output_axes), inner)
-        if self.has(0):  # what a shorter element has nothing for is 0
+        if self.has(0):  # padding after shorter elements is 0
             whole = e.index(e.shape_of(e.x(states + 1)), 1)
             for name, o in zip(names[states:], c.body.outputs[states:], strict=True):
                 rank = as_tensor(o.type).rank
@@ -347,7 +347,7 @@ class SequenceMapConfig:
 
 
 class SequenceMap(Node[SequenceMapConfig]):
-    """A loop over the elements of sequences; what is no sequence is the same for each."""
+    """A loop over the elements of sequences; other inputs are the same in each iteration."""
 
     since = (17,)
 

@@ -19,7 +19,7 @@ from .windows import Window, short, spatial_of
 
 @dataclass(frozen=True)
 class ConvConfig:
-    """channels_in, channels_out: those of input and output, None where the weight's shape is not known."""
+    """channels_in, channels_out: those of input and output, None if the weight's shape is unknown."""
 
     window: Window
     groups: int
@@ -28,7 +28,7 @@ class ConvConfig:
 
 
 class Conv(Node[ConvConfig]):
-    """Cross-correlation with any number of spatial axes; a layer where the weights are constants."""
+    """Cross-correlation with any number of spatial axes; a layer if the weights are constants."""
 
     since, static = (1, 11, 22), (1, 2)
 
@@ -78,7 +78,7 @@ class Conv(Node[ConvConfig]):
         """The convolution of x, with this node's weights."""
         window, shape = self.window(), self.shape(0)
         n = len(window.kernel)
-        options = window.keywords(window.padding(spatial_of(shape, n + 2)))
+        options = window.keywords(window.amounts(spatial_of(shape, n + 2)))
         weight, bias = self.value(1), self.value(2)
         options["groups"] = default(self.config.groups)
         if weight is None or (self.has(2) and bias is None) or n > 3 or not weight.dtype.is_float:
@@ -97,8 +97,8 @@ class Conv(Node[ConvConfig]):
 
 @dataclass(frozen=True)
 class ConvTransposeConfig:
-    """output_shape: what the file asks for; () once it is in the window's pads. channels_in, channels_out: None where
-    the weight's shape is not known."""
+    """output_shape: as in the file; () once resolved into the window's pads. channels_in, channels_out: None if the
+    weight's shape is unknown."""
 
     window: Window
     groups: int
@@ -152,7 +152,7 @@ class ConvTranspose(Node[ConvTransposeConfig]):
         weight, c = self.shape(1), self.config
         try:
             window, padding, extra = self.geometry()
-        except Problem:  # running it will say what is missing
+        except Problem:  # the error will be raised when it runs
             return self
         out = dim_at(weight, 1)
         channels = out * c.groups if isinstance(out, int) else None

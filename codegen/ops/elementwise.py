@@ -194,13 +194,13 @@ class AlphaConfig:
 
 @dataclass(frozen=True)
 class Alpha(Elementwise[AlphaConfig], ABC):
-    """`F.function(x, alpha=…)`; the keyword is left out where the functional layer has the same default."""
+    """`F.function(x, alpha=…)`; the keyword is omitted if the functional layer has the same default."""
 
     keyword: ClassVar[str] = "alpha"
 
     @classmethod
     def default_alpha(cls) -> float:
-        """ONNX's default, which is the function's too."""
+        """ONNX's default, which is also the function's."""
         found = default_of(getattr(functional, cls.function), cls.keyword)
         assert isinstance(found, float)
         return found
@@ -320,8 +320,8 @@ class PReluConfig:
 
 
 class PRelu(Elementwise[PReluConfig]):
-    """A slope that broadcasts to x; before opset 7, one for each channel. A layer where it is one number, or one for
-    each channel, and a constant."""
+    """A slope that broadcasts to x; before opset 7, one per channel. A layer if it is a constant of one number, or of
+    one per channel."""
 
     since, static, function = (1, 6, 7, 9, 16), (1,), "prelu"
 
@@ -330,7 +330,7 @@ class PRelu(Elementwise[PReluConfig]):
         return PReluConfig(a.opset < 7)
 
     def slopes(self) -> Value | None:
-        """The slope as a layer has it: a constant of shape (1,) or (channels,)."""
+        """The slope as a layer's weight: a constant of shape (1,) or (channels,)."""
         value, rank = self.value(1), self.tensor(0).rank
         if value is None or not value.dtype.is_float or value.size == 0:
             return None

@@ -1,4 +1,4 @@
-"""Expanding, tiling and padding: what makes a tensor larger."""
+"""Expanding, tiling and padding: operators that enlarge a tensor."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ class Expand(Plain):
     def emit(self, e: Emitter) -> Emission:
         value, out = self.value(0), self.outputs[0].type
         ranks = self.rank_of_result(out)
-        if value is not None and value.size == 1 and value.dtype.is_float and ranks and value.dtype.bits >= 16:
-            return e.filled(e.ints(1), e.shortest(value), value.dtype)
+        if value is not None and value.size == 1 and ranks and value.dtype.bits >= 16:
+            if value.dtype.is_float:
+                return e.filled(e.ints(1), e.shortest(value), value.dtype)
+            if value.dtype.is_integer:
+                return e.filled(e.ints(1), value.ints()[0], value.dtype)
         return e.method(e.x(0), "expand", e.ints(1))
 
     def rank_of_result(self, out: Type) -> bool:
-        """Whether the shape asked for has all the axes of the result."""
+        """Whether the requested shape has all axes of the result."""
         dims, x = self.dims(1), self.tensor(0)
         return dims is not None and x.rank is not None and len(dims) >= x.rank and isinstance(out, TensorType)
 
@@ -76,7 +79,7 @@ class Tile(Plain):
 
 @dataclass(frozen=True)
 class PadConfig:
-    """pads, value: the attributes of opset 1 to 10; None and 0 where they are inputs."""
+    """pads, value: the attributes of opset 1 to 10; None and 0 if they are inputs."""
 
     mode: PadMode
     pads: tuple[int, ...] | None
@@ -84,7 +87,7 @@ class PadConfig:
 
 
 class Pad(Node[PadConfig]):
-    """New elements around; since opset 18 along the axes given."""
+    """New elements around the tensor; since opset 18 along given axes."""
 
     since, static = (1, 2, 11, 13, 18, 19, 21, 23, 24, 25), (1, 3)
 
@@ -96,7 +99,7 @@ class Pad(Node[PadConfig]):
         return PadConfig(mode, a.ints("paddings" if a.opset < 2 else "pads"), a.float("value", 0.0))
 
     def axes(self) -> tuple[int, ...] | None:
-        """The axes, None where they are only known when the model runs."""
+        """The axes, None if they are known only at run time."""
         if not self.has(3):
             return tuple(range(self.rank(0)))
         axes = self.ints(3)

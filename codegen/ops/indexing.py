@@ -20,7 +20,7 @@ from .movement import AxisConfig
 
 
 class Gather(Node[AxisConfig]):
-    """Slices along an axis. A learnt table gathered from along its first axis is an embedding layer."""
+    """Slices along an axis. Gathering along the first axis of a learned table is an embedding layer."""
 
     since = (1, 11, 13)
 
@@ -29,7 +29,7 @@ class Gather(Node[AxisConfig]):
         return AxisConfig(a.int("axis", 0))
 
     def picked(self) -> tuple[int, ...] | None:
-        """The indices, where they are constant."""
+        """The indices, if they are constant."""
         value = self.value(1)
         return value.ints() if value is not None else None
 
@@ -47,7 +47,7 @@ class Gather(Node[AxisConfig]):
         return (TensorType(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])),)
 
     def table(self) -> Value | None:
-        """The weight of the embedding that this is, None where it is none."""
+        """The weight, if this is an embedding; else None."""
         table = self.value(0)
         if table is None or len(table.shape) != 2 or not table.dtype.is_float or table.dtype.burn is None:
             return None
@@ -132,7 +132,7 @@ class ScatterElements(Node[ScatterConfig]):
 
 
 class Scatter(ScatterElements):
-    """ScatterElements' first name; gone in opset 11."""
+    """The former name of ScatterElements, until opset 11."""
 
     since: ClassVar[tuple[int, ...]] = (9, 11)
 
@@ -159,7 +159,7 @@ class ScatterND(Node[ScatterNDConfig]):
 
 
 class NonZero(Plain):
-    """The indices of what is not zero: (rank, count)."""
+    """The indices of nonzero elements: (rank, count)."""
 
     since = (9, 13)
 

@@ -1,4 +1,4 @@
-"""Operators of the typed IR that no file has: passes make them of several nodes."""
+"""Operators of the typed IR that files do not contain: passes make them from several nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Internal(Node[C], ABC, Generic[C]):
 
     @classmethod
     def read(cls, a: Attributes) -> C:
-        raise Problem("the operator is the compiler's own; no model may have it")
+        raise Problem("the operator is internal to the compiler; models cannot contain it")
 
 
 class Linear(Internal[None]):
@@ -85,7 +85,7 @@ class Sizes(Internal[SizesConfig]):
 
 
 class PartOfShape(Internal[SizesConfig]):
-    """A shape of which some elements are known numbers in the place of the input's."""
+    """A shape with some elements of the input replaced by known numbers."""
 
     repeated = True
 
@@ -113,7 +113,7 @@ class SumTo(Internal[None]):
         """The axes to sum over."""
         x, like = self.shape(0), self.shape(1)
         if x is None or like is None or len(like) > len(x):
-            raise Problem("a derivative needs the ranks of what it is taken of")
+            raise Problem("a derivative needs the ranks of the tensors it is taken of")
         lead = len(x) - len(like)
         pairs = list(enumerate(zip(x[lead:], like, strict=True), lead))
         if any(d != n and n != 1 for _, (d, n) in pairs):

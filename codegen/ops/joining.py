@@ -88,7 +88,7 @@ class Concat(Node[AxisConfig]):
 
 @dataclass(frozen=True)
 class SplitConfig:
-    """sizes: the attribute of opset 1 to 12. num_outputs: since opset 18, where the sizes are not given."""
+    """sizes: the attribute of opset 1 to 12. num_outputs: since opset 18, if the sizes are not given."""
 
     axis: int
     sizes: tuple[int, ...] | None

@@ -22,7 +22,7 @@ class GemmConfig:
 
 
 class Gemm(Node[GemmConfig]):
-    """alpha · A' B' + beta · C; a dense layer where B and C are constants."""
+    """alpha · A' B' + beta · C; a dense layer if B and C are constants."""
 
     since, static = (1, 6, 7, 9, 11, 13), (1, 2)
 
@@ -45,7 +45,7 @@ class Gemm(Node[GemmConfig]):
         return (TensorType(a.dtype, (rows, columns)),)
 
     def bias(self) -> Value | None:
-        """C as a layer's bias, where it is one value per column."""
+        """C as a layer's bias, if it is one value per column."""
         value, weight = self.value(2), self.value(1)
         if value is None or weight is None:
             return None
@@ -70,11 +70,11 @@ class Gemm(Node[GemmConfig]):
 
 
 def product_shape(a: Shape | None, b: Shape | None) -> Shape | None:
-    """The shape of a @ b, by NumPy's rules. Raises Problem where they do not multiply."""
+    """The shape of a @ b, by NumPy's rules. Raises Problem if they do not multiply."""
     if a is None or b is None:
         return None
     if not a or not b:
-        raise Problem("a matrix product wants operands of rank 1 or more")
+        raise Problem("a matrix product needs operands of rank 1 or more")
     left, right = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
     if isinstance(left[-1], int) and isinstance(right[-2], int) and left[-1] != right[-2]:
         raise Problem(f"shapes {a} and {b} do not multiply")
@@ -83,7 +83,7 @@ def product_shape(a: Shape | None, b: Shape | None) -> Shape | None:
 
 
 def dense(e: Emitter, weight: Value, bias: Value | None) -> Expr:
-    """Input 0 through a dense layer; where the weight is that of an embedding too, a product with the embedding's."""
+    """Input 0 through a dense layer; if an embedding has the same weight, a product with the embedding's."""
     table = e.tied(weight)
     if table is not None:
         out = Binary("@", e.x(0), Attribute(table, "T"))
@@ -93,7 +93,7 @@ def dense(e: Emitter, weight: Value, bias: Value | None) -> Expr:
 
 
 class MatMul(Plain):
-    """A matrix product as NumPy has it; a dense layer without bias where the second operand is a constant matrix."""
+    """A matrix product as in NumPy; a dense layer without bias if the second operand is a constant matrix."""
 
     since, static = (1, 9, 13), (1,)
 

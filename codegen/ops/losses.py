@@ -52,7 +52,7 @@ class Loss(Node[LossConfig], ABC):
 
 
 class NegativeLogLikelihoodLoss(Loss):
-    """Of log-probabilities."""
+    """The loss of log-probabilities."""
 
     since, function = (12, 13, 22), "nll_loss"
 
@@ -61,7 +61,7 @@ class NegativeLogLikelihoodLoss(Loss):
 
 
 class SoftmaxCrossEntropyLoss(Loss):
-    """Of logits; output 1 is their logarithmic softmax."""
+    """The loss of logits; output 1 is their log-softmax."""
 
     since, function = (12, 13), "cross_entropy"
 

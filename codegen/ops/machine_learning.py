@@ -1,4 +1,4 @@
-"""What the operators of ai.onnx.ml share: their numbers as values, their labels, and what becomes of scores."""
+"""Shared by the operators of ai.onnx.ml: numbers as values, labels, and transforms of scores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def transform_of(a: Attributes) -> PostTransform | None:
 
 
 def labels_of(a: Attributes, numbers: str, words: str = "classlabels_strings") -> Labels:
-    """The classes' labels, of which one of the two attributes holds some."""
+    """The classes' labels, from whichever of the two attributes has them."""
     found: Labels = a.ints(numbers, ()) or a.strings(words, ())
     if not found:
         raise Problem(f"has neither {numbers} nor {words}")
@@ -50,21 +50,21 @@ def labels_dtype(labels: Labels) -> DType:
 
 
 def floats_value(values: Sequence[float], shape: tuple[int, ...], dtype: DType = dtypes.float32) -> Value:
-    """A constant of floats. Raises Problem where they are not as many as the shape says."""
+    """A constant of floats. Raises Problem if their number does not match the shape."""
     if len(values) != Value(dtype, shape, Inline(b"")).size:
         raise Problem(f"holds {len(values)} numbers where {shape} are needed")
     return Value(dtype, shape, Inline(struct.pack(f"<{len(values)}{dtype.code}", *values)))
 
 
 def split_rows(values: Sequence[float], rows: int) -> int:
-    """The width of a matrix of so many rows. Raises Problem where the numbers do not make one."""
+    """The width of a matrix of `rows` rows. Raises Problem if the numbers do not fill one."""
     if rows < 1 or not values or len(values) % rows:
         raise Problem(f"{len(values)} coefficients do not make {rows} rows")
     return len(values) // rows
 
 
 def rows_of(node: Node[Any]) -> Dim:
-    """How many rows input 0 has; a vector is one."""
+    """The number of rows of input 0; a vector is one row."""
     shape = node.shape(0)
     if shape is not None and len(shape) > 2:
         raise Problem(f"expected rows of features, found rank {len(shape)}")
@@ -80,7 +80,7 @@ def matrix(node: Node[Any], e: Emitter) -> Expr:
 
 
 def check_features(node: Node[Any], features: int) -> None:
-    """Raise Problem where input 0 is known to have another number of columns."""
+    """Raise Problem if input 0 is known to have another number of columns."""
     found = dim_at(node.shape(0), -1)
     if isinstance(found, int) and found != features:
         raise Problem(f"its input has {found} features, its coefficients are for {features}")
@@ -103,8 +103,8 @@ def transformed(e: Emitter, scores: Expr, transform: str | None) -> Expr:
     return scores if transform is None else e.call(transform, scores)
 
 
-def labelled(e: Emitter, index: Expr, labels: Labels) -> Expr:
-    """The labels at positions: a look-up, unless the labels are the positions."""
+def labeled(e: Emitter, index: Expr, labels: Labels) -> Expr:
+    """The labels at the given positions: a look-up, unless the labels are the positions."""
     if labels == tuple(range(len(labels))):
         return index
     if isinstance(labels[0], str):
@@ -115,19 +115,19 @@ def labelled(e: Emitter, index: Expr, labels: Labels) -> Expr:
 
 def best(e: Emitter, scores: Expr, labels: Labels) -> Expr:
     """The label of the highest score of each row."""
-    return labelled(e, e.call("argmax", scores, axis=-1), labels)
+    return labeled(e, e.call("argmax", scores, axis=-1), labels)
 
 
 def positive(e: Emitter, score: Expr, labels: Labels, threshold: float = 0.0) -> Expr:
-    """The second of two labels where the only score of a row is over the threshold, else the first."""
+    """The second of two labels if a row's only score is over the threshold, else the first."""
     over = e.call("cast", Binary(">", score, lift(threshold)), dtypes.int64)
-    return labelled(e, e.method(over, "reshape", (-1,)), labels)
+    return labeled(e, e.method(over, "reshape", (-1,)), labels)
 
 
 def both_sides(e: Emitter, score: Expr, transform: str | None, opposite: bool) -> Expr:
-    """The scores (rows, 2) of two classes that one score decides about: its opposite, or what is missing to 1, and it.
+    """The scores (rows, 2) of two classes from a single score s: (-s, s) or (1 - s, s).
 
-    A sigmoid is of the opposite. Softmax changes nothing here, as in onnxruntime.
+    A sigmoid uses (-s, s). Softmax changes nothing here, as in onnxruntime.
     """
     turned = transform == "sigmoid" or opposite
     other = Unary("-", score) if turned else Binary("-", lift(1.0), score)

@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml that prepare features: picked, scaled, filled in, encoded, and maps, which are dicts."""
+"""Operators of ai.onnx.ml that select, scale, impute and encode features, and those on maps, which are dicts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ScalerConfig:
 
 
 class Scaler(Node[ScalerConfig]):
-    """(x - offset) * scale, with one number of each for all features or one for each feature."""
+    """(x - offset) * scale, with one number for all features or one per feature."""
 
     domain = DOMAIN
 
@@ -135,7 +135,7 @@ class ImputerConfig:
 
 
 class Imputer(Node[ImputerConfig]):
-    """Another value, one for all features or one for each, in place of a value that says that there is none."""
+    """Replaces a value that marks missing data by another, one for all features or one per feature."""
 
     domain = DOMAIN
 
@@ -149,11 +149,18 @@ class Imputer(Node[ImputerConfig]):
         )
 
     def infer(self) -> tuple[Type, ...]:
-        count = len(self.config.floats if self.dtype(0).is_float else self.config.ints)
+        dtype = self.dtype(0)
+        if dtype not in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64):
+            raise Problem(f"takes float32, float64, int32 or int64, and got {dtype.name}")
+        if dtype is dtypes.int32 and not all(
+            -(2**31) <= i < 2**31 for i in (self.config.replaced_int, *self.config.ints)
+        ):
+            raise Problem("has values that do not fit int32")
+        count = len(self.config.floats if dtype.is_float else self.config.ints)
         features = dim_at(self.shape(0), -1)
         if not count or (isinstance(features, int) and count not in (1, features)):
-            raise Problem(f"has {count} values of {self.dtype(0).name} to put in, for {features} features")
-        return (TensorType(self.dtype(0), self.shape(0)),)
+            raise Problem(f"has {count} replacement values of {dtype.name} for {features} features")
+        return (TensorType(dtype, self.shape(0)),)
 
     def emit(self, e: Emitter) -> Emission:
         c, dtype = self.config, self.dtype(0)
@@ -172,8 +179,8 @@ class FeatureVectorizerConfig:
 
 
 class FeatureVectorizer(Node[FeatureVectorizerConfig]):
-    """Features side by side, each input cut or filled up with zeros to the columns it is said to have; a vector is one
-    row, as the standard says (ONNX's reference makes a column of it)."""
+    """Features side by side, each input cut or padded with zeros to its declared number of columns; a vector is one
+    row, as in the standard (ONNX's reference makes it a column)."""
 
     domain = DOMAIN
 
@@ -208,7 +215,7 @@ class OneHotEncoderConfig:
 
 
 class OneHotEncoder(Node[OneHotEncoderConfig]):
-    """A 1 at the place of each element's category."""
+    """A 1 at the position of each element's category."""
 
     domain = DOMAIN
 
@@ -236,7 +243,7 @@ class CategoryMapperConfig:
 
 
 class CategoryMapper(Node[CategoryMapperConfig]):
-    """Words to the numbers that stand for them, or numbers to words."""
+    """Maps words to their numbers, or numbers to words."""
 
     domain = DOMAIN
 
@@ -292,10 +299,10 @@ class ZipMap(Node[ZipMapConfig]):
 
 
 def map_of(node: Node[Any]) -> MapType:
-    """Input 0's type. Raises Problem where it is no map."""
+    """Input 0's type. Raises Problem if it is not a map."""
     t = node.type(0)
     if not isinstance(t, MapType):
-        raise Problem("its input is no map")
+        raise Problem("its input is not a map")
     return t
 
 
@@ -305,7 +312,7 @@ class DictVectorizerConfig:
 
 
 class DictVectorizer(Node[DictVectorizerConfig]):
-    """A dict's values in the order of a vocabulary, 0 for what it does not have."""
+    """A dict's values in the order of a vocabulary, 0 for missing keys."""
 
     domain = DOMAIN
 
@@ -328,14 +335,14 @@ CAST_TO = {"TO_FLOAT": dtypes.float32, "TO_INT64": dtypes.int64, "TO_STRING": dt
 
 @dataclass(frozen=True)
 class CastMapConfig:
-    """size: the length of the row that the keys are places in; None where only the values there are count."""
+    """size: the length of the row, to which keys are positions; None if only the present values count."""
 
     cast_to: MapCast
     size: int | None
 
 
 class CastMap(Node[CastMapConfig]):
-    """A dict's values as a row, one after the other or each in the place its key says."""
+    """A dict's values as a row, in sequence or each at the position of its key."""
 
     domain = DOMAIN
 

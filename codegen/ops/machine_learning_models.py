@@ -1,4 +1,4 @@
-"""Models of ai.onnx.ml that are a few products: linear ones and support vector machines."""
+"""Models of ai.onnx.ml that consist of a few products: linear ones and support vector machines."""
 
 from __future__ import annotations
 
@@ -76,21 +76,21 @@ class LinearClassifierConfig:
 
     @property
     def columns(self) -> int:
-        """How many scores the coefficients give: one for each class, or one for both of two."""
+        """The number of scores: one per class, or one for both of two."""
         return 1 if len(self.labels) == 2 and len(self.intercepts) == 1 else len(self.labels)
 
 
 class LinearClassifier(Node[LinearClassifierConfig]):
-    """A dense layer, and the label of its highest score; of two classes one score may decide."""
+    """A dense layer, and the label of its highest score; a single score may decide between two classes."""
 
     domain = DOMAIN
 
     @classmethod
     def read(cls, a: Attributes) -> LinearClassifierConfig:
-        a.has("multi_class")  # what it was trained as makes no difference to what it computes
+        a.has("multi_class")  # how it was trained does not affect what it computes
         labels = labels_of(a, "classlabels_ints")
         if len(labels) < 2:
-            raise Problem(f"tells one class from itself: the only label is {labels[0]!r}")
+            raise Problem(f"cannot choose between classes: the only label is {labels[0]!r}")
         return LinearClassifierConfig(a.floats("coefficients"), a.floats("intercepts", ()), labels, transform_of(a))
 
     def infer(self) -> tuple[Type, ...]:
@@ -122,7 +122,7 @@ class Kernel:
         return cls(kind, numbers[0], numbers[1], int(numbers[2]))
 
     def emit(self, e: Emitter, x: Expr, vectors: tuple[float, ...], count: int) -> Expr:
-        """How alike each row of x is to each support vector."""
+        """The kernel of each row of x with each support vector."""
         held = e.parameter("support_vectors", floats_value(vectors, (count, split_rows(vectors, count))))
         c = self
         return e.call(
@@ -148,7 +148,7 @@ class SvmRegressorConfig:
 
 
 class SVMRegressor(Node[SvmRegressorConfig]):
-    """A sum over support vectors, or a dense layer where there are none; one_class says on which side of 0 it is."""
+    """A sum over support vectors, or a dense layer without any; one_class returns the sign."""
 
     domain = DOMAIN
 
@@ -200,10 +200,10 @@ class SvmClassifierConfig:
 
 
 class SVMClassifier(Node[SvmClassifierConfig]):
-    """Support vectors that decide between each two classes, and a vote; or, without support vectors, a dense layer.
+    """Support vectors that decide between each pair of classes, and a vote; without support vectors, a dense layer.
 
-    The scores are probabilities where prob_a and prob_b are given, else the decisions themselves: of two classes the
-    one decision's opposite and it.
+    The scores are probabilities if prob_a and prob_b are given, else the decisions: for two classes, the only
+    decision's negative and itself.
     """
 
     domain, loops = DOMAIN, True
@@ -222,7 +222,7 @@ class SVMClassifier(Node[SvmClassifierConfig]):
             transform_of(a),
         )
         if len(c.labels) < 2:
-            raise Problem(f"tells one class from itself: the only label is {c.labels[0]!r}")
+            raise Problem(f"cannot choose between classes: the only label is {c.labels[0]!r}")
         if not c.vectors_per_class:
             return c
         if len(c.vectors_per_class) != len(c.labels) or any(n < 0 for n in c.vectors_per_class):

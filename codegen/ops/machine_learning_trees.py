@@ -58,7 +58,7 @@ class Trees:
     leaf_starts: Value | None
 
     def check_width(self, node: Node[Any]) -> None:
-        """Raise Problem where the node's input is known to lack a feature that a tree asks for."""
+        """Raise Problem if the node's input is known to lack a feature that a tree reads."""
         found = dim_at(node.shape(0), -1)
         needed = max(self.nodes.ints()[::7], default=-1) + 1
         if isinstance(found, int) and found < needed:
@@ -86,12 +86,12 @@ class Trees:
 
 
 Row = Sequence[int]
-"""A node: feature, mode, where to for true and for false, whether each is a leaf, whether NaN counts as true."""
+"""A node: feature, mode, next for true and for false, whether each is a leaf, whether NaN counts as true."""
 
 
 def checked(rows: Sequence[Row], splits: Value, entries: tuple[Value, Sequence[int]], roots: Sequence[int],
             n_targets: int, members: Value | None = None, starts: Sequence[int] | None = None) -> Trees:  # fmt: skip
-    """The tables, after making sure that every way through the trees ends at a leaf. Raises Problem."""
+    """The tables, after checking that every path through the trees ends at a leaf. Raises Problem."""
     weights, targets = entries
     if not 1 <= n_targets <= MAX_TARGETS:
         raise Problem(f"has {n_targets} targets, expected 1 to {MAX_TARGETS}")
@@ -109,7 +109,7 @@ def checked(rows: Sequence[Row], splits: Value, entries: tuple[Value, Sequence[i
                 parents[where] += 1
     if any(not 0 <= r < len(rows) for r in roots) or any(not 0 <= t < n_targets for t in targets):
         raise Problem("a tree's root or a leaf's target does not exist")
-    open_ = [i for i, n in enumerate(parents) if not n]  # nodes are taken away from the top; a ring has none
+    open_ = [i for i, n in enumerate(parents) if not n]  # nodes are removed from the roots on; a cycle remains
     left = len(rows)
     while open_:
         row, left = rows[open_.pop()], left - 1
@@ -119,7 +119,7 @@ def checked(rows: Sequence[Row], splits: Value, entries: tuple[Value, Sequence[i
                 if not parents[where]:
                     open_.append(where)
     if left:
-        raise Problem("a tree goes round in circles")
+        raise Problem("a tree contains a cycle")
     flat = [v for row in rows for v in row]
     return Trees(
         splits,
@@ -185,7 +185,7 @@ class TreeEnsemble(Node[TreeEnsembleConfig]):
 
 
 def numbers_of(a: Attributes, name: str, needed: bool = True) -> tuple[float, ...]:
-    """A list of floats that version 3 also takes as a tensor, which may be of doubles."""
+    """A list of floats; version 3 also accepts a tensor, perhaps of doubles."""
     if a.has(name + "_as_tensor"):
         return tuple(float(v) for v in a.tensor(name + "_as_tensor").list())
     return a.floats(name) if needed else a.floats(name, ())
@@ -223,7 +223,7 @@ def old_trees(a: Attributes, what: str, n_targets: int) -> tuple[Trees, tuple[in
     for key in keys:
         if key[0] in roots:
             continue
-        if key in leaf:  # a tree of a leaf alone: both ways lead there
+        if key in leaf:  # a tree with only a leaf: both branches lead there
             roots[key[0]] = len(rows)
             rows.append((0, 0, leaf[key], leaf[key], 1, 1, 0))
             splits.append(0.0)
@@ -272,7 +272,7 @@ class TreeEnsembleRegressorConfig:
 
 
 class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
-    """The older form of TreeEnsemble. Of a single target only probit is a transform, as in onnxruntime."""
+    """The older form of TreeEnsemble. With a single target, only probit has an effect, as in onnxruntime."""
 
     domain, since, loops = DOMAIN, (1, 3), True
 
@@ -299,7 +299,7 @@ class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
 
 @dataclass(frozen=True)
 class TreeEnsembleClassifierConfig:
-    """one_sided: the leaves speak of one of two classes. gains: no leaf takes away from a score."""
+    """one_sided: the leaves score only one of two classes. gains: no leaf lowers a score."""
 
     trees: Trees
     base: tuple[float, ...]
@@ -310,11 +310,11 @@ class TreeEnsembleClassifierConfig:
 
 
 class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
-    """Trees that add to the scores of classes, and the label of the highest. NaN goes where the node's flag says.
+    """Trees that add to the scores of classes, and the label of the highest score. NaN follows the node's flag.
 
-    Where the leaves speak of one of two classes, its score decides: over 0.5 where no leaf takes away from it (the sum
-    is a probability), else over 0. Of two classes with leaves for both the label is that of the higher score, as in
-    ONNX's reference; onnxruntime says 0 or 1 whatever the labels are.
+    If the leaves score only one of two classes, that score decides: over 0.5 if no leaf lowers it (the sum is a
+    probability), else over 0. With leaves for both classes, the label is that of the higher score, as in ONNX's
+    reference; onnxruntime returns 0 or 1 whatever the labels are.
     """
 
     domain, since, loops = DOMAIN, (1, 3), True
@@ -323,7 +323,7 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
     def read(cls, a: Attributes) -> TreeEnsembleClassifierConfig:
         labels = labels_of(a, "classlabels_int64s")
         if len(labels) < 2:
-            raise Problem(f"tells one class from itself: the only label is {labels[0]!r}")
+            raise Problem(f"cannot choose between classes: the only label is {labels[0]!r}")
         base, transform = numbers_of(a, "base_values", False), transform_of(a)
         trees, targets = old_trees(a, "class", len(labels))
         one_sided = len(labels) == 2 and len(targets) == 1

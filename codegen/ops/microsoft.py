@@ -2,8 +2,8 @@
 
 Here: their base, and activations. By subject: `microsoft_attention`, `microsoft_normalization`, `microsoft_products`,
 `microsoft_quantized`, `microsoft_quantized_products`, and `microsoft_standard`, the standard's own under another name.
-ONNX has no schema of them, so each class says how many inputs it takes, and an attribute that its `read` does not ask
-for is a problem.
+ONNX has no schemas for them, so each class declares its number of inputs, and an attribute that its `read` does not use
+is a Problem.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class PlainContrib(Contrib[None], ABC):
 
 
 def trailing(e: Emitter, first: int, stop: int) -> list[Expr | None]:
-    """Inputs first to stop as positional arguments: None where one is left out, nothing behind the last."""
+    """Inputs first to stop as positional arguments: None for omitted ones, nothing after the last given one."""
     return trimmed([e.optional(i) for i in range(first, stop)])
 
 
 def trimmed(arguments: list[Expr | None]) -> list[Expr | None]:
-    """Positional arguments without those behind the last that is given."""
+    """Positional arguments up to the last given one."""
     while arguments and arguments[-1] is None:
         arguments.pop()
     return arguments
@@ -151,7 +151,7 @@ class QuickGelu(Contrib[AlphaConfig]):
 
 @dataclass(frozen=True)
 class BiasSoftmaxConfig:
-    """inner: the bias's leading axes lie right before `axis`; else it has none of the axes before it."""
+    """inner: the bias has leading axes right before `axis`; otherwise it has none of the axes before it."""
 
     axis: int
     inner: bool

@@ -19,8 +19,8 @@ HIDDEN = -10000.0
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """sizes: the widths of queries, keys and values side by side, empty where they are equal; scale: 0 stands for
-    1 / sqrt(size of a head); hidden: what is added to the scores of keys that a mask hides."""
+    """sizes: the widths of queries, keys and values side by side, empty if they are equal; scale: 0 means 1 / sqrt(size
+    of a head); hidden: the number added to the scores of masked keys."""
 
     heads: int
     sizes: tuple[int, ...]
@@ -48,14 +48,14 @@ def _config(a: Attributes, sizes: tuple[int, ...] = ()) -> AttentionConfig:
 
 
 def _refuse(a: Attributes, *names: str) -> None:
-    """Raise Problem where one of these attributes is not 0."""
+    """Raise Problem if one of these attributes is not 0."""
     for name in names:
         if a.int(name, 0):
             raise Problem(f"attribute {name!r} is {a.int(name)}; supported is 0")
 
 
 def added(*dims: Dim) -> Dim:
-    """The sum, where every summand is known."""
+    """The sum, if every summand is known."""
     known = [d for d in dims if isinstance(d, int)]
     return sum(known) if len(known) == len(dims) else None
 
@@ -66,7 +66,7 @@ def split(width: Dim, parts: int) -> Dim:
 
 class Attention(Contrib[AttentionConfig]):
     """Projection to queries, keys and values, and attention among them: inputs x, weight, bias, mask, past, score bias;
-    outputs y and present, the past with what is new."""
+    outputs y and present, the extended past."""
 
     arity, static = (2, 7), (1, 2)
     carries = ((4, 1, 3),)
@@ -95,7 +95,7 @@ class Attention(Contrib[AttentionConfig]):
 
 class MultiHeadAttention(Contrib[AttentionConfig]):
     """Attention after projection: inputs query, key, value, bias, mask, score bias, past key, past value; outputs y and
-    the keys and values, those of the past included."""
+    the keys and values, including the past's."""
 
     arity, static = (1, 10), (3,)
     carries = ((6, 1, 2), (7, 2, 2))
@@ -110,6 +110,10 @@ class MultiHeadAttention(Contrib[AttentionConfig]):
                 raise Problem(f"input {i}, {what}, is not supported")
         if len(self.outputs) > 3 and self.outputs[3].present:
             raise Problem("output 3, the scores, is not supported")
+        for i, what, ranks in ((0, "query", (3, 5)), (1, "key", (3, 4, 5)), (2, "value", (3, 4))):
+            shape = self.shape(i) if self.has(i) else None
+            if shape is not None and len(shape) not in ranks:
+                raise Problem(f"its {what} has {len(shape)} axes, expected {' or '.join(map(str, ranks))}")
         q, heads = self.tensor(0), self.config.heads
         batch, length = dim_at(q.shape, 0), dim_at(q.shape, 1)
         if q.rank == 5:
@@ -119,9 +123,9 @@ class MultiHeadAttention(Contrib[AttentionConfig]):
             size = value_size = split(dim_at(q.shape, 2), heads)
             source = self.shape(2) if self.has(2) else None
             if source is not None:
-                value_size = source[3] if len(source) == 4 else split(source[2], heads)
+                value_size = source[3] if len(source) == 4 else split(dim_at(source, 2), heads)
             keys = self.shape(1) if self.has(1) else None
-            new = None if keys is None else keys[2] if len(keys) == 4 else keys[1]
+            new = dim_at(keys, 2 if keys is not None and len(keys) == 4 else 1)
         total = added(dim_at(self.shape(6), 2) if self.has(6) else 0, new)
         width = heads * value_size if isinstance(value_size, int) else None
         return (
@@ -174,8 +178,8 @@ class QAttention(Contrib[AttentionConfig]):
 
 @dataclass(frozen=True)
 class GroupQueryConfig:
-    """window: how many keys a query sees, None for all before it; smooth: a score of 0 that belongs to no key takes
-    part in the softmax."""
+    """window: the number of keys visible to a query, None for all before it; smooth: the softmax includes a score of 0
+    that belongs to no key."""
 
     heads: int
     kv_heads: int
@@ -231,7 +235,7 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
         batch, length, width = (dim_at(q.shape, i) for i in range(3))
         size = split(width, c.heads if self.has(1) else c.heads + 2 * c.kv_heads)
         width = c.heads * size if isinstance(size, int) else None
-        # A cache may be as long as it will ever get, or as long as what it holds.
+        # A cache may have its final length from the start, or the length of its content.
         cache = TensorType(q.dtype, (batch, c.kv_heads, None, size))
         return (TensorType(q.dtype, (batch, length, width)), cache, cache)
 

@@ -1,4 +1,4 @@
-"""com.microsoft: normalization, most of it joined with the addition of a skip connection."""
+"""com.microsoft: normalization, mostly fused with the addition of a skip connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EpsilonConfig:
 
 
 def named(e: Emitter, output: int, value: Expr) -> Expr:
-    """`value` as the variable of an output, where somebody uses that; `value` itself elsewhere."""
+    """`value` assigned to the variable of an output if that is used; else `value` itself."""
     targets = e.targets()
     target = targets[output] if output < len(targets) else None
     if not isinstance(target, Name) or target.id == "_":
@@ -150,7 +150,7 @@ class EmbedLayerNormalization(Contrib[EpsilonConfig]):
         return (out, self.counted(e), total)[: len(self.outputs)]
 
     def counted(self, e: Emitter) -> Expr:
-        """How many words the mask leaves in each sequence; 0 without a mask."""
+        """The number of unmasked words of each sequence; 0 without a mask."""
         if self.has(7):
             return e.call("sum", e.x(7), axis=1, dtype=dtypes.int32)
         batch = e.index(e.shape_of(e.x(0)), 0)
@@ -166,7 +166,7 @@ class GroupNormConfig:
 
 
 class GroupNorm(Contrib[GroupNormConfig]):
-    """Group normalization of images, by default with the channels last, then SiLU where `activation` is 1."""
+    """Group normalization of images, by default with the channels last, then SiLU if `activation` is 1."""
 
     arity, static = (3, 3), (1, 2)
 

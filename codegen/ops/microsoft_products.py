@@ -1,4 +1,4 @@
-"""com.microsoft: matrix products and convolutions joined with what stands around them, and weights of few bits."""
+"""com.microsoft: matrix products and convolutions fused with their neighbors, and weights of few bits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
 from ..ir.argument import Argument
+from ..ir.choices import Activation
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, TensorType, Type
 from ..records import dataclass
@@ -26,20 +27,20 @@ FAMILY = "com.microsoft"
 class FusedActivation:
     """An activation by its name in ONNX, and its parameters in the order of `PARAMETERS`."""
 
-    name: str
+    name: Activation
     parameters: tuple[float, ...]
 
     def apply(self, e: Emitter, x: Expr) -> Expr:
-        if not self.name:
+        if self.name is Activation.NONE:
             return x
-        if self.name == "Clip":
+        if self.name is Activation.CLIP:
             return e.call("clip", x, *(*self.parameters, float("-inf"), float("inf"))[:2])
         function, keywords = ACTIVATIONS[self.name]
         given = zip(keywords, self.parameters, strict=False)
         return e.call(function.__name__, x, **{k: default(v) for k, v in given})
 
 
-# What com.microsoft fuses: functions that have a name of their own here.
+# The activations that com.microsoft fuses -> their functions.
 FUSED = ("Clip", *(name for name, (function, _) in ACTIVATIONS.items() if not function.__name__.startswith("_")))
 
 
@@ -47,7 +48,7 @@ def _activation(a: Attributes, parameters: tuple[float, ...]) -> FusedActivation
     name = a.string("activation", "")
     if name and name not in FUSED:
         raise Problem(f"the fused activation {name!r} is not supported; it is one of {', '.join(sorted(FUSED))}")
-    return FusedActivation(name, parameters)
+    return FusedActivation(Activation(name), parameters)
 
 
 # -- products of matrices ---------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ class GemmFastGelu(Contrib[None]):
 
 @dataclass(frozen=True)
 class FusedMatMulConfig:
-    """trans_batch: the first axis goes behind the other axes of the batch, for a and for b."""
+    """trans_batch: whether the first axis moves behind the other batch axes, for a and for b."""
 
     alpha: float
     trans_a: bool
@@ -129,7 +130,7 @@ class FusedMatMul(Contrib[FusedMatMulConfig]):
 
     @classmethod
     def activation(cls, a: Attributes) -> FusedActivation:
-        return FusedActivation("", ())
+        return FusedActivation(Activation.NONE, ())
 
     def axes(self, i: int) -> tuple[int, ...]:
         """The order of operand i's axes."""
@@ -174,7 +175,7 @@ class FusedMatMul(Contrib[FusedMatMulConfig]):
 
 
 class TransposeMatMul(FusedMatMul):
-    """FusedMatMul by its first name."""
+    """The former name of FusedMatMul."""
 
     arity = (2, 2)
 
@@ -227,7 +228,7 @@ CHANNELS_LAST = "moveaxis", 1, -1
 
 
 def channels_first(argument: Argument) -> Argument:
-    """An argument of shape (n, *spatial, c) as what it is with the channels moved to axis 1."""
+    """An argument of shape (n, *spatial, c) with the channels moved to axis 1."""
     t = argument.type
     if not isinstance(t, TensorType) or t.shape is None:
         return argument
@@ -300,7 +301,7 @@ class MatMulNBits(Contrib[MatMulNBitsConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> MatMulNBitsConfig:
-        a.int("accuracy_level", 0)  # how little x may be rounded to; it is not rounded
+        a.int("accuracy_level", 0)  # the coarsest rounding allowed for x; it is not rounded
         if a.int("weight_prepacked", 0):
             raise Problem("a weight packed for one GPU (weight_prepacked) is not supported")
         bits = a.int("bits", 4)

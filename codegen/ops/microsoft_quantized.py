@@ -1,6 +1,6 @@
 """com.microsoft: operators on quantized tensors.
 
-What is no product takes its operands to real numbers, computes, and quantizes the result, as onnxruntime defines it.
+All but products dequantize their operands, compute, and quantize the result, as onnxruntime defines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ C = TypeVar("C")
 
 
 def real(e: Emitter, x: int) -> Expr:
-    """The real numbers behind input x, whose scale and zero point are the next two inputs."""
+    """Input x dequantized; its scale and zero point are the next two inputs."""
     given = [] if (zero := point(e, x + 2)) is None else [zero]
     return e.call("dequantize_linear", e.x(x), plain(e, x + 1), *given)
 
@@ -111,7 +111,7 @@ class QLinearLeakyRelu(QLinear[AlphaConfig]):
 
 @dataclass(frozen=True)
 class SoftmaxConfig:
-    """flattened: the tensor is seen as a matrix, cut at `axis`, as before opset 13 of the standard."""
+    """flattened: the tensor is viewed as a matrix, split at `axis`, as before opset 13 of the standard."""
 
     axis: int
     flattened: bool

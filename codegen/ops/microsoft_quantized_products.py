@@ -1,4 +1,4 @@
-"""com.microsoft: products and convolutions of quantized tensors, and an LSTM made of them."""
+"""com.microsoft: products and convolutions of quantized tensors, and a quantized LSTM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, SliceKey, lift
-from ..ir.choices import Direction
+from ..ir.choices import Activation, Direction
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..records import dataclass
@@ -28,7 +28,7 @@ class QConvConfig:
 
 
 class QLinearConv(Contrib[QConvConfig]):
-    """As the standard's, if need be with the channels last in x and in the result."""
+    """As in the standard, optionally with the channels last in x and in the result."""
 
     arity = (8, 9)
 
@@ -60,8 +60,8 @@ class QGemmConfig:
 
 
 class QGemm(Contrib[QGemmConfig]):
-    """alpha · a' b' + c of quantized matrices, each with scale and zero point; quantized again where scale and zero
-    point of the result are given, else float32."""
+    """alpha · a' b' + c of quantized matrices, each with scale and zero point; requantized if scale and zero point of
+    the result are given, else float32."""
 
     arity = (6, 9)
 
@@ -119,7 +119,7 @@ class DynamicQuantizeMatMul(PlainContrib):
 @dataclass(frozen=True)
 class DynamicLstmConfig:
     direction: Direction
-    activations: tuple[str, ...]
+    activations: tuple[Activation, ...]
     alphas: tuple[float, ...]
     betas: tuple[float, ...]
     clip: float
@@ -137,7 +137,7 @@ class DynamicQuantizeLSTM(Contrib[DynamicLstmConfig]):
         a.has("hidden_size")
         return DynamicLstmConfig(
             a.choice("direction", Direction, Direction.FORWARD),
-            a.strings("activations", ()),
+            a.activations("activations"),
             a.floats("activation_alpha", ()),
             a.floats("activation_beta", ()),
             a.float("clip", 0.0),

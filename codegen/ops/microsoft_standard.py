@@ -1,4 +1,4 @@
-"""com.microsoft: operators that the standard has too, or that are plain combinations of those."""
+"""com.microsoft: operators that the standard also has, or plain combinations of those."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emberlet import dtypes
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, lift
 from ..ir.argument import Argument, Constant
-from ..ir.choices import Metric
+from ..ir.choices import Gate, Metric
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..ir.value import scalar_value
@@ -49,7 +49,7 @@ class GridSample(Contrib[sampling.GridSampleConfig], sampling.GridSample):
 
 
 class Pad(Contrib[expansion.PadConfig], expansion.Pad):
-    """The pads may lie in a matrix of one row."""
+    """The pads may be a matrix of one row."""
 
     arity = (2, 3)
 
@@ -68,7 +68,7 @@ class Pad(Contrib[expansion.PadConfig], expansion.Pad):
 
 
 class Range(Contrib[None], constant.Range):
-    """The step may be left out: 1."""
+    """The step may be omitted: 1."""
 
     arity = (2, 3)
 
@@ -105,7 +105,7 @@ class ExpandDims(PlainContrib):
 
 
 class Unique(PlainContrib):
-    """The different elements in the order they come, the inverse map, and counts."""
+    """The distinct elements in order of occurrence, the inverse map, and counts."""
 
     arity = (1, 1)
 
@@ -160,7 +160,7 @@ class CDist(Contrib[DistanceConfig]):
 @dataclass(frozen=True)
 class GatedConfig:
     epsilon: float
-    activation: str
+    activation: Gate
 
 
 class GatedRMSNorm(Contrib[GatedConfig]):
@@ -171,7 +171,7 @@ class GatedRMSNorm(Contrib[GatedConfig]):
     @classmethod
     def read(cls, a: Attributes) -> GatedConfig:
         activation = a.string("activation", "silu", ("silu", "swish", "sigmoid"))
-        return GatedConfig(a.float("epsilon", 1e-5), activation.replace("swish", "silu"))
+        return GatedConfig(a.float("epsilon", 1e-5), Gate(activation.replace("swish", "silu")))
 
     def infer(self) -> tuple[Type, ...]:
         size = dim_at(self.shape(1), 0)
@@ -199,7 +199,7 @@ class TokenizerConfig:
 
 
 class Tokenizer(Contrib[TokenizerConfig]):
-    """Strings as rows of tokens: what skl2onnx writes for CountVectorizer and TfidfVectorizer."""
+    """Splits strings into rows of tokens, as skl2onnx writes for CountVectorizer and TfidfVectorizer."""
 
     arity, loops = (1, 1), True
 

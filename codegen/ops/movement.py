@@ -1,4 +1,4 @@
-"""Reshaping and permuting: what moves elements without changing them."""
+"""Reshaping and permuting: operators that move elements without changing them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Identity(Plain):
 
 @dataclass(frozen=True)
 class ReshapeConfig:
-    """shape: the attribute of opset 1 to 4, None where it is an input. allow_zero: 0 means 0, not "as in the input"."""
+    """shape: the attribute of opset 1 to 4, None if it is an input. allow_zero: 0 means 0, not "as in the input"."""
 
     shape: tuple[int, ...] | None
     allow_zero: bool
@@ -57,7 +57,7 @@ class Reshape(Node[ReshapeConfig]):
         return (TensorType(x.dtype, self.resolved(x, wanted)),)
 
     def resolved(self, x: TensorType, wanted: Shape) -> Shape:
-        """The output's shape: zeros copied from the input, -1 computed where all else is known."""
+        """The output's shape: zeros copied from the input, -1 computed if all else is known."""
         dims: list[Dim] = list(wanted)
         if sum(d == -1 for d in dims) > 1:
             raise Problem(f"the shape {wanted} has more than one -1")
@@ -126,7 +126,7 @@ class Reshape(Node[ReshapeConfig]):
         return e.call("reshape_keeping", x, e.ints(1))
 
     def sure(self) -> bool:
-        """Whether no dimension asked for can be a literal 0: all come from sizes of tensors, or are known."""
+        """Whether no requested dimension can be a literal 0: all are known or come from sizes of tensors."""
         t = self.type(1)
         return isinstance(t, ShapeType) and 0 not in t.dims
 
@@ -174,7 +174,7 @@ class Flatten(Node[AxisConfig]):
 
 
 def merged(dims: Shape) -> Dim:
-    """The size of several axes seen as one."""
+    """The size of several axes merged into one."""
     rest = [d for d in dims if d != 1]
     return rest[0] if len(rest) == 1 else product(rest)
 
@@ -224,7 +224,7 @@ class Transpose(Node[TransposeConfig]):
 
 @dataclass(frozen=True)
 class AxesConfig:
-    """axes: the attribute of older opsets, None where they are an input or left out."""
+    """axes: the attribute of older opsets, None if they are an input or omitted."""
 
     axes: tuple[int, ...] | None
 

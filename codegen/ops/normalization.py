@@ -65,7 +65,7 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
         return e.apply(layer, e.x(0))
 
     def trained(self, e: Emitter, epsilon: Default) -> Emission:
-        """With the batch's own statistics; the running ones move toward them."""
+        """Training mode: uses the batch's statistics and moves the running ones toward them."""
         x, scale, bias, mean, var = (e.x(i) for i in range(5))
         axes = (0, *range(2, self.rank(0)))
         narrow, kept = self.dtype(0).bits < 32, self.tensor(3).dtype
@@ -85,8 +85,8 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
 
 
 def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: float, axes: int = 1) -> Expr:
-    """Layer normalization over the last `axes` axes, with inputs `weight` and `bias` of the node: a layer where they
-    are constants of the axes' shape."""
+    """Layer normalization over the last `axes` axes, with inputs `weight` and `bias` of the node: a layer if they are
+    constants of the axes' shape."""
     node = e.node
     scale, has_bias = node.value(weight), bias is not None and node.has(bias)
     shift = node.value(bias) if bias is not None else None
@@ -105,7 +105,8 @@ def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: floa
 
 
 def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float, axes: int = 1) -> Expr:
-    """Root mean square normalization over the last `axes` axes: a layer where it is one, and the weight is known."""
+    """Root mean square normalization over the last `axes` axes: a layer if the weight is a constant of the axes'
+    shape."""
     scale = e.node.value(weight)
     if scale is None or axes != 1 or len(scale.shape) != 1 or not _covers(e.node, scale.shape):
         return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon), axis=default(-axes))
@@ -114,7 +115,7 @@ def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float, axes: int = 1) ->
 
 
 def _covers(node: Node[Any], shape: tuple[int, ...]) -> bool:
-    """Whether the last axes of input 0 have these sizes, rather than ones that they broadcast to."""
+    """Whether the last axes of input 0 have exactly these sizes, rather than broadcast with them."""
     x = node.shape(0)
     last = (None,) * len(shape) if x is None else x[len(x) - len(shape) :]
     return all(d == n or (not isinstance(d, int) and n != 1) for d, n in zip(last, shape, strict=True))
@@ -122,7 +123,7 @@ def _covers(node: Node[Any], shape: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class NormConfig:
-    """axis: the first that is normalized, with all behind it; in_double: it is computed in float64."""
+    """axis: the first normalized axis; all after it are normalized too; in_double: compute in float64."""
 
     axis: int
     epsilon: float
@@ -130,12 +131,12 @@ class NormConfig:
 
 
 def in_double(a: Attributes) -> bool:
-    """Whether `stash_type` asks for more than float32, in which norms of narrower floats are computed anyway."""
+    """Whether `stash_type` asks for more than float32, the default precision for norms of narrower floats."""
     return a.has("stash_type") and a.dtype("stash_type") is dtypes.float64
 
 
 def stashed(node: Node[Any], e: Emitter, double: bool) -> tuple[Expr, Callable[[Expr], Expr]]:
-    """Input 0 as `in_double` wants it, and what gives the result the input's dtype again."""
+    """Input 0 in the precision of `in_double`, and a function that casts the result back to the input's dtype."""
     x, dtype = e.x(0), node.dtype(0)
     if not double or dtype.bits == 64:
         return x, lambda y: y
@@ -144,14 +145,14 @@ def stashed(node: Node[Any], e: Emitter, double: bool) -> tuple[Expr, Callable[[
 
 @dataclass(frozen=True)
 class LastAxes(Node[NormConfig], ABC):
-    """Normalized over the last axes, from `axis` on."""
+    """A normalization over the last axes, from `axis` on."""
 
     @classmethod
     def read(cls, a: Attributes) -> NormConfig:
         return NormConfig(a.int("axis", -1), a.float("epsilon", 1e-5), in_double(a))
 
     def axes(self) -> int:
-        """How many axes are normalized."""
+        """The number of normalized axes."""
         axis = self.config.axis
         return -axis if axis < 0 else self.rank(0) - axis_of(axis, self.rank(0))
 
@@ -187,7 +188,7 @@ class LayerNormalization(LastAxes):
 
 
 class RMSNormalization(LastAxes):
-    """Over the root of the mean square."""
+    """Division by the root mean square."""
 
     since, static = (23,), (1,)
 
@@ -201,7 +202,7 @@ class RMSNormalization(LastAxes):
 
 @dataclass(frozen=True)
 class GroupNormalizationConfig:
-    """per_group: opset 18 had a weight and a bias for each group, 21 has them for each channel."""
+    """per_group: opset 18 has a weight and a bias per group, opset 21 per channel."""
 
     groups: int
     epsilon: float
@@ -338,7 +339,7 @@ class MeanVarianceNormalization(Node[AxesConfig]):
 
 @dataclass(frozen=True)
 class DropoutConfig:
-    """training: what the file says before opset 7; from 12 on it is the third input."""
+    """training: the file's attribute before opset 7; from 12 on it is the third input."""
 
     ratio: float
     seed: int | None
@@ -346,7 +347,7 @@ class DropoutConfig:
 
 
 class Dropout(Node[DropoutConfig]):
-    """Nothing, unless a training mode is asked for."""
+    """The identity, unless in training mode."""
 
     since, static = (1, 6, 7, 10, 12, 13, 22), (1, 2)
 

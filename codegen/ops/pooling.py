@@ -67,9 +67,9 @@ class Pool(Node[PoolConfig], ABC):
         return replace(self, config=replace(self.config, window=window.explicit(None if shape is None else shape[2:])))
 
     def pool(self, e: Emitter, function: str, x: Expr | None = None) -> Expr:
-        """`function` on x, which is the first input unless given."""
+        """`function` of x, by default the first input."""
         window, shape = self.window(), self.shape(0)
-        padding = window.padding(None if shape is None else shape[2:])
+        padding = window.amounts(None if shape is None else shape[2:])
         kernel, stride = short(window.kernel), short(window.stride)
         return e.call(
             function,
@@ -106,7 +106,7 @@ class MaxPool(Pool):
 
     @property
     def unbounded(self) -> bool:
-        """The indices are found in a loop over all places of all windows."""
+        """The indices are found in a loop over all positions of all windows."""
         return len(self.outputs) > 1 and prod(self.config.window.kernel) > LARGE_WINDOW
 
     def infer(self) -> tuple[Type, ...]:
@@ -121,7 +121,7 @@ class MaxPool(Pool):
         return e.index(pooled, 0), self.whole(e, e.index(pooled, 1))
 
     def whole(self, e: Emitter, indices: Expr) -> Expr:
-        """Positions in a channel as positions in the whole tensor; by columns where storage_order asks for it."""
+        """Positions in a channel as positions in the whole tensor; column-major if storage_order says so."""
         sizes = e.index(e.shape_of(e.x()), SliceKey(lift(2)))
         if self.config.storage_order:
             if len(self.config.window.kernel) != 2:
@@ -180,7 +180,7 @@ class NormOrderConfig:
 
 
 class GlobalLpPool(Node[NormOrderConfig]):
-    """The p-norm of each channel; the spatial axes stay, with size 1. Opset 1 had a p that is no integer."""
+    """The p-norm of each channel; the spatial axes stay, with size 1. Opset 1 had a non-integer p."""
 
     since = (1, 2, 22)
 

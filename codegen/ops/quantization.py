@@ -1,4 +1,4 @@
-"""Quantization: to integers and back, and products of what is quantized."""
+"""Quantization: to integers and back, and products of quantized tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .windows import Window, spatial_of
 
 @dataclass(frozen=True)
 class QuantizeConfig:
-    """axis: of the scales, where they have rank 1, or of the blocks; dtype: of the result, None for the default."""
+    """axis: that of the scales, if they have rank 1, or of the blocks; dtype: the result's, None for the default."""
 
     axis: int
     block_size: int
@@ -36,12 +36,12 @@ def _quantize_config(a: Attributes) -> QuantizeConfig:
     if a.has("output_dtype") and a.int("output_dtype"):
         dtype = a.dtype("output_dtype")
     if a.has("precision"):
-        a.int("precision")  # the quotient is taken in float32 or better in any case
+        a.int("precision")  # the quotient is always taken in float32 or better
     return QuantizeConfig(a.int("axis", 1), a.int("block_size", 0), dtype, a.flag("saturate", True))
 
 
 def number(e: Emitter, i: int) -> Expr | None:
-    """Input i, a scale or a zero point, as a number, where it is one constant float32 or integer."""
+    """Input i, a scale or a zero point, as a number, if it is a single constant float32 or integer."""
     value = e.node.value(i)
     if value is None or value.size != 1 or len(value.shape) > 1:
         return None
@@ -51,25 +51,25 @@ def number(e: Emitter, i: int) -> Expr | None:
 
 
 def plain(e: Emitter, i: int) -> Expr:
-    """Input i as a number where it can be one, else as a tensor."""
+    """Input i as a number if possible, else as a tensor."""
     return number(e, i) or e.x(i)
 
 
 def point(e: Emitter, i: int) -> Expr | None:
-    """Zero point i; None where it is left out, or 0."""
+    """Zero point i; None if it is omitted or 0."""
     found = plain(e, i) if e.node.has(i) else None
     return None if found == lift(0) else found
 
 
 def result_dtype(e: Emitter, i: int) -> DType | None:
-    """The dtype of a result to name where its zero point i, which would say it, is written as a number; uint8, which is
-    usual, is not named."""
+    """The dtype of a result that the code must name, because its zero point i is written as a number; None for uint8,
+    the default."""
     dtype = e.node.dtype(i) if e.node.has(i) else dtypes.uint8
     return dtype if dtype is not dtypes.uint8 and number(e, i) is not None else None
 
 
 class QuantizeLinear(Node[QuantizeConfig]):
-    """x / scale + zero point, rounded and cut to the range of the zero point's dtype."""
+    """x / scale + zero point, rounded and clamped to the range of the zero point's dtype."""
 
     since, static = (10, 13, 19, 21, 23, 24, 25, 28), (1, 2)
 
@@ -154,7 +154,7 @@ class MatMulInteger(Plain):
 
 
 def _points(e: Emitter, first: int, stop: int) -> list[Expr | None]:
-    """Zero points as positional arguments, those left out at the end, or 0, dropped."""
+    """Zero points as positional arguments, without trailing ones that are omitted or 0."""
     out = [point(e, i) for i in range(first, stop)]
     while out and out[-1] is None:
         out.pop()
@@ -218,7 +218,7 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
     def of(self, e: Emitter, arguments: list[Expr | None]) -> Expr:
         """The convolution of these, with this node's window."""
         window, shape = self.window(), self.shape(0)
-        padding = window.padding(None if shape is None else shape[2:])
+        padding = window.amounts(None if shape is None else shape[2:])
         function = "conv_integer" if self.op() == "ConvInteger" else "qlinear_conv"
         groups = default(self.config.groups)
         return e.call(function, *arguments, **window.keywords(padding), groups=groups, **self.options(e))
@@ -240,7 +240,7 @@ class ConvInteger(QuantizedConvolution):
 
 
 class QLinearConv(QuantizedConvolution):
-    """Convolution of what is quantized: x and weight with scales and zero points, those of the result, int32 bias."""
+    """Quantized convolution: x and weight with scales and zero points, those of the result, int32 bias."""
 
     since, weight_input = (10,), 3
 

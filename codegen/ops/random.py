@@ -18,7 +18,7 @@ from .base import dim_at
 
 
 def _seed(a: Attributes) -> int | None:
-    """ONNX's seed is a float; its bits serve as the integer the generator wants, whole numbers as themselves."""
+    """The generator's integer seed: ONNX's float seed if it is a whole number, else its bits."""
     if not a.has("seed"):
         return None
     seed = a.float("seed")
@@ -27,7 +27,7 @@ def _seed(a: Attributes) -> int | None:
 
 @dataclass(frozen=True)
 class RandomConfig:
-    """first, second: low and high of a uniform, mean and scale of a normal draw. shape: None takes the input's."""
+    """first, second: low and high of a uniform, mean and scale of a normal draw. shape: None means the input's."""
 
     first: float
     second: float
@@ -95,7 +95,7 @@ class DrawConfig:
 
 
 class Bernoulli(Node[DrawConfig]):
-    """1 with the probability that the input gives."""
+    """1 with the probability given by the input."""
 
     since, pure = (15, 22), False
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Index, Liftable, SliceKey, lift
 from ..emit.names import informative, owner_of
-from ..ir.choices import Direction
+from ..ir.choices import Activation, Direction
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -16,7 +16,11 @@ from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 
-DEFAULT_ACTIVATIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+DEFAULT_ACTIVATIONS = {
+    "RNN": (Activation.TANH,),
+    "GRU": (Activation.SIGMOID, Activation.TANH),
+    "LSTM": (Activation.SIGMOID, Activation.TANH, Activation.TANH),
+}
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class RecurrentConfig:
     """switch: linear_before_reset of a GRU, input_forget of an LSTM."""
 
     direction: Direction
-    activations: tuple[str, ...]
+    activations: tuple[Activation, ...]
     alphas: tuple[float, ...]
     betas: tuple[float, ...]
     clip: float
@@ -48,7 +52,7 @@ class Recurrent(Node[RecurrentConfig], ABC):
             a.has("output_sequence")
         return RecurrentConfig(
             a.choice("direction", Direction, Direction.FORWARD),
-            a.strings("activations", ()),
+            a.activations("activations"),
             a.floats("activation_alpha", ()),
             a.floats("activation_beta", ()),
             a.float("clip", 0.0),
@@ -104,7 +108,7 @@ class Recurrent(Node[RecurrentConfig], ABC):
         return out if asked > self.states else Index(out, SliceKey(None, lift(asked)))
 
     def weight(self, e: Emitter, i: int, role: str) -> Expr:
-        """Input i; a constant whose name says nothing (exporters fold them) is called after what it is for."""
+        """Input i; a constant with a meaningless name (exporters fold them) is named after its purpose."""
         value, name = self.value(i), self.inputs[i].name
         if value is None or owner_of(name) or informative(name, self.op()):
             return e.x(i)

@@ -1,10 +1,11 @@
-"""Recurrent layers with constant weights, as emberlet.nn holds them; a pass makes them of LSTM, GRU and RNN."""
+"""Recurrent layers with constant weights, as emberlet.nn holds them; a pass makes them from LSTM, GRU and RNN."""
 
 from __future__ import annotations
 
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Attribute, Call, Expr, Name, lift
 from ..emit.statement import Assign
+from ..ir.choices import Activation, RecurrentKind
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from ..ir.value import Fill, Stored, Value
@@ -16,35 +17,35 @@ FAMILY = "the compiler's own"
 
 # The gates in ONNX's order, as nn calls them.
 GATES = {
-    "Lstm": ("input_gate", "output_gate", "forget_gate", "cell_gate"),
-    "Gru": ("update_gate", "reset_gate", "new_gate"),
-    "Rnn": ("gate",),
+    RecurrentKind.LSTM: ("input_gate", "output_gate", "forget_gate", "cell_gate"),
+    RecurrentKind.GRU: ("update_gate", "reset_gate", "new_gate"),
+    RecurrentKind.RNN: ("gate",),
 }
 
 
 @dataclass(frozen=True)
 class RecurrentLayerConfig:
     """kind: the layer of emberlet.nn for one direction. switch: reset_after of a Gru, input_forget of an Lstm.
-    activation: of an Rnn, by ONNX's name."""
+    activation: of an Rnn."""
 
-    kind: str
+    kind: RecurrentKind
     bidirectional: bool
     reverse: bool
     clip: float
     batch_first: bool
     switch: bool
-    activation: str
+    activation: Activation
 
 
 class RecurrentLayer(Internal[RecurrentLayerConfig]):
     """x (steps, batch, features), or the batch first, the weights w, r and b in ONNX's layout, all constants, and the
-    states h and c to begin with (batch, d_hidden), of both directions (2, batch, d_hidden). Gives the hidden states of
-    all steps, with directions side by side, and the last states."""
+    states h and c to begin with (batch, d_hidden), of both directions (2, batch, d_hidden). Returns the hidden states
+    of all steps, with directions side by side, and the last states."""
 
     static = (1, 2, 3)
 
     def states(self) -> int:
-        return 2 if self.config.kind == "Lstm" else 1
+        return 2 if self.config.kind is RecurrentKind.LSTM else 1
 
     def infer(self) -> tuple[Type, ...]:
         c, x, r = self.config, self.tensor(0), self.shape(2)
@@ -66,7 +67,7 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
             given = (*given, self.begin(e))
         targets = e.targets()
         last = [t for t in targets[1:] if t != Name("_")]
-        if self.config.kind == "Gru":
+        if self.config.kind is RecurrentKind.GRU:
             return Call(layer, given)
         state = Name(e.fresh("state") if last else "_")
         names = tuple(t.id for t in (targets[0], state) if isinstance(t, Name))
@@ -75,12 +76,12 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
         return (targets[0], *(p if t != Name("_") else t for t, p in zip(targets[1:], parts, strict=False)))
 
     def begin(self, e: Emitter) -> Expr:
-        """The state that the layer begins with."""
+        """The layer's initial state."""
         hidden, cell = e.optional(4), e.optional(5)
         nothing = lift(None)
-        if self.config.kind == "Lstm":
+        if self.config.kind is RecurrentKind.LSTM:
             return Call(Attribute(Name("nn"), "LstmState"), (cell or nothing, hidden or nothing))
-        if self.config.kind == "Rnn":
+        if self.config.kind is RecurrentKind.RNN:
             return Call(Attribute(Name("nn"), "RnnState"), (hidden or nothing,))
         return hidden or nothing
 
@@ -89,9 +90,9 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
         c, (_, rows, features) = self.config, self._weight(1).shape
         width = rows // len(GATES[c.kind])
         special: dict[str, Default] = {} if c.bidirectional else {"reverse": default(c.reverse)}
-        if c.kind == "Lstm":
+        if c.kind is RecurrentKind.LSTM:
             special["input_forget"] = default(c.switch)
-        elif c.kind == "Gru":
+        elif c.kind is RecurrentKind.GRU:
             special["reset_after"] = default(c.switch)
         else:
             special["hidden_activation"] = default(c.activation)
@@ -125,7 +126,7 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
     def _weight(self, i: int) -> Value:
         value = self.value(i)
         if value is None:
-            raise Problem("a weight of a recurrent layer is no constant")
+            raise Problem("a weight of a recurrent layer is not a constant")
         return value
 
 

@@ -18,7 +18,7 @@ from .base import axes_of, axis_of
 
 @dataclass(frozen=True)
 class ReduceConfig:
-    """axes: those given as an attribute, None where they are an input or all are meant."""
+    """axes: those given as an attribute, None if they are an input or all axes are meant."""
 
     axes: tuple[int, ...] | None
     keepdims: bool
@@ -39,7 +39,7 @@ class Reduction(Node[ReduceConfig], ABC):
         return ReduceConfig(given or None, a.flag("keepdims", True), empty)
 
     def axes(self) -> tuple[int, ...] | None:
-        """The axes where they are known; () means none is reduced, all of them where the rank is known."""
+        """The axes, if they are known: () for none, all axes if only the rank is known."""
         given = self.config.axes
         if given is None and self.has(1):
             given = self.ints(1)
@@ -82,7 +82,7 @@ class Reduction(Node[ReduceConfig], ABC):
         known = self.dims(1)
         if known:
             return e.ints(1)
-        # How many axes there are is only known when the model runs: none may mean all.
+        # The number of axes is known only at run time: none may mean all.
         given = e.assign("axes", e.ints(1))
         return given if self.config.noop_with_empty_axes else Binary("or", given, lift(None))
 
@@ -94,7 +94,7 @@ class Reduction(Node[ReduceConfig], ABC):
         """The expression of the reduction."""
 
     def extreme(self, e: Emitter, function: str, x: Expr, axis: Liftable) -> Expr:
-        """The largest or smallest; of nothing, what every number is larger or smaller than."""
+        """The largest or smallest element; of no elements, the identity of max or min."""
         shape, out = self.shape(0), self.outputs[0].type
         dtype = self.dtype(0)
         known = out.static_shape if isinstance(out, TensorType) else None
@@ -104,7 +104,7 @@ class Reduction(Node[ReduceConfig], ABC):
             if known is not None:
                 return e.create("full", known, value, dtype=dtype)
             axes = self.axes()
-            # The other lengths are open: one element, as large as any, along the axes without any.
+            # The other lengths are open: append one element, the identity, along the empty axes.
             pads = tuple((0, int(d == 0 and (axes is None or i in axes))) for i, d in enumerate(shape))
             x = e.call("pad", x, pads, value=value)
         return e.call(function, x, **axis_argument(axis), **self.keep())
@@ -196,12 +196,12 @@ class ReduceSumSquare(Reduction):
 
 
 def is_narrow(dtype: dtypes.DType) -> bool:
-    """Whether sums of this dtype are taken in float32."""
+    """Whether sums of this dtype are computed in float32."""
     return dtype.is_float and dtype.bits < 32
 
 
 def wide(e: Emitter, x: Expr, node: Reduction) -> Expr:
-    """x, in float32 where it is a narrower float."""
+    """x, in float32 if it is a narrower float."""
     return e.method(x, "astype", dtypes.float32) if is_narrow(node.dtype(0)) else x
 
 
@@ -211,7 +211,7 @@ def back(e: Emitter, x: Expr, node: Reduction) -> Expr:
 
 
 def integral(e: Emitter, x: Expr, node: Reduction) -> Expr:
-    """A float result in the dtype of the operand, where that is an integer."""
+    """A float result cast to the dtype of the operand, if that is an integer."""
     return e.method(x, "astype", node.dtype(0)) if node.dtype(0).is_integer else x
 
 
@@ -250,7 +250,7 @@ class ArgExtreme(Node[ArgConfig], ABC):
         shape = self.shape(0)
         if shape is None:
             return (TensorType(dtypes.int64),)
-        if not shape and self.config.axis in (0, -1):  # a single number, which onnxruntime and the reference take
+        if not shape and self.config.axis in (0, -1):  # a single number, which onnxruntime and the reference accept
             return (TensorType(dtypes.int64, ()),)
         axis = axis_of(self.config.axis, len(shape))
         if self.config.keepdims:
@@ -287,7 +287,7 @@ class CumulativeConfig:
 
 @dataclass(frozen=True)
 class Cumulative(Node[CumulativeConfig], ABC):
-    """A running total along the axis that the second input names; exclusive leaves the element itself out."""
+    """A running total along the axis that the second input names; exclusive omits the element itself."""
 
     function: ClassVar[str]
     static = (1,)

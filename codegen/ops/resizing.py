@@ -15,12 +15,12 @@ from ..records import dataclass
 from .attributes import Attributes
 from .base import axes_of
 
-LISTED_WEIGHTS = 1 << 18  # of one axis, that are computed early: some tenths of a second
+LISTED_WEIGHTS = 1 << 18  # the most weights of an axis to compute when folding: some tenths of a second
 
 
 @dataclass(frozen=True)
 class ResizeConfig:
-    """scales: those that opset 7 and older hold as an attribute."""
+    """scales: the attribute of opset 7 and older."""
 
     mode: Interpolation
     coordinates: Coordinates
@@ -48,7 +48,7 @@ class Resize(Node[ResizeConfig]):
 
     @property
     def unbounded(self) -> bool:
-        """The weights of an axis are lists: of a few for each output, with antialiasing of a matrix."""
+        """The weights of an axis are computed in Python: a few per output, or a whole matrix with antialiasing."""
         old, t = self.shape(0), self.outputs[0].type
         new = t.shape if isinstance(t, TensorType) else None
         if old is None or new is None:
@@ -77,7 +77,7 @@ class Resize(Node[ResizeConfig]):
         )
 
     def _scales(self) -> int | None:
-        """Which input holds the scales."""
+        """The index of the input with the scales."""
         old = len(self.inputs) == 2
         i = 1 if old else 2
         return i if self.has(i) and self._nonempty(i) else None
@@ -148,7 +148,7 @@ class Resize(Node[ResizeConfig]):
 
 
 class Upsample(Resize):
-    """Resize as it was: inputs x and, from opset 9 on, scales."""
+    """The former Resize: inputs x and, from opset 9 on, scales."""
 
     since, static = (1, 7, 9, 10), (1,)
 

@@ -1,4 +1,4 @@
-"""Reading images between pixels, regions of interest, boxes, patches: what vision models use beside convolution."""
+"""Operators of vision models besides convolution: sampling between pixels, regions of interest, boxes, patches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class GridSampleConfig:
 
 
 class GridSample(Node[GridSampleConfig]):
-    """The input read at the positions of a grid, coordinates in [-1, 1]. Opset 20 renamed bilinear and bicubic."""
+    """The input sampled at the positions of a grid, with coordinates in [-1, 1]. Opset 20 renamed bilinear and
+    bicubic."""
 
     since = (16, 20, 22)
 
@@ -197,7 +198,7 @@ class NonMaxSuppressionConfig:
 
 
 class NonMaxSuppression(Node[NonMaxSuppressionConfig]):
-    """The boxes that no better box overlaps: int64 (kept, 3) of batch, class and box index."""
+    """The boxes not overlapped by a better one: int64 (kept, 3) of batch, class and box index."""
 
     since, static, loops = (10, 11), (2, 3, 4), True
 
@@ -259,7 +260,7 @@ class MaxUnpoolConfig:
 
 
 class MaxUnpool(Node[MaxUnpoolConfig]):
-    """Pooled elements put back where MaxPool's second output says they were."""
+    """Pooled elements put back at the positions in MaxPool's second output."""
 
     since, static = (9, 11, 22), (2,)
 

@@ -27,7 +27,7 @@ from .base import Plain, axis_of
 
 
 def _element(t: Type) -> Type:
-    """The type of a sequence's elements. Raises Problem for what is no sequence."""
+    """The type of a sequence's elements. Raises Problem if it is not a sequence."""
     if isinstance(t, OptionalType):
         return _element(t.element)
     if not isinstance(t, SequenceType):
@@ -36,7 +36,7 @@ def _element(t: Type) -> Type:
 
 
 def _tensor(t: Type) -> Type:
-    """The type of a value as it is put into a sequence: sizes and numbers become tensors."""
+    """The type of a value put into a sequence: sizes and numbers become tensors."""
     return as_tensor(t) if isinstance(t, ScalarType | ShapeType) else t
 
 
@@ -194,7 +194,7 @@ class OptionalConfig:
 
 
 class Optional(Node[OptionalConfig]):
-    """The input, or None where there is none."""
+    """The input, or None if there is none."""
 
     since = (15, 28)
 
@@ -206,7 +206,7 @@ class Optional(Node[OptionalConfig]):
         t = self.type(0)
         if isinstance(t, AbsentType):
             if self.config.element is None:
-                raise Problem("an empty optional wants the attribute 'type'")
+                raise Problem("an empty optional needs the attribute 'type'")
             return (OptionalType(self.config.element),)
         return (OptionalType(_tensor(t)),)
 
@@ -215,7 +215,7 @@ class Optional(Node[OptionalConfig]):
 
 
 class OptionalGetElement(Plain):
-    """The value of an optional, which is not None; from opset 18 on also of what is no optional."""
+    """The value of an optional that is not None; from opset 18 on also of a plain value."""
 
     since = (15, 18, 28)
 
@@ -247,7 +247,7 @@ class ImageDecoderConfig:
 
 
 class ImageDecoder(Node[ImageDecoderConfig]):
-    """Pixels from the bytes of a picture file; by Pillow, on the host."""
+    """Pixels from the bytes of an image file, decoded by Pillow on the host."""
 
     since = (20,)
 

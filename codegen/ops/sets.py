@@ -20,7 +20,7 @@ class UniqueConfig:
 
 
 class Unique(Node[UniqueConfig]):
-    """The different elements (or slices along an axis), where each first stands, the inverse map, and counts."""
+    """The distinct elements (or slices along an axis), their first positions, the inverse map, and counts."""
 
     since = (11, 28)
 
@@ -44,7 +44,7 @@ class Unique(Node[UniqueConfig]):
 
 
 ELLIPSIS = 0xE000
-"""The first of Unicode's private letters: no equation holds one."""
+"""The first of Unicode's private-use characters, which no equation contains."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Einsum(Node[EinsumConfig]):
             ranks = [self.tensor(i).rank for i in range(len(terms))]
             if None in ranks:
                 return (TensorType(dtype),)
-            # A letter for each axis of the ellipses, by its distance from their end, since they broadcast.
+            # A letter for each ellipsis axis, by its distance from the end, since these axes broadcast.
             for i, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
                 if "..." in term and rank is not None:
                     axes = "".join(chr(ELLIPSIS + n) for n in reversed(range(rank - len(term) + 3)))

@@ -34,14 +34,14 @@ class DFT(Node[DFTConfig]):
         return DFTConfig(a.int("axis", 1) if a.opset < 20 else None, a.flag("inverse"), a.flag("onesided"))
 
     def axis(self) -> int | None:
-        """The axis where it is known."""
+        """The axis, if it is known."""
         if self.config.axis is not None:
             return self.config.axis
         known = self.ints(2) if self.has(2) else (-2,)
         return known[0] if known else None
 
     def length(self) -> Dim:
-        """The length of the transform where it is known."""
+        """The length of the transform, if it is known."""
         if self.has(1):
             known = self.dims(1)
             return known[0] if known else None
@@ -134,7 +134,7 @@ class WindowConfig:
 
 @dataclass(frozen=True)
 class WindowFunction(Node[WindowConfig], ABC):
-    """The samples of a window function; the input is how many."""
+    """The samples of a window function; the input is their number."""
 
     function: ClassVar[str]
     static: ClassVar[tuple[int, ...]] = (0,)

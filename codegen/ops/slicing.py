@@ -40,7 +40,7 @@ class Slice(Node[SliceConfig]):
         return SliceConfig(a.ints("starts"), a.ints("ends"), a.ints("axes") if a.has("axes") else None)
 
     def bounds(self) -> tuple[Shape, Shape, tuple[int, ...], Shape]:
-        """(starts, ends, axes, steps) as far as they are known. Raises Problem where not even their number is."""
+        """(starts, ends, axes, steps) as far as they are known. Raises Problem if not even their number is."""
         c = self.config
         starts = c.starts if c.starts is not None else self.dims(1)
         ends = c.ends if c.ends is not None else self.dims(2)
@@ -65,7 +65,7 @@ class Slice(Node[SliceConfig]):
         return starts, ends, axes, steps
 
     def open(self) -> bool:
-        """Whether the axes, or how many there are, is only known when the model runs."""
+        """Whether the axes, or their number, are known only at run time."""
         if self.config.starts is not None:
             return False
         return (self.has(3) and self.ints(3) is None) or self.dims(1) is None or self.tensor(0).rank is None
@@ -107,12 +107,12 @@ class Slice(Node[SliceConfig]):
         return t.natural if isinstance(t, ScalarType) else isinstance(t, ShapeType)
 
     def within(self, start: Dim, end: Dim, whole: Dim) -> bool:
-        """Whether a slice surely lies between the ends of its axis, in sizes."""
+        """Whether a slice surely lies within its axis, by symbolic sizes."""
         if not (self.sizes(2) and (isinstance(start, int) or self.sizes(1))) or whole is None:
             return False
         length = minus(end, start)
         if isinstance(whole, str) and isinstance(length, str):
-            # Of no elements there is nothing to cut off.
+            # An empty axis has nothing to cut off.
             whole = plus(minus(whole, f"min(1, {length})"), 1) or whole
         return length is not None and minus(whole, end) is not None
 
@@ -121,7 +121,7 @@ class Slice(Node[SliceConfig]):
         return all(isinstance(d, int) for part in parts for d in part)
 
     def by_values(self, e: Emitter) -> Emission:
-        """Where the axes are known only when the model runs."""
+        """For axes known only at run time."""
         axes = e.ints(3) if self.has(3) else None
         steps = e.ints(4) if self.has(4) else None
         return e.call("slice_axes", e.x(0), e.ints(1), e.ints(2), axes=default(axes), steps=default(steps))

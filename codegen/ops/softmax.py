@@ -17,7 +17,7 @@ FAMILY = "normalization"
 
 @dataclass(frozen=True)
 class SoftmaxConfig:
-    """flattened: before opset 13 the tensor was seen as a matrix, cut at `axis`."""
+    """flattened: before opset 13 the tensor was viewed as a matrix, split at `axis`."""
 
     axis: int
     flattened: bool

@@ -34,7 +34,7 @@ class StringSplitConfig:
 
 
 class StringSplit(Node[StringSplitConfig]):
-    """The pieces of each string, filled up with empty ones, and how many there are."""
+    """The pieces of each string, padded with empty ones, and their number."""
 
     since = (20,)
 
@@ -97,7 +97,7 @@ MAX_PATTERN = 1 << 16
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise Problem where a pattern is no regular expression, or so long that compiling it takes seconds."""
+    """Raise Problem if a pattern is not a regular expression, or so long that compiling it would take seconds."""
     if len(pattern) > MAX_PATTERN:
         raise Problem(f"the pattern has {len(pattern)} characters; at most {MAX_PATTERN} are supported")
     try:
@@ -165,7 +165,7 @@ class TfIdfVectorizer(Node[TfIdfConfig]):
             raise Problem(f"ngram_indexes reach {max(config.ngram_indexes)}; at most {MAX_VOCABULARY} are supported")
         starts = config.ngram_counts
         if list(starts) != sorted(starts) or not starts or starts[0] < 0 or starts[-1] > len(pool):
-            raise Problem(f"ngram_counts {starts[:8]} do not lie in order within the pool's {len(pool)} elements")
+            raise Problem(f"ngram_counts {starts[:8]} are not ascending positions in the pool's {len(pool)} elements")
         if not 1 <= config.min_gram_length <= config.max_gram_length or config.max_skip_count < 0:
             raise Problem("the lengths of n-grams must be 1 or more, the longest last, and what is skipped 0 or more")
         return config
@@ -204,7 +204,7 @@ class LabelEncoderConfig:
     values: tuple[Label, ...]
     default: Label
     dtype: DType
-    default_word: str | None = None  # of version 1, which looks numbers up too
+    default_word: str | None = None  # of version 1, which also looks up numbers
 
 
 class LabelEncoder(Node[LabelEncoderConfig]):

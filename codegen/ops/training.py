@@ -47,7 +47,7 @@ class Optimizer(Node[OptimizerConfig], ABC):
         )
 
     def count(self) -> int:
-        """How many parameters are optimized."""
+        """The number of optimized parameters."""
         count, rest = divmod(len(self.inputs) - 2, 2 + self.states)
         if rest or count < 1:
             raise Problem(f"{len(self.inputs)} inputs do not make 2 and a multiple of {2 + self.states}")

@@ -1,4 +1,4 @@
-"""What convolution and pooling share: strides, dilations, padding, and sizes of outputs."""
+"""Shared by convolution and pooling: strides, dilations, padding, and output sizes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Pair = tuple[int, int]
 class Window:
     """A window over the spatial axes: kernel, stride and dilation of each; pads, all lower sides and then all upper.
 
-    In a file each may be left out (an empty tuple, for one of each). `explicit` gives the window that is meant, and
-    configs of nodes that were read hold that one, as far as sizes are known.
+    In a file each may be omitted (an empty tuple: the default). `explicit` returns the window with everything filled
+    in; configs of nodes hold that one, as far as sizes are known.
     """
 
     kernel: tuple[int, ...]
@@ -41,7 +41,7 @@ class Window:
         )
 
     def of(self, n: int, kernel: Sequence[int] = ()) -> Window:
-        """The window with an entry for each of n spatial axes. Raises Problem where counts differ or make no sense."""
+        """The window with an entry for each of n spatial axes. Raises Problem if counts differ or make no sense."""
         size = self.kernel or tuple(kernel)
         whole = Window(
             size, self.stride or (1,) * n, self.dilation or (1,) * n, self.pads or (0,) * (2 * n), self.auto_pad
@@ -59,7 +59,7 @@ class Window:
         return whole
 
     def explicit(self, spatial: Shape | None) -> Window:
-        """The window with its padding in numbers, and no auto_pad; itself where that needs a size that is not known."""
+        """The window with its padding in numbers and no auto_pad; itself if that needs an unknown size."""
         try:
             pairs = self.padding(spatial)
         except Problem:
@@ -68,7 +68,7 @@ class Window:
         return replace(self, pads=pads, auto_pad=AutoPad.NOTSET)
 
     def padding(self, spatial: Shape | None) -> tuple[Pair, ...]:
-        """(low, high) per axis. Raises Problem where the automatic padding needs a size that is not known."""
+        """(low, high) per axis. Raises Problem if automatic padding needs an unknown size."""
         n = len(self.kernel)
         if self.auto_pad == "NOTSET":
             return tuple((self.pads[i], self.pads[i + n]) for i in range(n))
@@ -90,15 +90,23 @@ class Window:
             out.append((low, total - low))
         return tuple(out)
 
+    def amounts(self, spatial: Shape | None) -> tuple[Pair, ...] | str:
+        """`padding`, or the name by which functions and layers take it from the sizes of each call."""
+        try:
+            return self.padding(spatial)
+        except Problem:
+            return self.auto_pad.lower()
+
     def sizes(self, spatial: Shape, ceil_mode: bool = False) -> Shape:
         """The spatial axes of the output."""
         out: list[Dim] = []
+        padding = () if self.auto_pad in ("SAME_UPPER", "SAME_LOWER") else self.padding(spatial)
         for i, size in enumerate(spatial):
             stride = self.stride[i]
-            if self.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            if not padding:
                 out.append(-(-size // stride) if isinstance(size, int) else size if stride == 1 else None)
                 continue
-            low, high = self.padding(spatial)[i]
+            low, high = padding[i]
             reach = self.dilation[i] * (self.kernel[i] - 1) + 1
             if not isinstance(size, int):
                 out.append(size if stride == 1 and low + high == reach - 1 else None)
@@ -112,8 +120,8 @@ class Window:
             out.append(max(0, count))
         return tuple(out)
 
-    def keywords(self, padding: tuple[Pair, ...]) -> dict[str, Liftable | Default]:
-        """stride, padding, dilation as keyword arguments, defaults left out."""
+    def keywords(self, padding: tuple[Pair, ...] | str) -> dict[str, Liftable | Default]:
+        """stride, padding, dilation as keyword arguments, without defaults."""
         n = len(self.kernel)
         return (
             {
@@ -127,12 +135,14 @@ class Window:
 
 
 def short(entries: tuple[int, ...]) -> int | tuple[int, ...]:
-    """One number where all entries are that number."""
+    """One number if all entries are equal."""
     return entries[0] if len(set(entries)) == 1 else entries
 
 
-def short_padding(padding: tuple[Pair, ...]) -> int | tuple[int | Pair, ...]:
-    """One number where all sides are that number, one per axis where both its sides are."""
+def short_padding(padding: tuple[Pair, ...] | str) -> int | str | tuple[int | Pair, ...]:
+    """One number if all sides are equal, one per axis if both its sides are; a name as it is."""
+    if isinstance(padding, str):
+        return padding
     axes = tuple(low if low == high else (low, high) for low, high in padding)
     first = axes[0]
     return first if isinstance(first, int) and len(set(axes)) == 1 else axes

@@ -1,10 +1,9 @@
-"""Passes: functions from graph to graph that change no result beyond rounding; each has a name to switch it by."""
+"""Passes: functions from graph to graph that change results by no more than rounding; each can be switched by name."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from emberlet.errors import ModelError
 from ..ir.argument import Argument
 from ..ir.graph import Graph
 from ..ir.types import TensorType, refine
+from ..records import replace
 from . import dead, sizes
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Pass:
-    """One pass, a file of this folder. Called with a graph it returns the new one, and how often each thing was done;
-    the text of one has a {} for the number.
+    """One pass, a file of this folder. Called with a graph, it returns the new graph and {what it did, as a text with
+    {} for the number: count}.
 
-    starts: classes of operators, and of outputs' types. Without one of them in the graph the pass does nothing, and its
-    file, with those of the operators that it knows, is not imported. None: it always runs.
+    starts: classes of operators, and of outputs' types. Without any of these in the graph the pass does nothing, and
+    neither its file nor those of its operators are imported. None: it always runs.
     """
 
     def __init__(self, file: str, starts: str | None = None) -> None:
@@ -40,6 +40,7 @@ PASSES: dict[str, Pass] = {
     "sizes": Pass("sizes"),
     "constant-if": Pass("constant_if", "If"),
     "fold": Pass("fold"),
+    "tied": Pass("tied", "Gather"),
     "norms": Pass("norms", "Add Mul"),
     "activations": Pass("activations", "Div Mul"),
     "identity": Pass(
@@ -50,23 +51,27 @@ PASSES: dict[str, Pass] = {
     "idempotent": Pass("idempotent", "Abs Cast Ceil Clip Floor Neg Not Relu Round Sign"),
     "shapes": Pass("shapes", "ScalarType ShapeType Where"),
     "moves": Pass("moves", "Flatten Reshape Squeeze Transpose Unsqueeze"),
+    "gathered": Pass("gathered", "GatherElements GatherND"),
     "common": Pass("common"),
     "recurrent": Pass("recurrent", "Recurrent RecurrentLayer Reshape Squeeze Transpose"),
     "batch-norm": Pass("batch_norm", "BatchNormalization"),
     "linear": Pass("linear", "Add Reshape"),
+    "packed": Pass("heads.packed", "Gather Slice Split Transpose"),
     "rotary": Pass("rotary", "Mul RotaryEmbedding"),
     "attention": Pass("attention", "Attention Softmax"),
     "masks": Pass("masks", "Attention"),
+    "heads": Pass("heads", "Attention"),
     "dead": Pass("dead"),
 }
-ROUNDS = 8  # what one pass leaves may be what another looks for
+ROUNDS = 8  # one pass may leave what another looks for
+LATE = ("heads",)  # passes that wait until the others find nothing more
 
 
 def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph, tuple[str, ...]]:
-    """The graph after the passes called `names` (all where None), in their fixed order and again until none finds
-    anything, and what they did, a line each.
+    """(the graph after the passes called `names`, None for all; what they did, one line each). They run in a fixed
+    order, repeatedly until none finds anything.
 
-    Raises ModelError for a name that no pass has.
+    Raises ModelError for an unknown name.
     """
     wanted = set(PASSES) if names is None else set(names)
     unknown = sorted(wanted - set(PASSES))
@@ -75,14 +80,19 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
     read = graph.outputs
     done: dict[str, Counter[str]] = {name: Counter() for name in PASSES}
     found = classes_of(graph)
+    settled: dict[str, Graph] = {}  # pass -> the graph in which it found nothing more
     for turn in range(ROUNDS):
         before = graph
         for name, run in PASSES.items():
             if name not in wanted or (turn and name == "sizes") or (run.starts and not run.starts & found):
                 continue
+            if settled.get(name) is graph or (name in LATE and graph is not before):
+                continue
             after, what = run(graph)
+            if after is graph:
+                settled[name] = graph
             if "dead" in wanted and name != "dead" and after is not graph:
-                after, gone = dead.run(after)  # what nobody reads must not hide from the next pass that a value is free
+                after, gone = dead.run(after)  # dead readers must not hide single uses
                 done["dead"] += gone
             done[name] += what
             if after is not graph:
@@ -99,7 +109,7 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
 
 
 def classes_of(graph: Graph) -> set[str]:
-    """The names of the classes of a graph's nodes and of their outputs' types, with those that they derive from."""
+    """The names of the classes of a graph's nodes and of their outputs' types, and of their base classes."""
     kinds: set[type] = set()
     for node in graph.walk():
         kinds.add(type(node))
@@ -108,7 +118,7 @@ def classes_of(graph: Graph) -> set[str]:
 
 
 def _with_types(outputs: Iterable[Argument], read: Iterable[Argument]) -> tuple[Argument, ...]:
-    """Outputs with what the file says of their types, which may go with a node that returns its input."""
+    """The outputs with the types that the file declares, which are lost if a node that returns its input is removed."""
     return tuple(
         replace(a, type=refine(a.type, b.type)) if a.value is None and isinstance(a.type, TensorType) else a
         for a, b in zip(outputs, read, strict=True)

@@ -1,4 +1,4 @@
-"""Activations that a file spells out in products and sums become calls by their names."""
+"""Activations that a file writes as products and sums become calls by name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def product(node: Node[Any], walk: Walk) -> tuple[float, list[Argument]]:
-    """(the product of its constants, the other factors) of a product, through the products it is made of."""
+    """(the product of the constants, the other factors) of a value, through nested products."""
     constant = 1.0
     factors: list[Argument] = []
     for i, a in enumerate(node.inputs):
@@ -73,7 +73,7 @@ def close(a: float, b: float) -> bool:
 
 
 def named(node: Node[Any], constant: float, x: Argument, other: Node[Any] | None, walk: Walk) -> Node[Any] | None:
-    """The activation that constant · x · other is, or None."""
+    """The activation equal to constant · x · other, or None."""
     if isinstance(other, Add) and close(constant, 0.5):
         for i in (0, 1):
             inner = walk.producer(other.inputs[1 - i])

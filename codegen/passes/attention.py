@@ -1,11 +1,12 @@
-"""Attention coalescing: softmax(q @ k * scale + mask) @ v, in the many forms exporters give it, as one call.
+"""Attention coalescing: softmax(q @ k * scale + mask) @ v, in the many forms that exporters write, becomes one call.
 
-A query whose every key is masked with -inf gives 0 then, where the parts give NaN.
+A query with all keys masked by -inf then gives 0, whereas the parts give NaN.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from emberlet import dtypes
@@ -21,9 +22,14 @@ from ..ops.expansion import Expand
 from ..ops.linear_algebra import MatMul
 from ..ops.movement import Reshape, Transpose, TransposeConfig, Unsqueeze
 from ..ops.normalization import Dropout
+from ..ops.slicing import Slice
 from ..ops.softmax import Softmax
 from ..records import dataclass
 from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of
+
+LEAST = -3e38  # a number that is to hide a key, as the least of float32 does
+MOST_MASKED = 1 << 22
+_CUT = re.compile(r"min\((\d+), (.+)\)")
 
 
 def run(graph: Graph) -> Rewrite:
@@ -32,7 +38,7 @@ def run(graph: Graph) -> Rewrite:
 
 @dataclass(frozen=True)
 class Scores:
-    """What softmax is taken of: q @ k, k with its last two axes exchanged; scale; mask; hides: the mask is boolean and
+    """The argument of softmax: q @ k, k with its last two axes exchanged; scale; mask; hides: the mask is boolean, and
     true where a key is hidden."""
 
     q: Argument
@@ -74,7 +80,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def shared(node: Attention, walk: Walk) -> Change | None:
-    """Keys and values that were repeated for the heads which share them, as they were before."""
+    """Keys and values as they were before being repeated for the heads that share them."""
     if node.config.heads is not None or node.has(4) or any(o.present for o in node.outputs[1:]):
         return None
     found = [unrepeated(node.inputs[i], walk) for i in (1, 2)]
@@ -88,7 +94,7 @@ def shared(node: Attention, walk: Walk) -> Change | None:
 
 
 def unrepeated(a: Argument, walk: Walk) -> Argument | None:
-    """x of what has each head of x several times, one after the other."""
+    """x, if a value repeats each head of x several times in a row; else None."""
     flat = walk.producer(a)
     wide = walk.made_by(flat.inputs[0], Expand) if isinstance(flat, Reshape) else walk.made_by(a, Expand)
     if wide is None or (isinstance(flat, Reshape) and not isinstance(flat.type(0), TensorType)):
@@ -114,7 +120,7 @@ def unrepeated(a: Argument, walk: Walk) -> Argument | None:
 
 
 def through(a: Argument, walk: Walk) -> Argument:
-    """The probabilities behind what changes nothing: dropout, and a guard against rows of NaN."""
+    """The probabilities, skipping what changes nothing: dropout, and a guard against rows of NaN."""
     while True:
         node = walk.producer(a)
         if isinstance(node, Dropout) and not node.trains():
@@ -134,7 +140,7 @@ def last_axis(softmax: Softmax) -> bool:
 
 
 def scores(a: Argument, walk: Walk) -> Scores | None:
-    """What a value is as scores, read from its end: the mask, the scale, the product."""
+    """A value as Scores, read backwards: the mask, the scale, the product."""
     mask, hides = None, False
     node = walk.producer(a)
     if isinstance(node, Add):
@@ -147,7 +153,10 @@ def scores(a: Argument, walk: Walk) -> Scores | None:
             return None
     elif isinstance(node, Where):
         for kept, hidden in ((1, 2), (2, 1)):
-            if number(node.inputs[hidden]) == float("-inf") and walk.alone(node.inputs[kept]):
+            least = number(node.inputs[hidden])
+            if least is None or not walk.alone(node.inputs[kept]):
+                continue
+            if least == float("-inf") or (least <= LEAST and first_key_seen(node.inputs[0], kept == 1, walk)):
                 mask, hides, a = node.inputs[0], kept == 2, node.inputs[kept]
                 break
         else:
@@ -161,8 +170,33 @@ def scores(a: Argument, walk: Walk) -> Scores | None:
     return Scores(q, k, scale * left * right, mask, hides)
 
 
+def first_key_seen(a: Argument, seen: bool, walk: Walk) -> bool:
+    """Whether a condition surely is `seen` for the first key of every query. Then a large negative number hides the
+    other keys as -inf does: no query has hidden keys only."""
+    while a.value is None:
+        node = walk.producer(a)
+        if isinstance(node, Not):
+            a, seen = node.inputs[0], not seen
+        elif isinstance(node, Slice) and _from_the_first(node):
+            a = node.inputs[0]
+        else:
+            return False
+    shape = a.value.shape
+    if not shape or not shape[-1] or not a.value.dtype.is_bool or a.value.size > MOST_MASKED:
+        return False
+    return all(bool(v) is seen for v in a.value.list()[:: shape[-1]])
+
+
+def _from_the_first(node: Slice) -> bool:
+    """Whether a slice starts with the first element of each axis, and skips none."""
+    if node.open():
+        return False
+    starts, _, _, steps = node.bounds()
+    return not any(s != 0 for s in starts) and all(s == 1 for s in steps)
+
+
 def scaled(a: Argument, walk: Walk) -> tuple[Argument, float]:
-    """(x, factor) of a value that is x times a number."""
+    """(x, factor), if a value is x times a number."""
     node = walk.producer(a)
     if isinstance(node, Mul):
         for i in (0, 1):
@@ -181,7 +215,7 @@ def _keeps_rank(node: Node[Any], i: int) -> bool:
 
 
 def fits(found: Scores, node: MatMul) -> bool:
-    """Whether q, k and v surely are (batch, heads, length, size), and the mask covers every key."""
+    """Whether q, k and v are surely (batch, heads, length, size), and the mask covers every key."""
     shapes = [a.type.shape if isinstance(a.type, TensorType) else None for a in (found.q, found.k, node.inputs[1])]
     q, k, v = shapes
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
@@ -196,7 +230,14 @@ def fits(found: Scores, node: MatMul) -> bool:
     shape: Shape | None = t.shape if isinstance(t, TensorType) else None
     if shape is None or not 1 <= len(shape) <= 4 or not isinstance(t, TensorType):
         return False
-    return same(shape[-1], total) and (t.dtype.is_bool or t.dtype is node.dtype(0))
+    return (same(shape[-1], total) or cut_to(shape[-1], total)) and (t.dtype.is_bool or t.dtype is node.dtype(0))
+
+
+def cut_to(d: Dim, total: Dim) -> bool:
+    """Whether a mask's keys are the first of a table of at least two, as many as there are: `min(32, length)`. It fits
+    the scores only if the table is long enough."""
+    found = _CUT.fullmatch(d) if isinstance(d, str) else None
+    return found is not None and found[2] == total and int(found[1]) > 1
 
 
 def same(*dims: Dim) -> bool:
@@ -204,7 +245,7 @@ def same(*dims: Dim) -> bool:
 
 
 def exchanged(a: Argument, name: str, walk: Walk, nodes: list[Node[Any]]) -> Argument:
-    """The keys, (batch, heads, length, size), of a value that has the last two axes the other way round."""
+    """The keys, (batch, heads, length, size), if a value is their transpose in the last two axes."""
     turned = walk.made_by(a, Transpose)
     perm = turned.perm() if turned is not None else (0, 1, 2, 3)
     source = a if turned is None else turned.inputs[0]

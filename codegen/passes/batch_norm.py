@@ -1,14 +1,13 @@
-"""Batch normalization folded into the convolution or product before it, or behind it.
+"""Folds batch normalization into the convolution or product before or after it.
 
-Both are linear: normalizing what a layer gives scales its weight and bias, and a layer on what was normalized takes the
-scale into its weight and the shift into its bias (where no padding puts zeros beside it). The new weights are computed
-when they are written.
+Both are linear: normalizing a layer's outputs scales its weight and bias; a layer after a normalization absorbs the
+scale into its weight and the shift into its bias (unless padding adds zeros). The new weights are computed when they
+are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from emberlet import dtypes
@@ -23,6 +22,7 @@ from ..ops.convolution import Conv, ConvTranspose
 from ..ops.internal import Linear
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.normalization import BatchNormalization
+from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
 BEHIND = "folded {} batch normalizations into the layers before them"
@@ -46,7 +46,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def _constant(node: BatchNormalization, walk: Walk) -> bool:
-    """Whether a normalization is a fixed scale and shift, of floats, for each channel."""
+    """Whether a normalization is a constant scale and shift per channel, of floats."""
     values = [node.value(i) for i in range(1, 5)]
     return (
         not node.config.training
@@ -57,7 +57,7 @@ def _constant(node: BatchNormalization, walk: Walk) -> bool:
 
 
 def behind(layer: Node[Any], norm: BatchNormalization, walk: Walk) -> Change | None:
-    """layer, then norm: the layer's outputs are scaled and shifted."""
+    """The layer, then the normalization, which scales and shifts the layer's outputs."""
     weight = layer.value(1) if len(layer.inputs) > 1 else None
     bias = layer.value(2) if layer.has(2) else None
     if weight is None or (layer.has(2) and bias is None) or not walk.only_output(layer):
@@ -89,7 +89,7 @@ def behind(layer: Node[Any], norm: BatchNormalization, walk: Walk) -> Change | N
 
 
 def before(norm: BatchNormalization, layer: Conv | Gemm | MatMul, walk: Walk) -> Change | None:
-    """norm, then layer: the layer's weight takes the scale, its bias what the weight makes of the shift."""
+    """The normalization, then the layer: its weight absorbs the scale, its bias the weight applied to the shift."""
     weight = layer.value(1)
     bias = layer.value(2) if layer.has(2) else None
     if weight is None or (layer.has(2) and bias is None) or not walk.only_output(layer):
@@ -109,7 +109,7 @@ def before(norm: BatchNormalization, layer: Conv | Gemm | MatMul, walk: Walk) ->
     scaled = _scaled(weight, norm, axis, groups, out_groups=isinstance(layer, Conv))
 
     def shift() -> Tensor:
-        """bias + what each output makes of the shift."""
+        """bias + the contribution of the shift to each output."""
         _, moved = _affine(norm)
         w = _wide(weight)
         if isinstance(layer, Conv):
@@ -135,8 +135,8 @@ def plain(layer: Gemm) -> bool:
 
 
 def _scaled(weight: Value, norm: BatchNormalization, axis: int, groups: int, out_groups: bool = False) -> Value:
-    """The weight times the scale along an axis. groups: into how many parts the scale is cut, each for a part of axis 0
-    (of the outputs where out_groups, of the inputs of a transposed convolution elsewhere)."""
+    """The weight times the scale along an axis. groups: the number of parts of the scale, each for a part of axis 0
+    (the outputs if out_groups, else the inputs of a transposed convolution)."""
 
     def compute() -> Tensor:
         scale, _ = _affine(norm)
@@ -181,7 +181,7 @@ def _keys(norm: BatchNormalization) -> object:
 
 
 def _named(layer: Node[Any], name: str, weight: Value, bias: Value) -> tuple[Argument, Argument]:
-    """The weight and bias as arguments; they keep the names that say which module they belong to."""
+    """The weight and bias as arguments. They keep their names, which say which module they belong to."""
     first = layer.inputs[1].name
     second = (
         layer.inputs[2].name if layer.has(2) else first.rpartition(".")[0] + ".bias" if "." in first else name + "_bias"

@@ -1,11 +1,11 @@
-"""Dead code: nodes whose outputs nobody reads, in the graph and in its subgraphs."""
+"""Dead code: removes nodes whose outputs are never read, in the graph and its subgraphs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from ..ir.graph import Graph
+from ..records import replace
 from .rewriting import Rewrite, with_graphs
 
 

@@ -1,12 +1,12 @@
-"""Constant folding: nodes whose inputs are constants are replaced by what the code they would become computes.
+"""Constant folding: replaces nodes with constant inputs by the result of their generated code.
 
-Small values are computed now. Of large ones only the shape is, and the elements when the weights are written, so that a
-model's weights are never all in memory; and only where that does not make the burnpack larger, nor a fill into data.
+Small values are computed now. Of large ones only the shape is computed now, the elements when the weights are written,
+so that a model's weights are never all in memory. A large value is folded only if that does not enlarge the burnpack or
+turn a fill into data.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..budget import ELEMENTS
@@ -16,6 +16,7 @@ from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value
+from ..records import replace
 from .rewriting import Change, Rewrite, Walk, rewrite
 
 SAID = "folded {} nodes with constant inputs"
@@ -40,7 +41,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def folded(node: Node[Any]) -> list[Value] | None:
-    """What a node comes to, or None where it is better left as it is."""
+    """The node's value, or None if the node is better left unchanged."""
     free = node.folded()
     if free is not None:
         return [free]
@@ -67,7 +68,7 @@ def folded(node: Node[Any]) -> list[Value] | None:
     def load() -> Buffer:
         (value,) = evaluate(node, elements)
         if value is None or value.shape != shapes[0]:
-            raise Problem(f"node {node.name!r}: on constants it gives no tensor of shape {shapes[0]}")
+            raise Problem(f"node {node.name!r}: on constants its result is not a tensor of shape {shapes[0]}")
         return value.raw()
 
     return [Value(types[0].dtype, shapes[0], Stored(load, ("folded", key)), key)]
@@ -77,7 +78,7 @@ def _now(node: Node[Any]) -> list[Value] | None:
     try:
         values = evaluate(node)
     except Problem:
-        return None  # it will say so when it runs
+        return None  # the error will be raised when it runs
     pairs = zip(node.outputs, values, strict=True)
     found = [named(node, i, v) for i, (o, v) in enumerate(pairs) if o.present and v is not None]
     kept = [v for v in found if v is not None]

@@ -1,4 +1,4 @@
-"""Removes pairs of operations of which one, or none, would do: Relu of Relu, two Neg."""
+"""Removes redundant operations: the second Relu of two, both Neg of two."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def _holds(cast: Cast) -> bool:
-    """Whether a cast keeps every value as it is."""
+    """Whether a cast preserves every value."""
     a, b = cast.dtype(0), cast.config.dtype
     if a.is_bool:
         return b.is_float or b.is_integer
@@ -61,7 +61,7 @@ def _holds(cast: Cast) -> bool:
 
 
 def bounds(node: Clip | Relu) -> tuple[float, float] | None:
-    """(low, high) of a node that holds its input between two numbers; None where they are not known."""
+    """(low, high) of a node that clamps its input; None if they are unknown."""
     if isinstance(node, Relu):
         return 0.0, float("inf")
     found = []
@@ -77,6 +77,6 @@ def bounds(node: Clip | Relu) -> tuple[float, float] | None:
 
 
 def _inside(first: Clip, second: Clip | Relu) -> bool:
-    """Whether what the first leaves is within what the second asks for."""
+    """Whether the range of the first lies within that of the second."""
     a, b = bounds(first), bounds(second)
     return a is not None and b is not None and b[0] <= a[0] <= a[1] <= b[1]

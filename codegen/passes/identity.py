@@ -39,7 +39,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def handed_on(node: Node[Any]) -> int | None:
-    """Which input the node's first output is, or None."""
+    """The index of the input that equals the node's first output, or None."""
     match node:
         case Identity():
             return 0
@@ -80,14 +80,14 @@ def out_type(node: Node[Any]) -> object:
 
 
 def _whole(node: Slice) -> bool:
-    """Whether a slice takes everything, forwards."""
+    """Whether a slice takes all elements, in order."""
     *_, steps = node.bounds()
     forwards = all(isinstance(s, int) and s > 0 for s in steps)
     return forwards and same_shape(node.inputs[0], node.outputs[0])
 
 
 def _neutral(node: Node[Any], element: float, sides: tuple[int, ...]) -> int | None:
-    """The input that is left where another is the operation's neutral element and adds no shape of its own."""
+    """The input that remains if the other is the operation's neutral element and does not broadcast it; else None."""
     for side in sides:
         other = 1 - side
         if number(node.inputs[side]) == element and _keeps(node, other):
@@ -96,7 +96,8 @@ def _neutral(node: Node[Any], element: float, sides: tuple[int, ...]) -> int | N
 
 
 def _keeps(node: Node[Any], i: int) -> bool:
-    """Whether the output surely has the type of input i, the constant on the other side at most as many axes of 1."""
+    """Whether the output surely has the type of input i: the constant on the other side must have no more axes, all of
+    size 1."""
     if same_shape(node.inputs[i], node.outputs[0]):
         return True
     constant, x, out = node.value(1 - i), node.type(i), out_type(node)

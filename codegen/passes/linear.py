@@ -1,4 +1,4 @@
-"""Dense layers: a product with a constant matrix and the addition of its bias become one layer."""
+"""Dense layers: joins a product with a constant matrix and the addition of its bias into one layer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def biased(node: Add, walk: Walk) -> Change | None:
 
 
 def unflattened(node: Reshape, walk: Walk) -> Change | None:
-    """A dense layer on rows, whose leading axes were merged before it and are restored behind it."""
+    """A dense layer without the merging of leading axes before it and their restoring behind it."""
     layer = walk.producer(node.inputs[0])
     if not isinstance(layer, Gemm | Linear) or not walk.alone(node.inputs[0]):
         return None
@@ -80,7 +80,7 @@ def unflattened(node: Reshape, walk: Walk) -> Change | None:
 
 
 def as_linear(layer: Gemm | Linear) -> tuple[Argument, ...] | None:
-    """(weight, bias) of a dense layer, or (weight,); None where it is not one."""
+    """(weight, bias) or (weight,) of a dense layer; None if it is not one."""
     if isinstance(layer, Linear):
         return layer.inputs[1:]
     c, weight, bias = layer.config, layer.value(1), layer.bias()

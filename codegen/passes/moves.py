@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..ir.argument import Argument
@@ -13,6 +12,7 @@ from ..ops.base import axes_of
 from ..ops.internal import Sizes, SizesConfig
 from ..ops.movement import Flatten, Reshape, ReshapeConfig, Squeeze, Transpose, TransposeConfig, Unsqueeze
 from ..ops.reduction import Reduction
+from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
 
 RESHAPES = (Flatten, Reshape, Squeeze, Unsqueeze)
@@ -38,7 +38,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def narrowed(node: Node[Any], walk: Walk) -> Change | None:
-    """A reduction that keeps its axes, and a reshape that removes them and nothing else: one that removes them."""
+    """A reduction that keeps its axes and a reshape that only removes them become a reduction that removes them."""
     before = walk.producer(node.inputs[0])
     out = node.outputs[0].type
     if not isinstance(before, Reduction) or not before.config.keepdims or not walk.alone(node.inputs[0]):
@@ -58,7 +58,7 @@ def narrowed(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def permuted(node: Transpose, walk: Walk) -> Change | None:
-    """A permutation of a permutation."""
+    """Joins a permutation of a permutation."""
     before = walk.made_by(node.inputs[0], Transpose)
     if before is None or node.tensor(0).rank is None:
         return None
@@ -69,7 +69,7 @@ def permuted(node: Transpose, walk: Walk) -> Change | None:
 
 
 def unsqueezed(node: Node[Any], walk: Walk) -> Change | None:
-    """New axes of what has new axes already."""
+    """Joins new axes of a value that has new axes."""
     if not isinstance(node, Unsqueeze):
         return None
     before = walk.made_by(node.inputs[0], Unsqueeze)
@@ -86,7 +86,7 @@ def unsqueezed(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def reshaped(node: Node[Any], walk: Walk) -> Change | None:
-    """A reshape of what was reshaped before: the shape in between does not matter."""
+    """Skips a reshape before a reshape: the shape in between does not matter."""
     before = walk.producer(node.inputs[0])
     if not isinstance(before, RESHAPES) or not isinstance(before.type(0), TensorType):
         return None
@@ -102,8 +102,8 @@ def reshaped(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def target(shape: Shape | None, node: Node[Any], walk: Walk, nodes: list[Node[Any]]) -> Argument | None:
-    """An argument that says a shape: numbers with at most one -1, or named sizes that the inputs have; None where it
-    cannot be said. A node it needs is added to `nodes`."""
+    """An argument that gives a shape: numbers with at most one -1, or named sizes that the inputs have; None if that is
+    impossible. A node that it needs is added to `nodes`."""
     if shape is None:
         return None
     unknown = [i for i, d in enumerate(shape) if not isinstance(d, int)]
@@ -120,7 +120,8 @@ def target(shape: Shape | None, node: Node[Any], walk: Walk, nodes: list[Node[An
 
 
 def divided(node: Node[Any], walk: Walk) -> Change | None:
-    """(a, b · c, d) with the first two axes exchanged, then b and c told apart, as in attention: told apart first."""
+    """(a, b · c, d) with the first two axes exchanged and then b and c separated, as in attention: separates them
+    first."""
     swap = walk.made_by(node.inputs[0], Transpose)
     flat = walk.producer(swap.inputs[0]) if swap is not None else None
     if (
@@ -147,7 +148,8 @@ def divided(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def passing(node: Node[Any], walk: Walk) -> Change | None:
-    """An axis of 1 that a reshape made, that is permuted and then removed: removed before the permutation."""
+    """An axis of 1 that a reshape adds, a permutation moves and a reshape removes: removes it before the
+    permutation."""
     if not isinstance(node, Squeeze):
         return None
     turned = walk.made_by(node.inputs[0], Transpose)
@@ -168,7 +170,7 @@ def passing(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def exchanged(node: Node[Any], walk: Walk) -> Change | None:
-    """Leading axes merged, the last two exchanged, and the leading axes restored: only the exchange matters."""
+    """Leading axes merged, the last two exchanged, and the leading axes restored: keeps only the exchange."""
     swap = walk.made_by(node.inputs[0], Transpose)
     flat = walk.producer(swap.inputs[0]) if swap is not None else None
     if swap is None or swap.config.perm != (0, 2, 1) or not isinstance(flat, RESHAPES):

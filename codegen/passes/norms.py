@@ -1,8 +1,7 @@
-"""Normalizations that a file spells out in means, roots and quotients become layers again."""
+"""Normalizations that a file writes as means, roots and quotients become layers again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..ir.argument import Argument
@@ -22,6 +21,7 @@ from ..ops.normalization import (
     RMSNormalization,
 )
 from ..ops.reduction import ReduceMean
+from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, number, rewrite, same_shape, value_of
 
 
@@ -38,7 +38,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def weighted(node: Mul, walk: Walk) -> Change | None:
-    """A standardised tensor times a weight for each element of the last axis."""
+    """A standardized tensor times a weight per element of the last axis."""
     for i in (0, 1):
         weight, x = node.inputs[1 - i], node.inputs[i]
         if weight.value is None or (not same_shape(x, node.outputs[0]) and x.type != node.outputs[0].type):
@@ -47,7 +47,7 @@ def weighted(node: Mul, walk: Walk) -> Change | None:
         if scale is None or not walk.alone(x):
             continue
         given = value_of(weight.name, scale)
-        found = centerd(x, walk)
+        found = centered(x, walk)
         if found is not None:
             made: Node[Any] = LayerNormalization(node.name, (found[0], given), node.outputs, NormConfig(-1, found[1]))
             return instead(node, "recognized {} layer normalizations written as parts", made)
@@ -59,7 +59,7 @@ def weighted(node: Mul, walk: Walk) -> Change | None:
 
 
 def biased(node: Add, walk: Walk) -> Change | None:
-    """A layer normalization without bias, and one added to it."""
+    """A layer normalization without bias, and a bias added to it."""
     for i in (0, 1):
         norm, bias = walk.made_by(node.inputs[i], LayerNormalization), node.inputs[1 - i]
         if norm is None or norm.has(2) or not walk.alone(node.inputs[i]) or bias.value is None:
@@ -77,7 +77,7 @@ def biased(node: Add, walk: Walk) -> Change | None:
 
 
 def grouped(node: Add, walk: Walk) -> Change | None:
-    """Groups of channels standardised as channels of a reshaped tensor, then a weight and a bias for each channel."""
+    """Groups of channels, standardized as channels of a reshaped tensor, then a weight and a bias per channel."""
     for i in (0, 1):
         product, bias = walk.made_by(node.inputs[i], Mul), node.value(1 - i)
         if product is None or bias is None or not walk.alone(node.inputs[i]):
@@ -109,7 +109,7 @@ def grouped(node: Add, walk: Walk) -> Change | None:
     return None
 
 
-def centerd(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
+def centered(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
     """(x, epsilon) of (x - mean) / sqrt(variance + epsilon) over the last axis."""
     parts = quotient(a, walk)
     if parts is None:
@@ -181,7 +181,7 @@ def summed(a: Argument, walk: Walk) -> tuple[float, Argument] | None:
 
 
 def averaged(a: Argument, walk: Walk) -> Argument | None:
-    """What a value is the mean of, over the last axis, which stays with size 1."""
+    """The x of which a value is the mean over the last axis, kept with size 1."""
     node = walk.made_by(a, ReduceMean)
     if node is None or not node.config.keepdims:
         return None
@@ -190,7 +190,7 @@ def averaged(a: Argument, walk: Walk) -> Argument | None:
 
 
 def squared(a: Argument, walk: Walk) -> Argument | None:
-    """What a value is the square of."""
+    """The x of which a value is the square."""
     node = walk.producer(a)
     if isinstance(node, Pow) and number(node.inputs[1]) == 2.0:
         return node.inputs[0]
@@ -200,7 +200,7 @@ def squared(a: Argument, walk: Walk) -> Argument | None:
 
 
 def along_last(value: Value, x: Argument) -> Value | None:
-    """A constant as one number for each element of x's last axis, where it is that."""
+    """A constant as one number per element of x's last axis, if it has that form."""
     t = x.type
     if not isinstance(t, TensorType) or not t.shape or not isinstance(t.shape[-1], int) or t.shape[-1] < 2:
         return None
@@ -211,14 +211,14 @@ def along_last(value: Value, x: Argument) -> Value | None:
 
 
 def per_channel(value: Value, channels: int, rank: int) -> Value | None:
-    """A constant as one number for each channel of (n, channels, …), where it is that."""
+    """A constant as one number per channel of (n, channels, …), if it has that form."""
     shape = (1,) * (rank - len(value.shape)) + value.shape
     wanted = (1, channels, *(1,) * (rank - 2))
     return reshaped(value, (channels,)) if shape == wanted else None
 
 
 def uniform(value: Value | None) -> float | None:
-    """The number that all elements are, where they are one."""
+    """The number that all elements equal, if there is one."""
     if value is None or value.size > 4096 or not value.size:
         return None
     items = set(value.list())

@@ -1,7 +1,7 @@
 """Recurrent layers: LSTM, GRU and RNN with constant weights become the layers of emberlet.nn.
 
-What those do not have stays a call of the functional layer: lengths of the sequences, peepholes, and activations other
-than the usual ones (an RNN's may be another, of both directions the same).
+Variants that those lack remain calls of the functional layer: sequence lengths, peepholes, and activations other than
+the defaults (an RNN may have another, if both directions share it).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from ..emit.names import said_by_operator
 from ..ir.argument import ABSENT, Argument
+from ..ir.choices import Activation, RecurrentKind
 from ..ir.graph import Graph, Node
 from ..ir.value import ints_value
 from ..ops.base import axes_of
@@ -42,8 +43,9 @@ from .rewriting import (
     value_of,
 )
 
-KINDS = {"LSTM": "Lstm", "GRU": "Gru", "RNN": "Rnn"}
-PLAIN = ("Tanh", "Relu", "Sigmoid", "Softsign")  # an RNN's activations without parameters
+KINDS = {"LSTM": RecurrentKind.LSTM, "GRU": RecurrentKind.GRU, "RNN": RecurrentKind.RNN}
+# An RNN's activations without parameters.
+PLAIN = (Activation.TANH, Activation.RELU, Activation.SIGMOID, Activation.SOFTSIGN)
 MOVES = (Slice, Squeeze, Unsqueeze, Reshape, Transpose, Expand, Identity)
 SWAP = TransposeConfig((1, 0, 2))
 
@@ -65,7 +67,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def layer(node: Recurrent, walk: Walk) -> Change | None:
-    """A node whose weights are constant as a layer, and what brings its results into ONNX's order of axes."""
+    """A node with constant weights, as a layer and the nodes that bring its results into ONNX's order of axes."""
     config = held(node)
     if config is None:
         return None
@@ -73,7 +75,7 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
     nodes: list[Node[Any]] = []
 
     def make(kind: Any, x: Argument, given: tuple[int, ...], settings: Any, out: Argument | None = None) -> Argument:
-        """Append a node of one input, or of two where numbers are given; its output."""
+        """Append a node of one input, or of two if numbers are given; returns its output."""
         name = walk.fresh(node.name + "::" + kind.__name__.lower())
         inputs = (x, value_of(walk.fresh(name + "::numbers"), ints_value(given))) if given else (x,)
         nodes.append(kind(name, inputs, (out or interim(name),), settings))
@@ -91,7 +93,7 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
     while inputs[-1] is None:
         inputs.pop()
     results = [interim(walk.fresh(f"{node.name}::{r}")) for r in ("steps", "hidden", "cell")[: 1 + node.states]]
-    if both and not first:  # these states lie as ONNX's do
+    if both and not first:  # these states have ONNX's order of axes
         results[1:] = [o if o.present else r for o, r in zip(node.outputs[1:], results[1:], strict=False)] + results[
             max(len(node.outputs), 1) :
         ]
@@ -118,7 +120,7 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
 
 
 def zeros(a: Argument, walk: Walk) -> bool:
-    """Whether a state is all zeros, which is what the layers begin with."""
+    """Whether a state is all zeros, as the layers' initial state."""
     node = walk.producer(a)
     while isinstance(node, MOVES):
         a = node.inputs[0]
@@ -135,7 +137,7 @@ def _width(node: Recurrent) -> int:
 
 
 def held(node: Recurrent) -> RecurrentLayerConfig | None:
-    """The layer that does what the node does; None where there is none."""
+    """The layer equivalent to the node; None if there is none."""
     c, kind, n = node.config, KINDS[node.op()], node.directions()
     w, r = node.value(1), node.value(2)
     if w is None or r is None or not w.dtype.is_float or w.dtype is not r.dtype or node.tensor(0).rank != 3:
@@ -150,16 +152,16 @@ def held(node: Recurrent) -> RecurrentLayerConfig | None:
         return None
     if node.has(4) or node.has(7) or c.alphas or c.betas:
         return None
-    usual = DEFAULT_ACTIVATIONS[node.op()]
-    found = tuple(a.capitalize() for a in c.activations) or usual * n
-    one = found[: len(usual)]
-    if found != one * n or (one != usual and not (kind == "Rnn" and one[0] in PLAIN)):
+    default = DEFAULT_ACTIVATIONS[node.op()]
+    found = c.activations or default * n
+    one = found[: len(default)]
+    if found != one * n or (one != default and not (kind is RecurrentKind.RNN and one[0] in PLAIN)):
         return None
     return RecurrentLayerConfig(kind, n == 2, c.direction == "reverse", c.clip, c.batch_first, c.switch, found[0])
 
 
 def batch_first(node: RecurrentLayer, walk: Walk) -> Change | None:
-    """A layer of what was brought from (batch, steps) to (steps, batch) for it takes the batch first."""
+    """A layer whose input is transposed from (batch, steps) to (steps, batch) takes the batch first instead."""
     swap = walk.made_by(node.inputs[0], Transpose)
     if node.config.batch_first or swap is None or swap.config.perm != SWAP.perm or not walk.alone(node.inputs[0]):
         return None
@@ -171,7 +173,7 @@ def batch_first(node: RecurrentLayer, walk: Walk) -> Change | None:
 
 
 def squeezed(node: Squeeze, walk: Walk) -> Change | None:
-    """A new axis that is removed again."""
+    """Skips a new axis that is removed again."""
     before = walk.made_by(node.inputs[0], Unsqueeze)
     rank = node.tensor(0).rank
     if before is None or rank is None:
@@ -183,7 +185,7 @@ def squeezed(node: Squeeze, walk: Walk) -> Change | None:
 
 
 def moved(node: Transpose, walk: Walk) -> Change | None:
-    """A new axis that is moved, the other axes staying in their order: it is made where it belongs."""
+    """Adds a new axis where a permutation moves it, if the other axes stay in order."""
     before = walk.made_by(node.inputs[0], Unsqueeze)
     axes, rank = before.axes() if before is not None else None, node.tensor(0).rank
     if before is None or axes is None or rank is None or not walk.alone(node.inputs[0]):
@@ -198,7 +200,7 @@ def moved(node: Transpose, walk: Walk) -> Change | None:
 
 
 def restored(node: Reshape, walk: Walk) -> Change | None:
-    """A shape that was changed, and is changed back."""
+    """Skips reshapes to another shape and back."""
     before = walk.producer(node.inputs[0])
     if not isinstance(before, (Reshape, Unsqueeze, Squeeze)) or not same_shape(before.inputs[0], node.outputs[0]):
         return None

@@ -1,15 +1,15 @@
-"""What passes share: one walk over a frozen graph that replaces nodes and keeps types true.
+"""Shared by passes: a walk over a frozen graph that replaces nodes and keeps types up to date.
 
-A pass gives a step: node -> what stands in its place, or None to keep it. The walk goes in the order the graph runs in,
-through subgraphs too. A node whose inputs were replaced has its types worked out again before the step sees it, so that
-what one rewrite makes known reaches all that follows.
+A pass provides a step: node -> its replacement, or None to keep it. The walk follows the order of execution, through
+subgraphs too. The types of a node whose inputs were replaced are inferred again before the step sees it, so that what
+one rewrite reveals reaches all later nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, TypeVar
 
 from ..evaluation import known
@@ -20,16 +20,16 @@ from ..ir.sizes import identified, without_identities
 from ..ir.types import OptionalType, ScalarType, SequenceType, Shape, ShapeType, TensorType, UnknownType, refine
 from ..ir.value import Fill, Value
 from ..ops.internal import InputSize
-from ..records import dataclass
+from ..records import dataclass, replace
 
 N = TypeVar("N", bound=Node[Any])
 Rewrite = tuple[Graph, Counter[str]]
-"""The new graph, and how often each thing was done."""
+"""The new graph, and how often each rewrite was done."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What stands in a node's place: nodes, and for outputs that none of them produces, the value to use instead."""
+    """The replacement of a node: nodes, and values to use for outputs that none of them produces."""
 
     said: str
     nodes: tuple[Node[Any], ...] = ()
@@ -47,7 +47,7 @@ def rewrite(graph: Graph, step: Step) -> Rewrite:
 
 
 class Walk:
-    """One walk. A step asks it who produces a value, and how many read one."""
+    """One walk. A step asks it for the producer of a value and the number of its readers."""
 
     def __init__(self, graph: Graph, step: Step) -> None:
         self.done: Counter[str] = Counter()
@@ -63,7 +63,7 @@ class Walk:
     # -- what a step asks ---------------------------------------------------------------------------------------------
 
     def producer(self, a: Argument) -> Node[Any] | None:
-        """The node that produces a value; None for constants, and inputs of a graph."""
+        """The node that produces a value; None for constants and inputs of a graph."""
         return None if a.value is not None else self._producers.get(a.name)
 
     def made_by(self, a: Argument, kind: type[N]) -> N | None:
@@ -72,20 +72,20 @@ class Walk:
         return node if isinstance(node, kind) else None
 
     def alone(self, a: Argument) -> bool:
-        """Whether one node reads the value, once."""
+        """Whether the value is read exactly once."""
         return self._readers[a.name] == 1
 
     def only_output(self, node: Node[Any]) -> bool:
-        """Whether nobody reads any output of a node but the first."""
+        """Whether only the first output of a node is read."""
         others = any(o.present and self._readers[o.name] for o in node.outputs[1:])
         return bool(node.outputs) and node.outputs[0].present and not others
 
     def size(self, symbol: str) -> Argument | None:
-        """The size that the model calls `symbol`, where the graph reads it from an input already."""
+        """The size that the model calls `symbol`, if the graph already reads it from an input."""
         return self.sizes.get(symbol)
 
     def fresh(self, hint: str) -> str:
-        """A name that no node and no value has."""
+        """A name not used by any node or value."""
         name, n = hint, 1
         while name in self._taken:
             n += 1
@@ -94,7 +94,7 @@ class Walk:
         return name
 
     def visible(self, node: Node[Any]) -> bool:
-        """Whether what a node produces can be read here: it stands in this graph, or in one around it."""
+        """Whether a node's outputs can be read here: it is in this graph or an enclosing one."""
         return all(any(o.name in scope for scope in self._scopes) for o in node.outputs if o.present)
 
     # -- the walk -----------------------------------------------------------------------------------------------------
@@ -137,8 +137,11 @@ class Walk:
         return self._values.get(a.name, a) if a.present and a.value is None else a
 
     def _updated(self, node: Node[Any]) -> Node[Any]:
-        """The node on the values that stand for its inputs now, with types to match."""
-        inputs = tuple(self._value(a) for a in node.inputs)
+        """The node with its inputs' replacements, and types to match."""
+        values = self._values
+        if not node.graphs() and not any(a.name in values for a in node.inputs):
+            return node
+        inputs = tuple([self._value(a) for a in node.inputs])
         inner = with_graphs(node, self.graph)
         if inner is node and inputs == node.inputs:
             return node
@@ -146,27 +149,27 @@ class Walk:
         try:
             new = typed(new)
         except Problem:
-            pass  # its types stay those it was read with; running it will say what is wrong
+            pass  # keep the types as read; running it will raise the error
         for before, after in zip(node.outputs, new.outputs, strict=True):
             if after.present and after != before:
                 self._values[after.name] = after
         return new
 
     def _count(self, graph: Graph) -> None:
+        read = [a.name for node in graph.nodes for a in node.inputs]
+        self._readers.update(read)
+        self._taken.update(read)
+        self._taken.update([o.name for node in graph.nodes for o in node.outputs])
         for node in graph.nodes:
             self._taken.add(node.name)
-            self._taken.update(o.name for o in node.outputs)
-            for a in node.inputs:
-                self._taken.add(a.name)
-                self._readers[a.name] += 1
             for inner in node.graphs():
                 self._count(inner)
         for a in graph.outputs:
-            self._readers[a.name] += 2  # an output has a reader outside, who must find it
+            self._readers[a.name] += 2  # outputs are read from outside, so they must keep their names
 
 
 def typed(node: N) -> N:
-    """The node with its outputs' types worked out again; what was known before stays known. Raises Problem."""
+    """The node with its outputs' types inferred again; what was known before stays known. Raises Problem."""
     fresh = replace(node, outputs=tuple(replace(o, source=DYNAMIC) for o in node.outputs))
     new = known(fresh.typed())
     outputs = []
@@ -174,7 +177,7 @@ def typed(node: N) -> N:
         if o.present and o.value is None:
             t = o.type
             if node.graphs() or isinstance(t, SequenceType | OptionalType):
-                t = without_identities(t)  # a size in a branch, a round or an element is not the next one's
+                t = without_identities(t)  # a size in one branch, iteration or element is not that of the next
             if not isinstance(t, ScalarType | ShapeType):
                 t = refine(t, old.type)
             t = identified(t, o.name)
@@ -186,8 +189,11 @@ def typed(node: N) -> N:
 
 def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
     """The node with each subgraph of its config changed."""
+    names = graph_fields(node.config)
+    if not names:
+        return node
     changed = {}
-    for name in graph_fields(node.config):
+    for name in names:
         held = getattr(node.config, name)
         if isinstance(held, Graph):
             new = change(held)
@@ -197,12 +203,12 @@ def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
 
 
 def replaced_by(node: Node[Any], said: str, value: Argument) -> Change:
-    """The node's first output is another value; nobody reads the others."""
+    """Replace the node's first output by another value; the other outputs are unread."""
     return Change(said, (), {node.outputs[0].name: value})
 
 
 def instead(node: Node[Any], said: str, *nodes: Node[Any]) -> Change | None:
-    """Other nodes in a node's place, of which the last produces its first output; None where they do not fit."""
+    """Replace a node by others, of which the last produces its first output; None if they do not fit."""
     made: list[Node[Any]] = []
     types: dict[str, Argument] = {}
     try:
@@ -221,7 +227,7 @@ def value_of(name: str, value: Value) -> Argument:
 
 
 def interim(name: str) -> Argument:
-    """A value between nodes that a pass makes; its type is worked out by `typed`."""
+    """An intermediate value between nodes that a pass makes; `typed` infers its type."""
     return Argument(name, UnknownType())
 
 
@@ -238,12 +244,12 @@ def number(a: Argument) -> float | None:
 
 
 def shape_of(a: Argument) -> Shape | None:
-    """A tensor's shape; None of what is none, or where not even the rank is known."""
+    """A tensor's shape; None if it is not a tensor or its rank is unknown."""
     return a.type.shape if isinstance(a.type, TensorType) else None
 
 
 def same_shape(a: Argument, b: Argument) -> bool:
-    """Whether two tensors surely have one shape and dtype."""
+    """Whether two tensors surely have the same shape and dtype."""
     x, y = a.type, b.type
     if not isinstance(x, TensorType) or not isinstance(y, TensorType) or x.dtype is not y.dtype:
         return False

@@ -1,7 +1,7 @@
 """Rotary embeddings written as slices, a concatenation, products and a sum become one call.
 
-Two conventions: pairs of an element of the first half of a head with one of the second, or of neighbors. The tables
-that a file has are twice as wide as the call's: their halves are proved to be equal, and made once.
+There are two conventions: an element of a head's first half is paired with one of the second half, or with its
+neighbor. The file's tables are twice as wide as the call's: their halves are proved equal and computed once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def width(a: Argument) -> int | None:
-    """The size of a value's last axis, where it is known, and the value has four."""
+    """The size of the last of a value's four axes; None if it is unknown or the rank is not 4."""
     t = a.type
     if not isinstance(t, TensorType) or t.shape is None or len(t.shape) != 4:
         return None
@@ -76,7 +76,7 @@ def turned(node: Add, walk: Walk) -> Change | None:
 
 
 def partial(node: Concat, walk: Walk) -> Change | None:
-    """The first elements of each head turned, and the others behind them as they are."""
+    """The first elements of each head are rotated, the others follow unchanged."""
     size = width(node.outputs[0])
     if size is None or len(node.inputs) != 2 or node.config.axis not in (-1, 3) or not walk.alone(node.inputs[0]):
         return None
@@ -137,7 +137,7 @@ def negated(a: Argument, walk: Walk) -> Argument | None:
 
 
 def rotated(a: Argument, size: int, walk: Walk) -> tuple[Argument, bool] | None:
-    """(x, whether pairs are neighbors) of what has (-b, a) in the place of each pair (a, b) of x."""
+    """(x, whether pairs are neighbors), if a value has (-b, a) in place of each pair (a, b) of x."""
     joined = walk.made_by(a, Concat)
     if joined is not None and len(joined.inputs) == 2 and joined.config.axis in (-1, 3):
         second = negated(joined.inputs[0], walk)
@@ -190,7 +190,7 @@ def table(a: Argument, neighbors: bool, walk: Walk, nodes: list[Node[Any]]) -> A
 
 
 class _Halves:
-    """Makes what a table is made of anew, half as wide."""
+    """Rebuilds the nodes of a table, half as wide."""
 
     def __init__(self, neighbors: bool, walk: Walk, nodes: list[Node[Any]]) -> None:
         self.neighbors = neighbors
@@ -236,7 +236,7 @@ class _Halves:
                 return None
 
     def repeated(self, node: Node[Any]) -> Argument | None:
-        """x of what has each element of x's last axis twice."""
+        """x, if a value has each element of x's last axis twice."""
         wide = self.walk.producer(node.inputs[0])
         if isinstance(wide, Concat):
             twice = len(wide.inputs) == 2 and wide.inputs[0].name == wide.inputs[1].name
@@ -260,7 +260,7 @@ class _Halves:
         return self.nodes[-1].outputs[0]
 
     def constant(self, a: Argument, value: Value) -> Argument | None:
-        """Half of a constant, where its last axis has everything twice."""
+        """Half of a constant, if the halves of its last axis are equal."""
         size = value.shape[-1] if value.shape else 0
         width = value.dtype.bits // 8
         if size < 2 or size % 2 or not width or value.nbytes > 1 << 26 or value.dtype.kind == "string":

@@ -1,6 +1,6 @@
-"""Shape propagation: sizes that the model has a name for are read from its inputs, once.
+"""Shape propagation: sizes that the model names are read once, from its inputs.
 
-`(z.shape[0], y.shape[1], 32)` becomes `(batch, length, 32)`, and what only computed sizes is gone.
+`(z.shape[0], y.shape[1], 32)` becomes `(batch, length, 32)`, and nodes that only computed sizes disappear.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.types import ScalarType, ShapeType, TensorType
 from ..ops.arithmetic import Equal, Where
+from ..ops.expansion import Expand
 from ..ops.internal import InputSize, InputSizeConfig, PartOfShape, Sizes, SizesConfig
-from .rewriting import Change, Rewrite, Walk, instead, interim, number, replaced_by, rewrite, typed
+from ..records import replace
+from .rewriting import Change, Rewrite, Walk, instead, interim, number, replaced_by, rewrite, shape_of, typed, value_of
 
 SAID = "read {} shapes from the inputs' named sizes"
+NUMBER = "left {} numbers as they are in a choice"
 CHOSEN = "removed {} choices between a size and -1"
 
 
@@ -39,7 +42,7 @@ def run(graph: Graph) -> Rewrite:
         if isinstance(node, InputSize | Sizes) or not walk.only_output(node) or node.outputs[0].value is not None:
             return None
         if isinstance(node, Where):
-            return chosen(node, walk)
+            return chosen(node, walk) or scalar(node, walk)
         t = node.outputs[0].type
         if isinstance(t, ScalarType) and isinstance(t.value, str) and t.value in sizes:
             used.add(t.value)
@@ -59,8 +62,25 @@ def run(graph: Graph) -> Rewrite:
     return out, done
 
 
+def scalar(node: Where, walk: Walk) -> Change | None:
+    """One number that is expanded to the shape of what is chosen from, which has it anyway."""
+    for i in (1, 2):
+        wide = walk.made_by(node.inputs[i], Expand)
+        value = wide.value(0) if wide is not None else None
+        others = [node.inputs[j] for j in range(3) if j != i]
+        if value is None or value.size != 1 or not value.dtype.is_float:
+            continue
+        if any(shape_of(a) is not None and shape_of(a) == shape_of(node.outputs[0]) for a in others):
+            if None in (shape_of(node.outputs[0]) or ()):
+                continue
+            inputs = list(node.inputs)
+            inputs[i] = value_of(walk.fresh(f"{node.name}::number"), replace(value, shape=()))
+            return instead(node, NUMBER, replace(node, inputs=tuple(inputs)))
+    return None
+
+
 def chosen(node: Where, walk: Walk) -> Change | None:
-    """Where(shape == -1, 1, shape), which TorchScript's exporter writes around what is expanded: sizes are not -1."""
+    """Where(shape == -1, 1, shape), which TorchScript's exporter writes before an expand: the sizes are never -1."""
     test = walk.made_by(node.inputs[0], Equal)
     shape = node.inputs[2]
     if test is None or not isinstance(shape.type, ShapeType) or number(node.inputs[1]) != 1.0:

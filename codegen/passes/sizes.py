@@ -1,29 +1,42 @@
-"""Sizes: an identity for each size that the model has no name for, so that passes see which are equal.
+"""Sizes: gives each size that the model does not name an identity, so that passes see which are equal.
 
-A size of an input or of a node's result is given the same name wherever types are worked out from it. `forgotten` takes
-the names away when the passes are done.
+A size of an input or a node's result has the same identity wherever types are inferred from it. `forgotten` removes the
+identities after the passes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.sizes import identified, without_identities
-from ..ir.types import Type
+from ..ir.types import AbsentType, TensorType, Type
+from ..records import replace
 from .rewriting import Rewrite, typed, with_graphs
 
 
 def run(graph: Graph) -> Rewrite:
-    """The graph with its types worked out again, from its inputs on."""
+    """The graph with its types inferred again, from its inputs on."""
+    if _named(graph):
+        return graph, Counter()
     values: dict[str, Argument] = {}
     out = _retyped(graph, values, True)
     return (graph if out == graph else out), Counter()
+
+
+def _named(graph: Graph) -> bool:
+    """Whether each size of every tensor already has a number or a name."""
+    return all(_plain(a.type) for a in graph.inputs) and all(
+        not node.graphs() and all(_plain(o.type) for o in node.outputs) for node in graph.nodes
+    )
+
+
+def _plain(t: Type) -> bool:
+    return isinstance(t, AbsentType) or (isinstance(t, TensorType) and t.shape is not None and None not in t.shape)
 
 
 def _retyped(graph: Graph, values: dict[str, Argument], outermost: bool) -> Graph:
@@ -33,7 +46,7 @@ def _retyped(graph: Graph, values: dict[str, Argument], outermost: bool) -> Grap
     for old in graph.nodes:
         if old.outputs and all(o.value is not None for o in old.outputs if o.present):
             values.update((o.name, o) for o in old.outputs if o.present)
-            nodes.append(old)  # computed when it was read, and not to be computed again
+            nodes.append(old)  # computed when it was read, so not computed again
             continue
         inputs = tuple(values.get(a.name, a) if a.value is None else a for a in old.inputs)
         node = with_graphs(old, lambda g: _retyped(g, values, False))
@@ -41,7 +54,7 @@ def _retyped(graph: Graph, values: dict[str, Argument], outermost: bool) -> Grap
         try:
             node = typed(node)
         except Problem:
-            pass  # its types stay those it was read with
+            pass  # keep the types as read
         values.update((o.name, o) for o in node.outputs if o.present)
         nodes.append(node)
     outputs = tuple(values.get(a.name, a) if a.value is None else a for a in graph.outputs)
@@ -49,7 +62,7 @@ def _retyped(graph: Graph, values: dict[str, Argument], outermost: bool) -> Grap
 
 
 def forgotten(graph: Graph) -> Graph:
-    """The graph without the names that `run` and later passes gave to sizes."""
+    """The graph without the identities that `run` and later passes gave to sizes."""
     return _changed(graph, without_identities)
 
 

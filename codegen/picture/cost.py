@@ -1,4 +1,4 @@
-"""What a node costs: floating point operations, a multiplication and an addition as two."""
+"""The cost of a node in floating point operations; a multiply-add counts as two."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FREE = {
 
 
 def number(d: Dim, sizes: Mapping[str, int]) -> int:
-    """A dimension as a number; names that `sizes` does not have are 1."""
+    """A dimension as a number; names not in `sizes` count as 1."""
     found = terms(d)
     if found is None:
         return sizes.get(str(d), 1)
@@ -36,7 +36,7 @@ def number(d: Dim, sizes: Mapping[str, int]) -> int:
 
 
 def elements(a: Argument, sizes: Mapping[str, int]) -> int:
-    """How many elements a value has."""
+    """The number of elements of a value."""
     if a.value is not None:
         return a.value.size
     if not isinstance(a.type, TensorType) or a.type.shape is None:
@@ -48,7 +48,7 @@ def elements(a: Argument, sizes: Mapping[str, int]) -> int:
 
 
 def flops(node: Node[Any], sizes: Mapping[str, int]) -> int:
-    """The operations of one node; of what is neither a product nor free, one for each element of its result."""
+    """The operations of one node: if it is neither a product nor free, one per element of its result."""
     made = elements(node.outputs[0], sizes) if node.outputs else 0
     match node:
         case Conv() | ConvTranspose():

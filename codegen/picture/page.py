@@ -1,4 +1,4 @@
-"""The tree of modules as a page: boxes that fold and open, without a script."""
+"""The tree of modules as a page: boxes that fold and unfold without a script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ b + span, .shape { color: #5b6b7b; margin-left: 8px; font-size: 12px }
 
 
 def as_html(box: Box, depth: int | None = None, note: str = "") -> str:
-    """The page. depth: how many levels are open at first."""
+    """The page. depth: the number of levels that are open at first."""
     body = _box(box, readable(box) if depth is None else depth, set() if depth is None else None)
     title = escape(box.name)
     return (

@@ -1,7 +1,7 @@
 """The tree of modules as an SVG picture: boxes within boxes from top to bottom, arrows with shapes between them.
 
-What runs one after the other stands below one another. An arrow that skips a box runs along its right side. Unless a
-depth is asked for, a class is open where it comes first, and closed from then on.
+Consecutive steps are placed below one another. An arrow that skips a box runs along its right side. Unless a depth is
+given, a class is open at its first occurrence and closed at later ones.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..records import dataclass
 from .cost import short
 from .tree import PLAIN, TOP, Box
 
-MOST_BOXES = 110  # that a picture shows unless it is told how deep to go
+MOST_BOXES = 110  # boxes that a picture shows at most, unless a depth is given
 FONT, SMALL = 13, 11
 PAD, GAP, LANE = 14, 30, 14
 HEAD, OPERATION = 42, 26
-BOLD = 1.12  # how much wider a bold text is
+BOLD = 1.12  # the ratio of the widths of bold and normal text
 FILLS = ("#f7f8fa", "#ffffff")
 WEIGHTED, CLOSED = "#e6f0fb", "#eef1f5"
 STYLE = f"""text {{ font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif }}
@@ -30,7 +30,7 @@ text {{ font-size: {FONT}px; fill: #1c2733 }}
 
 @dataclass
 class Placed:
-    """A box with its place. Coordinates are within the box around it."""
+    """A box with its position, relative to the enclosing box."""
 
     box: Box
     depth: int
@@ -44,8 +44,8 @@ class Placed:
 
 
 def as_svg(box: Box, depth: int | None = None, note: str = "") -> str:
-    """The picture. depth: how many levels of modules are open; by default as many as give a readable picture. note: a
-    line below it."""
+    """The picture. depth: the number of open levels of modules; by default as many as stay readable. note: a line below
+    it."""
     root = _placed(box, 0, readable(box) if depth is None else depth, set() if depth is None else None)
     width, height = root.width + 2 * PAD, root.height + 2 * PAD + (20 if note else 0)
     out: list[str] = []
@@ -63,7 +63,7 @@ def as_svg(box: Box, depth: int | None = None, note: str = "") -> str:
 
 
 def readable(box: Box) -> int:
-    """How many levels may be open with a readable picture."""
+    """The largest depth with a readable picture."""
     depth = 1
     while depth < 12 and shown(box, depth, set()) < shown(box, depth + 1, set()) <= MOST_BOXES:
         depth += 1
@@ -71,7 +71,7 @@ def readable(box: Box) -> int:
 
 
 def shown(box: Box, depth: int, seen: set[Hashable]) -> int:
-    """How many boxes a picture has in which this many levels are open."""
+    """The number of boxes in a picture with this many open levels."""
     if depth <= 0 or not box.boxes or box.structure() in seen:
         return 1
     seen.add(box.structure())
@@ -82,7 +82,7 @@ def shown(box: Box, depth: int, seen: set[Hashable]) -> int:
 
 
 def _placed(box: Box, level: int, depth: int, seen: set[Hashable] | None) -> Placed:
-    """seen: what is open before this box; None to open all."""
+    """seen: the classes opened before this box; None to open all."""
     here = Placed(box, level, depth > 0 and bool(box.boxes) and (seen is None or box.structure() not in seen))
     if here.is_open and seen is not None:
         seen.add(box.structure())
@@ -111,12 +111,12 @@ def _placed(box: Box, level: int, depth: int, seen: set[Hashable] | None) -> Pla
 
 
 def _labels(box: Box) -> float:
-    """How wide the shapes beside the arrows between neighbors are."""
+    """The width of the shapes beside the arrows between neighbors."""
     return max((_wide(e.shape, SMALL) for e in box.edges if e.end == e.start + 1), default=0)
 
 
 def _lanes(box: Box) -> dict[int, int]:
-    """For each edge that skips boxes, by its place, the lane it runs in: the first that is free all the way."""
+    """{index of an edge that skips boxes: its lane, the first that is free all the way}."""
     lanes: dict[int, int] = {}
     busy: list[list[tuple[int, int]]] = []
     skipping = [(e.end - e.start, i, e) for i, e in enumerate(box.edges) if e.end != e.start + 1]
@@ -131,7 +131,7 @@ def _lanes(box: Box) -> dict[int, int]:
 
 
 def titles(box: Box) -> tuple[str, str]:
-    """The two lines of text of a box: what it is, and what it costs."""
+    """The two lines of text of a box: its name and kind, and its cost."""
     if box.kind == PLAIN:
         title = f"{box.detail}  {box.name}" if box.detail else box.name
     else:
@@ -143,7 +143,7 @@ def titles(box: Box) -> tuple[str, str]:
 
 
 def _wide(text: str, size: int) -> float:
-    """About how wide a text is."""
+    """The approximate width of a text."""
     narrow = sum(c in "ijltfrI.,:;()|!' " for c in text)
     broad = sum(c in "mwMW" for c in text)
     return size * (0.61 * (len(text) - narrow - broad) + 0.34 * narrow + 0.9 * broad)

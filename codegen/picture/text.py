@@ -9,8 +9,8 @@ LINES = {True: ("├─ ", "└─ ", "│  ", "×", "→"), False: ("|- ", "`- 
 
 
 def as_text(box: Box, depth: int = 8, unicode: bool = True) -> str:
-    """The tree with its columns: module, shapes, weights, operations. depth: how many levels are shown. Operations
-    without weights are summed up in a line of their own."""
+    """The tree with its columns: module, shapes, weights, operations. depth: the number of levels shown. Operations
+    without weights are summed up in a separate line."""
     rows: list[tuple[str, str, str, str]] = [("module", "shapes", "weights", "FLOPs")]
     _rows(box, "", "", depth, LINES[unicode], rows)
     if not unicode:

@@ -1,4 +1,4 @@
-"""The modules of a model as boxes within boxes: what flows between them, how often each repeats, what it costs."""
+"""The modules of a model as boxes within boxes: what flows between them, how often each repeats, and its cost."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MOVES = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", 
 
 @dataclass(frozen=True)
 class Edge:
-    """What flows from one box to another of the same module, by their places; -1 is the module's own input, the number
-    of boxes its output. shape: "(batch, 8)"."""
+    """A value that flows between two boxes of a module, by their indices; -1 is the module's input, the number of boxes
+    its output. shape: "(batch, 8)"."""
 
     start: int
     end: int
@@ -44,8 +44,8 @@ class Edge:
 
 @dataclass
 class Box:
-    """One module, or one operation. name: in the module around it; kind: its class, "op" for an operation. times: how
-    many equal ones stand one after the other. shapes: of what goes in and comes out."""
+    """One module, or one operation. name: in the module around it; kind: its class, "op" for an operation. times: the
+    number of equal consecutive ones. shapes: those of its inputs and outputs."""
 
     name: str
     kind: str
@@ -59,7 +59,7 @@ class Box:
     edges: list[Edge] = field(default_factory=list)
 
     def structure(self) -> Hashable:
-        """What is equal for two modules that differ in sizes only."""
+        """A key that is equal for two modules that differ only in sizes."""
         if self.kind == PLAIN:
             return (self.name, self.detail)
         inner = tuple((b.structure(), b.name if b.kind != PLAIN else "") for b in self.boxes)
@@ -69,9 +69,9 @@ class Box:
 def tree(
     source: str | os.PathLike[str] | bytes | ModelProto, name: str | None = None, sizes: Mapping[str, int] | None = None
 ) -> Box:
-    """The modules of a model. sizes: of named dimensions, for the count of operations; others are 1.
+    """The modules of a model. sizes: those of named dimensions, to count operations; others count as 1.
 
-    Raises ModelError, also for a size of a dimension that the model does not have.
+    Raises ModelError, also for a dimension that the model does not have.
     """
     with refusing(source), model_budget():
         model = read_model(source, name)
@@ -88,7 +88,7 @@ def tree(
 
 
 def _check_names(model: Model, sizes: Mapping[str, int]) -> None:
-    """Raise ModelError for a size whose dimension the model does not have."""
+    """Raise ModelError for a dimension that the model does not have."""
     values = [*model.graph.inputs, *(a for node in model.graph.nodes for a in node.outputs)]
     dims = [d for a in values if isinstance(a.type, TensorType) for d in a.type.shape or () if isinstance(d, str)]
     known = {name: None for d in dims for name in (d, *(terms(d) or {})) if name}
@@ -103,7 +103,7 @@ class _Builder:
         self.sizes = sizes
 
     def box(self, region: Region, name: str) -> tuple[Box, Hashable]:
-        """A region's box, and what is equal for boxes that look the same."""
+        """(a region's box, a key that is equal for boxes that look the same)."""
         items: list[tuple[Box, Hashable, list[Argument], list[Argument], tuple[str, ...]]] = []
         for item in region.items:
             if isinstance(item, Region):
@@ -168,7 +168,7 @@ class _Builder:
 
 
 def _merged(items: list[Any]) -> list[list[Any]]:
-    """Equal neighbors of one list as one; a chain of moves as one operation."""
+    """The boxes, with equal neighbors of a list merged into one, and a chain of moves into one operation."""
     out: list[list[Any]] = []
     readers: dict[str, int] = {}
     for _, _, inputs, _, _ in items:

@@ -1,4 +1,4 @@
-"""ONNX's protobuf messages without the protobuf library: they read a model where `onnx` is not installed."""
+"""ONNX's protobuf messages without the protobuf library, to read models if `onnx` is not installed."""
 
 from .messages import (
     AttributeProto,

@@ -1,4 +1,4 @@
-"""A protobuf message: fields that are absent until they are set, as the protobuf library's own objects have them."""
+"""A protobuf message: fields are absent until they are set, as in the protobuf library's objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULTS: dict[str, Any] = {"string": "", "bytes": b"", "view": b"", "float": 0.
 
 
 class Message:
-    """The base of the messages. A field that is not set reads as its default: 0, "", an empty list or message."""
+    """The base class of the messages. An unset field reads as its default: 0, "", an empty list or message."""
 
     ONEOF: ClassVar[tuple[str, ...]] = ()
     """The fields of which at most one is set."""
@@ -39,11 +39,11 @@ class Message:
         return default(field)
 
     def HasField(self, name: str) -> bool:
-        """Whether a field that does not repeat was set."""
+        """Whether a non-repeated field was set."""
         return name in self.__dict__
 
     def WhichOneof(self, group: str) -> str | None:
-        """The name of the one field that is set, None where none is."""
+        """The name of the field that is set, None if none is."""
         return next((name for name in self.ONEOF if name in self.__dict__), None)
 
     def CopyFrom(self, other: Self) -> None:
@@ -53,7 +53,7 @@ class Message:
 
 
 def default(field: Field) -> Any:
-    """What a field that does not repeat reads as where it is not set."""
+    """The value of an unset, non-repeated field."""
     if field.of is None:
         return DEFAULTS.get(field.kind, 0)
     return field.of(0) if field.kind == "enum" else field.of()

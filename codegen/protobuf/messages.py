@@ -1,7 +1,7 @@
 """ONNX's messages: each field with its number and its type, as onnx.proto (proto2) declares them.
 
-Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto. Fields that nobody here asks for are declared too: a
-file that is broken within them is refused. A test compares all of them with the descriptors of the `onnx` package.
+Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto. Unused fields are declared too, so that files damaged
+within them are refused. A test compares all of them with the descriptors of the `onnx` package.
 """
 
 from __future__ import annotations

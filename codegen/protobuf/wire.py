@@ -1,8 +1,8 @@
 """Protobuf's wire format, read into messages. https://protobuf.dev/programming-guides/encoding/
 
-The rules are those of the protobuf library: a field that is not known, or has another wire type than declared, is
-skipped; of a field that occurs twice the last value holds, messages are merged, lists grow; an enumeration's unknown
-number counts as not set; a text that is not UTF-8 is left as bytes.
+The rules are those of the protobuf library: unknown fields, and fields of another wire type than declared, are skipped;
+if a field occurs twice, the last value wins, messages are merged and lists are extended; an unknown number of an
+enumeration counts as unset; a text that is not UTF-8 stays bytes.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, TypeVar
 from .message import Field, Message, fields
 
 M = TypeVar("M", bound=Message)
-MAX_DEPTH = 100  # of messages within messages, as the protobuf library's own limit
+MAX_DEPTH = 100  # the depth of nested messages, the same as the protobuf library's limit
 VARINT, FIXED64, BYTES, GROUP, END, FIXED32 = range(6)
-SHORT = 5  # bytes of a field's number or length
+SHORT = 5  # the most bytes of a field's number or length
 SMALL = 64  # bytes: below it a copy costs less than a view
 
 
 class DecodeError(ValueError):
-    """The bytes are no protobuf message."""
+    """The bytes are not a protobuf message."""
 
 
 def parse(kind: type[M], data: bytes) -> M:
-    """The message of a class that `data` holds. Its large byte fields are views of `data`. Raises DecodeError."""
+    """Parse `data` as a message of a class. Its large byte fields are views of `data`. Raises DecodeError."""
     message = kind()
     try:
         _message(message, memoryview(data), data, 0, len(data), MAX_DEPTH)
@@ -36,7 +36,7 @@ def parse(kind: type[M], data: bytes) -> M:
 
 
 def _message(message: Message, view: memoryview, data: bytes, at: int, end: int, depth: int) -> None:
-    """Read the fields between two places into `message`."""
+    """Read the fields between two offsets into `message`."""
     if depth < 0:
         raise DecodeError(f"messages nest deeper than {MAX_DEPTH}")
     known = _readers(type(message))
@@ -62,7 +62,7 @@ def _message(message: Message, view: memoryview, data: bytes, at: int, end: int,
                 size, at = _varint(data, at - 1, end, SHORT)
             stop = at + size
             if stop > end:
-                raise DecodeError("a field is longer than what holds it")
+                raise DecodeError("a field extends beyond its message")
             if field.kind == "message":
                 assert field.of is not None
                 if field.repeated:
@@ -99,11 +99,11 @@ def _message(message: Message, view: memoryview, data: bytes, at: int, end: int,
         else:
             _chosen(message, field.name, value)
     if at != end:
-        raise DecodeError("a field is longer than what holds it")
+        raise DecodeError("a field extends beyond its message")
 
 
 def _chosen(message: Message, name: str, value: Any) -> Any:
-    """Set a field; of several that exclude each other the last holds."""
+    """Set a field; of mutually exclusive fields the last one wins."""
     if name in message.ONEOF:
         for other in message.ONEOF:
             message.__dict__.pop(other, None)
@@ -121,7 +121,7 @@ def _joined(into: Any, found: Any) -> Any:
 
 
 def _varint(data: bytes, at: int, end: int, longest: int = 10) -> tuple[int, int]:
-    """(an unsigned number, of which 64 bits count, the place behind it); `longest`: how many bytes it may have"""
+    """(an unsigned number, truncated to 64 bits; the offset behind it). longest: the most bytes it may have."""
     value = shift = 0
     for _ in range(longest):
         if at >= end:
@@ -136,7 +136,7 @@ def _varint(data: bytes, at: int, end: int, longest: int = 10) -> tuple[int, int
 
 
 def _skipped(data: bytes, at: int, end: int, tag: int, depth: int) -> int:
-    """The place behind a field that nobody asked for."""
+    """The offset behind a field to be skipped."""
     number, wire = tag >> 3, tag & 7
     if wire == VARINT:
         return _varint(data, at, end)[1]
@@ -155,10 +155,10 @@ def _skipped(data: bytes, at: int, end: int, tag: int, depth: int) -> int:
             at = _skipped(data, at, end, inner, depth - 1)
     else:
         raise DecodeError(
-            f"a field has the unknown wire type {wire}" if wire != END else "a group ends that never began"
+            f"a field has the unknown wire type {wire}" if wire != END else "a group ends without a start"
         )
     if at > end:
-        raise DecodeError("a field is longer than what holds it")
+        raise DecodeError("a field extends beyond its message")
     return at
 
 
@@ -238,7 +238,7 @@ _READERS: dict[type[Any], Readers] = {}
 
 
 def _readers(kind: type[Message]) -> Readers:
-    """For each tag that a message may have (a field's number and wire type): how it is read."""
+    """{tag (a field's number and wire type): the function that reads it}, for all tags of a message."""
     if kind in _READERS:
         return _READERS[kind]
     out: Readers = {}
@@ -257,5 +257,5 @@ def _readers(kind: type[Message]) -> Readers:
         else:
             read = {"string": _text, "bytes": _bytes, "view": _view}.get(f.kind, _bytes)
             out[f.number << 3 | BYTES] = (f, BYTES, read)
-    _READERS[kind] = out  # complete: threads may read it at once
+    _READERS[kind] = out  # complete only now, as other threads may read it
     return out

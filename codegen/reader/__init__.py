@@ -1,4 +1,4 @@
-"""The reader: from an ONNX file to the typed IR. The only place that knows protobuf.
+"""The reader: from an ONNX file to the typed IR. No other part of codegen knows protobuf.
 
 A model is untrusted: sizes are checked before anything is fetched, external data cannot leave the model's folder,
 nesting is limited, and every problem is collected so that one ModelError lists them all with the node each sits at.
@@ -37,8 +37,8 @@ def read_model(
     """The typed IR of a model: a path, the bytes of a file, or a ModelProto.
 
     Raises ModelError, which lists every problem found with the node it sits at, and OSError for a path that cannot be
-    read. External data is looked for beside the path, or in `folder` where there is no path, and nowhere else.
-    freeze: values of inputs by name; such an input is a constant from then on.
+    read. External data is searched only beside the path or, without a path, in `folder`. freeze: values of inputs by
+    name; such inputs become constants.
     """
     with refusing(source), model_budget():
         return _read(source, name, folder, freeze or {})

@@ -1,4 +1,4 @@
-"""Freezing: inputs that get their value when the model is read, and are constants from then on."""
+"""Freezing: gives inputs their values when the model is read, so that they become constants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Frozen = Mapping[str, Any]
 
 
 def unknown(names: Iterable[str], inputs: list[str], defaults: set[str]) -> list[str]:
-    """A problem for each name that is no input. defaults: the inputs that have a value already, which may be many."""
+    """A problem for each name that is not an input. defaults: the inputs that already have a value, which may be
+    many."""
     said = []
     for name in names:
         if name in inputs:
@@ -36,8 +37,8 @@ def unknown(names: Iterable[str], inputs: list[str], defaults: set[str]) -> list
 def frozen(given: Any, t: Type, sizes: dict[str, int]) -> Value:
     """The value of an input of type `t`.
 
-    sizes: the size of each named dimension that other frozen inputs have fixed; those of this one are added. A number
-    is enough where the input has one element. Raises Problem where dtype or shape is not the input's.
+    sizes: the size of each named dimension fixed by other frozen inputs; those of this one are added. For an input of
+    one element a number is enough. Raises Problem if the dtype or shape does not match.
     """
     if not isinstance(t, TensorType):
         raise Problem(f"only tensors can be frozen, and this is {describe(t)}")
@@ -51,7 +52,7 @@ def frozen(given: Any, t: Type, sizes: dict[str, int]) -> Value:
             fits = fits and n == (sizes.setdefault(d, n) if isinstance(d, str) else n if d is None else d)
         if not fits:
             wanted = tuple(sizes.get(d, d) if isinstance(d, str) else d for d in t.shape)
-            raise Problem(f"its shape is {describe_shape(wanted)}, and the given value has {describe_shape(x.shape)}")
+            raise Problem(f"its shape is {describe_shape(wanted)}, but the given value has {describe_shape(x.shape)}")
     if t.dtype is string:
         return text_value(tuple(x.backend.to_list(x)), x.shape)
     return Value(t.dtype, x.shape, Inline(bytes(x.backend.to_bytes(x))))
@@ -67,12 +68,12 @@ def _tensor(given: Any, t: TensorType) -> Tensor:
     except EmberletError as error:
         raise Problem(f"its dtype is {t.dtype}: {error}") from None
     if x.dtype is not t.dtype:
-        raise Problem(f"its dtype is {t.dtype}, and the given value has {x.dtype}")
+        raise Problem(f"its dtype is {t.dtype}, but the given value has {x.dtype}")
     return x
 
 
 def _check_numbers(given: Any, dtype: DType) -> None:
-    """Refuse Python values that would become another number of this dtype."""
+    """Refuse Python values that this dtype cannot represent exactly."""
     if isinstance(given, list | tuple):
         for item in given:
             _check_numbers(item, dtype)

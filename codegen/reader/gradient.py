@@ -1,7 +1,8 @@
-"""Gradient (ai.onnx.preview.training): derivatives as the operators they are made of, before anything is typed.
+"""Gradient (ai.onnx.preview.training): replaced by the operators that compute the derivatives, before types are
+inferred.
 
-Reverse mode over the nodes between `y` and `xs`. An operator has a rule, or the model is refused with its name.
-https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Gradient.html
+Reverse mode over the nodes between `y` and `xs`. A model with an operator that has no rule is refused, with the
+operator's name. https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Gradient.html
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ OWN = "emberlet"
 
 
 class Tape:
-    """Nodes written for one Gradient node; values get names of their own."""
+    """The nodes written for one Gradient node; their values get new names."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -43,7 +44,7 @@ Rule = Callable[[Tape, NodeProto, str], Iterator[str]]
 def gradient(
     node: NodeProto, label: str, before: Sequence[NodeProto]
 ) -> tuple[Sequence[NodeProto], Sequence[NodeProto]]:
-    """(the differentiated nodes once more, on the values given; those that compute the derivatives, of OPSET).
+    """(a copy of the differentiated nodes, on the given values; nodes that compute the derivatives, of OPSET).
 
     Raises Problem.
     """
@@ -54,7 +55,7 @@ def gradient(
     values = dict(zip((*xs, *zs), node.input, strict=True))
     path = between(before, set(values), y[0])
     forward: list[NodeProto] = []
-    for n in path:  # computed again: the inputs need not be the tensors that xs and zs name
+    for n in path:  # computed again, since the inputs need not be the tensors that xs and zs name
         copy = type(n)()
         copy.CopyFrom(n)
         copy.name = f"{label}::{n.name or n.op_type}"
@@ -64,7 +65,7 @@ def gradient(
         values.update(zip(n.output, copy.output, strict=True))
         forward.append(copy)
     if y[0] not in values:
-        raise Problem(f"nothing before it makes {y[0]!r} of {', '.join(xs)}")
+        raise Problem(f"no earlier node computes {y[0]!r} from {', '.join(xs)}")
     of = {values[y[0]]: _ones(tape, values[y[0]])}
     for n in reversed(forward):
         given = of.pop(n.output[0], None)
@@ -84,7 +85,7 @@ def gradient(
 
 
 def between(before: Sequence[NodeProto], sources: set[str], y: str) -> list[NodeProto]:
-    """The nodes that y needs and that need one of the sources, in their order."""
+    """The nodes between the sources and y: those that y depends on and that depend on a source, in order."""
     reached, wanted = set(sources), {y}
     forward = []
     for n in before:
@@ -139,7 +140,7 @@ def divide(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
 
 
 def power(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
-    """Of the base alone; the exponent counts as a constant."""
+    """The gradient of the base only; the exponent counts as constant."""
     x, p = n.input
     less = tape.emit("Sub", p, tape.number(1.0, p))
     yield _to(tape, tape.emit("Mul", g, tape.emit("Mul", tape.emit("CastLike", p, x), tape.emit("Pow", x, less))), x)
@@ -147,7 +148,7 @@ def power(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
 
 def matmul(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
     a, b = n.input
-    yield tape.emit("Gemm", g, b, transB=1)  # refused where they are no matrices
+    yield tape.emit("Gemm", g, b, transB=1)  # refused unless they are matrices
     yield tape.emit("Gemm", a, g, transA=1)
 
 
@@ -162,13 +163,13 @@ def reduce_mean(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
 
 
 def _restored(tape: Tape, n: NodeProto, g: str) -> str:
-    """The gradient with the reduced axes as ones again."""
+    """The gradient with the reduced axes restored, of length 1."""
     kept = [a.i for a in n.attribute if a.name == "keepdims"]
     axes = [list(a.ints) for a in n.attribute if a.name == "axes"]
     if kept != [0]:
         return g
     if not axes and len(n.input) < 2:
-        return g  # all were reduced: a scalar broadcasts
+        return g  # all axes were reduced: a scalar broadcasts
     return tape.emit("Unsqueeze", g, n.input[1] if not axes else tape.emit("Constant", value_ints=axes[0]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..ops import REGISTRY
 from ..ops.attributes import Attributes, AttributeValue, GraphReader
 from ..protobuf import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..protobuf.messages import AttributeType
-from ..records import dataclass
+from ..records import dataclass, replace
 from . import freezing, gradient, modules
 from .order import ordered
 from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
@@ -31,12 +31,12 @@ from .values import Values, utf8
 NEWEST_OPSET = 28
 MAX_DEPTH = 64
 MAX_NODES = 1 << 18
-FEW_NODES = 1 << 12  # a file that writes few nodes may still come to as many
+FEW_NODES = 1 << 12  # a file of few nodes may still expand to this many
 
 
 @dataclass
 class Scope:
-    """The values that names stand for, those of the enclosing graph behind them."""
+    """The values of names, with the enclosing graph's as a fallback."""
 
     parent: Scope | None = None
     values: dict[str, Argument] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Scope:
 
 
 class Reader:
-    """Reads one model; problems are collected, and the rest is still read."""
+    """Reads one model. Problems are collected; the rest is still read."""
 
     def __init__(self, proto: ModelProto, folder: Path | None, freeze: freezing.Frozen | None = None) -> None:
         self.proto = proto
@@ -105,7 +105,7 @@ class Reader:
         )
 
     def read_frozen(self, proto: GraphProto) -> None:
-        """Bind the inputs that are given a value. Sizes that they fix are the same in every other type."""
+        """Bind the frozen inputs. Sizes that they fix are replaced in every other type."""
         names = [i.name for i in proto.input]
         defaults = {t.name for t in proto.initializer}
         self.problems += freezing.unknown(self.freeze, names, defaults)
@@ -122,7 +122,7 @@ class Reader:
     # -- graphs -------------------------------------------------------------------------------------------------------
 
     def graph(self, proto: GraphProto, outer: Scope, inputs: Sequence[Type] | None) -> Graph:
-        """Read a graph or subgraph; `inputs` are the types of a subgraph's inputs where its node knows them."""
+        """Read a graph or subgraph; `inputs` are the types of a subgraph's inputs, if its node knows them."""
         if outer.depth >= MAX_DEPTH:
             raise Problem(f"subgraphs nest deeper than {MAX_DEPTH}")
         scope = Scope(outer, {}, outer.opsets, outer.depth + 1)
@@ -147,8 +147,8 @@ class Reader:
                 scope.values[info.name] = Argument(name, TensorType(value.dtype, value.shape), Constant(value))
                 continue
             if info.name in constants and inputs is None:
-                # IR version 3 lists every initializer among the inputs; from 4 on, it is a default that callers
-                # may replace. Neither makes it an input a person would want to pass.
+                # IR version 3 lists every initializer as an input; from 4 on, that marks a default which callers may
+                # replace. In neither case would a person want to pass it.
                 continue
             try:
                 t = self.values.declared(info, given)
@@ -179,13 +179,13 @@ class Reader:
         out: list[Node[Any]],
         references: Mapping[str, AttributeProto] | None = None,
     ) -> None:
-        """Read nodes into `out`, binding their outputs in `scope`; a problem is noted and the rest is still read."""
+        """Read nodes into `out`, binding their outputs in `scope`; problems are noted and the rest is still read."""
         for i, proto in enumerate(protos):
             label = proto.name or (proto.output[0] if proto.output else f"number {i}")
             self.read_nodes += 1
-            if self.read_nodes > self.most_nodes:  # functions of functions: a small file may say very much
+            if self.read_nodes > self.most_nodes:  # functions that call functions: a small file may expand enormously
                 if self.read_nodes == self.most_nodes + 1:
-                    self.problems.append(f"its functions and subgraphs come to more than {self.most_nodes} nodes")
+                    self.problems.append(f"its functions and subgraphs expand to more than {self.most_nodes} nodes")
                 return
             try:
                 self.node(proto, label, scope, declared, out, references or {})
@@ -242,7 +242,7 @@ class Reader:
                 continue
             if key in scope.values:
                 raise Problem(
-                    f"writes {quoted(key)}, which an earlier node already writes; every value needs a name of its own"
+                    f"writes {quoted(key)}, which an earlier node already writes; every value needs a unique name"
                 )
             if key in declared and isinstance(argument.type, TensorType):
                 argument = replace(argument, type=self.values.declared(declared[key], argument.type))
@@ -251,7 +251,7 @@ class Reader:
             out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in proto.output))
 
     def note_scope(self, name: str, proto: NodeProto) -> None:
-        """Keep the module that a node came from, where the file says."""
+        """Note the module that a node came from, if the file says so."""
         scope = modules.written_scopes(proto, self.kinds) if proto.metadata_props else None
         if scope is None:
             scope = modules.named_scope(proto.name)
@@ -295,7 +295,7 @@ class Reader:
             self.problems[before:] = [f"in {quoted(label)} ({call.op_type}), {p}" for p in self.problems[before:]]
         for key, formal in zip(call.output, function.output, strict=False):
             found = inner.find(formal)
-            if found is None and self.read_nodes > self.most_nodes:  # which is said once
+            if found is None and self.read_nodes > self.most_nodes:  # reported only once
                 found = Argument(key, UnknownType())
             if key and found is None:
                 raise Problem(f"the function's body does not produce {quoted(formal)}")
@@ -311,9 +311,9 @@ class Reader:
         out: list[Node[Any]],
         references: Mapping[str, AttributeProto],
     ) -> bool:
-        """Read an If whose condition is a constant as the branch it takes. The other may not even have types that fit.
+        """Read an If with a constant condition as the branch it takes. The types of the other branch may not even fit.
 
-        Exporters put such an If where a model's rank decides what is to be done.
+        Exporters write such an If where the rank of a tensor decides what to do.
         """
         if condition.value is None:
             return False
@@ -329,7 +329,8 @@ class Reader:
         return True
 
     def resolved(self, a: AttributeProto, references: Mapping[str, AttributeProto]) -> AttributeProto | None:
-        """An attribute, one of the enclosing function in place of a reference to it; None where that is not given."""
+        """An attribute, with a reference replaced by the enclosing function's attribute; None if the call does not give
+        that."""
         if not a.ref_attr_name:
             return a
         found = references.get(a.ref_attr_name)
@@ -385,7 +386,7 @@ class Reader:
         return read
 
     def unique(self, name: str, kind: str = "") -> str:
-        """`name`, numbered where the model uses it again elsewhere (in a subgraph, or an inlined function)."""
+        """`name`, with a number if it is already used elsewhere (in a subgraph or an inlined function)."""
         if kind + name not in self.taken:
             self.taken.add(kind + name)
             return name
@@ -398,7 +399,7 @@ class Reader:
 
 
 def _originated(a: Argument) -> Argument:
-    """A constant that a node holds, told from others of the same elements by its name."""
+    """A node's constant, distinguished by its name from others with the same elements."""
     if a.value is None or a.value.origin is not None:
         return a
     return replace(a, source=Constant(replace(a.value, origin=a.name)))

@@ -1,4 +1,4 @@
-"""The module of the source model that a node came from, as exporters write it down.
+"""Finds the module of the source model that a node came from, as exporters record it.
 
 PyTorch's newer exporter lists the modules around a node in its metadata; its older one, Keras and Paddle put them into
 the node's name, between slashes.
@@ -12,17 +12,17 @@ from ..ops import is_operator
 from ..protobuf import NodeProto
 
 Path = tuple[str, ...]
-"""The names of the modules from the outermost one inward; those of a list are numbers: ("layers", "0", "attention")."""
+"""The names of the modules, outermost first; items of a list are numbers: ("layers", "0", "attention")."""
 
 MAX_DEPTH = 64
-MOST_PARTS = 4 * MAX_DEPTH  # of a name; an inlined node's names the calls it is in
+MOST_PARTS = 4 * MAX_DEPTH  # the longest name; that of an inlined node contains the calls around it
 _SCOPES, _KINDS, _NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
 _QUOTED = re.compile(r"'([^']*)'")
-_CALL = re.compile(r"@\d+$")  # a module's second call
+_CALL = re.compile(r"@\d+$")  # marks a module's second call
 
 
 def written_scopes(node: NodeProto, kinds: dict[Path, str]) -> Path | None:
-    """The path that a node's metadata gives, None where it gives none. Fills in `kinds`: the classes on the way."""
+    """The path in a node's metadata, None if there is none. Fills in `kinds`, the classes along the path."""
     found = {p.key: p.value for p in node.metadata_props}
     if _SCOPES in found:
         names = _QUOTED.findall(found[_SCOPES])[:-1]
@@ -58,21 +58,22 @@ def named_scope(name: str) -> Path | None:
         return None
     for part in name.split("/")[:-1]:
         inner = _path(part)
-        # An item of a list that is called itself repeats the list's name: "layer1/layer1.0".
+        # A list item that is called directly repeats the list's name: "layer1/layer1.0".
         if len(inner) > 1 and path and inner[: len(inner) - 1] == path[-(len(inner) - 1) :]:
             inner = inner[len(inner) - 1 :]
         path += inner
-    while path and _is_operator(path[-1]):  # a fused node's name holds those of its parts
+    while path and _is_operator(path[-1]):  # a fused node's name contains those of its parts
         path = path[:-1]
     return path if len(path) <= MAX_DEPTH else None
 
 
 def _most_named(names: list[str]) -> Path | None:
-    """The module that most of a node's names tell: TensorFlow Lite joins those of all operations that it fuses."""
+    """The module that most parts of a node's name point to: TensorFlow Lite joins the names of all operations that it
+    fuses."""
     found: dict[Path, int] = {}
     for name in names:
         path = named_scope(name) or ()
-        while path and path[-1][:1].isupper():  # an operation: those of Keras's modules are in small letters
+        while path and path[-1][:1].isupper():  # an operation: Keras's module names are in lower case
             path = path[:-1]
         if path:
             found[path] = found.get(path, 0) + 1

@@ -1,4 +1,4 @@
-"""The order of nodes: each after what it reads."""
+"""Topological order of nodes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..protobuf import NodeProto
 
 
 def ordered(nodes: Sequence[NodeProto], given: Container[str], problems: list[str]) -> Sequence[NodeProto]:
-    """The nodes so that each comes after what it reads; the file's own order where that is one already.
+    """The nodes in topological order; the file's own order if that is one.
 
-    given: the names that stand for something before any node runs. A name that is written twice is not a cycle: its
-    readers see what is written first, and whoever reads the nodes reports the second.
+    given: the names defined before any node runs. A name written twice is not a cycle: its readers get the first value,
+    and the reader reports the second.
     """
     produced: dict[str, int] = {}
     for i, n in enumerate(nodes):
@@ -40,7 +40,7 @@ def ordered(nodes: Sequence[NodeProto], given: Container[str], problems: list[st
 
 
 def reads(node: NodeProto) -> set[str]:
-    """The names a node reads, those its subgraphs take from outside included."""
+    """The names that a node reads, including those that its subgraphs take from outside."""
     names = {key for key in node.input if key}
     for a in node.attribute:
         for g in ([a.g] if a.HasField("g") else []) + list(a.graphs):

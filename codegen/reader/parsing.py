@@ -1,4 +1,4 @@
-"""From a file's bytes to a ModelProto: by our own reader for small files and without `onnx`, else by `onnx`.
+"""Parses a file's bytes into a ModelProto: by our own reader for small files or without `onnx`, else by `onnx`.
 
 Importing `onnx` takes longer than our own reader takes for a small file.
 """
@@ -14,11 +14,11 @@ from emberlet.host.extras import missing
 from .. import protobuf
 from ..protobuf import ModelProto
 
-SMALL = 1 << 23  # bytes of a file up to which `onnx` is not imported for it alone
+SMALL = 1 << 23  # bytes of the largest file for which `onnx` is not imported
 
 
 def parsed(data: bytes, origin: str) -> ModelProto:
-    """The message in a file. Raises ModelError, which calls the file `origin`."""
+    """The message in a file. Raises ModelError, which names the file as `origin`."""
     try:
         small = len(data) < SMALL and "onnx" not in sys.modules
         return protobuf.parse(ModelProto, data) if small or not has_onnx() else by_onnx(data)
@@ -32,7 +32,7 @@ def has_onnx() -> bool:
 
 
 def by_onnx(data: bytes) -> ModelProto:
-    """The message as onnx reads it; its objects have the fields and methods of ours."""
+    """The message as read by onnx, whose objects have the same fields and methods as ours."""
     import onnx
 
     return cast(ModelProto, onnx.ModelProto.FromString(data))

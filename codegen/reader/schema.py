@@ -1,4 +1,4 @@
-"""ONNX's own schemas: which inputs, outputs and attributes a node of each operator may have."""
+"""ONNX's schemas: the inputs, outputs and attributes that each operator may have."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Schema(NamedTuple):
     min_outputs: int
     max_outputs: int
     attributes: str  # names, a space between them
-    gone: bool = False  # deprecated, with nothing in its place
+    gone: bool = False  # deprecated without a replacement
 
 
 @cache
 def schemas() -> dict[str, dict[str, tuple[Schema, ...]]]:
     """Domain -> operator -> its versions, the oldest first. `dev.py check --fix` writes the table from onnx.defs."""
-    # By the loader, which knows archives too; importlib.resources would import 15 modules.
+    # Read by the module's loader, which also reads archives; importlib.resources would import 15 modules.
     read: Callable[[str], bytes] = __spec__.loader.get_data  # type: ignore[union-attr]
     table = json.loads(read(os.path.join(os.path.dirname(__file__), "schemas.json")))
     return {
@@ -50,7 +50,7 @@ def opsets_of(imports: Iterable[Any]) -> dict[str, int]:
 
 
 def prefixed(node: NodeProto, label: str) -> NodeProto:
-    """A function body's node, named after the call it is read for."""
+    """A node of a function's body, with names prefixed by the call."""
     copy = type(node)()
     copy.CopyFrom(node)
     copy.name = f"{label}/{node.name or node.op_type}"
@@ -62,7 +62,7 @@ def substituted(
     references: Mapping[str, AttributeProto],
     resolved: Callable[[AttributeProto, Mapping[str, AttributeProto]], AttributeProto | None],
 ) -> GraphProto:
-    """A subgraph of a function's body with the function's attributes put in."""
+    """A subgraph of a function's body with the function's attributes substituted."""
     copy = type(proto)()
     copy.CopyFrom(proto)
     for node in copy.node:
@@ -82,14 +82,14 @@ def substituted(
 
 
 def check_schema(node: NodeProto, domain: str, opset: int) -> None:
-    """Whether the node's inputs, outputs and attributes are ones the standard gives the operator at this opset."""
+    """Check that the standard allows the node's inputs, outputs and attributes at this opset. Raises Problem."""
     versions = schemas().get(domain, {}).get(node.op_type, ())
     schema = next((s for s in reversed(versions) if s.since <= opset), None)
     if schema is None:
         if (domain, node.op_type) not in REGISTRY:
             raise Problem("the operator is not supported")
         if not versions:
-            return  # not of the standard at all: the class itself says what it takes
+            return  # not in the standard: the class itself checks them
         raise Problem(f"opset {opset} has no such operator")
     if schema.gone:
         raise Problem(f"the operator does not exist any more in opset {opset}")

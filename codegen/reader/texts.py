@@ -1,4 +1,4 @@
-"""Checks texts: protobuf returns names that are not UTF-8 as bytes, and a file with such a name is refused."""
+"""Finds texts that are not UTF-8, which protobuf returns as bytes; such files are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..protobuf import AttributeProto, GraphProto, ModelProto, NodeProto, TypePr
 
 
 def broken_text(model: ModelProto) -> bytes | None:
-    """The first name or text of a model that is not UTF-8, None where all are."""
+    """The first name or text of a model that is not UTF-8; None if all are."""
     texts: Iterable[Any] = (*_model(model), *_graph(model.graph))
     return next((t for t in texts if isinstance(t, bytes)), None)
 

@@ -1,4 +1,4 @@
-"""Reads types and constant tensors from protobuf, and checks what a file says of them before it reads any data."""
+"""Reads types and constant tensors from protobuf, and checks sizes and locations before it reads any data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..ops.attributes import DTYPES
 from ..protobuf import GraphProto, TensorProto, TypeProto, ValueInfoProto
 from ..protobuf.messages import DataLocation, DataType
 
-MAX_DENSE = 1 << 28  # bytes that all sparse tensors of a model may come to
+MAX_DENSE = 1 << 28  # the most bytes of all sparse tensors of a model once dense
 
 
 def dtype_of(code: int) -> DType:
@@ -34,12 +34,12 @@ def dtype_of(code: int) -> DType:
 
 
 class Values:
-    """Reads types and tensors; external data lies in `folder`, where the model has one."""
+    """Reads types and tensors; external data are in `folder`, if the model has one."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.dense_bytes = 0
-        self.sizes: dict[str, int] = {}  # of dimensions that frozen inputs have fixed
+        self.sizes: dict[str, int] = {}  # sizes of dimensions that frozen inputs have fixed
 
     def declared(self, info: ValueInfoProto, given: Type | None = None) -> Type:
         if not info.HasField("type") or info.type.WhichOneof("value") is None:
@@ -93,7 +93,7 @@ class Values:
         return out
 
     def value(self, t: TensorProto) -> Value:
-        """A TensorProto as a Value; its size is checked now, its bytes are fetched when needed."""
+        """A TensorProto as a Value; its size is checked now, its bytes are read when needed."""
         dtype = dtype_of(t.data_type)
         shape = tuple(int(d) for d in t.dims)
         if any(d < 0 for d in shape) or len(shape) > MAX_RANK:
@@ -113,7 +113,7 @@ class Values:
                 raise Problem(f"holds {len(t.raw_data)} bytes, its shape {shape} of {dtype} needs {expected}")
             return Value(dtype, shape, Stored(lambda: t.raw_data, (id(t),)) if size > 64 else Inline(bytes(t.raw_data)))
         found = len(_typed_field(t, dtype)) * max(8, dtype.bits) // 8
-        if dtype.bits == 6:  # an element each, as those of 8 bits and more
+        if dtype.bits == 6:  # one element per entry, as for 8 bits and more
             expected = size
         if found != expected:
             raise Problem(f"holds {found} bytes, its shape {shape} of {dtype} needs {expected}")
@@ -143,7 +143,7 @@ class Values:
             if not path.is_file():
                 raise Problem(f"its data file {location!r} is missing")
             available = path.stat().st_size
-        except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a name too long, no permission
+        except (OSError, RuntimeError, ValueError) as error:  # circular links, a name too long, no permission
             raise Problem(f"its data file {quoted(location)} cannot be read: {error}") from None
         try:
             offset = int(entries.get("offset", "0"))
@@ -161,7 +161,7 @@ class Values:
         return Stored(load, (str(path), offset, length))
 
     def dense(self, s: Any) -> Value:
-        """A SparseTensorProto as a dense Value, whose bytes are made when they are needed."""
+        """A SparseTensorProto as a dense Value, whose bytes are made when needed."""
         values, indices = self.value(s.values), self.value(s.indices).ints()
         shape = tuple(int(d) for d in s.dims)
         if values.dtype.bits < 8 or values.dtype is dtypes.string:
@@ -223,11 +223,11 @@ def _typed_field(t: TensorProto, dtype: DType) -> Sequence[Any]:
         return t.int64_data
     if dtype in (dtypes.uint64, dtypes.uint32):
         return t.uint64_data
-    return t.int32_data  # the bits of 16-bit floats, of packed narrow elements and of one 6-bit float each too
+    return t.int32_data  # also the bits of 16-bit floats, of packed narrow elements, and of single 6-bit floats
 
 
 def _typed_data(t: TensorProto, dtype: DType) -> bytes:
-    """The elements of a tensor that are kept in a typed field, as packed little-endian bytes."""
+    """The elements of a typed field of a tensor, as packed little-endian bytes."""
     data = _typed_field(t, dtype)
     code = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "uint32": "I"}.get(dtype.name)
     if code is not None:

@@ -1,13 +1,13 @@
 """Backends by name: the registry, the default, and operations added from outside. protocol.py says what one must do.
 
-Registering, extending, listing and setting the default lie in registry.py, loaded when first asked for.
+Registering, extending, listing and setting the default are in registry.py, which is loaded on first use.
 """
 
 from ..errors import BackendError, refuse
 
 
 class Backend:
-    """Base of all backends: a name and an index. What a backend must do is written down in protocol.py."""
+    """Base of all backends: a name and an index. protocol.py documents what a backend must do."""
 
     name = "abstract"
     OVERRIDES = ()  # type: tuple[str, ...]
@@ -19,21 +19,21 @@ class Backend:
         return self.name if not self.index else "{}:{}".format(self.name, self.index)
 
     def realize(self, *tensors):
-        """Compute what is still recorded lazily. Nothing to do for an eager backend."""
+        """Compute everything that is recorded lazily. An eager backend has nothing to do."""
 
     def __reduce__(self):
-        # Copies and pickles of a tensor or module name the backend; they never hold a second one.
+        # Copies and pickles of a tensor or module refer to the backend by name, so there is never a second one.
         return get_backend, (repr(self),)
 
 
 _factories = {}
 _instances = {}
-_own_classes = []  # as they come with emberlet: an operation of theirs never calls what it overrides
+_own_classes = []  # built in: their operations never call the composite they override
 _default = None
 
 
 def operation(backend, name):
-    """The backend's own method for a composite or an added operation. None: there is none, or it is what calls."""
+    """The backend's own method for a composite or an added operation; None if there is none, or if it is the caller."""
     own = getattr(backend, name, None)
     if own is None or type(backend) in _own_classes:
         return own
@@ -93,14 +93,12 @@ def get_backend(backend=None):
     found = _instances.get(backend)
     if found is None:
         name, _, index = str(backend).partition(":")
-        single = name in ("python", "numpy") and index not in ("", "0")
-        if name not in names() or single or (index and not index.isdigit()):
-            refuse("backend", backend, ", ".join(names()))
         if index == "0":  # "numpy:0" is "numpy"
-            found = get_backend(name)
-        else:
-            found = _make(name, int(index or 0))
-        _instances[backend] = found
+            return get_backend(name)
+        if name not in names() or (index and (name in ("python", "numpy") or not index.isdigit())):
+            refuse("backend", backend, ", ".join(names()))
+        # Another thread's, where it was first: tensors compare their backends.
+        found = _instances.setdefault(backend, _make(name, int(index or 0)))
     return found
 
 

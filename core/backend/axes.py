@@ -1,18 +1,18 @@
-"""Which axes of a model's arguments are open, and which numbers their symbols stand for in a call."""
+"""Which axes of a model's arguments are open (symbolic), and the values of their symbols in a call."""
 
 from ..errors import BackendError, ShapeError
 from .sizes import HIGHEST, Scope, is_open
 
-ATTEMPTS = (0, 1, 2)  # at a plan with open sizes, by the typical values of sizes (Axes.scope)
-_ANY = (1, HIGHEST, None, 1)  # the limits of a symbol of which nothing is said
-_USUAL = (37, 5)  # the least typical value of a symbol: where a model runs with none of the first, of the second
+ATTEMPTS = (0, 1, 2)  # attempts at a plan with open sizes, by the typical values of its sizes (Axes.scope)
+_ANY = (1, HIGHEST, None, 1)  # the default limits of a symbol
+_TYPICAL = (37, 5)  # the least typical value of a symbol; the second is tried if the first fails
 
 
 class Axes:
     """templates: for each argument None, or a tuple with the length of each axis: a number, or a text such as "past"
-    or "past + new"; limits: {symbol: (lowest, highest, capacity, step)}, of those for which something is said.
+    or "past + new"; limits: {symbol: (lowest, highest, capacity, step)} for the symbols that have any.
 
-    An axis whose text is not understood is a symbol of that name.
+    An axis whose text cannot be parsed is a symbol of that name.
     """
 
     def __init__(self, templates, limits):
@@ -25,7 +25,7 @@ class Axes:
                 for name in d[1]:
                     if name not in self.symbols:
                         self.symbols.append(name)
-        # Of axes that are called alike in several arguments, such as caches, the first ones are looked at.
+        # If several arguments share a symbol, as caches do, only the first ones are read.
         self._alike = [self.templates.index(template) for template in self.templates]
         unknown = [name for name in limits if name not in self.symbols]
         if unknown:
@@ -37,7 +37,8 @@ class Axes:
         self.limits = limits
 
     def numbers(self, shapes):
-        """{symbol: its number} for shapes of the arguments (None for what is no tensor); None where they do not fit."""
+        """{symbol: its value} for the arguments' shapes (None for an argument that is not a tensor); None if they do
+        not match the templates."""
         found = {}
         waiting = []
         for template, shape, first in zip(self.templates, shapes, self._alike):
@@ -69,15 +70,15 @@ class Axes:
         return max(number, self.limits.get(name, (0, 0, 0))[2] or 0)
 
     def within(self, name, number):
-        """Whether a symbol may be that long where it is left open."""
+        """Whether the value is within the symbol's limits."""
         lowest, highest, _, step = self.limits.get(name, _ANY)
         return lowest <= number <= highest and (number - lowest) % step == 0
 
     def scope(self, opened, numbers, attempt):
-        """(Scope, {symbol: its Size, or its number}): those of `opened` are left open. numbers: what they are now.
+        """(Scope, {symbol: its Size, or its number}); the symbols in `opened` stay open. numbers: the current values.
 
-        attempt: typical values are ones that no other size of a model is likely to be, so that few guards are met, in
-        the attempts 0 (large ones) and 1 (small ones); those of now in the attempt 2.
+        attempt: in attempts 0 (large) and 1 (small), the typical values are numbers that no other size of a model is
+        likely to equal, so that few guards are noted; attempt 2 uses the current values.
         """
         scope = Scope()
         sizes = {}
@@ -88,18 +89,18 @@ class Axes:
                 sizes[name] = now
                 continue
             lowest, highest, capacity, step = self.limits.get(name, _ANY)
-            usual = now
+            chosen = now
             if attempt < 2:
-                usual = _USUAL[attempt]
+                chosen = _TYPICAL[attempt]
                 if attempt == 0:
-                    usual = max(usual, capacity // 2 if capacity else now)
-                usual = max(min(_prime(usual // step, taken) * step + lowest % step, highest), lowest)
-            taken.append(usual)
-            sizes[name] = scope.symbol(name, lowest, max(highest, now), usual, step)
+                    chosen = max(chosen, capacity // 2 if capacity else now)
+                chosen = max(min(_prime(chosen // step, taken) * step + lowest % step, highest), lowest)
+            taken.append(chosen)
+            sizes[name] = scope.symbol(name, lowest, max(highest, now), chosen, step)
         return scope, sizes
 
     def shapes(self, sizes, shapes):
-        """The shapes of the arguments with Sizes in the place of what is open."""
+        """The shapes of the arguments, with Sizes for the open axes."""
         out = []
         for template, shape in zip(self.templates, shapes):
             if template is None or shape is None:
@@ -136,26 +137,26 @@ def _parsed(d):
 
 
 def _is_name(text):
-    """Whether a text is a name, which may have points in it. MicroPython has no `str.isidentifier`."""
+    """Whether a text is a name, which may contain dots. MicroPython has no `str.isidentifier`."""
     return not (text[:1] or "0").isdigit() and all(c in "._" or c.isalpha() or c.isdigit() for c in text)
 
 
 def _prime(n, taken):
-    """The first prime from n on that is not taken."""
+    """The first prime >= n that is not taken."""
     while n in taken or not all(n % i for i in range(2, int(n**0.5) + 1)):
         n += 1
     return n
 
 
 def argument_names(model, count):
-    """The names of the `count` arguments of a Module or function, as far as they can be seen."""
+    """The names of the first `count` arguments of a Module or function, as far as they are known."""
     function = getattr(model, "forward", model)
     code = getattr(function, "__code__", None)
-    known = getattr(code, "co_varnames", None)  # MicroPython's code has no such attribute
+    known = getattr(code, "co_varnames", None)  # MicroPython's code objects have no such attribute
     names = list(known[: code.co_argcount]) if known else []
     if names and names[0] == "self":
         names = names[1:]
-    if names and code.co_flags & 4:  # what *past collects is called as in INPUTS
+    if names and code.co_flags & 4:  # arguments collected by *past are named as in INPUTS
         for entry in (getattr(model, "INPUTS", None) or ())[len(names) :]:
             names.append("".join([c if c.isalpha() or c.isdigit() else "_" for c in entry[0]]))
     return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
@@ -164,8 +165,8 @@ def argument_names(model, count):
 def of_model(model, names, shapes, dims):
     """The Axes of a model's arguments.
 
-    names: of the arguments; shapes: of the examples, None for what is no tensor. dims: what `compile` was given, see
-    there. Axes that a generated model's INPUTS name are open by these names.
+    names: the arguments' names; shapes: the examples' shapes, None for an argument that is not a tensor. dims: see
+    `compile`. Axes named in a generated model's INPUTS are open under these names.
     """
     templates = [None if shape is None else list(shape) for shape in shapes]
     entries = getattr(model, "INPUTS", None) or ()
@@ -196,7 +197,7 @@ def of_model(model, names, shapes, dims):
 
 
 def named(dims):
-    """The symbols that `compile`'s argument of that name names."""
+    """The symbols that `compile`'s argument of this name contains."""
     out = []
     for name, given in _checked(dims).items():
         labels = [name]
@@ -221,7 +222,7 @@ def _checked(dims):
             label = label[0] if pair else label
             if not _whole(axis) or not isinstance(label, str) or not label:
                 raise BackendError(
-                    'an open axis of {0!r} is said as {{2: "cache"}} or {{2: ("cache", 2048)}}, found {1!r}'.format(
+                    'write an open axis of {0!r} as {{2: "cache"}} or {{2: ("cache", 2048)}}, found {1!r}'.format(
                         name, given
                     )
                 )
@@ -257,7 +258,7 @@ def _limit(name, given):
 
 
 def closed(x, values):
-    """A number for a Size, given the values of its scope's atoms; also in tuples, lists and dicts."""
+    """Replace Sizes by numbers, given the values of their scope's atoms; also inside tuples, lists and dicts."""
     if is_open(x):
         return x.evaluate(values)
     if type(x) is tuple or type(x) is list:

@@ -1,20 +1,22 @@
 """The backend protocol: what a backend must do, in one place.
 
-A backend knows buffers and kernels and nothing of the library's semantics. Its primitives take and return `Tensor`s
-whose `data` only that backend understands. The functional layer has already checked and normalized everything:
+A backend knows about buffers and kernels, and nothing about the library's semantics. Its primitives take and return
+`Tensor`s whose `data` only that backend understands. The functional layer has already checked and normalized
+everything:
 
 - all tensor operands belong to this backend (`x.backend is self`) and binary operands have the same dtype;
 - axes are non-negative and sorted, shapes are tuples of int, sequences have the length the rank asks for;
 - shapes fit: a primitive may rely on it. Operands of `binary` and `where` still broadcast (NumPy's rule).
 
 A primitive never changes its operands, may return views of them, and may be lazy: only `to_bytes`, `to_list` and
-`nonzero` must have the values. Everything else in the library is a composite, written once in `core/functional`
-from these primitives. A backend that can do a composite faster defines a method with the composite's name and
-signature (`softmax(self, x, axis)`) and gets its calls, whoever makes them: docs/functions.md marks which functions
-ask. Most hand over the arguments as they came, tensors of this backend among them; those that the backends here
-override (`OVERRIDES`, which the tests hold equal to the composites) ask after their checks, with every argument in its
-place, axes non-negative and tensors of the right dtype. Within such a method the composite computes as if the method
-were not there, so that it may call what it overrides. `backend.extend` adds an operation to a backend from outside.
+`nonzero` must have the values. Everything else in the library is a composite, written once in `core/functional` in
+terms of these primitives. A backend that can do a composite faster defines a method with the composite's name and
+signature (`softmax(self, x, axis)`) and receives all of its calls; docs/functions.md marks which functions can be
+overridden. Most pass on their arguments unchanged, at least one of them a tensor of this backend. Those that the
+built-in backends override (`OVERRIDES`, which the tests compare with the composites) do so after their checks: all
+arguments are positional, axes are non-negative and tensors have the right dtype. Within such a method the composite
+ignores the method, so that it may call the function it overrides. `backend.extend` adds an operation to a backend from
+outside.
 """
 
 from ..errors import UnsupportedError
@@ -44,7 +46,8 @@ BOOLEAN_RESULT = ("isnan", "isinf", "logical_not", "logical_and", "logical_or", 
 
 
 class Protocol(Backend):
-    """Every primitive, documented, and refused until a subclass implements it (`backend.register` makes it known)."""
+    """Every primitive, documented; each raises UnsupportedError until a subclass implements it (`backend.register`
+    makes the subclass known)."""
 
     def _no(self, what):
         raise UnsupportedError("backend {!r} does not implement {}".format(self, what))
@@ -81,8 +84,8 @@ class Protocol(Backend):
         self._no("arange")
 
     def random_bits(self, shape, key, counter):
-        """uint32 tensor of Philox 4×32-10 output (Salmon et al. 2011): element i is word i%4 of the block whose
-        128-bit counter is (counter + i//4) and whose 64-bit key is `key`; same integers on every backend."""
+        """uint32 tensor of Philox 4×32-10 output (Salmon et al. 2011): element i is word i%4 of the block with the
+        128-bit counter (counter + i//4) and the 64-bit key `key`; the same integers on every backend."""
         self._no("random_bits")
 
     # -- elementwise ----------------------------------------------------------------------------------------------
@@ -114,8 +117,8 @@ class Protocol(Backend):
 
     def reduce(self, op, x, axes, keepdims):
         """op of REDUCE over axes. sum and prod keep x's dtype (the functional layer widens integers beforehand); an
-        empty reduction gives the identity; max and min propagate NaN. Floats narrower than 32 bits are added up (here,
-        and wherever else a primitive adds) in float32 at least, and the result is rounded once."""
+        empty reduction gives the identity; max and min propagate NaN. Floats narrower than 32 bits are accumulated
+        (here and in every other primitive that adds) in float32 or wider, and the result is rounded once."""
         self._no("reduce " + op)
 
     def argreduce(self, op, x, axis, keepdims):

@@ -9,9 +9,9 @@ from ..errors import BackendError, refuse
 from . import get_backend, names
 
 _backend = sys.modules["emberlet.backend"]
-_running = set()  # (thread, backend, name) of the overrides that run
+_running = set()  # (thread, backend, name) of the overrides that are running
 
-_extended = []  # classes that `extend` gave an operation
+_extended = []  # classes to which `extend` added an operation
 
 
 def missing(name, error):
@@ -24,8 +24,8 @@ def missing(name, error):
 
 
 def not_within(backend, name, own):
-    """`own`, an override of `name`, for one call; None while it runs in this thread, which ends the recursion where it
-    calls what it overrides."""
+    """`own`, an override of `name`, for one call; None while it runs in this thread, so that it may call the function
+    it overrides without recursing."""
     key = (_thread(), id(backend), name)
     if key in _running:
         return None
@@ -54,7 +54,7 @@ def has_additions():
 
 
 def register(name, factory):
-    """Make a backend known: `factory(index)` returns a Backend. Raises BackendError where the name is taken."""
+    """Make a backend known: `factory(index)` returns a Backend. Raises BackendError if the name is taken."""
     if name in names():
         refuse("registered", name)
     _backend._factories[name] = factory
@@ -77,7 +77,7 @@ def extend(backend_class, name=None):
 
 
 def available():
-    """The names of the backends that work here, sorted: their libraries and devices are there."""
+    """The names of the backends whose libraries and devices are present, sorted."""
     out = []
     for name in names():
         try:
@@ -89,5 +89,5 @@ def available():
 
 
 def set_default_backend(backend):
-    """Use `backend` (a name or a Backend) wherever none is given; None goes back to numpy, else python."""
+    """Use `backend` (a name or a Backend) wherever none is given; None restores numpy, or python without NumPy."""
     _backend._default = None if backend is None else get_backend(backend)

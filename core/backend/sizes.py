@@ -1,26 +1,26 @@
-"""Sizes that a plan leaves open: integers with an expression, which flow through shapes, strides and index arithmetic.
+"""Symbolic sizes of a plan: integers with an expression, which flow through shapes, strides and index arithmetic.
 
 A `Size` stands for a polynomial with integer coefficients over *atoms*: the symbols of its `Scope` ("past", "batch"),
 and terms that are not polynomials (quotients, maxima). It acts as an integer. Comparisons are answered in one of three
 ways (after Torch's symbolic shapes, Ansel et al. 2024):
 
-- a comparison that gives the same for every value of the symbols gets that answer: `past + 1 > past`;
-- otherwise the answer is that for the scope's typical values, and it is noted as a *guard*: what was recorded serves
-  only those sizes for which every guard gives the same answer;
-- what needs the number itself (`range(n)`, `int(n)`, `n * 0.5`) raises SizeNeeded, and the size is then not left open.
+- a comparison with the same result for all values of the symbols gets that result: `past + 1 > past`;
+- otherwise it gets the result for the scope's typical values, which is noted as a *guard*: the recording is valid only
+  for sizes for which every guard gives the same result;
+- code that needs the number itself (`range(n)`, `int(n)`, `n * 0.5`) raises SizeNeeded, and the size is then fixed.
 
-Code that can do without an answer asks `surely_less` and the like, which note nothing. Whoever picks the faster of two
-correct ways asks for `typical(n)`.
+Code that works without an answer asks `surely_less` and the like, which note nothing. Code that picks the faster of two
+correct methods uses `typical(n)`.
 """
 
 import sys
 
 from ..errors import BackendError
 
-HIGHEST = 1 << 20  # the largest value of a symbol for which nothing is said
-_FAR = 1 << 62  # bounds beyond are as good as none
-# Functions that compare sizes only to take a shorter way to what comes out the same, or to refuse what no size makes
-# right: told that a size differs from another number they are right for all sizes, and nothing needs to be noted.
+HIGHEST = 1 << 20  # the default upper bound of a symbol
+_FAR = 1 << 62  # bounds beyond this count as none
+# Functions that compare sizes only to take a shortcut to the same result, or to refuse what no size makes
+# valid. Assuming that a size differs from a number is then correct for all sizes, and no guard is needed.
 _NEUTRAL = (
     ("emberlet.shapes", "broadcast"),
     ("emberlet.functional.promotion", "paired"),
@@ -38,7 +38,7 @@ class SizeNeeded(BackendError):
 
 
 class Scope:
-    """The symbols of one plan with their ranges, and the guards that were met.
+    """The symbols of one plan with their ranges, and the guards noted so far.
 
     atoms: list of ("symbol", name), ("//", dividend, divisor) and ("max", a, b); ranges: (lowest, highest) of each;
     guards: list of (Size, relation, answer), relation "<" or "==" against 0.
@@ -49,7 +49,7 @@ class Scope:
         self.ranges = []
         self.typical = []
         self.guards = []
-        self.block = []  # the Sizes that kernels read, in the order in which they lie in the block of sizes
+        self.block = []  # the Sizes that kernels read, in the order of the size block
         self._places = {}
         self._numbers = {}
         self._atoms = {}
@@ -57,8 +57,8 @@ class Scope:
         self._answers = {}
 
     def symbol(self, name, lowest, highest, typical, step=1):
-        """The Size of a new symbol in [lowest, highest], which is `typical` where a decision is left to choice. step:
-        it is `lowest` or more by a multiple of that, which a guard says; so index arithmetic sees the factor."""
+        """The Size of a new symbol in [lowest, highest]; free choices are made for the value `typical`. step: the value
+        is `lowest` plus a multiple of step, which a guard checks, so that index arithmetic knows the factor."""
         whole = self._atom(("symbol", name), lowest, highest, typical)
         if step == 1:
             return whole
@@ -78,7 +78,7 @@ class Scope:
         return Size(self, {(at,): 1})
 
     def number(self, terms):
-        """The number under which a polynomial is known: equal polynomials have one."""
+        """The id of a polynomial; equal polynomials share one."""
         key = tuple(sorted(terms.items()))
         found = self._numbers.get(key)
         if found is None:
@@ -86,7 +86,7 @@ class Scope:
         return found
 
     def place(self, number):
-        """Where the polynomial of that number lies in the block of sizes."""
+        """The position in the size block of the polynomial with this id."""
         found = self._places.get(number)
         if found is None:
             found = self._places[number] = len(self.block)
@@ -94,20 +94,20 @@ class Scope:
         return found
 
     def size(self, number):
-        """The Size with that number."""
+        """The Size with this id."""
         for terms, known in self._numbers.items():
             if known == number:
                 return Size(self, dict(terms))
 
     def bounds(self, x):
-        """(lowest, highest) of a Size, as far as they are found."""
+        """(lowest, highest) bounds of a Size, which need not be tight."""
         found = self._bounds.get(x.number)
         if found is None:
             found = self._bounds[x.number] = (self._lowest(x.terms), -self._lowest(_scaled(x.terms, -1)))
         return found
 
     def _lowest(self, terms):
-        # With every atom written as its lowest value and what is above it, products of two that are both large, such
+        # With every atom written as its lower bound plus an excess, products of two large factors, such
         # as (n - 1) * m, keep their sign.
         shifted = {(): 0}
         for atoms, c in terms.items():
@@ -125,9 +125,9 @@ class Scope:
         return max(total, -_FAR)
 
     def decide(self, x, relation, caller=None, number=False):
-        """Whether x < 0 (relation "<") or x == 0 ("=="); noted as a guard where both can be, unless the frame `caller`
-        is that of a function for which it makes no difference. number: whether a size is compared with a number, and
-        not with another size, which it may have to be equal to."""
+        """Whether x < 0 (relation "<") or x == 0 ("=="). Noted as a guard if both are possible, unless the frame
+        `caller` belongs to a function for which it makes no difference. number: whether a size is compared with a
+        number rather than with another size, to which it may have to be equal."""
         if relation == "==":
             x = _primitive(x)
         low, high = self.bounds(x)
@@ -172,11 +172,11 @@ class Size:
 
     @property
     def __class__(self):
-        return int  # for `isinstance(d, int)`; the interpreter itself is not deceived, and asks for __index__
+        return int  # for `isinstance(d, int)`; the interpreter itself ignores it and calls __index__
 
     @property
     def number(self):
-        """The number of its polynomial in the scope."""
+        """The id of its polynomial in the scope."""
         if self._number is None:
             self._number = self.scope.number(self.terms)
         return self._number
@@ -197,7 +197,7 @@ class Size:
         return names
 
     def evaluate(self, values):
-        """Its value, given those of the scope's atoms."""
+        """Its value, given the values of the scope's atoms."""
         total = 0
         for atoms, c in self.terms.items():
             for a in atoms:
@@ -206,7 +206,7 @@ class Size:
         return total
 
     def __str__(self):
-        """What it is called in a kernel's text, where `{}u` writes a number: a field of the block of sizes."""
+        """Its name in a kernel's source, where `{}u` formats a number: a field of the size block."""
         return "sizes.n{}".format(self.number)
 
     def __format__(self, spec):
@@ -218,7 +218,7 @@ class Size:
     # -- arithmetic -----------------------------------------------------------------------------------------------
 
     def _no(self, other):
-        """What an operation with other than an integer gives: with a float it needs the number."""
+        """The result of an operation with something other than an integer; a float needs the number itself."""
         return self.__float__() if isinstance(other, float) else NotImplemented
 
     def __add__(self, other):
@@ -367,7 +367,7 @@ class Size:
 
 
 def _terms(x):
-    """The polynomial that x is; None where it is no integer."""
+    """x as a polynomial; None if it is not an integer."""
     if type(x) is Size:
         return x.terms
     if type(x) is int or type(x) is bool:
@@ -376,8 +376,8 @@ def _terms(x):
 
 
 def _rounded(x, way):
-    """An integer that a size can be compared with in the place of a float, rounded up (1) or down (-1); one that is no
-    integer stays (0), and so does NaN."""
+    """The integer to compare a size with instead of a float, rounded up (1) or down (-1); for 0 a non-integer float is
+    kept, and so is NaN."""
     if not isinstance(x, float) or x != x:
         return x
     if x - x != 0:
@@ -433,7 +433,7 @@ def _leading(terms):
 
 
 def _without(atoms, part):
-    """The atoms of a monomial divided by those of another; None where it does not divide it."""
+    """The atoms of a monomial divided by those of another; None if it is not divisible."""
     left = list(atoms)
     for a in part:
         if a not in left:
@@ -443,7 +443,7 @@ def _without(atoms, part):
 
 
 def _divmod(a, b):
-    """(quotient, remainder) of polynomials: a == quotient * b + remainder, with a remainder as simple as can be."""
+    """(quotient, remainder) of polynomials: a == quotient * b + remainder, with the simplest remainder found."""
     lead = _leading(b)
     quotient = {}
     rest = {}
@@ -463,7 +463,7 @@ def _divmod(a, b):
 
 
 def _divided(scope, a, b):
-    """a // b of polynomials, one of which is no number."""
+    """a // b of polynomials, at least one of which is not constant."""
     if not b:
         raise ZeroDivisionError("division by zero")
     divisor = _size(scope, b)
@@ -474,7 +474,7 @@ def _divided(scope, a, b):
     quotient, rest = _divmod(a, b)
     whole, part = _size(scope, quotient), _size(scope, rest)
     for _ in range(3):
-        # As long as it is known to be negative by less than the divisor, or to be at least it.
+        # While the remainder is known to be in [-divisor, 0), or to be at least the divisor.
         if surely_less(part, 0):
             whole, part = whole - 1, part + divisor
         elif not surely_less(part, divisor):
@@ -489,12 +489,12 @@ def _divided(scope, a, b):
     low, high = min([low // e for e in ends]), max([high // e for e in ends])
     if low == high:
         return whole + low
-    usual = typical(part) // typical(divisor)
-    return whole + scope._atom(("//", part, divisor), low, high, usual)
+    quotient = typical(part) // typical(divisor)
+    return whole + scope._atom(("//", part, divisor), low, high, quotient)
 
 
 def _text(scope, terms):
-    """A polynomial to be read by people: "past + new", "4 * batch * length - 1"."""
+    """A polynomial as readable text: "past + new", "4 * batch * length - 1"."""
     parts = []
     for atoms in sorted(terms, key=lambda atoms: (-len(atoms), atoms)):
         c = terms[atoms]
@@ -517,12 +517,13 @@ def _content(terms):
 
 
 def _indivisible(terms):
-    """Whether a polynomial is never 0 because its coefficients have a divisor that its constant has not."""
+    """Whether a polynomial is never 0, because its coefficients have a common divisor that does not divide its
+    constant."""
     return terms.get((), 0) % _content({atoms: terms[atoms] for atoms in terms if atoms}) != 0
 
 
 def _primitive(x):
-    """x without the numbers and the symbols, never 0, that divide all of it; with one sign for x and -x."""
+    """x without its common factors (numbers and symbols that are never 0), with the same sign for x and -x."""
     found = _content(x.terms)
     for a in min(x.terms, key=len):
         if x.scope.ranges[a][0] > 0 and all(a in atoms for atoms in x.terms):
@@ -541,32 +542,35 @@ def is_open(x):
 
 
 def least(x):
-    """The lowest value of x, as far as it is known."""
+    """A lower bound of x."""
     return x.scope.bounds(x)[0] if type(x) is Size else x
 
 
 def most(x):
-    """The highest value of x, as far as it is known."""
+    """An upper bound of x."""
     return x.scope.bounds(x)[1] if type(x) is Size else x
 
 
 def typical(x):
-    """The value of x for which kernels are chosen."""
+    """The typical value of x, for which kernels are chosen."""
     return x.evaluate(x.scope.typical) if type(x) is Size else x
 
 
 def surely_less(a, b):
-    """Whether a < b whatever the sizes."""
-    return most(a - b) < 0
+    """Whether a < b for all values of the symbols."""
+    d = a - b
+    return d < 0 if type(d) is int else most(d) < 0
 
 
 def positive(n):
-    """n, but at least 1 where it is a number."""
+    """n, but at least 1 if it is a number."""
     return n if type(n) is Size else max(1, n)
 
 
 def same(a, b):
-    """Whether two shapes, or two sizes, are equal whatever the sizes."""
+    """Whether two shapes or sizes are equal for all values of the symbols."""
+    if type(a) is int and type(b) is int:
+        return a == b
     if isinstance(a, tuple):
         if len(a) != len(b):
             return False
@@ -581,12 +585,12 @@ def same(a, b):
 
 
 def within_words(n):
-    """Whether a number lies in 32 bits, as far as it is open: a plan is for such sizes, and then knows that."""
+    """Whether a number fits in 32 bits. For a Size this becomes a guard, since plans are only for such sizes."""
     return not is_open(n) or -(1 << 31) <= n < 1 << 31
 
 
 def divides(n, x):
-    """Whether n divides x whatever the sizes."""
+    """Whether n divides x for all values of the symbols."""
     if type(x) is Size or type(n) is Size:
         return same(n, 0) or not _divmod(_terms(x), _terms(n))[1]
     return x % n == 0
@@ -611,7 +615,7 @@ def smaller(a, b):
 
 
 def common_divisor(a, b):
-    """What divides both, as large as is easily found; the greatest common divisor of two numbers."""
+    """A common divisor of both, as large as is easily found; for two numbers the greatest."""
     if type(a) is not Size and type(b) is not Size:
         while b:
             a, b = b, a % b

@@ -1,9 +1,9 @@
-"""Models over data sets: `Predictor`, a callable on batches for Ray Data, Spark, Daft and pools of processes, and what
-`emberlet score` runs (docs/many-machines.md).
+"""Models over data sets: `Predictor`, a callable on batches for Ray Data, Spark, Daft and process pools, and the
+implementation of `emberlet score` (docs/many-machines.md).
 
-predictor.py holds the model; columns.py brings columns to what it takes; pieces.py cuts batches to a few sizes;
-pictures.py decodes. They need NumPy. files.py and rows.py read inputs with pyarrow; scoring.py and what it imports is
-for Ray: scheduling, retries and the checkpoint are Ray's.
+predictor.py holds the model; columns.py converts columns to its inputs; pieces.py splits batches into a few sizes;
+pictures.py decodes images. These need NumPy. files.py and rows.py read inputs with pyarrow. scoring.py and its imports
+need Ray, which does the scheduling, the retries and the checkpoint.
 """
 
 from __future__ import annotations

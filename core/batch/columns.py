@@ -1,4 +1,4 @@
-"""Columns of a batch (NumPy, Arrow, pandas) as what a model takes, and its outputs as columns."""
+"""Converting columns of a batch (NumPy, Arrow, pandas) to a model's inputs, and its outputs to columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fitted:
-    """An input for all rows. shared: it is one for all of them; whole: each row is a whole input, without a batch."""
+    """An input for all rows. shared: all rows use the same value; whole: each row is a whole input, without a batch
+    axis."""
 
     array: NDArray[Any]
     shared: bool = False
@@ -40,12 +41,12 @@ def of_batch(batch: Any) -> Columns:
 
 
 def _of_arrow(column: Any) -> Any:
-    """An Arrow array as NumPy has it; lists of equal lengths become axes."""
+    """An Arrow array as a NumPy array; lists of equal lengths become axes."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        if isinstance(column, pa.ChunkedArray):  # what is too long for one array
+        if isinstance(column, pa.ChunkedArray):  # too long for one array
             return np.concatenate([_of_arrow(chunk) for chunk in column.chunks])
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -70,7 +71,7 @@ def _of_arrow(column: Any) -> Any:
 
 
 def like(columns: Columns, batch: Any) -> Any:
-    """Columns of results in the form of the batch that they come from."""
+    """Result columns, in the type of the input batch."""
     if isinstance(batch, Mapping):
         return columns
     if hasattr(batch, "schema"):
@@ -79,7 +80,7 @@ def like(columns: Columns, batch: Any) -> Any:
             return found
         import pyarrow as pa
 
-        arrays = [x.combine_chunks() for x in found.columns]  # a record batch, of which Spark wants one back
+        arrays = [x.combine_chunks() for x in found.columns]  # Spark expects a record batch for a record batch
         return pa.RecordBatch.from_arrays(
             [x.chunk(0) if isinstance(x, pa.ChunkedArray) else x for x in arrays], schema=found.schema
         )
@@ -89,7 +90,7 @@ def like(columns: Columns, batch: Any) -> Any:
 
 
 def table(columns: Columns) -> Any:
-    """An Arrow table: further axes become lists of fixed sizes, which every reader of Parquet knows."""
+    """An Arrow table: further axes become fixed-size lists, which every Parquet reader supports."""
     import pyarrow as pa
 
     return pa.table({name: x if isinstance(x, pa.Array | pa.ChunkedArray) else arrow(x) for name, x in columns.items()})
@@ -100,7 +101,7 @@ def arrow(x: Any) -> Any:
     import pyarrow as pa
 
     if not isinstance(x, np.ndarray) or x.ndim < 2:
-        if isinstance(x, np.ndarray) and x.dtype.kind not in "biufMmOUS":  # of ml_dtypes
+        if isinstance(x, np.ndarray) and x.dtype.kind not in "biufMmOUS":  # a dtype of ml_dtypes
             x = x.astype(np.float32)
         return pa.array(x)
     flat = arrow(np.ascontiguousarray(x).reshape(-1))
@@ -110,8 +111,8 @@ def arrow(x: Any) -> Any:
 
 
 def names_of(i: Input, given: Mapping[str, Any] | None, columns: Sequence[str], only: bool) -> list[str]:
-    """The columns that make an input: those given for it, that of its name, or, of a model with one input, the `only`
-    column there is. Raises EmberletError where there is none."""
+    """The columns of an input: those given for it, the one with its name, or, if the model has a single input, the
+    `only` column. Raises EmberletError if there is none."""
     said = (given or {}).get(i.name, (given or {}).get(i.parameter))
     if said is not None:
         wanted = [said] if isinstance(said, str) else list(said)
@@ -121,7 +122,7 @@ def names_of(i: Input, given: Mapping[str, Any] | None, columns: Sequence[str], 
         wanted = list(columns)
     else:
         raise EmberletError(
-            f"no column is named {i.name!r}, an input of the model; say which it is: inputs={{{i.name!r}: column}}, "
+            f"no column is named {i.name!r}, an input of the model; name its column: inputs={{{i.name!r}: column}}, "
             f"on the command line --input {i.name}=COLUMN. The columns are {', '.join(columns) or 'none'}"
         )
     lacking = [name for name in wanted if name not in columns]
@@ -131,13 +132,13 @@ def names_of(i: Input, given: Mapping[str, Any] | None, columns: Sequence[str], 
 
 
 def joined(columns: Columns, names: Sequence[str]) -> Any:
-    """One column, or several of numbers side by side: (rows, columns)."""
+    """One column, or several numeric ones stacked to (rows, columns)."""
     if len(names) == 1:
         return columns[names[0]]
     parts = [np.asarray(columns[name]) for name in names]
     for name, part in zip(names, parts, strict=True):
         if part.dtype.kind not in "biuf":
-            raise DTypeError(f"the column {name!r} holds {part.dtype}, and columns side by side must hold numbers")
+            raise DTypeError(f"the column {name!r} holds {part.dtype}, and stacked columns must hold numbers")
     return np.stack(parts, axis=1) if all(p.ndim == 1 for p in parts) else np.concatenate(parts, axis=1)
 
 
@@ -152,7 +153,7 @@ def is_picture(column: Any, i: Input) -> bool:
 
 
 def channels_of(i: Input) -> int:
-    """How many color channels an input wants: of (n, c, height, width) or (n, height, width, c); 3 where it is open."""
+    """The number of color channels of an input (n, c, height, width) or (n, height, width, c); 3 if it is open."""
     shape = i.shape or ()
     for axis in (1, 3) if len(shape) == 4 else (0, 2) if len(shape) == 3 else ():
         if shape[axis] in (1, 3, 4):
@@ -161,7 +162,7 @@ def channels_of(i: Input) -> int:
 
 
 def pictures(column: Any, i: Input) -> Any:
-    """Files of pictures as (rows, height, width, channels) of uint8; a list where their sizes differ."""
+    """Image files as uint8 (rows, height, width, channels); a list if their sizes differ."""
     decoded = [decode(x, channels_of(i)) for x in column]
     return np.stack(decoded) if len({x.shape for x in decoded}) == 1 else decoded
 
@@ -169,8 +170,8 @@ def pictures(column: Any, i: Input) -> Any:
 def fit(column: Any, i: Input) -> Fitted:
     """A column converted to the dtype and the axes of the input.
 
-    Integers become floats, and floats those of another width; rows of as many numbers as the input has get its shape;
-    pictures get the channels where it wants them. Nothing is scaled, and nothing resized.
+    Integers become floats, and floats change width; rows with as many numbers as the input get its shape; the channels
+    of images move to the input's axis. Nothing is scaled or resized.
 
     Raises DTypeError, ShapeError.
     """
@@ -213,7 +214,7 @@ def _stacked(column: Any, i: Input) -> NDArray[Any]:
     if len(shapes) > 1:
         raise ShapeError(
             f"the model takes {i}, found rows of different shapes, {shapes[0]} and {shapes[1]}; preprocess= "
-            f"(--preprocess module:function) may bring them to one"
+            f"(--preprocess module:function) may convert them"
         )
     return np.stack(rows) if rows else np.empty((0,), np.float32)
 

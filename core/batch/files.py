@@ -1,4 +1,4 @@
-"""The files that `emberlet score` reads: which there are, and how they are cut into parts that are read apart."""
+"""The files that `emberlet score` reads, and the parts into which they are split for reading."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ KINDS = {
     ".npy": (".npy",),
     "pictures": (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"),
 }
-LARGE = 64 << 20  # bytes; larger files are read in several parts, where their format lets one
-ROW_BITS = 40  # of an id: the number of the row in its file; above them, the number of the file
+LARGE = 64 << 20  # bytes; larger files are read in several parts, if their format allows it
+ROW_BITS = 40  # the low bits of an id, which hold the row's number in its file; the bits above hold the file's number
 
 
 @dataclass(frozen=True)
 class File:
-    """shown: the path as a person knows it; path: as the file system has it; index: its number among all files."""
+    """shown: the path for messages; path: the path for the file system; index: its number among all files."""
 
     shown: str
     path: str
@@ -35,7 +35,7 @@ class File:
 
 @dataclass(frozen=True)
 class Part:
-    """What one task reads: files of pictures, or row groups, rows or the whole of one file."""
+    """The part that one task reads: image files, or row groups, rows or the whole of one file."""
 
     kind: str
     files: tuple[File, ...]
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Files:
-    """All inputs: of one kind, on one file system."""
+    """All inputs, which have one kind and one file system."""
 
     kind: str
     system: Any
@@ -68,7 +68,7 @@ def system_of(location: str) -> tuple[Any, str]:
 
 
 def kind_of(path: str) -> str | None:
-    """The kind of a file by the end of its name."""
+    """The kind of a file, by its extension."""
     lower = path.lower()
     return next((kind for kind, ends in KINDS.items() if lower.endswith(ends)), None)
 
@@ -78,8 +78,9 @@ def _ends() -> str:
 
 
 def find(inputs: Sequence[str]) -> Files:
-    """The files of paths and folders, sorted; of folders, those of a known kind at any depth, but not what begins with
-    "." or "_". Raises EmberletError where there is none or where kinds or file systems mix, FileNotFoundError."""
+    """The files of paths and folders, sorted. Folders are searched at any depth for files of a known kind, except names
+    that begin with "." or "_". Raises EmberletError if there is none, or if kinds or file systems differ;
+    FileNotFoundError."""
     systems: list[Any] = []
     found: list[tuple[str, str, Any]] = []
     for location in inputs:
@@ -90,7 +91,7 @@ def find(inputs: Sequence[str]) -> Files:
     if len(systems) != 1:
         raise EmberletError("the inputs are on different file systems; score those of each in a run of its own")
     if not found:
-        raise EmberletError(f"{inputs[0]} holds no file that is read; there are {_ends()}")
+        raise EmberletError(f"{inputs[0]} holds no supported file; supported are {_ends()}")
     kinds = {kind for kind, _, _ in found}
     if len(kinds) > 1:
         raise EmberletError(
@@ -105,14 +106,15 @@ def find(inputs: Sequence[str]) -> Files:
 
 
 def _under(system: Any, path: str, location: str) -> Iterator[tuple[str, str, Any]]:
-    """(kind, the path to show, what the file system says) of the file or of the files in the folder at `path`."""
+    """(kind, path for messages, the file system's information) of the file, or of the files in the folder, at
+    `path`."""
     info = system.get_file_info(path)
     if info.type == arrow_fs.FileType.NotFound:
         raise FileNotFoundError(2, "No such file or directory", location)
     if info.type != arrow_fs.FileType.Directory:
         kind = kind_of(path)
         if kind is None:
-            raise EmberletError(f"{location}: the end of its name is none of {_ends()}")
+            raise EmberletError(f"{location}: its extension is not one of {_ends()}")
         yield kind, location, info
         return
     for inner in system.get_file_info(arrow_fs.FileSelector(path, recursive=True)):
@@ -124,7 +126,7 @@ def _under(system: Any, path: str, location: str) -> Iterator[tuple[str, str, An
 
 
 def parts(found: Files, pictures: int) -> list[Part]:
-    """What is read apart: large Parquet and .npy files in several parts, so many pictures at once."""
+    """The parts to read: large Parquet and .npy files in several parts, and groups of images."""
     if found.kind == "pictures":
         files = found.files
         return [Part("pictures", files[i : i + pictures]) for i in range(0, len(files), pictures)]
@@ -141,8 +143,8 @@ def parts(found: Files, pictures: int) -> list[Part]:
 
 
 def _units(found: Files, file: File) -> int:
-    """Row groups of a Parquet file, rows of an .npy file; 1 for what is read as a whole, and for what is broken: who
-    reads it says so."""
+    """The number of row groups of a Parquet file, or rows of an .npy file; 1 for files that are read as a whole, and
+    for damaged ones, which raise when they are read."""
     try:
         if found.kind == "Parquet":
             from pyarrow import parquet

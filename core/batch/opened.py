@@ -1,4 +1,4 @@
-"""A model that is open in this process, called with lists of arrays."""
+"""A model opened in this process, called with lists of arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..host.sharing.arrays import to_array, to_tensor
 from . import columns as cols
 from .pieces import Arrays, Pieces
 
-MOST = 4  # models that one process keeps open
+MOST = 4  # the maximum number of models open in a process
 
 Preprocess = Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -34,8 +34,8 @@ Preprocess = Callable[[dict[str, Any]], Mapping[str, Any]]
 class Opened:
     """A model with its plans.
 
-    source: the path of an .onnx file or a generated module, or what `emberlet.codegen.load` takes, or a Module.
-    backend: a name, or "auto". compile: whether to plan it. outputs: the names of those wanted; None: all.
+    source: the path of an .onnx file or a generated module, or any argument of `emberlet.codegen.load`, or a Module.
+    backend: a name, or "auto". compile: whether to compile it. outputs: the names of the outputs to return; None: all.
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class Opened:
         self._found: list[str] = []
 
     def __call__(self, columns: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, NDArray[Any]]:
-        """The outputs, by name, for the rows of `columns`. Raises EmberletError for what does not fit the model."""
+        """The outputs, by name, for the rows of `columns`. Raises EmberletError if they do not match the model."""
         fitted = []
         for i in self.inputs:
             column = cols.joined(dict(columns), cols.names_of(i, given, list(columns), len(self.inputs) == 1))
             fitted.append(cols.fit(cols.pictures(column, i) if cols.is_picture(column, i) else column, i))
         arrays, shared = [f.array for f in fitted], [f.shared for f in fitted]
         if all(shared):
-            raise ShapeError("none of the model's inputs has rows: it computes the same for every row")
+            raise ShapeError("none of the model's inputs has a batch axis: it computes the same for every row")
         whole = any(f.whole for f in fitted)
         if whole and not all(f.whole or f.shared for f in fitted):
-            raise ShapeError("some of the model's inputs have a batch and others have none")
+            raise ShapeError("some of the model's inputs have a batch axis and others have none")
         found = (self._whole if whole else self._pieces).run(arrays, shared)
         return dict(zip(self._found, found, strict=True))
 
@@ -108,12 +108,12 @@ class Opened:
             elif self._wanted is None or name in self._wanted:
                 table = isinstance(x, list | tuple) and len(x) > 0 and isinstance(x[0], dict)
                 for part, held in parts(name, x).items():
-                    if not (table and part == f"{name}.keys"):  # which are the same for all rows
+                    if not (table and part == f"{name}.keys"):  # the same for all rows
                         found[part] = held
         return self._chosen(found)
 
     def _chosen(self, found: dict[str, Any]) -> list[Any]:
-        """The wanted outputs as arrays, their names kept."""
+        """The requested outputs as arrays, by name."""
         wanted = list(found) if self._wanted is None else self._wanted
         lacking = [name for name in wanted if name not in found]
         if lacking:
@@ -128,7 +128,7 @@ _lock = RLock()
 
 
 def opened(key: Any, make: Callable[[], Opened]) -> Opened:
-    """The model of this key, opened once a process: a pool unpickles a Predictor for each of its tasks."""
+    """The model of this key, opened once per process, because a pool unpickles a Predictor for each task."""
     with _lock:
         found = _open.pop(key, None)
         if found is None:
@@ -147,7 +147,7 @@ def _home(model: Any, backend: str) -> Backend:
 
 
 def chosen(backend: str) -> str:
-    """ "auto" as a backend: the GPU that Ray gave to this process, else "auto", which is numpy, else python."""
+    """The backend for "auto": the GPU that Ray assigned to this process, else numpy, else python."""
     ray = sys.modules.get("ray")
     if backend != "auto" or ray is None or not ray.is_initialized():
         return backend
@@ -158,7 +158,7 @@ def chosen(backend: str) -> str:
 
 
 def _load(source: Any, backend: str | None) -> Loaded:
-    """A Loaded of a path, of what codegen reads, or of a Module."""
+    """A Loaded of a path, of anything codegen reads, or of a Module."""
     if isinstance(source, str):
         return load(source, backend)
     if hasattr(source, "forward"):
@@ -191,23 +191,23 @@ def function(named: str) -> Preprocess:
         raise EmberletError(f"preprocess {named!r}: there is no module {error.name!r}") from None
     except AttributeError:
         raise EmberletError(f"preprocess {named!r}: {module} has no {name}") from None
-    except Exception as error:  # what the module raises when it is imported
+    except Exception as error:  # anything the module raises on import
         raise EmberletError(f"preprocess {named!r}: {module} fails: {type(error).__name__}: {error}") from error
     if not callable(found):
-        raise EmberletError(f"preprocess {named!r}: {name} is no function")
+        raise EmberletError(f"preprocess {named!r}: {name} is not a function")
     called: Preprocess = found
     return called
 
 
 def path_of(model: Any) -> str | None:
-    """The file that a path or a generated class stands for, as an absolute path; None for everything else."""
+    """The file of a path or a generated class, as an absolute path; None for anything else."""
     if isinstance(model, str | os.PathLike):
         return str(Path(model).expanduser().absolute())
     if isinstance(model, type):
         file = getattr(sys.modules.get(model.__module__), "__file__", None)
         if file is None:
             raise EmberletError(
-                f"{model.__name__} is in no file that another process could read; give the model's path"
+                f"{model.__name__} is not in a file that another process could read; pass the model's path"
             )
         return str(Path(file).absolute())
     return None

@@ -1,4 +1,4 @@
-"""Pictures as arrays, and the preparation that most networks for ImageNet were trained with."""
+"""Decoding images to arrays, and the preprocessing with which most ImageNet networks were trained."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 def decode(source: Any, channels: int = 3, where: str = "") -> NDArray[np.uint8]:
-    """A picture as (height, width, channels) of uint8.
+    """An image as uint8 (height, width, channels).
 
-    source: its path, the bytes of its file, or a dict with "bytes" or "path", as Hugging Face's data sets have it.
-    channels: 1 (gray), 3 (RGB) or 4 (RGBA). where: what an error names; the path, if there is one.
+    source: its path, the bytes of its file, or a dict with "bytes" or "path", as in Hugging Face's data sets. channels:
+    1 (gray), 3 (RGB) or 4 (RGBA). where: its name in errors, by default its path.
 
-    Raises FormatError where Pillow cannot read it, OSError.
+    Raises FormatError if Pillow cannot read it, OSError.
     """
     require("reading pictures", "PIL")
     from PIL import Image
@@ -39,18 +39,19 @@ def decode(source: Any, channels: int = 3, where: str = "") -> NDArray[np.uint8]
     try:
         with Image.open(io.BytesIO(source)) as opened:
             found = np.asarray(opened.convert(MODES[channels]))
-    except Exception as error:  # Pillow's decoders' own (struct.error, SyntaxError, ...), which have no common base
-        # Pillow names an object in memory, whose address changes from run to run.
+    except (
+        Exception
+    ) as error:  # exceptions of Pillow's decoders (struct.error, SyntaxError, ...), which have no common base
+        # Pillow's message contains the address of an object, which changes from run to run.
         said = "it is of no kind that Pillow knows" if "BytesIO" in str(error) else str(error) or type(error).__name__
         raise FormatError(f"{where or 'a picture'} cannot be decoded: {said}") from None
     return found.reshape(*found.shape[:2], channels)
 
 
 def imagenet(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """`preprocess` for networks trained on ImageNet as torchvision does it: of each picture, the shorter side becomes
-    256 pixels and the middle 224 x 224 are taken; divided by 255, normalized, channels first: (n, 3, 224, 224).
-
-    The pictures are every column of uint8 arrays with three axes, (height, width, 3), of any sizes.
+    """`preprocess` for networks trained on ImageNet, as in torchvision: resizes the shorter side of each image to 256
+    pixels, crops the middle 224 x 224, divides by 255 and normalizes; returns channels first, (n, 3, 224, 224). Applies
+    to every column of uint8 arrays (height, width, 3), of any size.
     """
     return {name: _prepared(column) if _pictures(column) else column for name, column in batch.items()}
 

@@ -1,8 +1,8 @@
-"""How many rows a model computes at once: batches of every size on a few plans.
+"""Splitting batches of any size into pieces that run on a few plans. A compiled model has a plan for each shape.
 
-A compiled model has a plan for each shape. Batches of a data set come in many sizes (the end of a file, what a filter
-left), so they are cut into pieces, and a piece that has no plan of its size is filled up to a size that has one. That
-is right where rows do not influence each other, which is tried once, before results of a filled piece are used.
+Batches of a data set have many sizes (the end of a file, the rest after a filter), so they are split into pieces, and a
+piece without a plan of its size is padded to a size that has one. This is correct if rows do not influence each other,
+which is tested once, before results of a padded piece are used.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Arrays = list[NDArray[Any]]
 Call = Callable[[Arrays], list[Any]]
 
 MOST_ROWS = 256
-MOST_BYTES = 4 << 20  # of one input, in a piece
-PLANS = 4  # sizes that get plans of their own, beside the full piece
+MOST_BYTES = 4 << 20  # bytes of one input in a piece
+PLANS = 4  # sizes with plans of their own, besides the full piece
 
 
 def rows_at_once(inputs: Sequence[NDArray[Any]]) -> int:
-    """How many rows make a piece: a power of two, at most MOST_ROWS, whose inputs take at most MOST_BYTES each."""
+    """The rows of a piece: a power of two, at most MOST_ROWS, such that each input takes at most MOST_BYTES."""
     widest = max([1, *(x.nbytes // max(1, len(x)) for x in inputs)])
     return int(min(MOST_ROWS, 1 << max(0, (MOST_BYTES // widest).bit_length() - 1)))
 
@@ -33,8 +33,8 @@ def rows_at_once(inputs: Sequence[NDArray[Any]]) -> int:
 class Pieces:
     """Calls of a model on any number of rows.
 
-    call: runs the model, with a plan where it is compiled. plain: runs it without one. fixed: the number of rows that
-    the model takes, where its file says one. compiled: whether every size costs a plan. batch_size: the rows of a
+    call: runs the model, with a plan if it is compiled. plain: runs it without one. fixed: the model's batch size, if
+    its file fixes one. compiled: whether every size costs a plan. batch_size: the rows of a
     piece; None: `rows_at_once`.
     """
 
@@ -48,7 +48,7 @@ class Pieces:
         self._lock = Lock()
 
     def run(self, inputs: Arrays, shared: Sequence[bool]) -> list[NDArray[Any]]:
-        """The outputs for all rows. shared: which inputs belong to every row, and are not cut."""
+        """The outputs for all rows. shared: which inputs belong to all rows and are not split."""
         rows = next(len(x) for x, common in zip(inputs, shared, strict=True) if not common)
         own = [x for x, common in zip(inputs, shared, strict=True) if not common]
         most = self._fixed or self._batch_size or rows_at_once(own)
@@ -72,7 +72,7 @@ class Pieces:
         return [x[:rows] for x in _checked(self._call(filled), wanted)]
 
     def _size(self, rows: int, most: int) -> int:
-        """The rows of the piece that is computed: `rows`, or more."""
+        """The number of rows to compute for a piece of `rows`: as many, or more."""
         if self._fixed:
             return self._fixed
         if not self._compiled or self._independent is False:
@@ -85,7 +85,7 @@ class Pieces:
             return min([most, *(n for n in self._sizes if n > rows)])
 
     def _try(self, piece: Arrays, filled: Arrays, rows: int) -> bool:
-        """Whether the first rows of a filled piece have the results that they have alone."""
+        """Whether the first rows of a padded piece have the same results as without padding."""
         alone, more = self._plain(piece), self._plain(filled)
         return all(
             np.shape(x)[:1] == (rows,) and np.shape(y)[1:] == np.shape(x)[1:] and _near(np.asarray(y)[:rows], x)
@@ -106,7 +106,7 @@ def _cuts(rows: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _filled(x: NDArray[Any], rows: int) -> NDArray[Any]:
-    """`x` with its last row repeated: a row that the model takes."""
+    """`x` padded by repeating its last row, which is a valid row."""
     return np.concatenate([x, np.broadcast_to(x[-1:], (rows - len(x), *x.shape[1:]))])
 
 
@@ -114,7 +114,7 @@ def _checked(outputs: list[Any], rows: int) -> list[NDArray[Any]]:
     for i, x in enumerate(outputs):
         if np.shape(x)[:1] != (rows,):
             raise ShapeError(
-                f"output {i} has the shape {np.shape(x)} for {rows} rows, and so none for each row; name the outputs "
+                f"output {i} has the shape {np.shape(x)} for {rows} rows, without an axis of rows; name the outputs "
                 f"that have one: outputs=[...]"
             )
     return outputs

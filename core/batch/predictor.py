@@ -1,4 +1,4 @@
-"""Predictor: a model as a callable on batches, for whatever runs a callable on many machines."""
+"""Predictor: a model as a callable on batches, for any engine that runs callables on many machines."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .opened import Opened, Preprocess, chosen, function, opened, path_of
 
 
 class Predictor:
-    """A model that is called with batches: dicts of NumPy arrays, Arrow tables or pandas frames. It returns the same.
+    """A model that is called with batches: dicts of NumPy arrays, Arrow tables or pandas frames. It returns the same
+    type.
 
-    model: the path of an ONNX file or of a generated module; a generated class, which stands for its file; or ONNX in
-    memory or a Module, which are pickled whole. backend: "auto" is the GPU that Ray gave to the process, else numpy,
-    else python. compile: plan the model, on numpy, wgpu and wasm. outputs: which ones, by name, in a list; or a dict of
-    output -> column. inputs: input -> column, or a list of columns of numbers that stand side by side; an input
-    without an entry is the column of its name. keep: the columns of the batch that are returned too. preprocess: a
-    function of the batch, a dict of arrays, that returns what the model takes; or "module:function", which is imported
-    where it runs. batch_size: how many rows are computed at once; batches of any size are cut into such pieces.
+    model: the path of an ONNX file or of a generated module; a generated class, which is pickled as the path of its
+    file; or ONNX in memory or a Module, which are pickled whole. backend: "auto" is the GPU that Ray assigned to the
+    process, else numpy, else python. compile: compile the model, on numpy, wgpu and wasm. outputs: a list of names, or
+    a dict of output -> column. inputs: input -> column, or a list of numeric columns to stack; an input without an
+    entry uses the column of its name. keep: columns of the batch to return as well. preprocess: a function from the
+    batch, a dict of arrays, to the model's inputs; or "module:function", which is imported where it runs. batch_size:
+    how many rows are computed at once; batches of any size are split into such pieces.
 
-    A column of pictures, as the bytes or the paths of their files, is decoded (pictures.decode) where an input of
-    numbers takes it. columns.fit says what else is done to columns.
+    A column with the bytes or the paths of image files is decoded (pictures.decode) for a numeric input. columns.fit
+    describes the other conversions.
 
-    A pickle holds the path, not the weights. A process opens a model once, however many Predictors of it it unpickles.
-    Threads may share one.
-
-    Raises EmberletError where the model, or what is said of it, does not fit; FormatError and OSError for its file.
+    A pickle holds the path, not the weights. A process opens a model once, even if it unpickles several Predictors.
+    Threads may share a Predictor. Raises EmberletError if an argument does not match the model; FormatError and OSError
+    for its file.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Predictor:
             raise EmberletError(f"batch_size is {batch_size}, expected 1 or more")
         path = path_of(model)
         self._source = model if path is None else path
-        # What stands for the model among those open in a process: the file as it is now, or this very object.
+        # The model's key among those open in a process: the current version of its file, or the object itself.
         self._key: Any = _file_key(path) if path is not None else uuid.uuid4().hex
         self._backend, self._compile = backend, compile
         self._renamed = dict(outputs) if isinstance(outputs, Mapping) else {}
@@ -89,7 +89,7 @@ class Predictor:
             function(self._preprocess)
 
     def __call__(self, batch: Any) -> Any:
-        """The outputs for the rows of a batch, and the columns that are kept. Raises EmberletError."""
+        """The outputs for the rows of a batch, and the kept columns. Raises EmberletError."""
         given = cols.of_batch(batch)
         out = {}
         for name in self._keep:
@@ -105,13 +105,13 @@ class Predictor:
         return cols.like(out, batch)
 
     def resolve(self) -> str | None:
-        """Import the function that a name stands for, so that it is pickled itself; the name of its module, or None."""
+        """Import a function given by name, so that it is pickled itself; returns the name of its module, or None."""
         if isinstance(self._preprocess, str):
             self._preprocess = function(self._preprocess)
         return getattr(self._preprocess, "__module__", None)
 
     def columns_of(self, i: Input, columns: Sequence[str]) -> list[str]:
-        """The names of the columns that are read for an input of the model, as far as that is known."""
+        """The names of the columns that are read for an input of the model, as far as they are known."""
         try:
             return cols.names_of(i, self._inputs, columns, len(self.opened.inputs) == 1)
         except EmberletError:
@@ -120,7 +120,7 @@ class Predictor:
             return []
 
     def results(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs for the rows of columns, by the names that they are to have."""
+        """The outputs for the rows of columns, by their result names."""
         found = self._results(given)
         return {self._renamed.get(name, name): x for name, x in found.items()}
 
@@ -146,7 +146,7 @@ class Predictor:
         return model(made, None)
 
     def map(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The results of many batches, one after the other: what Spark's `mapInPandas` takes."""
+        """An iterator over the results of many batches, for Spark's `mapInPandas`."""
         for batch in batches:
             yield self(batch)
 
@@ -155,5 +155,5 @@ def _file_key(path: str) -> Any:
     try:
         found = os.stat(path)
     except OSError:
-        return path, None, None  # opening it says what is wrong
+        return path, None, None  # opening it reports the problem
     return path, found.st_mtime_ns, found.st_size

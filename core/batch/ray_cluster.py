@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import EmberletError
 from ..host import blas_kernels
 
-STORE = 512 << 20  # bytes for blocks on this machine: a few for each worker
+STORE = 512 << 20  # bytes of the object store on this machine: a few blocks per worker
 
 
 def check(address: str | None) -> None:
@@ -32,13 +32,15 @@ def check(address: str | None) -> None:
 
 @contextmanager
 def connected(address: str | None, workers: int | None, cpus: float, gpus: float, quiet: bool = False) -> Iterator[int]:
-    """The number of workers, while there is a cluster for them. quiet: what Ray's libraries write to stderr as they
-    start is dropped; so is what other threads write there in these seconds.
+    """Context manager of a cluster; yields the number of workers. quiet: drop the output of Ray's libraries on stderr
+    while they start, and that of other threads meanwhile.
 
-    Raises EmberletError where the cluster cannot be reached, or has not what so many workers need.
+    Raises EmberletError if the cluster cannot be reached or is too small for the workers.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its processes' own; errors reach the driver all the same
+    os.environ.setdefault(
+        "RAY_BACKEND_LOG_LEVEL", "fatal"
+    )  # the output of its processes; errors reach the driver anyway
     import ray
     import ray.data
 
@@ -50,7 +52,7 @@ def connected(address: str | None, workers: int | None, cpus: float, gpus: float
     try:
         if mine and address is None:
             count = workers or max(1, (os.cpu_count() or 1) // max(1, int(cpus)))
-            # One for reading and one for writing and the checkpoint: they wait for most of the time.
+            # One for reading, one for writing and the checkpoint; they wait most of the time.
             start = partial(
                 ray.init,
                 num_cpus=int(count * cpus) + 2,
@@ -76,7 +78,7 @@ def connected(address: str | None, workers: int | None, cpus: float, gpus: float
 
 
 def variables(cpus: float) -> dict[str, str]:
-    """The environment of workers: as many threads of BLAS as Ray gives them CPUs, and its best kernels."""
+    """The environment of workers: as many BLAS threads as CPUs from Ray, and the fastest BLAS kernels."""
     threads = str(max(1, int(cpus)))
     found = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
     blas_kernels.choose(found)
@@ -85,7 +87,7 @@ def variables(cpus: float) -> dict[str, str]:
 
 @contextmanager
 def _environment(changed: dict[str, str]) -> Iterator[None]:
-    """This process's environment, changed for those that it starts."""
+    """Temporarily changes this process's environment, for the processes it starts."""
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:
@@ -100,7 +102,7 @@ def _environment(changed: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _stderr_dropped() -> Iterator[None]:
-    """The descriptor itself: a library in C++ writes to it."""
+    """Redirects the file descriptor itself, because a C++ library writes to it."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -115,7 +117,7 @@ def _stderr_dropped() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Ray Data's log goes to its file alone: errors are raised, and the bar tells the rest."""
+    """Sends Ray Data's log only to its file: errors are raised, and the progress bar shows the rest."""
     shown = [h for h in logging.getLogger("ray.data").handlers if isinstance(h, logging.StreamHandler)]
     shown = [h for h in shown if not isinstance(h, logging.FileHandler)]
     levels = [h.level for h in shown]
@@ -129,7 +131,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _workers(has: dict[str, float], workers: int | None, cpus: float, gpus: float) -> int:
-    """How many workers a cluster has room for, when reading and writing get two CPUs. Raises EmberletError."""
+    """The number of workers that fit in a cluster besides two CPUs for reading and writing. Raises EmberletError."""
     by_gpu = has.get("GPU", 0) // gpus if gpus else float("inf")
     most = int(min((has.get("CPU", 0) - 2) // cpus if cpus else has.get("CPU", 0), by_gpu))
     if most < 1 or (workers or 0) > most:

@@ -18,7 +18,7 @@ from .predictor import Predictor
 from .rows import Reading, tables
 from .scorer import Bad, Scorer, told
 
-NAMED = 1000  # what was skipped, by name; more is counted
+NAMED = 1000  # the number of skipped rows to list; further ones are only counted
 
 
 @ray.remote(num_cpus=0)
@@ -48,7 +48,7 @@ class Tally:
         return self._failure
 
     def skipped(self) -> list[Bad]:
-        """What was skipped and why, sorted by its place."""
+        """The skipped rows and the reasons, sorted by position."""
         return [(file, row, why) for (file, row), why in sorted(self._bad.items())]
 
 
@@ -93,7 +93,7 @@ def _read(part: Part, reading: Reading, skip: bool, tally: Any) -> Iterator[pa.T
 
 
 class Worker:
-    """What Ray Data calls with tables: one in each actor, with a model that stays open."""
+    """Called by Ray Data with tables: one per actor, with a model that stays open."""
 
     def __init__(self, predictor: Predictor, options: dict[str, Any], tally: Any) -> None:
         self._scorer = Scorer(predictor, report=self._report, **options)
@@ -109,4 +109,4 @@ class Worker:
     def _report(self, rows: int, bad: list[Bad]) -> None:
         added = self._tally.add.remote(rows, bad)
         if bad:
-            ray.get(added)  # a worker that dies now has told it; what it did is done again, and told again
+            ray.get(added)  # if a worker dies now, its rows are computed and reported again

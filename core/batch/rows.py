@@ -1,4 +1,4 @@
-"""Reading parts of files as Arrow tables of a few rows, each row with an id that is the same in every run."""
+"""Reading parts of files as Arrow tables of a few rows; each row has an id that is the same in every run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FILE, ROW, ID = "source_file", "source_row", "row_id"
 PLACE = (FILE, ROW, ID)
 """The columns that say where a row comes from. The id is the number of the file, times 2**40, plus the row."""
 
-BLOCK = 8 << 20  # bytes of a CSV file that are parsed at once
+BLOCK = 8 << 20  # bytes of a CSV file parsed at once
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read. columns: which ones, None for all; floats: those that are floats in CSV, whatever their first
-    numbers look like; rows: of a table, at most."""
+    """How files are read. columns: the names, None for all; floats: CSV columns to read as floats even if their first
+    values look like integers; rows: the maximum per table."""
 
     system: Any
     columns: tuple[str, ...] | None
@@ -36,7 +36,7 @@ class Reading:
 
 
 def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
-    """The rows of a part. Raises FormatError, which names the file, for what cannot be read; OSError."""
+    """Yields the rows of a part as tables. Raises FormatError, which names the file, if it cannot be read; OSError."""
     if part.kind == "pictures":
         for start in range(0, len(part.files), how.rows):
             files = part.files[start : start + how.rows]
@@ -56,7 +56,7 @@ def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"{file.shown}: {_line(error)}") from None
-    except OSError as error:  # which Arrow raises for damaged data too
+    except OSError as error:  # Arrow raises it for damaged data too
         if error.errno is not None:
             raise
         raise FormatError(f"{file.shown}: {_line(error)}") from None
@@ -75,7 +75,7 @@ def _placed(found: pa.Table, files: Sequence[File], rows: Sequence[int]) -> pa.T
 
 
 def _sized(found: Iterator[tuple[int, pa.Table]], how: Reading) -> Iterator[tuple[int, pa.Table]]:
-    """Tables of `how.rows` rows, or of fewer that take `how.most_bytes`, but for the last."""
+    """Tables of `how.rows` rows, or fewer if these take `how.most_bytes`; the last may be smaller."""
     kept: list[pa.Table] = []
     first = count = size = 0
     for start, each in found:
@@ -153,7 +153,7 @@ def _npy(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]
 
 
 def schema(part: Part, how: Reading) -> list[str]:
-    """The names of a part's columns, those of `PLACE` left out. Raises FormatError, OSError."""
+    """The names of a part's columns, without those in `PLACE`. Raises FormatError, OSError."""
     if part.kind in ("pictures", ".npy"):
         return ["path" if part.kind == "pictures" else "data"]
     everything = Reading(how.system, None, (), 1)
@@ -163,7 +163,7 @@ def schema(part: Part, how: Reading) -> list[str]:
 
 
 def _names_without_rows(part: Part, how: Reading) -> list[str]:
-    """The names of the columns of a file that has no rows."""
+    """The column names of a file without rows."""
     file = part.files[0]
     with how.system.open_input_file(file.path) as opened:
         if part.kind == "Parquet":

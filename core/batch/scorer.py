@@ -1,4 +1,4 @@
-"""What a worker of `emberlet score` does with a table of rows: predict, and find the rows that fail."""
+"""A worker of `emberlet score`: predicts for a table of rows, and isolates the rows that fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVEN_UP = (BackendError, MemoryError, AssertionError)
 
 
 def told(error: Exception) -> str:
-    """An error in one line."""
+    """An error as one line."""
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
@@ -32,9 +32,9 @@ def told(error: Exception) -> str:
 
 
 class Scorer:
-    """predictor: the model. keep: columns that are written beside the results. system: where columns of paths lead.
-    skip: report what fails to `report`, and go on. batch_size: rows that are decoded and predicted together. pictures:
-    whether each row is a file of its own."""
+    """predictor: the model. keep: columns to write beside the results. system: the file system of paths in columns.
+    skip: pass failing rows to `report` and continue. batch_size: rows that are decoded and predicted together.
+    pictures: whether each row is a file of its own."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Scorer:
         self._skip, self._report, self._batch_size, self._pictures = skip, report, batch_size, pictures
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """The results of all rows, but those that were skipped. Raises FormatError, which names the row's file."""
+        """The results of all rows except skipped ones. Raises FormatError, which names the row's file."""
         found, start = [], 0
         while start < len(table):
             piece = table.slice(start, self._rows(table.slice(start)))
@@ -61,7 +61,7 @@ class Scorer:
         return pa.concat_tables(found) if found else pa.table({name: table.column(name) for name in PLACE}).slice(0, 0)
 
     def _rows(self, table: pa.Table) -> int:
-        """How many rows are read from files and predicted together: those that a model computes at once."""
+        """How many rows are read from files and predicted together: as many as the model computes at once."""
         if self._batch_size:
             return self._batch_size
         first = self._columns(table.slice(0, 1), decode=False)
@@ -77,19 +77,19 @@ class Scorer:
         return rows_at_once(known) if known else 16
 
     def _piece(self, piece: pa.Table, bad: list[Bad]) -> Iterator[pa.Table]:
-        """The results of some rows; of those around one that fails, half by half."""
+        """The results of some rows; if they fail, of each half in turn."""
         try:
             yield self._predicted(piece)
         except GIVEN_UP:
             raise
-        except Exception as error:  # of the file, of the user's function, of the model
+        except Exception as error:  # errors of the file, the user's function or the model
             place = piece.select(list(PLACE)).slice(0, 1).to_pylist()[0]
             said = told(error).removeprefix(f"{place[FILE]}: ")
             if len(piece) > 1:
                 half, before = len(piece) // 2, len(bad)
                 yield from self._piece(piece.slice(0, half), bad)
                 yield from self._piece(piece.slice(half), bad)
-                if not self._skip and len(bad) == before:  # rows that fail together and not apart
+                if not self._skip and len(bad) == before:  # rows that fail only together
                     raise FormatError(f"{place[FILE]}, {len(piece)} rows from row {place[ROW]} on: {said}") from None
             elif self._skip:
                 bad.append((place[FILE], place[ROW], said))
@@ -120,7 +120,7 @@ class Scorer:
         return found
 
     def _read(self, path: str, beside: str) -> bytes:
-        """The bytes of the file at a path: absolute, or beside the file that names it."""
+        """The bytes of the file at a path: absolute, or relative to the file that names it."""
         if not os.path.isabs(path) and "://" not in path and path != beside:
             path = os.path.join(os.path.dirname(beside), path)
         from .files import system_of

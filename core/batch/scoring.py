@@ -1,7 +1,7 @@
 """`emberlet score`: the rows of files through a model, on Ray Data, into Parquet.
 
-Everything that can be wrong with the arguments is found before Ray starts: the model is opened, the files are listed,
-and the first row is scored here. Scheduling, retries and the checkpoint of finished rows are Ray's.
+All arguments are checked before Ray starts: the model is opened, the files are listed, and the first row is scored
+here. Scheduling, retries and the checkpoint of finished rows are Ray's.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .predictor import Predictor
 from .rows import Reading, schema, tables
 from .scorer import Bad, Scorer
 
-RECORD = "_emberlet.json"  # Parquet's readers pass over names that begin with "_"
-TRIED = 20  # rows, or files, that are tried before Ray starts
-CHECKPOINT = ".checkpoint"  # beside the folder: Ray looks for data files at every depth of the folder itself
+RECORD = "_emberlet.json"  # Parquet readers ignore names that begin with "_"
+TRIED = 20  # rows, or files, to try before Ray starts
+CHECKPOINT = ".checkpoint"  # beside the folder, because Ray searches the folder itself at every depth for data files
 
 Report = Callable[[int, int | None, int], None]
 """Called now and then with the rows that are done, how many there are if that is known, and how many were skipped."""
@@ -36,10 +36,10 @@ Report = Callable[[int, int | None, int], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be scored, checked.
+    """A checked scoring job.
 
-    parts: what is read apart; rows: how many there are, if that is known; record: what a run that is resumed must
-    agree with; done: whether an earlier run finished.
+    parts: the parts to read; rows: their number, if known; record: the arguments that a resumed run must match; done:
+    whether an earlier run finished.
     """
 
     predictor: Predictor
@@ -58,7 +58,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Summary:
-    """rows and files: what the folder holds. skipped: (file, row or -1 for a file or its rest, why), of this run."""
+    """rows and files: the contents of the folder. skipped: (file, row or -1 for a file or its rest, reason) in this
+    run."""
 
     rows: int
     files: int
@@ -82,7 +83,7 @@ def prepare(
     resume: bool = False,
     skip_bad: bool = False,
 ) -> Job:
-    """Check everything, start nothing. Raises EmberletError, OSError."""
+    """Check everything without starting anything. Raises EmberletError, OSError."""
     for name, number in (("batch_size", batch_size), ("rows_per_file", rows_per_file)):
         if number is not None and number < 1:
             raise EmberletError(f"{name} is {number}, expected 1 or more")
@@ -106,7 +107,7 @@ def prepare(
     record = _record(model, found, {"columns": given, "outputs": dict(outputs or {}), "keep": list(keep),
                                                "preprocess": preprocess})  # fmt: skip
     done = _check_folder(system, folder, out, record, resume)
-    # Ray joins and cuts tables to blocks of so many bytes; a block becomes a file.
+    # Ray joins and splits tables into blocks of this many bytes; each block becomes a file.
     block = 128 << 20 if found.kind == "pictures" else min(max(rows * row, 1 << 20), reading.most_bytes)
     return Job(predictor, out, system, folder, found, cut, reading, options, block, _count(found), record, done)
 
@@ -124,13 +125,13 @@ def _schema(cut: Sequence[Part], reading: Reading, skip: bool) -> list[str]:
 
 
 def _columns(predictor: Predictor, names: list[str], keep: Sequence[str], free: bool, reading: Reading) -> Reading:
-    """What is read: the columns that the model takes and those that are kept; all where a function may use any."""
+    """The columns to read: the model's inputs and the kept ones; all if a preprocess function may use any."""
     used: list[str] = []
     floats = []
     for i in predictor.opened.inputs:
         mapped = predictor.columns_of(i, names)
         used += mapped
-        # One column for a picture holds its path.
+        # The only column of an image holds its path.
         if i.dtype is not None and i.dtype.is_float and (len(mapped) > 1 or (i.shape is not None and len(i.shape) < 3)):
             floats += mapped
     for name in keep:
@@ -141,9 +142,10 @@ def _columns(predictor: Predictor, names: list[str], keep: Sequence[str], free: 
 
 
 def _first_row(predictor: Predictor, cut: Sequence[Part], reading: Reading, options: Mapping[str, Any]) -> int:
-    """Score one row here, so that what does not fit the model is found at once; the bytes that it takes.
+    """Score one row here, so that a mismatch with the model is found at once; returns its size in bytes.
 
-    Where bad rows are skipped, it is the first of TRIED that can be scored: if there is none, something else is wrong.
+    If bad rows are skipped, the first of TRIED rows that can be scored is used; if there is none, something else is
+    wrong.
     """
     scorer = Scorer(predictor, report=lambda rows, bad: None, **{**options, "skip": False})
     first: Exception | None = None
@@ -165,7 +167,7 @@ def _first_row(predictor: Predictor, cut: Sequence[Part], reading: Reading, opti
 
 
 class _Single:
-    """One row after the other, as tables: the next part's where reading one fails."""
+    """Yields rows one by one, as tables; if reading a part fails, continues with the next."""
 
     def __init__(self, cut: Sequence[Part], reading: Reading) -> None:
         self._parts = iter(cut)
@@ -184,12 +186,12 @@ class _Single:
 
 
 def _count(found: Files) -> int | None:
-    """How many rows there are, where that is known without reading much."""
+    """The number of rows, if it can be determined without reading much."""
     if found.kind == "pictures":
         return len(found.files)
     if found.kind != "Parquet" or len(found.files) > 100:
         return None
-    with suppress(Exception):  # a broken file: who reads it says so
+    with suppress(Exception):  # a damaged file raises when it is read
         return sum(parquet.read_metadata(f.path, filesystem=found.system).num_rows for f in found.files)
     return None
 
@@ -214,7 +216,7 @@ def _record(model: Any, found: Files, options: dict[str, Any]) -> dict[str, Any]
 
 
 def _check_folder(system: Any, folder: str, out: str, record: dict[str, Any], resume: bool) -> bool:
-    """Whether an earlier run finished. Raises EmberletError where the folder holds something else."""
+    """Whether an earlier run finished. Raises EmberletError if the folder holds anything else."""
     info = system.get_file_info(folder)
     if info.type == arrow_fs.FileType.NotFound:
         return False
@@ -224,7 +226,7 @@ def _check_folder(system: Any, folder: str, out: str, record: dict[str, Any], re
         return False
     before = _read_record(system, folder)
     if before is None:
-        raise EmberletError(f"{out} is not empty, and no output of score; choose another folder")
+        raise EmberletError(f"{out} is not empty and not an output of score; choose another folder")
     if not resume:
         raise EmberletError(
             f"{out} holds the output of an earlier run; --resume continues it, or choose another folder"
@@ -269,11 +271,11 @@ def run(
     report: Report | None = None,
     quiet: bool = False,
 ) -> Summary:
-    """Score what is left of a job.
+    """Score the remaining rows of a job.
 
-    address: of a Ray cluster; None starts one on this machine, and stops it at the end. workers: how many processes
-    hold the model. cpus, gpus: what each gets, as Ray counts them; BLAS has as many threads.
-    quiet: see ray_cluster.connected.
+    address: the Ray cluster's; None starts one on this machine and stops it at the end. workers: how many processes
+    hold the model. cpus, gpus: Ray's resources for each; BLAS uses as many threads. quiet: see
+    ray_cluster.connected.
 
     Raises EmberletError, which names the file that could not be read or scored, OSError.
     """
@@ -283,7 +285,7 @@ def run(
     if job.done:
         return Summary(*_held(job), 0.0, 0)
     stored = f"{job.folder}{CHECKPOINT}"
-    if _read_record(job.system, job.folder) is None:  # what lies there belongs to a folder that is gone
+    if _read_record(job.system, job.folder) is None:  # left over from a folder that no longer exists
         with suppress(FileNotFoundError):
             job.system.delete_dir(stored)
     with ray_cluster.connected(address, workers, cpus, gpus, quiet) as count:
@@ -301,7 +303,7 @@ def run(
 def _scored(
     job: Job, stored: str, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Report | None
 ) -> list[Bad]:
-    """Run the pipeline; returns what was skipped."""
+    """Run the pipeline; returns the skipped rows."""
     import ray
     from ray.data import ActorPoolStrategy, DataContext
     from ray.data.checkpoint import CheckpointConfig
@@ -317,10 +319,10 @@ def _scored(
     config = CheckpointConfig(
         "row_id",
         stored if local else job.out.rstrip("/") + CHECKPOINT,
-        delete_checkpoint_on_success=False,  # not before the record says that all is done
+        delete_checkpoint_on_success=False,  # only after the record says that all is done
         override_filesystem=job.system,
     )
-    config.checkpoint_actor_memory_bytes = 64 << 20  # of the cluster's account; Ray asks for more where ids take it
+    config.checkpoint_actor_memory_bytes = 64 << 20  # reserved memory; Ray requests more if the ids need it
     context.checkpoint_config = config
     context.target_max_block_size = job.block_bytes
     with DataContext.current(context), _by_value(job.predictor), _watched(tally, job.rows, report):
@@ -353,7 +355,7 @@ def _scored(
 
 @contextmanager
 def _by_value(predictor: Predictor) -> Iterator[None]:
-    """While the block runs, the module of a `preprocess` function is pickled with it: workers need not have it."""
+    """Context manager: pickles the module of a `preprocess` function by value, so that workers need not have it."""
     from ray import cloudpickle
 
     module = sys.modules.get(predictor.resolve() or "")
@@ -373,7 +375,7 @@ def _last_line(error: BaseException) -> str:
 
 
 class _watched:
-    """While the block runs, `report` is told of the tally twice a second, from a thread."""
+    """Context manager: calls `report` with the tally twice a second, from a thread."""
 
     def __init__(self, tally: Any, rows: int | None, report: Report | None) -> None:
         self._tally, self._rows, self._report = tally, rows, report
@@ -393,14 +395,14 @@ class _watched:
         import ray
 
         while not self._ended.wait(0.5):
-            with suppress(Exception):  # the cluster is going down, which the main thread tells
+            with suppress(Exception):  # the cluster is shutting down, which the main thread reports
                 rows, skipped = ray.get(self._tally.state.remote(), timeout=5)
                 if self._report:
                     self._report(rows, self._rows, skipped)
 
 
 def _held(job: Job) -> tuple[int, int]:
-    """(rows, files) of the output."""
+    """The (rows, files) in the output."""
     rows = files = 0
     for info in job.system.get_file_info(arrow_fs.FileSelector(job.folder)):
         if info.path.endswith(".parquet"):

@@ -1,8 +1,8 @@
 """Reading a burnpack (`.bpk`): Burn's file of named tensors. docs/burnpack.md describes the format byte by byte.
 
-Opening one decodes its table of contents and checks every entry; the tensors themselves stay where they are, in the
-bytes given, the mapped file or flash, until asked for, and are used in place. A file is never trusted: whatever does
-not hold together raises FormatError before anything is allocated for it.
+Opening one decodes its table of contents and checks every entry; the tensors stay in the given bytes, the mapped file
+or flash, and are used in place. A file is never trusted: anything inconsistent raises FormatError before memory is
+allocated for it.
 """
 
 import sys
@@ -26,15 +26,15 @@ CHECKSUMS = "emberlet.crc32"
 
 
 def aligned(n):
-    """The first multiple of 256 that is not less than n."""
+    """n rounded up to a multiple of 256."""
     return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
 class Entry:
     """One tensor of a burnpack, not read yet.
 
-    dtype: what `Burnpack.tensor` gives (float32 for a quantized one); shape: tuple of int; start, end: its bytes,
-    counted from the beginning of the file; param_id: int or None; stored: the dtype as the file names it.
+    dtype: that of `Burnpack.tensor` (float32 for a quantized one); shape: tuple of int; start, end: byte offsets in the
+    file; param_id: int or None; stored: the dtype's name in the file.
     """
 
     __slots__ = ("dtype", "end", "param_id", "shape", "start", "stored")
@@ -49,7 +49,7 @@ class Entry:
 
     @property
     def nbytes(self):
-        """The bytes that the tensor takes in the file."""
+        """The tensor's size in the file, in bytes."""
         return self.end - self.start
 
     @property
@@ -69,7 +69,7 @@ class Burnpack:
     """
 
     def __init__(self, data, origin="burnpack"):
-        if not hasattr(data, "read"):  # else the file itself, each slice of which is read
+        if not hasattr(data, "read"):  # else the file itself, read slice by slice
             data = memoryview(data)
         self.data = data
         self.origin = origin
@@ -129,12 +129,12 @@ class Burnpack:
 
     @staticmethod
     def from_file(path, zero_copy=False):
-        """Open the burnpack at `path`, or at `path`.bpk where there is no such file and the name has no extension.
+        """Open the burnpack at `path`, or at `path`.bpk if there is no such file and the name has no extension.
 
-        CPython reads each tensor when it is asked for. With zero_copy it maps the file instead and tensors share its
-        pages: then nobody may change the file in place, since touching a page that was cut off ends the process (a
-        file that another one replaces by renaming is safe). MicroPython uses the file in place where the file system
-        allows (ROMFS), else reads it. Raises OSError where there is no file, FormatError where it is no burnpack.
+        CPython reads each tensor on request. With zero_copy it maps the file instead, and tensors share its pages: the
+        file must then not be changed in place, because accessing a truncated page ends the process (replacing the file
+        by renaming is safe). MicroPython uses the file in place if the file system allows it (ROMFS), else reads it.
+        Raises OSError if there is no file, FormatError if it is not a burnpack.
         """
         from .file import contents
 
@@ -144,7 +144,7 @@ class Burnpack:
         return "Burnpack({!r}, {} tensors)".format(self.origin, len(self.tensors))
 
     def verify(self):
-        """Compare every tensor with the checksum that the file holds of it: False where the file holds none, else True.
+        """Compare every tensor with its checksum in the file. Returns False if the file has no checksums, else True.
 
         Raises FormatError, naming the tensors whose bytes have changed.
         """
@@ -153,14 +153,14 @@ class Burnpack:
         return verify(self)
 
     def raw(self, name):
-        """The bytes of the tensor `name`, a memoryview. Raises FormatError for a name it does not hold."""
+        """The bytes of the tensor `name`, a memoryview. Raises FormatError for an unknown name."""
         entry = self._find(name)
         return self.data[entry.start : entry.end]
 
     def tensor(self, name, backend=None):
-        """The tensor `name` on `backend`, over the file's own bytes where the backend can use them in place.
+        """The tensor `name` on `backend`, sharing the file's bytes if the backend can use them in place.
 
-        A quantized tensor comes as float32. Raises FormatError for a name the file does not hold.
+        A quantized tensor is returned as float32. Raises FormatError for an unknown name.
         """
         from ..backend import get_backend
 
@@ -175,7 +175,8 @@ class Burnpack:
     # -- checks -----------------------------------------------------------------------------------------------------
 
     def bad(self, what, *found):
-        """Refuse the file. The words are loaded only now: a device that meets no bad file never holds them."""
+        """Refuse the file. The message is loaded only now, so that it takes no memory on a device that meets no bad
+        file."""
         from .errors import refuse
 
         refuse(self.origin, what, found)

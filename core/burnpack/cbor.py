@@ -2,19 +2,20 @@
 
 Accepted: integers, byte and text strings, arrays, maps with text keys, floats of every width, booleans, null and
 undefined; definite and indefinite lengths; lengths in a longer form than needed. A tag is skipped: it only annotates
-what follows. Everything else is refused with a FormatError that says at which byte, and so is what would take more than
-40 times its bytes in memory: an empty map is one byte in the file and 64 in memory. The decoder keeps its own stack
-instead of recursing, so that deep nesting fails with the same message on a microcontroller as on a desktop.
+what follows. Everything else raises a FormatError that gives the byte offset, and so does data that would take more
+than 40 times its size in memory: an empty map takes one byte in the file and 64 in memory. The decoder keeps its own
+stack instead of recursing, so that deep nesting fails with the same message on a microcontroller as on a desktop.
 """
 
 MAX_DEPTH = 128
 
-# The most bytes of memory that an item takes, by its major type, its place in the container around it included.
+# The maximum memory of an item in bytes, by its major type, including its slot in the enclosing container.
 _COST = b"\x29\x29\x60\x60\x60\xc8\x00\x29"
 
 
 def bad(what, at, problem, *found):
-    """Refuse the bytes. The words are loaded only now: a device that meets no bad file never holds them."""
+    """Refuse the bytes. The message is loaded only now, so that it takes no memory on a device that meets no bad
+    file."""
     from .cbor_extended import refuse
 
     refuse(what, at, problem, found)
@@ -35,11 +36,11 @@ def text(raw, what, at):
 
 
 def decode(data, at, what):
-    """The one value that data[at:] holds, as Python int, float, str, bytes, bool, None, list and dict.
+    """The single value in data[at:], as Python int, float, str, bytes, bool, None, list and dict.
 
     data: bytes, bytearray or a memoryview of bytes. Raises FormatError, whose message begins with `what` and counts
-    bytes from the beginning of `data`, where the bytes are no such value, end early, go on behind it, or would take
-    more than 40 times as many bytes of memory and 64 KB.
+    bytes from the beginning of `data`, if the bytes are not a valid value, end early, continue after it, or would take
+    more memory than 40 times their size plus 64 KB.
     """
     data = memoryview(data)
     end = len(data)

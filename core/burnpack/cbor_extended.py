@@ -46,8 +46,8 @@ def floating(raw):
 
 
 def is_utf8(raw, text):
-    """Whether `text`, decoded from the bytes `raw`, is what they say: MicroPython lets through surrogates, overlong
-    forms and too large code points."""
+    """Whether the bytes `raw`, decoded to `text`, are valid UTF-8: MicroPython accepts surrogates, overlong forms and
+    code points out of range."""
     n = 0
     for c in text:
         c = ord(c)
@@ -58,8 +58,8 @@ def is_utf8(raw, text):
 
 
 def chunks(data, at, end, major, what, text):
-    """(bytes, position behind) of a string of indefinite length whose pieces begin at `at`;
-    text(piece, what, at) refuses a piece that is not UTF-8."""
+    """(bytes, position after it) of a string of indefinite length whose chunks begin at `at`; text(chunk, what, at)
+    refuses a chunk that is not UTF-8."""
     begin = at
     parts = []
     while True:
@@ -81,6 +81,6 @@ def chunks(data, at, end, major, what, text):
             refuse(what, start, "string", (n, max(0, end - at)))
         piece = bytes(data[at : at + n])
         if major == 3:
-            text(piece, what, start)  # each piece is text by itself
+            text(piece, what, start)  # each chunk must be valid text by itself
         parts.append(piece)
         at += n

@@ -1,8 +1,8 @@
-"""A CRC-32 of each tensor's bytes, so that damage to a file can be told from weights.
+"""A CRC-32 of each tensor's bytes, which detects a damaged file.
 
-The metadata holds them under "emberlet.crc32": eight hexadecimal digits for each tensor, in the order of the sorted
-names, with nothing between. A writer leaves the digits 0 and fills them in once all tensors have been written. Files
-without them load as ever; Burn ignores the entry.
+The metadata holds them under "emberlet.crc32": eight hexadecimal digits per tensor, in the order of the sorted names,
+without separators. A writer writes zeros first and fills in the digits after all tensors. Files without checksums load
+normally; Burn ignores the entry.
 """
 
 from ..errors import FormatError
@@ -17,7 +17,7 @@ PIECE = 1 << 20
 
 
 def placeholder(count):
-    """The text for `count` tensors that are not written yet, or None where this port computes no CRC."""
+    """The text for `count` tensors that are not written yet, or None if this port has no CRC-32."""
     return "0" * (DIGITS * count) if crc32 else None
 
 

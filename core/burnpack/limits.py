@@ -1,10 +1,10 @@
-"""Limits that whoever trusts a burnpack may raise; the reader's own are in the package's `__init__`."""
+"""Higher limits for a trusted burnpack; the defaults are in the package's `__init__`."""
 
 from . import MAX_FILE, MAX_METADATA, MAX_TENSOR, MAX_TENSORS, Burnpack
 
 
 class Limits:
-    """How large a file and its parts may be; None keeps the default, and less than the default changes nothing.
+    """The maximum sizes of a file and its parts. None keeps the default, and values below the default have no effect.
 
     file: bytes (500 GiB by default); metadata: bytes (100 MiB); tensor: bytes of one tensor (10 GiB; 2 GiB on 32-bit
     machines); tensors: how many (100,000).

@@ -1,9 +1,9 @@
-"""The quantized tensors of a burnpack: the schemes of both generations, made into float32.
+"""The quantized tensors of a burnpack: both generations of schemes, dequantized to float32.
 
-A quantized tensor's bytes are the values, row-major, native (a signed byte each, also for 4 and 2 bits: Burn's CPU
+A quantized tensor's bytes are its values, row-major, native (a signed byte each, also for 4 and 2 bits: Burn's CPU
 backend stores them so) or packed into 32-bit words (the first in the lowest bits), then the scales of its blocks (or
-its one scale), then, in a two-level scheme, the scale of the whole tensor. The scales are found from the end. A value
-times its scale is the number.
+its one scale), then, in a two-level scheme, the scale of the whole tensor. The scales are located from the end. The
+number is value * scale.
 """
 
 from .. import dtypes
@@ -33,9 +33,9 @@ class Scheme:
     """A quantization scheme, whichever generation wrote it.
 
     value: DType of the values; scale: DType of the scales; tensor_scale: DType of the second level's one scale or None;
-    block: the block's extent along each axis of the tensor, or None where one scale covers it; packed_axis: the axis
-    along which values share a 32-bit word (or, for E2M1, a byte), None where each is a native element; unit: how many
-    share one.
+    block: the block's extent along each axis of the tensor, or None if one scale covers the tensor; packed_axis: the
+    axis along which values share a 32-bit word (or, for E2M1, a byte), None if each is a native element; unit: how many
+    values share one.
     """
 
     __slots__ = ("block", "packed_axis", "scale", "tensor_scale", "unit", "value")
@@ -121,7 +121,7 @@ def scheme_of(found, shape, where):
 
 
 def _layout(s, shape, length, where):
-    """(bytes of the values, shape of the scales, start of the scales). Raises FormatError where they do not fit."""
+    """(bytes of the values, shape of the scales, start of the scales). Raises FormatError if they do not fit."""
     count = 1
     for n in shape:
         count *= n
@@ -133,7 +133,7 @@ def _layout(s, shape, length, where):
     for n in grid:
         scales *= n
     needed = scales * s.scale.itemsize + (s.tensor_scale.itemsize if s.tensor_scale else 0)
-    # Scales may begin at the next multiple of four behind the values.
+    # Scales may begin at the next multiple of four after the values.
     if not values + needed <= length <= (values + 3) // 4 * 4 + needed:
         raise FormatError(
             "{}: {} bytes where shape {} takes {} of values and {} of scales".format(
@@ -143,17 +143,25 @@ def _layout(s, shape, length, where):
     return values, grid, length - needed
 
 
-def dequantize(raw, entry, backend, where):
-    """The quantized tensor in the memoryview `raw` as a float32 tensor on `backend`.
+def layout_of(entry, length, where):
+    """(Scheme, bytes of the values, shape of the scales, start of the scales) of a quantized tensor of `length` bytes.
 
     Raises FormatError for a scheme that is not known or that the bytes do not fit.
     """
-    shape = entry.shape
     found = entry.stored["QFloat"]
     if not isinstance(found, dict):
         raise FormatError("{}: its quantization scheme is not a map".format(where))
-    s = scheme_of(found, shape, where)
-    n, grid, at = _layout(s, shape, len(raw), where)
+    s = scheme_of(found, entry.shape, where)
+    return (s,) + _layout(s, entry.shape, length, where)
+
+
+def dequantize(raw, entry, backend, where):
+    """The quantized tensor in the memoryview `raw` as a float32 tensor on `backend`.
+
+    Raises FormatError for an unknown scheme, or if the bytes do not match it.
+    """
+    shape = entry.shape
+    s, n, grid, at = layout_of(entry, len(raw), where)
     b = backend
     values = _values(b, raw[:n], s, shape)
     end = len(raw) - (s.tensor_scale.itemsize if s.tensor_scale else 0)
@@ -172,7 +180,7 @@ def _values(b, raw, s, shape):
         count = 1
         for n in shape:
             count *= n
-        # The rest of the last word holds nothing.
+        # The rest of the last word is padding.
         raw = raw[: s.value.nbytes(count)]
         return b.cast(b.from_bytes(raw, s.value, shape), dtypes.float32)
     words = list(shape)
@@ -184,7 +192,7 @@ def _values(b, raw, s, shape):
 
 
 def _spread(b, scale, block, shape):
-    """Each block's scale at every element of the block."""
+    """Each block's scale, repeated for every element of the block."""
     split = []
     full = []
     joined = []

@@ -1,4 +1,4 @@
-"""What few burnpacks hold: scalars, bools, quantized tensors, and dtypes for which Burn has no name.
+"""The rarer contents of a burnpack: scalars, bools, quantized tensors, and dtypes that Burn has no name for.
 
 A tensor of these last is stored as U8 of shape [bytes], so that every reader can open the file; an entry of the
 metadata under "emberlet.dtype." and the tensor's name holds its dtype and shape: "int4 3 5".
@@ -9,7 +9,7 @@ from . import MAX_RANK, MAX_U64, NARROW
 
 
 def narrow(pack, key, text):
-    """Give the tensor that `key` names the dtype and shape of `text`. Raises FormatError where its bytes do not fit."""
+    """Give the tensor that `key` names the dtype and shape of `text`. Raises FormatError if its bytes do not fit."""
     name = key[len(NARROW) :]
     entry = pack.tensors.get(name)
     words = text.split(" ")
@@ -47,8 +47,8 @@ def scalar(pack, key, found):
 
 
 def special_dtype(pack, name, stored):
-    """(DType, bytes of an element) of a stored dtype that is no plain name; (float32, 0) for a quantized one, which is
-    looked at when it is asked for: what a file cannot say of one tensor must not keep its others from being read."""
+    """(DType, bytes per element) of a stored dtype that is not a plain name; (float32, 0) for a quantized one, which is
+    only checked when it is read, so that one invalid tensor does not make the others unreadable."""
     if stored == "Flex32":
         return dtypes.float32, 4
     if stored in ({"Bool": "Native"}, {"Bool": "U8"}):
@@ -61,8 +61,8 @@ def special_dtype(pack, name, stored):
 
 
 def special(pack, name, entry, backend):
-    """The tensor of an entry that is not read in place: a quantized one, or bools, for which a file may hold other
-    bytes than 0 and 1."""
+    """The tensor of an entry that cannot be used in place: quantized, or bool, whose bytes in a file may be other than
+    0 and 1."""
     if entry.is_quantized:
         from .quantized import dequantize
 

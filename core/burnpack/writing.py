@@ -1,4 +1,4 @@
-"""Where everything goes in a burnpack that is to be written: its header, and the place of each tensor's bytes.
+"""The layout of a burnpack to be written: its header, and the position of each tensor's bytes.
 
 Runs on devices too; core/host/burnpack_writer.py writes files from it, and Record.save on MicroPython.
 The layout is Burn's: names sorted, every tensor at a multiple of 256 bytes. Two names of one tensor share its bytes.
@@ -14,10 +14,11 @@ from .checksums import digits as digits_of
 class Source:
     """A tensor to be written whose bytes need not exist yet.
 
-    read() gives its bytes, little-endian and row-major, or an iterable of their pieces; it is called once, when the
-    writer gets there, and nothing is kept. Two sources are one tensor when they are the same object.
+    read() returns its bytes, little-endian and row-major, or an iterable of chunks; it is called once, when the writer
+    gets there, and the result is not kept. Two sources are one tensor if they are the same object.
 
-    scheme: of a quantized tensor, as pairs of keys and values (core/store/quantizing.py), and how many bytes it takes.
+    scheme: of a quantized tensor, as pairs of keys and values (core/store/quantizing.py) or as a reader decoded it, and
+    how many bytes it takes.
     """
 
     def __init__(self, dtype, shape, read, param_id=None, scheme=None, size=0):
@@ -30,7 +31,7 @@ class Source:
 
     @property
     def nbytes(self):
-        """The bytes that the tensor takes in the file."""
+        """The tensor's size in the file, in bytes."""
         if self.scheme:
             return self.size
         count = 1
@@ -47,8 +48,8 @@ def source_of(tensor):
 
 
 def plan(tensors, metadata=None, scalars=None, param_ids=None):
-    """What `write` takes: (header, metadata and padding as bytes; list of (name, position in the data section, Source)
-    to write; where in the file the checksums go and, for each, which entry of the list it is of, or None).
+    """The argument of `write`: (header, metadata and padding as bytes; list of (name, position in the data section,
+    Source) to write; the checksums' position in the file and, for each, the index in the list, or None).
 
     tensors: name -> Tensor or Source; metadata: text -> text; scalars: name -> int, float or bool; param_ids: name ->
     int. Raises DTypeError for strings, FormatError past a limit of the format.
@@ -71,13 +72,13 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
     order = []
     seen = {}
     places = {}
-    owners = []  # for each name, in order, which entry of `order` holds its bytes
+    owners = []  # for each name, in order, the entry of `order` with its bytes
     end = 0
     for name in sorted(tensors):
         source = source_of(tensors[name])
         if source.dtype.kind == "string":
             raise DTypeError("tensor {!r} holds strings, which a burnpack cannot".format(name))
-        key = id(tensors[name])  # unique while `tensors` holds it
+        key = id(tensors[name])  # unique while `tensors` keeps it alive
         if key not in seen:
             start = aligned(end)
             end = start + source.nbytes
@@ -88,7 +89,8 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
         stored = source.dtype.burn
         shape = source.shape
         if source.scheme:
-            stored = _Map([("QFloat", _maps(source.scheme))])
+            scheme = source.scheme
+            stored = _Map([("QFloat", scheme if isinstance(scheme, dict) else _maps(scheme))])
         elif source.dtype is dtypes.bool:
             stored = _Map([("Bool", "Native")])
         elif stored is None:
@@ -126,8 +128,8 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
 
 
 def write(file, header, order, checksums):
-    """Write what `plan` gave to an open binary file, in which it can go back; returns the size. Raises FormatError
-    where a Source gives another number of bytes than it said."""
+    """Write the result of `plan` to an open, seekable binary file; returns its size. Raises FormatError if a Source
+    returns a different number of bytes than it declared."""
     begin = file.tell()
     size = file.write(header)
     first = size
@@ -168,7 +170,7 @@ def _scalar(name, value):
 
 
 class _Noted:
-    """A text that is filled in later: `at` says where in the metadata it lies, once it is encoded."""
+    """A text that is filled in later; `at` is its position in the encoded metadata."""
 
     def __init__(self, text):
         self.text = text
@@ -176,14 +178,14 @@ class _Noted:
 
 
 class _Map:
-    """A CBOR map with its keys in the order given: MicroPython's dicts have none."""
+    """A CBOR map with its keys in the given order, which MicroPython's dicts do not keep."""
 
     def __init__(self, pairs):
         self.pairs = pairs
 
 
 def _maps(pairs):
-    """Pairs of keys and values as a map; so are values that are tuples of pairs."""
+    """Pairs of keys and values as a map; values that are tuples of pairs become maps too."""
     return _Map([(key, _maps(value) if isinstance(value, tuple) else value) for key, value in pairs])
 
 
@@ -219,6 +221,8 @@ def _encode(value, out):
         raw = value.encode()
         _head(3, len(raw), out)
         out.extend(raw)
+    elif isinstance(value, dict):
+        _encode(_Map(list(value.items())), out)
     elif isinstance(value, float):
         import struct
 

@@ -1,6 +1,6 @@
-"""Data types: those of the array API standard, and the narrow ones ONNX and Burn store weights in.
+"""Data types: those of the array API standard, and the narrow ones in which ONNX and Burn store weights.
 
-Promotion follows the array API standard (2024.12) where it is defined. Beyond it, an integer or bool mixed with a
+Promotion follows the array API standard (2024.12) where it is defined. Beyond that, an integer or bool with a
 floating-point dtype gives the floating-point dtype, and two different 16-bit (or narrower) floats give float32.
 """
 
@@ -11,10 +11,10 @@ BY_NAME = {}
 
 
 class DType:
-    """One element type. Compared by identity; there is one instance of each, which its name finds.
+    """An element type. There is one instance of each, compared by identity.
 
-    name: the standard's name ("float32"); kind: "float", "int", "uint", "bool" or "string"; bits: width of one element
-    as stored; code: the `array` and `struct` type code, or None where Python has none; burn: the name in a burnpack.
+    name: the standard's name ("float32"); kind: "float", "int", "uint", "bool" or "string"; bits: stored width of one
+    element; code: the `array` and `struct` type code, or None if Python has none; burn: its name in a burnpack.
     """
 
     def __init__(self, name, kind, bits, code=None, burn=None):
@@ -28,11 +28,11 @@ class DType:
 
     @property
     def itemsize(self):
-        """Bytes of one element, at least 1 (6-, 4- and 2-bit elements are packed: see nbytes)."""
+        """Size of one element in bytes, at least 1 (6-, 4- and 2-bit elements are packed: see nbytes)."""
         return max(1, self.bits // 8)
 
     def nbytes(self, count):
-        """Bytes that `count` packed elements take."""
+        """Size of `count` packed elements, in bytes."""
         return (count * self.bits + 7) // 8
 
     @property
@@ -66,7 +66,7 @@ class DType:
         return hash(self.name)
 
     def __reduce__(self):
-        return dtype, (self.name,)  # a copy is the one instance
+        return dtype, (self.name,)  # a copy is the same instance
 
 
 float64 = DType("float64", "float", 64, "d", "F64")
@@ -98,22 +98,22 @@ string = DType("string", "string", 0)
 
 
 def dtype(name):
-    """The DType called `name` ("float32"; also "f4", numpy.float32, float: foreign.py), or `name` itself where it is
-    one already. Raises DTypeError."""
+    """The DType called `name` ("float32"; also "f4", numpy.float32, float), or `name` itself if it is a DType. Raises
+    DTypeError."""
     if isinstance(name, DType):
         return name
     found = BY_NAME.get(str(name))
     if found is None:
-        from .foreign import foreign
+        from .alias import alias
 
-        found = foreign(name)
+        found = alias(name)
         if found is None:
             refuse("dtype", name, ", ".join(sorted(BY_NAME)))
     return found
 
 
 def promote(a, b):
-    """The dtype of a binary operation on dtypes a and b. Raises DTypeError where none holds both."""
+    """The dtype of a binary operation on dtypes a and b. Raises DTypeError if no dtype can represent both."""
     if a is b:
         return a
     from .promotion import promoted

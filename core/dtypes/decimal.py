@@ -1,17 +1,17 @@
-"""The shortest decimal that a number of a dtype can be written as: 0.1 for the float32 nearest to it."""
+"""The shortest decimal that represents a number of a dtype: 0.1 for the float32 nearest to it."""
 
 
 def shortest(value, dtype):
-    """The float with the fewest digits that `dtype` rounds to what it rounds `value` to; value itself for what is no
-    narrow float, infinities and NaN.
+    """The float with the fewest digits that rounds to the same number in `dtype` as `value` does; `str` of it is the
+    text to write.
 
-    `str` of the result is the text to write. 8 bits and fewer are exact: most of their numbers have few digits anyway,
-    and where they saturate any larger number would do.
+    Returns value itself for infinities, NaN and dtypes other than narrow floats. Floats of 8 bits or fewer are returned
+    exactly: most of them have few digits, and larger numbers saturate.
     """
     if not dtype.is_float or dtype.bits == 64 or dtype.bits <= 8 or value - value != 0:
         return value
     value = _rounded(value, dtype)
-    # 9 digits tell any float32 apart.
+    # 9 digits distinguish all float32 values.
     for digits in range(1, 10):
         short = float("{:.{}g}".format(value, digits))
         if _rounded(short, dtype) == value:

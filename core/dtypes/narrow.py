@@ -1,4 +1,4 @@
-"""Bits of the narrow data types: 16-, 8-, 6- and 4-bit floats, 4- and 2-bit integers.
+"""Encoding and decoding of the narrow data types: 16-, 8-, 6- and 4-bit floats, 4- and 2-bit integers.
 
 Formats: IEEE 754 binary16, bfloat16, and those of the OCP 8-bit specification, OCP microscaling (float4_e2m1fn,
 float6_e2m3fn, float6_e3m2fn, float8_e8m0fnu) and the "fnuz" variants (no infinity, no negative zero) as ONNX defines
@@ -27,7 +27,7 @@ _FORMATS = {
 def encode(dtype, value, saturate=True):
     """The bits of `value` in a float dtype of at most 16 bits, rounded half to even.
 
-    Too large: 16-bit dtypes give infinity; narrower ones their largest value, or, unless `saturate`, infinity or NaN.
+    On overflow, 16-bit dtypes give infinity; narrower ones their largest value, or, unless `saturate`, infinity or NaN.
     """
     name = dtype.name
     if name == "float8_e8m0fnu":
@@ -42,7 +42,7 @@ def encode(dtype, value, saturate=True):
         code = largest + 1
     else:
         exponent = max(frexp(value)[1] - 1, 1 - bias) if value else 1 - bias
-        # round(): half to even. The carry into the exponent is right as it is.
+        # round(): half to even. A carry into the exponent gives the correct result.
         code = round(ldexp(value, mantissa_bits - exponent)) + ((exponent + bias - 1) << mantissa_bits)
     if code > largest:
         if nan is None or (saturate and dtype.bits < 16):
@@ -58,7 +58,7 @@ def encode(dtype, value, saturate=True):
 
 
 def _encode_exponent(value, saturate):
-    # A power of two without sign: 2**(code - 127); 255 is NaN, and zero becomes the smallest.
+    # An unsigned power of two: 2**(code - 127); 255 is NaN, and zero becomes the smallest.
     if value != value or value < 0 or value == INF:
         return 255
     mantissa, exponent = frexp(value)
@@ -123,7 +123,7 @@ def unpack(data, dtype, count):
 
 
 def _codes(data, bits, count):
-    # Fewer than 8 bits an element: a stream of bits, lowest first. One of 6 bits may end in the next byte.
+    # Fewer than 8 bits per element: a bit stream, lowest first. A 6-bit element may end in the next byte.
     mask = (1 << bits) - 1
     if 8 % bits:
         data = bytes(data) + b"\0"
@@ -152,7 +152,7 @@ def pack_codes(codes, bits):
     for code in codes:
         code = (code & mask) << (at & 7)
         out[at >> 3] |= code & 255
-        if code > 255:  # one of 6 bits ends in the next byte
+        if code > 255:  # a 6-bit element may end in the next byte
             out[(at >> 3) + 1] = code >> 8
         at += bits
     return out

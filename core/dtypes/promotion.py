@@ -1,11 +1,11 @@
-"""The dtype that two dtypes make together, by the array API standard and beyond it (see dtypes.py)."""
+"""Promotion of two dtypes, by the array API standard and beyond it (see __init__.py)."""
 
 from ..errors import DTypeError
 from . import BY_NAME, float32
 
 
 def promoted(a, b):
-    """The dtype that holds what dtypes a and b hold. Raises DTypeError where there is none."""
+    """The dtype that can represent both a and b. Raises DTypeError if there is none."""
     if a.kind == "string" or b.kind == "string":
         raise DTypeError("string and {} do not mix; convert one".format(a if b.kind == "string" else b))
     if a.is_float or b.is_float:

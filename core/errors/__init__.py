@@ -13,7 +13,7 @@ _Type, _Value, _Index = (TypeError, ValueError, IndexError) if hasattr(memoryvie
 
 
 class ShapeError(EmberletError, _Value):  # type: ignore[misc, valid-type]
-    """Shapes that do not fit together. A ValueError too (not on MicroPython)."""
+    """Incompatible shapes. A ValueError too (not on MicroPython)."""
 
 
 class AxisError(ShapeError, _Index):  # type: ignore[misc, valid-type]
@@ -21,37 +21,37 @@ class AxisError(ShapeError, _Index):  # type: ignore[misc, valid-type]
 
 
 class IndexingError(EmberletError, _Index):  # type: ignore[misc, valid-type]
-    """An index outside its axis, or one that is not understood. An IndexError too (not on MicroPython)."""
+    """An index out of range, or an invalid one. An IndexError too (not on MicroPython)."""
 
 
 class DTypeError(EmberletError, _Type):  # type: ignore[misc, valid-type]
-    """A dtype an operation is not defined for, two that do not mix, or an argument of another type than the function
-    takes. A TypeError too (not on MicroPython)."""
+    """A dtype that an operation does not support, two incompatible dtypes, or an argument of the wrong type. A
+    TypeError too (not on MicroPython)."""
 
 
 class BackendError(EmberletError):
-    """A backend that is unknown, not installed, or that met a failure of its device."""
+    """A backend that is unknown, not installed, or whose device failed."""
 
 
 class FormatError(EmberletError):
-    """A file that is not what it says it is: truncated, malformed, or past a limit."""
+    """An invalid file: truncated, malformed, or past a limit."""
 
 
 class LoadError(EmberletError):
-    """Weights that do not fit the module they are loaded into."""
+    """Weights that do not match the module they are loaded into."""
 
 
 class UnsupportedError(EmberletError):
-    """Something well-formed that this backend, port or release does not do."""
+    """A valid request that this backend, port or release does not support."""
 
 
 class ModelError(EmberletError):
-    """A model that is malformed or uses what is not supported; lists every problem with the node it sits at."""
+    """A model that is malformed or uses unsupported features; lists every problem with its node."""
 
 
 def refuse(what, *found):
-    """Raise the error that `what` names in refusals.py. The words are loaded only now: a device that meets no error
-    never holds them."""
+    """Raise the error called `what` in refusals.py. The messages are loaded only now, so that they take no memory on a
+    device that meets no error."""
     from .refusals import refuse
 
     refuse(what, found)

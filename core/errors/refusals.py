@@ -1,6 +1,6 @@
-"""The messages of the errors that small networks can meet, loaded only when one is raised.
+"""The error messages that small networks can meet, loaded only when one is raised.
 
-Each entry is the class of the error, without "Error", a colon, and the words, which `errors.refuse` fills in.
+Each entry is the error's class without "Error", a colon, and the message, which `errors.refuse` formats.
 """
 
 from .. import errors
@@ -26,12 +26,12 @@ _SAYS = {
     "per axis": "Shape:{} has {} entries for {} spatial axes",
     "padding": "Shape:padding is 'same', 'valid' or numbers, found {!r}",
     "conv rank": "Shape:conv: input {} and weight {} must have the same rank, at least 3",
-    "conv channels": "Shape:conv: input {} has {} channels, weight {} with {} groups wants {}",
+    "conv channels": "Shape:conv: input {} has {} channels, weight {} with {} groups needs {}",
     "kernel": "Shape:{}: kernel {} is larger than input {} with padding {}",
     "conv bias": "Shape:conv: bias {} does not fit weight {}",
-    "pool": "Shape:pooling wants (n, c, *spatial), found {}",
+    "pool": "Shape:pooling needs (n, c, *spatial), found {}",
     "groups": "Shape:{}: {} input and {} output channels do not divide into {} groups",
-    "layer axes": "Shape:{} wants (n, channels) and {} spatial axes, found shape {}",
+    "layer axes": "Shape:{} needs (n, channels) and {} spatial axes, found shape {}",
     "dtype": "DType:there is no dtype {!r}; there are {}",
     "registered": "Backend:backend {!r} is registered already; choose another name",
     "backend": "Backend:there is no backend {!r}; there are {}",
@@ -56,7 +56,7 @@ _BUILT_IN = {"Type": TypeError, "Value": ValueError}
 
 
 def refuse(what, found):
-    """Raise the error that `what` names, its words filled in with `found`."""
+    """Raise the error called `what`, with its message formatted with `found`."""
     kind, _, words = _SAYS[what].partition(":")
     error = _BUILT_IN.get(kind) or getattr(errors, kind + "Error")
     raise error(words.format(*found))

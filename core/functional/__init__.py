@@ -1,8 +1,9 @@
-"""The functions of emberlet: those of the array API standard, and the neural-network ones (`F.relu`, `F.conv`, …).
+"""The functions of emberlet: those of the array API standard, and those of neural networks (`F.relu`, `F.conv`, …).
 
-Each is written once, from the backend's primitives, in a small file per family; `emberlet.names` says which. A family
-is imported when one of its functions is first used. Families lie in packages by concept (elementwise/, windows/, …).
-The few that small networks need lie beside this file: on a microcontroller every package costs memory.
+Each is written once, from the backend's primitives, in a small file per family; `emberlet.names` maps each function to
+its family. A family is imported when one of its functions is first used. Families are grouped into packages by concept
+(elementwise/, windows/, …). The few that small networks need are in this folder itself, because on a microcontroller
+every package costs memory.
 """
 
 

@@ -1,4 +1,4 @@
-"""Tensors from what callers have: numbers, nested lists, other arrays."""
+"""Tensors from numbers, nested lists and other arrays."""
 
 from .. import dtypes
 from ..backend import get_backend
@@ -26,7 +26,7 @@ def _flatten(values, shape, depth, out):
 
 
 def nested(values):
-    """(flat list, shape) of nested lists or tuples. Raises ShapeError where they are ragged."""
+    """(flat list, shape) of nested lists or tuples. Raises ShapeError if it is ragged."""
     shape = []
     v = values
     while isinstance(v, (list, tuple)):
@@ -50,7 +50,7 @@ def _common(flat):
 
 
 def _first(values):
-    """The first of what nested lists hold."""
+    """The first element of nested lists."""
     while isinstance(values, (list, tuple)) and values:
         values = values[0]
     return values
@@ -61,9 +61,9 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     """A tensor from a number, nested lists, a tensor, a TensorData, or anything NumPy, DLPack or the buffer protocol
     can describe. Without `dtype`, Python ints become int64, floats float32, bools bool; arrays keep theirs.
 
-    copy: None shares memory where possible, False raises where it is not, True copies.
-    Raises ShapeError for ragged lists, DTypeError for a dtype emberlet does not have and for a number that an integer
-    dtype does not hold.
+    copy: None shares memory where possible, False raises ValueError where sharing is impossible, True always copies.
+    Raises ShapeError for ragged lists, and DTypeError for a dtype that emberlet does not have or a number out of an
+    integer dtype's range.
     """
     backend = backend or device
     if dtype is not None:

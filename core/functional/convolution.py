@@ -1,7 +1,8 @@
 """Convolution (cross-correlation) over any number of spatial axes.
 
 stride, padding, dilation: one int for all spatial axes or one entry per axis; an entry of padding is an int (both
-sides) or a (low, high) pair. padding may also be "same" (output as large as the input at stride 1) or "valid".
+sides) or a (low, high) pair. padding may also be "same" (output as large as the input at stride 1), "valid", or ONNX's
+"same_upper" and "same_lower" (output of length / stride, rounded up; an odd element on the upper or the lower side).
 """
 
 from ..errors import refuse
@@ -9,7 +10,7 @@ from .operands import floating, like
 
 
 def per_axis(value, n, what):
-    """`value` as a tuple of n ints. Raises ShapeError where it has another length."""
+    """`value` as a tuple of n ints. Raises ShapeError if its length is not n."""
     if isinstance(value, int):
         return (value,) * n
     value = tuple(value)
@@ -18,12 +19,12 @@ def per_axis(value, n, what):
     return value
 
 
-def padding_pairs(padding, n, kernel=None, dilation=None):
-    """`padding` as a tuple of n (low, high) pairs."""
+def padding_pairs(padding, n, *window):
+    """`padding` as a tuple of n (low, high) pairs. window: what a name needs (padding_rules.py)."""
     if isinstance(padding, str):
         from .windows.padding_rules import named
 
-        return named(padding, n, kernel, dilation)
+        return named(padding, n, *window)
     if isinstance(padding, int):
         return ((padding, padding),) * n
     padding = tuple(padding)
@@ -36,7 +37,7 @@ def padding_pairs(padding, n, kernel=None, dilation=None):
 def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlation: x (n, c, *spatial), weight (m, c // groups, *kernel), bias (m,) -> (n, m, *out).
 
-    Raises ShapeError where channels, groups or kernel do not fit.
+    Raises ShapeError if the channels, groups or kernel do not match.
     """
     x = floating(x)
     weight = like(weight, x)
@@ -47,9 +48,9 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         refuse("conv channels", x.shape, x.shape[1], weight.shape, groups, weight.shape[1] * groups)
     kernel = weight.shape[2:]
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
-    padding = padding_pairs(padding, n, kernel, dilation)
-    for i in range(n):
-        if min(padding[i]) < 0:
+    padding = padding_pairs(padding, n, kernel, dilation, stride, x)
+    for low, high in padding:
+        if low < 0 or high < 0:
             from .windows.padding_rules import cropped
 
             x, padding = cropped(x, padding)

@@ -1,4 +1,4 @@
-"""The dense layer: a product with a matrix of weights, and a bias."""
+"""The dense layer: a matrix product with the weights, plus a bias."""
 
 from ..backend import operation
 from ..errors import refuse
@@ -8,7 +8,8 @@ from .reshaping import reshape
 
 #: function; PyTorch linear
 def linear(x, weight, bias=None):
-    """x (…, d_input) @ weight (d_input, d_output) + bias (d_output,): weights lie as Burn stores them."""
+    """x (…, d_input) @ weight (d_input, d_output) + bias (d_output,), with the weight in Burn's layout. Raises
+    ShapeError if the inner sizes differ."""
     x = floating(x)
     weight = like(weight, x)
     if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:

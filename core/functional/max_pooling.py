@@ -17,7 +17,7 @@ def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
     kernel = per_axis(kernel_size, n, "kernel_size")
     stride = kernel if stride is None else per_axis(stride, n, "stride")
     dilation = per_axis(dilation, n, "dilation")
-    padding = padding_pairs(padding, n, kernel, dilation)
+    padding = padding_pairs(padding, n, kernel, dilation, stride, x)
     grown = []
     for i in range(n):
         low, high = padding[i]
@@ -36,7 +36,7 @@ def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
 
 #: function; ONNX MaxPool
 def max_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """The largest element of each window; padding never wins."""
+    """The largest element of each window, ignoring padding."""
     x = numeric(x, "max_pool")
     kernel, stride, _, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
     return x.backend.pool("max", x, kernel, stride, grown, dilation)

@@ -1,4 +1,4 @@
-"""From what a caller passes to what a primitive wants: tensors, of one backend, of the right kind of dtype."""
+"""Converting arguments for the primitives: to tensors, on one backend, with a dtype of the right kind."""
 
 from .. import dtypes
 from ..errors import refuse
@@ -22,7 +22,7 @@ def is_scalar(value):
 
 
 def tensor(x, backend=None):
-    """x as a tensor (on `backend` where x is not one already)."""
+    """x as a tensor (on `backend` if x is not a tensor yet)."""
     if isinstance(x, Tensor):
         return x
     from .arrays import asarray
@@ -31,7 +31,7 @@ def tensor(x, backend=None):
 
 
 def same_backend(*tensors):
-    """Raise BackendError unless all tensors live on one backend."""
+    """Raise BackendError unless all tensors are on one backend."""
     backend = tensors[0].backend
     for t in tensors:
         if t.backend is not backend:
@@ -57,12 +57,12 @@ def like(x, other):
 
 
 def astype(x, dtype):
-    """x in dtype; x itself where it is so already."""
+    """x in dtype; x itself if it already has it."""
     return x if x.dtype is dtype else x.backend.cast(x, dtype)
 
 
 def alias(x):
-    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    """Another tensor of the same elements: assigning to one of the two does not change the other."""
     return Tensor(x.data, x.dtype, x.shape, x.backend)
 
 

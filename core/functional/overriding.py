@@ -1,8 +1,9 @@
-"""What stands above a function that a backend may replace (`@composite`), or that only checks its operands
-(`@one_backend`). The comment above both, `#: …`, says the rest: emberlet.host.interface.declarations reads it.
+"""Decorators for functions that a backend may override (`@composite`) or that only check their operands
+(`@one_backend`). The `#: …` comment above a function declares the rest; emberlet.host.interface.declarations reads it.
+On CPython both decorators check that all tensor arguments are on one backend.
 
-On CPython both check that all tensors among the arguments live on one backend. On MicroPython a wrapper costs 100 bytes
-a function: there a function stays as it is unless a backend was registered or extended before its family was loaded.
+On MicroPython a wrapper costs 100 bytes per function, so functions are not wrapped unless a backend was registered or
+extended before their family was loaded.
 """
 
 from ..backend import operation
@@ -13,10 +14,10 @@ _HOST = hasattr(memoryview, "cast")  # not on MicroPython
 
 
 def composite(function):
-    """Decorator: a backend that has a method of the function's name gets its calls, with the arguments as they came.
+    """Decorator: calls go to the backend's method of the same name, if it has one, with the original arguments.
 
-    Within that method the function computes as if the method were not there: an override may call what it overrides.
-    Raises BackendError where the operands live on several backends.
+    Within that method the function ignores the method, so an override may call the function it overrides. Raises
+    BackendError if the operands are on different backends.
     """
     if not _HOST:
         from ..backend.registry import has_additions
@@ -46,7 +47,7 @@ def composite(function):
 
 
 def one_backend(function):
-    """Decorator: raises BackendError where tensors among the arguments live on several backends."""
+    """Decorator: raises BackendError if the tensor arguments are on different backends."""
     if not _HOST:
         return function
 
@@ -68,7 +69,8 @@ def one_backend(function):
 
 
 def _among(values, backend):
-    """The one backend of the tensors among `values`, and of `backend`; a list of numbers is not searched."""
+    """The common backend of `backend` and the tensors in `values`; lists of numbers are not searched. Raises
+    BackendError if they differ."""
     for a in values:
         if isinstance(a, Tensor):
             if backend is None:

@@ -1,7 +1,8 @@
-"""Operands of several dtypes brought to one: Python scalars beside tensors, tensors beside each other.
+"""Type promotion between tensors, and between tensors and Python scalars. Python scalars take the dtype of the tensor
+they are combined with (array API standard).
 
-Python scalars follow the array API standard: they take the dtype of the tensor they meet. What the standard leaves
-open is decided here: an int meeting a bool tensor is int64, a float meeting an integer or bool tensor is float32.
+Where the standard leaves it open, an int with a bool tensor is int64, and a float with an integer or bool tensor is
+float32.
 """
 
 from .. import dtypes
@@ -20,17 +21,17 @@ def scalar_dtype(value, like):
 
 
 def widened(x):
-    """(x in floats of at least 32 bits, the dtype that results are rounded to).
+    """(x as floats of at least 32 bits, the dtype to round results to).
 
-    Sums of float16 overflow at 65504 and lose digits long before: means, norms and variances of narrower floats are
-    taken in float32, as onnxruntime takes them, and rounded once.
+    Sums in float16 overflow at 65504 and lose precision long before, so means, norms and variances of narrower floats
+    are computed in float32 and rounded once, as in onnxruntime.
     """
     x = floating(x)
     return (x, x.dtype) if x.dtype.bits >= 32 else (x.backend.cast(x, dtypes.float32), x.dtype)
 
 
 def whole_numbers(flat, dtype):
-    """A list of numbers without their fractions. Raises DTypeError where integer `dtype` cannot hold one."""
+    """A list of numbers, truncated. Raises DTypeError if one is out of the range of the integer `dtype`."""
     low, high = dtype.range
     out = []
     for v in flat:
@@ -41,7 +42,7 @@ def whole_numbers(flat, dtype):
 
 
 def check_range(value, dtype):
-    """Raise DTypeError where integer `dtype` cannot hold the number `value` (its fraction aside)."""
+    """Raise DTypeError if `value`, truncated, is out of the range of the integer `dtype`."""
     if dtype.is_integer:
         low, high = dtype.range
         if not low <= value <= high:
@@ -49,7 +50,7 @@ def check_range(value, dtype):
 
 
 def scalar(value, dtype, backend):
-    """A tensor without axes that holds the Python scalar `value`."""
+    """A 0-D tensor of the Python scalar `value`."""
     if dtype.is_integer:
         value = value * 1 if isinstance(value, int) else int(value)
         check_range(value, dtype)

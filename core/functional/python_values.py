@@ -5,7 +5,7 @@ from ..errors import refuse
 
 #: method; PyTorch item -> bool | int | float | str
 def item(x):
-    """The one element of x as a Python number, bool or str. Raises ShapeError where x has more or fewer."""
+    """The one element of x as a Python number, bool or str. Raises ShapeError unless x has exactly one element."""
     if x.size != 1:
         refuse("one element", x.shape)
     return x.backend.to_list(x)[0]
@@ -13,7 +13,7 @@ def item(x):
 
 #: method; PyTorch tolist -> Any
 def tolist(x):
-    """The elements as nested lists (a plain number for a tensor without axes)."""
+    """The elements as nested lists (a plain number for a 0-D tensor)."""
     flat = x.backend.to_list(x)
     shape = x.shape
     if not shape:

@@ -1,4 +1,4 @@
-"""The rectifier: the activation that most networks need, by itself."""
+"""relu, the activation that most networks need, in a file of its own."""
 
 from ..backend import operation
 from .operands import numeric

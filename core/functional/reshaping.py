@@ -1,4 +1,4 @@
-"""Other shapes over the same elements in the same order."""
+"""New shapes for the same elements in the same order."""
 
 from ..errors import refuse
 from ..shapes import axis_of, size
@@ -7,8 +7,8 @@ from .operands import alias, tensor
 
 #: method; array API; Burn reshape; more: int
 def reshape(x, shape, *more, copy=None):
-    """x in row-major order under another shape, a tuple or its sizes one by one; one may be -1. Raises ShapeError where
-    the sizes differ."""
+    """x in another shape, in row-major order; `shape` is a tuple, or the sizes one by one, and one size may be -1.
+    Raises ShapeError if the number of elements differs."""
     x = tensor(x)
     shape = (shape,) + more if isinstance(shape, int) else tuple([d if isinstance(d, int) else int(d) for d in shape])
     if -1 in shape:

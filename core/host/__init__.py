@@ -1,4 +1,4 @@
-"""What only CPython does: files, NumPy, the command line, generated stubs."""
+"""Code for CPython only: files, NumPy, the command line, generated stubs."""
 
 import sys
 

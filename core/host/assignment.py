@@ -1,7 +1,7 @@
-"""`x[key] = value` on a desktop: one assignment at a time, and in place where nobody else has the elements.
+"""`x[key] = value` on a desktop: one assignment at a time, in place if no other tensor shares the elements.
 
-Otherwise x gets new elements and whoever shares the old ones keeps them (docs/tensors.md, "What is shared"). Who else
-has them is known from the interpreter's reference counts.
+Otherwise x gets new elements, and the tensors that share the old ones keep them (docs/tensors.md, "What is shared").
+Reference counts show whether the elements are shared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..python_backend import PythonBackend
 from ..python_backend.scattering import assign_region, write_region
 from .counts import COUNTS
 
-_lock = threading.RLock()  # two writers at once: neither loses its update
+_lock = threading.RLock()  # no update of concurrent writers is lost
 
 
 def assign(x: Any, key: Any, value: Any) -> None:
@@ -35,7 +35,7 @@ def assign(x: Any, key: Any, value: Any) -> None:
 
 
 def _references(holder: Any) -> tuple[int, int]:
-    """How many refer to a tensor's (buffer, offset, strides), and how many to the buffer."""
+    """The reference counts of a tensor's (buffer, offset, strides) and of the buffer."""
     data = holder.data
     return sys.getrefcount(data), sys.getrefcount(data[0])
 
@@ -49,10 +49,10 @@ _UNSHARED = _references(_Alone()) if COUNTS else (0, 0)
 
 
 def _write_buffer(x: Any, starts: Any, sizes: Any, steps: Any, value: Any) -> bool:
-    """`write_region` of the python backend; into a copy where somebody else has the buffer."""
+    """`write_region` of the python backend, into a copy if the buffer is shared."""
     buffer, offset, strides = x.data
     whole = not offset and strides is None and len(buffer) == x.size and not isinstance(buffer, memoryview)
-    del buffer  # or it would count
+    del buffer  # or it would be counted
     if COUNTS and whole and _references(x) == _UNSHARED and hasattr(x.data[0], "append"):
         write_region(x.data[0], x.shape, starts, sizes, steps, value)
     else:

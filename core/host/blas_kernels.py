@@ -1,8 +1,8 @@
-"""Which kernels NumPy's OpenBLAS runs, and asking it for those that suit the processor before NumPy is loaded.
+"""The kernels that NumPy's OpenBLAS runs, and choosing the right ones for the processor before NumPy is loaded.
 
-OpenBLAS chooses its kernels once, when it is loaded, by the processor's family. A release that is older than the
-processor falls back to what it knows: on an AMD processor with AVX-512, to the AVX2 kernels of Haswell, at half the
-speed. The environment variable OPENBLAS_CORETYPE names the kernels to take instead.
+OpenBLAS chooses its kernels once, when it is loaded, by the processor's family. A release older than the processor
+falls back to kernels it knows: on an AMD processor with AVX-512, to the AVX2 kernels of Haswell, at half the speed. The
+environment variable OPENBLAS_CORETYPE overrides the choice.
 
 Every emberlet process runs this first, so it imports as little as possible, and never NumPy.
 """
@@ -12,30 +12,31 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, MutableMapping
+from typing import Any
 
 VARIABLE = "OPENBLAS_CORETYPE"
-BEST = "SkylakeX"  # what OpenBLAS calls its kernels for AVX-512; every processor with AVX-512 runs them
+BEST = "SkylakeX"  # OpenBLAS's name for its AVX-512 kernels, which run on every processor with AVX-512
 WITH_AVX512 = ("SkylakeX", "Cooperlake", "SapphireRapids", "Zen4", "Zen5")
 
 _NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
-_NEW_AMD = 26  # Zen 5: the first family of AMD that an OpenBLAS in use may not know
-_GETTERS = ("scipy_openblas_get_corename64_", "openblas_get_corename64_", "openblas_get_corename")
+_NEW_AMD = 26  # Zen 5: the first AMD family that an OpenBLAS release in use may not know
+_SPELLINGS = ("scipy_openblas_{}64_", "openblas_{}64_", "openblas_{}")
 
 Processor = tuple[str, int, bool]
 """The vendor as the processor names it ("AuthenticAMD"), its family (0 where unknown), whether it has AVX-512."""
 
 
 def processor() -> Processor:
-    """This machine's processor, as far as the system tells at once."""
+    """This machine's processor, as far as the system reports it quickly."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return by_cpuinfo(file.read(8192))  # the first core says it all, and a large machine has hundreds
+            return by_cpuinfo(file.read(8192))  # the first core is enough, and a large machine has hundreds
     except OSError:
         return by_identifier(os.environ.get("PROCESSOR_IDENTIFIER", ""))
 
 
 def by_cpuinfo(text: str) -> Processor:
-    """What Linux's /proc/cpuinfo says."""
+    """The processor in Linux's /proc/cpuinfo."""
     found = {}
     for line in text.partition("\n\n")[0].splitlines():
         key, _, value = line.partition(":")
@@ -46,7 +47,8 @@ def by_cpuinfo(text: str) -> Processor:
 
 
 def by_identifier(text: str) -> Processor:
-    """What Windows says: "AMD64 Family 26 Model 68 Stepping 0, AuthenticAMD". Every AMD of that family has AVX-512."""
+    """The processor in Windows's identifier: "AMD64 Family 26 Model 68 Stepping 0, AuthenticAMD". Every AMD processor
+    of that family has AVX-512."""
     words = text.replace(",", " ").split()
     if "Family" not in words[:-1]:
         return "", 0, False
@@ -56,9 +58,9 @@ def by_identifier(text: str) -> Processor:
 
 
 def choose(environment: MutableMapping[str, str] = os.environ, found: Processor | None = None) -> str | None:
-    """Ask OpenBLAS for kernels with AVX-512 where it might not take them by itself; returns what was asked for.
+    """Select OpenBLAS's AVX-512 kernels if it might not choose them itself; returns the selected name.
 
-    For a process of our own, before NumPy is loaded. A variable that is set stays as it is.
+    Call it in your own process before NumPy is loaded. A variable that is already set is not changed.
     """
     if VARIABLE in environment or "numpy" in sys.modules:
         return None
@@ -70,8 +72,23 @@ def choose(environment: MutableMapping[str, str] = os.environ, found: Processor 
 
 
 def running() -> str | None:
-    """The name of the kernels that the OpenBLAS of this process runs; None where NumPy has another BLAS, or one that
-    does not say."""
+    """The name of the kernels that this process's OpenBLAS runs; None if NumPy has another BLAS or the name is
+    unknown."""
+    import ctypes
+
+    said = _ask("get_corename", ctypes.c_char_p)
+    return said.decode("ascii", "replace") or None if said else None
+
+
+def threads() -> int | None:
+    """How many threads the OpenBLAS of this process uses for a large product; None where it does not say."""
+    import ctypes
+
+    return _ask("get_num_threads", ctypes.c_int)
+
+
+def _ask(name: str, kind: Any) -> Any:
+    """What a function of the OpenBLAS of this process gives; None where there is none of the name."""
     import ctypes
 
     for path in _libraries():
@@ -79,17 +96,17 @@ def running() -> str | None:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        for name in _GETTERS:
-            getter = getattr(library, name, None)
+        for spelling in _SPELLINGS:
+            getter = getattr(library, spelling.format(name), None)
             if getter is not None:
-                getter.restype = ctypes.c_char_p
-                said: bytes = getter() or b""
-                return said.decode("ascii", "replace") or None
+                getter.restype = kind
+                return getter()
     return None
 
 
 def advice(kernels: str | None, found: Processor | None = None) -> str | None:
-    """How to get faster kernels than `kernels`, a name from `running`, on this processor; None where they suit it."""
+    """How to get faster kernels than `kernels`, a name from `running`, on this processor; None if they are the right
+    ones."""
     if kernels is None or kernels in WITH_AVX512 or not (processor() if found is None else found)[2]:
         return None
     given = os.environ.get(VARIABLE)
@@ -112,7 +129,7 @@ def summary() -> str:
 
 
 def _libraries() -> Iterable[str]:
-    """The OpenBLAS libraries that NumPy loaded, or that its wheel brings."""
+    """The OpenBLAS libraries that NumPy loaded, or that its wheel contains."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             loaded = {line.split(maxsplit=5)[5].strip() for line in file if "openblas" in line}

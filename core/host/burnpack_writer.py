@@ -1,5 +1,5 @@
-"""Writing a burnpack (`.bpk`) on a desktop: whole or not at all, one tensor after the other, so that a file of any size
-takes the memory of its largest tensor. burnpack/writing.py says where everything goes."""
+"""Writing a burnpack (`.bpk`) on a desktop: atomically, one tensor after the other, so that a file of any size takes
+the memory of its largest tensor. burnpack/writing.py computes the layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def save(
 
     tensors: name -> Tensor, or Source for one whose bytes come later. metadata: text -> text. scalars: name -> int,
     float or bool. param_ids: name -> 64-bit identity of a parameter, for Tensors that have one.
-    Raises DTypeError for strings, FormatError past a limit of the format, OSError; then the old file is as it was.
+    Raises DTypeError for strings, FormatError past a limit of the format, OSError; the old file is then unchanged.
     """
     path = os.fspath(path)
     if not os.path.splitext(path)[1] and not os.path.isdir(path) and not path.endswith(("/", os.sep)):

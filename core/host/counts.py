@@ -1,6 +1,6 @@
-"""Whether the interpreter's counts of references tell who else has an object."""
+"""Whether reference counts show if an object is shared."""
 
 import sys
 
-# Without reference counts, or with threads that count apart, nothing is assigned in place.
+# Without reference counts, or in free-threaded Python, nothing is assigned in place.
 COUNTS = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()

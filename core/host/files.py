@@ -16,10 +16,10 @@ from errno import EISDIR
 from ..errors import FormatError
 
 SCRATCH, SCRATCH_END = ".emberlet-", ".tmp"
-LARGE = 1 << 21  # bytes of a huge page on x86-64 and, mostly, on ARM64: from there on a read gets pages of its own
-STALE = 3600.0  # seconds after which a scratch file is nobody's, where no lock tells
+LARGE = 1 << 21  # bytes of a huge page on x86-64 and usually on ARM64; reads from this size on get pages of their own
+STALE = 3600.0  # seconds after which an unlocked scratch file counts as abandoned
 
-# Names of devices on Windows, with any extension: nobody can make a con.py there.
+# Device names on Windows, with any extension: con.py cannot be created there.
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
 RESERVED_BY_WINDOWS = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))]
@@ -38,9 +38,10 @@ def map_file(path: str | os.PathLike[str]) -> memoryview:
 
 
 class FileBytes:
-    """The bytes of a file that stays open: each slice is read when asked for and is memory of its own.
+    """The bytes of an open file: each slice is read on access into memory of its own.
 
-    A file that is truncated or overwritten meanwhile gives an error or other bytes, never a signal. Raises OSError.
+    If the file is truncated or overwritten meanwhile, reading raises an error or returns other bytes, but never causes
+    a signal. Raises OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -70,7 +71,7 @@ class FileBytes:
         """As `read`, into huge pages: 28 page faults instead of 4,042 for 8 MB, and a third of the time."""
         try:
             memory = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        except OSError as error:  # as when bytes cannot be had, not as when a file cannot be read
+        except OSError as error:  # like a failed allocation, not like a failed read
             raise MemoryError(f"{self._path}: no memory for {count} bytes") from error
         with contextlib.suppress(OSError):  # a kernel built without them
             memory.madvise(mmap.MADV_HUGEPAGE)
@@ -87,7 +88,7 @@ class FileBytes:
         return FormatError(f"{self._path}: was truncated after it was opened; {missing} bytes are missing")
 
     def read(self, start: int, count: int) -> bytes:
-        """`count` bytes from `start` on. Raises FormatError where the file has become shorter."""
+        """`count` bytes from `start` on. Raises FormatError if the file has become shorter."""
         pieces = []
         with self._lock:
             self._file.seek(start)
@@ -101,12 +102,11 @@ class FileBytes:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
-    """A file to write that takes the place of `path` when the block ends, whole or, after an exception, not at all.
+    """Context manager: a file that replaces `path` when the block ends, or is discarded after an exception.
 
-    It is written beside `path`, synced to disk and renamed over it. A symbolic link keeps pointing where it did, an
-    existing file keeps its permissions. What killed processes left half-written in the folder is removed.
-
-    Raises OSError, which names the file; IsADirectoryError where `path` is a folder.
+    It is written beside `path`, synced to disk and renamed over it. A symbolic link keeps its target, and an existing
+    file its permissions. Half-written files of killed processes in the folder are removed. Raises OSError, which names
+    the file; IsADirectoryError if `path` is a folder.
     """
     target = os.path.realpath(path)
     if os.path.isdir(target) or os.fspath(path).endswith(("/", os.sep)):
@@ -116,14 +116,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     try:
         descriptor, scratch = _scratch_file(folder)
     except OSError as error:
-        error.filename = os.fspath(path)  # what was asked for, not the name that was to stand for it
+        error.filename = os.fspath(path)  # the requested path, not the scratch file's
         raise
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if os.name == "posix":  # as long as it is locked: nobody takes it for stale
+            if os.name == "posix":  # while it is locked, no process takes it for stale
                 _take_place(scratch, target)
         if os.name != "posix":  # Windows renames closed files only
             _take_place(scratch, target)
@@ -137,15 +137,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
 
 
 def _take_place(scratch: str, target: str) -> None:
-    with contextlib.suppress(FileNotFoundError):  # a new file has the permissions that the system gave it
+    with contextlib.suppress(FileNotFoundError):  # a new file keeps the permissions from the system
         os.chmod(scratch, stat.S_IMODE(os.stat(target).st_mode))
     os.replace(scratch, target)
 
 
 def _lock(descriptor: int, wait: bool) -> bool | None:
-    """Lock a file until it is closed, also by the end of the process.
+    """Lock a file until it is closed or the process ends.
 
-    False where somebody else has locked it, None where files cannot be locked.
+    Returns False if another process has locked it, None if files cannot be locked.
     """
     try:
         import fcntl
@@ -159,7 +159,7 @@ def _lock(descriptor: int, wait: bool) -> bool | None:
 
 
 def remove_stale(folder: str | os.PathLike[str]) -> None:
-    """Remove the scratch files in a folder whose writers have ended without tidying up."""
+    """Remove abandoned scratch files in a folder."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
             if entry.startswith(SCRATCH) and entry.endswith(SCRATCH_END):
@@ -174,13 +174,13 @@ def _remove_if_stale(path: str) -> None:
             os.unlink(path)
         old = time.time() - os.fstat(file.fileno()).st_mtime > STALE
     if locked is None and old:
-        os.unlink(path)  # Windows refuses it as long as somebody writes
+        os.unlink(path)  # Windows refuses it while another process writes
 
 
 def _scratch_file(folder: str) -> tuple[int, str]:
-    """(descriptor, path) of a new file in `folder`, locked, with the permissions that the process gives to new files.
+    """(descriptor, path) of a new locked file in `folder`, with the process's default permissions.
 
-    `tempfile` would make it private, and what the umask is can be read only by changing it, for every thread.
+    `tempfile` would make it private, and the umask can be read only by changing it, for every thread.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
@@ -193,7 +193,7 @@ def _scratch_file(folder: str) -> tuple[int, str]:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the rename itself durable, where folders can be synced."""
+    """Make the rename durable, if folders can be synced."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):

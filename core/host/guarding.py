@@ -1,7 +1,8 @@
-"""The one gate of the public functions on CPython: wrong arguments end in an error of the EmberletError family.
+"""The wrapper of all public functions on CPython, which turns wrong arguments into an EmberletError. A working call
+costs one more Python call.
 
-A call that works pays one Python call for it. Nothing is checked beforehand: interface/wrong_arguments.py, loaded on
-the first failure, compares the arguments with what the function's declaration says.
+Nothing is checked beforehand: interface/wrong_arguments.py, loaded on the first failure, compares the arguments with
+the function's declaration.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 
 
 def guarded(function: Any) -> Any:
-    """`function` behind the gate, set in its module, too, so that it can be pickled. Classes and coroutines are not
-    changed."""
+    """`function`, wrapped; also set in its module, so that it can be pickled. Classes and coroutines are returned
+    unchanged."""
     if not isinstance(function, FunctionType) or function.__code__.co_flags & 0x80 or hasattr(function, "is_gate"):
         return function
 

@@ -10,9 +10,9 @@ from ..errors import FormatError
 
 
 def decode(data: bytes, pixel_format: str) -> tuple[bytes, tuple[int, int, int]]:
-    """(bytes, (height, width, channels)) of a picture file in "RGB", "BGR" or "Grayscale".
+    """(bytes, (height, width, channels)) of an image file in "RGB", "BGR" or "Grayscale".
 
-    Raises FormatError where Pillow cannot read it.
+    Raises FormatError if Pillow cannot read it.
     """
     try:
         image = Image.open(io.BytesIO(data)).convert("L" if pixel_format == "Grayscale" else "RGB")

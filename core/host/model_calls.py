@@ -1,4 +1,5 @@
-"""Calling a generated model: tensors that fit INPUTS go straight to `forward`, everything else through model_inputs."""
+"""Calling a generated model: tensors that match INPUTS go straight to `forward`, everything else through
+model_inputs."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from ..param import Param
 from ..tensor import Tensor
 from .model_inputs import bind, fits
 
-_FITTING: dict[int, tuple[Any, set[Any]]] = {}  # id of INPUTS: itself, and the (dtype, shape)s of inputs that fit
-_FIRST: dict[type, list[str]] = {}  # class of a model: the attributes that lead to its first parameter
-MOST = 256  # entries of either, and of what fits one INPUTS
+_FITTING: dict[int, tuple[Any, set[Any]]] = {}  # id of INPUTS -> itself, and the (dtype, shape)s of inputs that match
+_FIRST: dict[type, list[str]] = {}  # model class -> the attributes that lead to its first parameter
+MOST = 256  # the maximum number of entries of each, and of matches per INPUTS
 
 
 def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -38,7 +39,7 @@ def known_to_fit(entries: Any, args: tuple[Any, ...]) -> bool:
         return True
     if not fits(entries, args):
         return False
-    if type(entries) is tuple:  # nobody changes it
+    if type(entries) is tuple:  # it is never changed
         if kept is None or kept[0] is not entries:
             if len(_FITTING) >= MOST:
                 _FITTING.clear()
@@ -49,7 +50,8 @@ def known_to_fit(entries: Any, args: tuple[Any, ...]) -> bool:
 
 
 def all_at_home(model: Any, args: tuple[Any, ...]) -> bool:
-    """Whether the Tensors lie on the backend of the model's first parameter; of a model without any, on one backend."""
+    """Whether the Tensors are on the backend of the model's first parameter, or on one backend if there is no
+    parameter."""
     if not args:
         return True
     param = model
@@ -68,7 +70,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 def first_param(module: Any) -> Any:
-    """What named_params of a module gives first, without its generators; None where there is no parameter."""
+    """The first parameter of a module, without the generators of named_params; None if there is none."""
     found = _first_of(module.__dict__.values(), 0)
     if found is not None:
         _remember(module, found)
@@ -76,7 +78,7 @@ def first_param(module: Any) -> Any:
 
 
 def _remember(model: Any, param: Any) -> None:
-    """Remember where the first parameter was found: the next call of a model of this class looks there first."""
+    """Cache where the first parameter was found: the next call of a model of this class looks there first."""
     for name, child in model.__dict__.items():
         if child is param:
             way = [name]

@@ -1,4 +1,4 @@
-"""What a generated model is called with, brought to what its INPUTS ask for: on the host only, where there is room."""
+"""Converting the arguments of a generated model to its INPUTS; on the host only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Entry = tuple[str, str, tuple[int | str | None, ...] | None]
 
 
 def parameters_of(model: Any) -> list[str]:
-    """The names of `forward`'s parameters; of those that a `*past` collects, what INPUTS calls them, as identifiers.
+    """The names of `forward`'s parameters; those collected by a `*past` are named as in INPUTS, as identifiers.
     model: a model, or the class of one."""
     found = [p for p in inspect.signature(model.forward).parameters.values() if p.name != "self"]
     names = [p.name for p in found if p.kind is not p.VAR_POSITIONAL]
@@ -30,7 +30,7 @@ def parameters_of(model: Any) -> list[str]:
 
 
 def takes(model: Any, count: int) -> str:
-    """Why `forward` does not take so many arguments by position; empty where it does."""
+    """Why `forward` does not take this many positional arguments; empty if it does."""
     try:
         inspect.signature(model.forward).bind(*[None] * count)
     except TypeError as error:
@@ -39,12 +39,12 @@ def takes(model: Any, count: int) -> str:
 
 
 def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: Backend | None = None) -> list[Any]:
-    """The arguments of `model.forward` in their order: tensors of the dtypes and shapes that INPUTS names.
+    """The arguments of `model.forward` in their order: tensors with the dtypes and shapes in INPUTS.
 
-    args, kwargs: what the model was called with, where an input is a Tensor, an array (NumPy's, PyTorch's, anything
-    that DLPack or the buffer protocol describes), nested lists or a number; or one dict of all inputs by name. Arrays
-    and Tensors go to the backend of the model, but for Tensors where `backend` says which one arrays go to. Raises
-    DTypeError and ShapeError where an input is not what INPUTS says, EmberletError where one is missing or unknown.
+    args, kwargs: the arguments of the call. An input is a Tensor, an array (NumPy's, PyTorch's, anything that DLPack or
+    the buffer protocol describes), nested lists or a number; or one dict of all inputs by name. Arrays and Tensors are
+    moved to the model's backend; with `backend`, arrays are moved there and Tensors are not moved. Raises DTypeError or
+    ShapeError if an input does not match INPUTS, EmberletError if one is missing or unknown.
     """
     if backend is not None and not kwargs and fits(model.INPUTS, args):
         return list(args)
@@ -78,7 +78,7 @@ def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: 
 
 
 def fits(entries: Any, args: tuple[Any, ...]) -> bool:
-    """Whether the arguments are Tensors of the dtypes and shapes that INPUTS names, in its order."""
+    """Whether the arguments are Tensors with the dtypes and shapes in INPUTS, in order."""
     if len(args) != len(entries):
         return False
     sizes: dict[str, int] = {}
@@ -129,8 +129,8 @@ def describe(entry: Entry) -> str:
 
 
 def _home(model: Any, given: Iterable[Any]) -> Backend | None:
-    """The backend of the model's first parameter; of a model without any, that of the first Tensor it is given, else
-    the one it was made for."""
+    """The backend of the model's first parameter; without parameters, that of the first Tensor argument, else the one
+    the model was created for."""
     for _, param in model.named_params():
         home: Backend = param.backend
         return home
@@ -138,7 +138,7 @@ def _home(model: Any, given: Iterable[Any]) -> Backend | None:
 
 
 def _converted(x: Any, entry: Entry, home: Backend | None, move: bool) -> Any:
-    """An input as a Tensor; lists, dicts and None of an input that is no tensor stay what they are."""
+    """An input as a Tensor; values of an input that is not a tensor (lists, dicts, None) are returned unchanged."""
     name, kind, _ = entry
     if isinstance(x, Tensor):
         return asarray(x, device=home) if move and home is not None and x.backend is not home else x
@@ -152,7 +152,7 @@ def _converted(x: Any, entry: Entry, home: Backend | None, move: bool) -> Any:
             if wanted.kind != "string" and _holds(x, str):
                 raise DTypeError("found a text")
             if not wanted.is_float and _holds(x, float):
-                raise DTypeError("found numbers that are no integers")
+                raise DTypeError("found numbers that are not integers")
             return asarray(x, dtype=wanted, device=home)
         return _array(x, wanted, home)
     except (DTypeError, ShapeError) as error:
@@ -172,7 +172,7 @@ def _array(x: Any, wanted: DType, home: Backend | None) -> Tensor:
 
 
 def _check(x: Tensor, entry: Entry, sizes: dict[str, tuple[int, str]]) -> None:
-    """Raise DTypeError or ShapeError unless a tensor is what an entry of INPUTS says."""
+    """Raise DTypeError or ShapeError unless a tensor matches its entry in INPUTS."""
     name, kind, shape = entry
     found = f"{x.dtype} {x.shape}"
     if x.dtype.name != kind:

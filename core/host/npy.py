@@ -1,4 +1,4 @@
-"""NumPy's array files, .npy and .npz, without NumPy: what the command line reads inputs from and writes outputs to.
+"""Reading and writing NumPy's .npy and .npz files without NumPy, for the command line's inputs and outputs.
 
 https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Object arrays (pickles) are refused.
 """
@@ -30,7 +30,7 @@ _DESCR = {
 HEADER = 10_000  # bytes, NumPy's own limit
 MAX_RANK = 64
 EMPTY_TEXTS = 1 << 16  # strings of no characters, which take no bytes of a file
-EXPANDED = 1 << 30  # bytes that a small archive may become
+EXPANDED = 1 << 30  # bytes to which a small archive may expand
 _OF = {dtype: descr for descr, dtype in _DESCR.items()}
 
 
@@ -43,7 +43,7 @@ def load(
 ) -> Tensor:
     """The array in the .npy file at `path` as a tensor.
 
-    Raises OSError, FormatError, DTypeError, and what `check` does; `name` is what it is told.
+    Raises OSError, FormatError, DTypeError, and whatever `check` raises; `name` is passed to it.
     """
     where = os.fspath(path)
     with open(path, "rb") as file:
@@ -58,7 +58,7 @@ def load_archive(
 ) -> dict[str, Tensor]:
     """name -> tensor of the .npz file at `path`.
 
-    Raises OSError, FormatError (also where little that is stored becomes very much), DTypeError, and what `check` does.
+    Raises OSError, FormatError (also for a decompression bomb), DTypeError, and whatever `check` raises.
     """
     with open(path, "rb") as file:
         return read_archive(file, os.fstat(file.fileno()).st_size, os.fspath(path), get_backend(backend), check)
@@ -91,7 +91,7 @@ def read_archive(
 
 
 def save_archive(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
-    """Write an .npz file, whole or not at all. What NumPy has no type for is stored wider: bfloat16 and 8-, 6- and
+    """Write an .npz file, atomically. Dtypes that NumPy does not have are stored as wider ones: bfloat16 and 8-, 6- and
     4-bit floats as float32, 4- and 2-bit integers as 8-bit ones."""
     import zipfile
 
@@ -117,7 +117,7 @@ def dumps(tensor: Tensor) -> bytes:
 
 
 def stored_dtype(dtype: dtypes.DType) -> dtypes.DType:
-    """The dtype in which an .npy file holds elements of `dtype`: itself, or a wider one that NumPy has."""
+    """The dtype in which an .npy file stores elements of `dtype`: itself, or a wider one that NumPy has."""
     if dtype in _OF or dtype is dtypes.string:
         return dtype
     return dtypes.float32 if dtype.is_float else dtypes.int8 if dtype.kind == "int" else dtypes.uint8
@@ -125,20 +125,20 @@ def stored_dtype(dtype: dtypes.DType) -> dtypes.DType:
 
 def _header(descr: str, shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
-    # Data begins at a multiple of 64, as NumPy has it.
+    # Data begins at a multiple of 64, as in NumPy.
     text = text.ljust(-(len(_MAGIC) + 5 + len(text)) % 64 + len(text)) + "\n"
     return _MAGIC + b"\1\0" + struct.pack("<H", len(text)) + text.encode("latin-1")
 
 
 def dtype_of(descr: str) -> dtypes.DType | None:
-    """The dtype of what NumPy writes as `descr`, or None where it is not read as numbers."""
+    """The dtype of NumPy's `descr`, or None if it is not numeric."""
     return _DESCR.get(descr)
 
 
 def read(
     file: IO[bytes], length: int, where: str, backend: Backend, check: Check | None = None, name: str = ""
 ) -> Tensor:
-    """The array in `file`, which is `length` bytes long: nothing is read that its header does not tell of."""
+    """The array in `file`, which is `length` bytes long; only the bytes declared by its header are read."""
     descr, fortran, shape, begin = read_header(file, where)
     count = prod(shape)
     texts = re.fullmatch(r"<U([0-9]{1,9})", descr)
@@ -174,7 +174,7 @@ def read(
 
 
 def read_header(file: IO[bytes], where: str) -> tuple[str, bool, tuple[int, ...], int]:
-    """(dtype as NumPy writes it, whether the first axis runs fastest, shape, where the data begins)"""
+    """(dtype in NumPy's notation, whether it is in Fortran order, shape, offset of the data)"""
     if file.read(6) != _MAGIC:
         raise FormatError(f"{where}: not an .npy file")
     version = file.read(2)

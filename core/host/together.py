@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from errno import EISDIR
 from pathlib import Path
+from typing import IO
 
 from ..errors import LoadError
 from .files import remove_stale, sync_folder
@@ -40,17 +41,32 @@ def together(folder: Path) -> Iterator[Path]:
             scratch = Path(name)
             try:
                 yield scratch
+                _put(scratch, sorted(p.name for p in scratch.iterdir()), folder)
             except OSError as error:
                 if isinstance(error.filename, str) and Path(error.filename).parent == scratch:
                     error.filename = str(folder / Path(error.filename).name)  # what was asked for
                 raise
-            _put(scratch, sorted(p.name for p in scratch.iterdir()), folder)
+
+
+@contextlib.contextmanager
+def synced(path: Path) -> Iterator[IO[bytes]]:
+    """A new file, which is on the disk when the block ends. Raises OSError, which names the file also where the system
+    does not, as on a full disk."""
+    try:
+        with open(path, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def settle(path: str | os.PathLike[str]) -> None:
     """Finish an interrupted generation in the folder of the file at `path`.
 
-    Raises LoadError where that replaced a module, for the one in memory may be the old one.
+    Raises LoadError if that replaced a module, for the one in memory may be the old one.
     """
     folder = Path(path).parent
     if not (folder / JOURNAL).exists():
@@ -116,10 +132,8 @@ def _kept(path: Path, copy: Path) -> None:
 
 def _write_journal(folder: Path, scratch: Path, moves: Sequence[tuple[str, str]], gone: Sequence[str]) -> None:
     draft = scratch / JOURNAL
-    with open(draft, "w", encoding="utf-8") as file:
-        json.dump({"scratch": scratch.name, "moves": moves, "gone": gone}, file)
-        file.flush()
-        os.fsync(file.fileno())
+    with synced(draft) as file:
+        file.write(json.dumps({"scratch": scratch.name, "moves": moves, "gone": gone}).encode())
     sync_folder(str(scratch))
     os.replace(draft, folder / JOURNAL)
     sync_folder(str(folder))

@@ -9,24 +9,24 @@ from ..backend import Backend
 from ..module import Module
 
 class Model(Module):
-    """`M(backend)` has no weights yet, and makes random ones if it is run; `M.from_file`, `M.from_bytes`,
+    """`M(backend)` has no weights yet, and initializes random ones when it is run; `M.from_file`, `M.from_bytes`,
     `M.from_embedded` and `M.default` load them. Each takes a backend's name, a Backend, or None for the default."""
     @classmethod
     def from_file(cls, path: str | PathLike[str], backend: Backend | str | None = ..., zero_copy: bool = ...) -> Self:
-        """The model with the weights of the burnpack at `path` (a path without extension is tried with `.bpk`).
+        """The model with the weights of the burnpack at `path` (`.bpk` is tried if the path has no extension).
 
-        zero_copy: see Burnpack.from_file.
-
-        Raises OSError, FormatError where it is no burnpack, LoadError where its tensors do not fit."""
+        zero_copy: see Burnpack.from_file. Raises OSError, FormatError if it is not a burnpack, LoadError if its tensors
+        do not match."""
     @classmethod
     def from_bytes(cls, data: Any, backend: Backend | str | None = ...) -> Self:
-        """The model with the weights of a burnpack in memory, which stays in use. Raises FormatError, LoadError."""
+        """The model with the weights of a burnpack in memory, which must stay unchanged. Raises FormatError,
+        LoadError."""
     @classmethod
     def from_embedded(cls, backend: Backend | str | None = ...) -> Self:
-        """The model with the weights that its own module carries. Raises LoadError where it carries none."""
+        """The model with the weights embedded in its module. Raises LoadError if there are none."""
     @classmethod
     def default(cls, backend: Backend | str | None = ...) -> Self:
-        """The model with its own weights: those in its module, else the file WEIGHTS beside it."""
+        """The model with its own weights: those embedded in its module, else the file WEIGHTS beside it."""
     WEIGHTS: str | None
     EMBEDDED: bytes | None
     INPUTS: tuple[tuple[str, str, tuple[int | str | None, ...] | None], ...] | None

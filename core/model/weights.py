@@ -22,7 +22,7 @@ def embedded(cls, backend):
 
 
 def beside(cls):
-    """The burnpack in the file WEIGHTS, beside the module that names it; in an archive, where the module is in one.
+    """The burnpack in the file WEIGHTS beside the module, also inside an archive.
 
     Raises OSError, FormatError.
     """
@@ -43,8 +43,8 @@ def beside(cls):
 
 
 def _word_aligned(data):
-    """`data`, or a copy where it does not begin at a multiple of four: words are read in place, and a Cortex-M0+ faults
-    on others. MicroPython puts constants anywhere in flash; CPython aligns them to 16."""
+    """`data`, or a copy if its address is not a multiple of four: words are read in place, and a Cortex-M0+ faults on
+    unaligned ones. MicroPython puts constants anywhere in flash; CPython aligns them to 16 bytes."""
     try:
         from uctypes import addressof
     except ImportError:

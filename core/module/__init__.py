@@ -1,9 +1,8 @@
-"""Module: the base of layers and models, a tree of parameters that is found by looking at attributes.
+"""Module: the base of layers and models, a tree of parameters that is discovered through its attributes.
 
-Whatever a module holds counts: a Param is a parameter, a Module a child, and lists, tuples and dicts of these are
-looked into, to any depth. A plain Tensor is a constant: `to` moves it, records leave it out. Everything else, None
-included, is left alone, and so a field may hold one of several layers, or none. A parameter's name is its path:
-"blocks.0.weight".
+A Param is a parameter, a Module a child, and lists, tuples and dicts of these are searched to any depth. A plain Tensor
+is a constant: `to` moves it, records omit it. Everything else, None included, is ignored, so a field may hold one of
+several layers, or none. A parameter's name is its path: "blocks.0.weight".
 """
 
 from ..errors import refuse
@@ -11,7 +10,7 @@ from ..param import Param
 
 
 class Module:
-    """Subclass it, set Params and Modules as attributes in __init__ (there is no need to call this class's), and write
+    """Subclass it, set Params and Modules as attributes in __init__ (super().__init__() need not be called), and write
     `forward`. Calling the module calls it."""
 
     def __call__(self, *args, **kwargs):
@@ -22,16 +21,16 @@ class Module:
         refuse("forward", type(self).__name__)
 
     def named_params(self):
-        """(name, Param) of every parameter, in the order of the attributes; one that is held twice comes twice."""
+        """(name, Param) of every parameter, in the order of the attributes; a Param held twice is yielded twice."""
         for name, _, _, param in leaves(self, Param):
             yield name, param
 
     def load_record(self, record, strict=True, layout=None):
         """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
 
-        Widths are converted to the parameters' dtypes; no initializer runs. layout: "burn" where the weights of Linear
-        are (d_input, d_output), "pytorch" where they are transposed, as in a PyTorch state dict; None: what the file
-        says. Raises LoadError, listing all names, where shapes or kinds of number differ, where an integer does not fit
+        Values are converted to the parameters' dtypes; no initializer runs. layout: "burn" if the weights of Linear are
+        (d_input, d_output), "pytorch" if they are transposed, as in a PyTorch state dict; None: what the file declares.
+        Raises LoadError, listing all names, where shapes or kinds of number differ, where an integer does not fit
         the parameter's dtype and, unless strict is False, where names are missing or left over; also for a dict with
         square Linear weights and no layout, since their shape does not tell which it is. Then nothing is loaded.
         """
@@ -56,7 +55,7 @@ class Module:
 
 
 def items(value):
-    """(key, child) pairs of a module or container."""
+    """The (key, child) pairs of a module or container."""
     if isinstance(value, Module):
         return list(value.__dict__.items())
     if isinstance(value, dict):

@@ -24,20 +24,20 @@ class _HasForward(Protocol[_P, _R]):
     def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
 class Module:
-    """Subclass it, set Params and Modules as attributes in __init__ (there is no need to call this class's), and write
+    """Subclass it, set Params and Modules as attributes in __init__ (super().__init__() need not be called), and write
     `forward`. Calling the module calls it."""
     @property
     def __call__(self: _HasForward[_P, _R]) -> Callable[_P, _R]: ...
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the result; calling the module calls it. Subclasses override it."""
     def named_params(self) -> Iterator[tuple[str, Param]]:
-        """(name, Param) of every parameter, in the order of the attributes; one that is held twice comes twice."""
+        """(name, Param) of every parameter, in the order of the attributes; a Param held twice is yielded twice."""
     def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ..., layout: str | None = ...) -> LoadReport:
         """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
 
-        Widths are converted to the parameters' dtypes; no initializer runs. layout: "burn" where the weights of Linear
-        are (d_input, d_output), "pytorch" where they are transposed, as in a PyTorch state dict; None: what the file
-        says. Raises LoadError, listing all names, where shapes or kinds of number differ, where an integer does not fit
+        Values are converted to the parameters' dtypes; no initializer runs. layout: "burn" if the weights of Linear are
+        (d_input, d_output), "pytorch" if they are transposed, as in a PyTorch state dict; None: what the file declares.
+        Raises LoadError, listing all names, where shapes or kinds of number differ, where an integer does not fit
         the parameter's dtype and, unless strict is False, where names are missing or left over; also for a dict with
         square Linear weights and no layout, since their shape does not tell which it is. Then nothing is loaded."""
     def params(self) -> list[Param]:
@@ -49,11 +49,11 @@ class Module:
     def map(self, mapper: Any) -> Self:
         """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
     def no_grad(self) -> Self:
-        """Mark every parameter as one that needs no gradient. Returns self."""
+        """Mark every parameter as not requiring a gradient. Returns self."""
     def valid(self) -> Self:
-        """This module, for inference: no backend here differentiates, so it is the same."""
+        """This module itself: no backend here differentiates, so inference needs no other."""
     def backends(self) -> list[Backend]:
-        """The backends on which the parameters and constants are, or will be made."""
+        """The backends of the parameters and constants, including those of lazy parameters."""
     def to(self, backend: Backend | str) -> Self:
         """Move every parameter and constant to another backend; a lazy parameter stays lazy. Returns self."""
     def clone(self) -> Self:
@@ -63,51 +63,50 @@ class Module:
     def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> Any:
         """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-        backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", where the plan is a list of
-        NumPy calls (docs/numpy.md); "auto", the fastest of them, which the first calls measure. The plan has the parameters
-        on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
-        tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
-        length of theirs (docs/wgpu.md); a NumPy plan is made for each length."""
+        backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", a plan of NumPy calls
+        (docs/numpy.md); "auto", the fastest of them, measured during the first calls. The plan copies the parameters to
+        `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
+        which kernels are fastest on the GPU. dims: axes that the plan leaves open, so that it serves every length
+        (docs/wgpu.md)."""
     def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Any:
         """A Session: this model with its states kept from step to step (docs/sessions.md).
 
-        capacity: the most positions that states which grow may hold; without it they take more memory as they need it.
-        initial: the states with which it begins, by name, which are zeros elsewhere. dims: sizes of the states' named
-        dimensions that the first step's inputs do not tell. state: a table in the place of the class's STATE. Raises
+        capacity: the maximum number of positions of growing states; without it they are reallocated as needed.
+        initial: initial states by name; the others are zeros. dims: sizes of the states' named dimensions that the first
+        step's inputs do not determine. state: a table to use instead of the class's STATE. Raises
         EmberletError where there is none."""
     def to_record(self) -> Record:
         """The parameters' values, by name, as a Record."""
     def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ..., names: str | None = ...) -> int:
         """Write the parameters to a burnpack at `path`; returns its size in bytes.
 
-        precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
-        "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
-        text. names: "burn" for the names that Burn's layers have (a norm's gamma and beta), which load_file reads as well.
-        Raises DTypeError where an integer does not fit, LoadError for other names, OSError; then a file that was there is
-        as it was."""
+        precision: None to store the parameters' dtypes, else "double" (float64, int64), "full" (float32, int32),
+        "half" (float16, int16) or "bfloat16" (bfloat16, int16), metadata: text -> text. names: "burn" for the names in
+        Burn's layers (a norm's gamma and beta), which load_file reads as well. Raises DTypeError if an integer does not
+        fit, LoadError for other names, OSError; an existing file is then unchanged."""
     def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> LoadReport:
         """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
     def load_from(self, source: Any, *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., contiguous: bool | None = ..., skip_enum_variants: bool | None = ..., partial: bool = ..., validate: bool = ...) -> LoadResult:
-        """Take the values from a weight file of any format; returns a LoadResult: what was applied, skipped, missing,
-        unused and wrong, with similar names for what is missing.
+        """Take the values from a weight file of any format; returns a LoadResult with the names that were applied, skipped,
+        missing, unused and wrong, and similar names for the missing ones.
 
         source: a path, bytes, a Store of `emberlet.store.open`, another Module, a Record, or a dict of name -> tensor.
         filter: which of this module's parameters to load: a pattern of `re`, several (any may match), a function of (name,
         container), or a Filter. rename: applied to the names of the file first: (pattern, replacement) pairs, a dict, a
         KeyRemapper or a function. layout: "pytorch" where dense weights are (d_output, d_input), "burn" where they are
-        (d_input, d_output); None: what the file says. contiguous: match the layers of lists by their order where their
-        numbers have gaps; skip_enum_variants: match paths without the CamelCase variants of Rust's enums; both are on for
-        PyTorch files. partial: leave parameters that the file lacks as they are; validate: refuse to load where a value
-        does not fit, instead of leaving that parameter as it is.
+        (d_input, d_output); None: what the file declares. contiguous: match layers of lists by order if their numbers have
+        gaps; skip_enum_variants: match paths without the CamelCase variants of Rust's enums; both are on for
+        PyTorch files. partial: keep parameters that are missing from the file; validate: refuse to load if a value does not
+        match, instead of keeping that parameter.
 
-        Raises LoadError, with the LoadResult as `result`, for missing and unfitting values, and where no shape tells how a
-        square dense weight lies; FormatError; OSError. Then nothing was loaded."""
+        Raises LoadError, with the LoadResult as `result`, for missing and mismatched values, and if the layout of a square
+        dense weight is unknown; FormatError; OSError. Nothing is loaded then."""
     def save_into(self, target: str | PathLike[str] | IO[bytes], *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., names: str | None = ..., precision: str | None = ..., metadata: Mapping[str, str] | None = ..., overwrite: bool = ..., format: str | None = ..., shard: int | None = ...) -> int:
         """Write the parameters to a burnpack, safetensors or .npz file, as the ending of the path says; returns the bytes
         written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
 
         target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
-        rename: how they are called in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
+        rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
         norm's num_batches_tracked. names: "burn" for Burn's names of norms. precision: as in `save_file`. metadata: text ->
         text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
 
@@ -115,14 +114,14 @@ class Module:
     def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ...) -> list[str]:
         """Replace the Linear layers by QuantizedLinear ones, whose weights take 8, 4 or 2 bits; returns their names.
 
-        mode: "symmetric" or "affine"; level: what shares a scale: "tensor", "channel" (an output), or so many inputs;
-        calibration: "min-max", or "absolute-mean", which cuts what is larger than the mean. filter: which layers, by the
-        name of their weight (see `load_from`). fake: keep the weights and only compute as if they were quantized
-        (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or where this module is a Linear itself."""
+        mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (an output), or a number of
+        inputs; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean absolute weight. filter:
+        which layers, by the name of their weight (see `load_from`). fake: keep the weights and only emulate quantization
+        (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or if this module is itself a Linear."""
     def custom_settings(self) -> DisplaySettings | None:
         """DisplaySettings for printing this module and its children, or None. Override it."""
     def custom_content(self, content: Content) -> Content | None:
-        """Add what is to be printed to `content` and return it, or return None for the default. Override it."""
+        """Override it to add lines to `content` and return it; None means the default."""
 
 def items(value: Any) -> list[tuple[Any, Any]]: ...
 def leaves(

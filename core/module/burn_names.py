@@ -1,6 +1,6 @@
-"""The names that Burn gives to parameters where ours are PyTorch's: a norm's gamma and beta, a PRelu's alpha.
+"""Burn's names of parameters, where ours are PyTorch's: a norm's gamma and beta, a PRelu's alpha.
 
-A layer says it in BURN_NAMES: its own attribute -> Burn's.
+A layer declares them in BURN_NAMES: its own attribute -> Burn's.
 """
 
 from ..param import Param
@@ -28,7 +28,7 @@ def _pairs(value, own, burn, path):
 
 
 def renamed(module, record):
-    """`record` under this library's names where it has Burn's, else None."""
+    """`record` under this library's names if it has Burn's, else None."""
     pack = hasattr(record, "raw")
     names = record.tensors if pack else record
     ours = {}
@@ -54,7 +54,7 @@ def renamed(module, record):
 
 
 class _Renamed:
-    """A burnpack whose tensors go by other names; those that `ours` leaves out keep theirs."""
+    """A burnpack with renamed tensors; those that are not in `ours` keep their names."""
 
     def __init__(self, pack, ours):
         self._names = {}

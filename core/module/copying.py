@@ -11,7 +11,7 @@ def clone(module):
 
 
 def alias(tensor):
-    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    """Another tensor of the same elements: assigning to one of the two does not change the other."""
     return Tensor(tensor.data, tensor.dtype, tensor.shape, tensor.backend)
 
 
@@ -24,7 +24,7 @@ def move(module, backend):
 def _rebuilt(value, memo, change, copy):
     """`value` with every Param and Tensor changed: a copy, or the same modules with their attributes replaced.
 
-    memo: id of an original -> its result, so that what is held twice stays one.
+    memo: id of an original -> its result, so that shared objects stay shared.
     """
     if not isinstance(value, (Param, Tensor, Module, list, tuple, dict)):
         return value

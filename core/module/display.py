@@ -1,4 +1,4 @@
-"""Printing modules the way Burn does: one line a layer, the number of parameters at the end of each."""
+"""Printing modules as Burn does: one line per layer, ending with its number of parameters."""
 
 from ..param import Param
 from ..tensor import Tensor
@@ -6,7 +6,7 @@ from . import Module, items
 
 
 class DisplaySettings:
-    """How a module and its children are printed. A setting left None is that of the module around it."""
+    """How a module and its children are printed. A setting of None is inherited from the enclosing module."""
 
     def __init__(self):
         self.show_all_attributes = None
@@ -31,7 +31,7 @@ class DisplaySettings:
         return self
 
     def with_indentation_size(self, spaces):
-        """Indent by so many spaces (default: 2)."""
+        """The number of spaces to indent by (default: 2)."""
         self.indentation_size = spaces
         return self
 
@@ -41,7 +41,7 @@ class DisplaySettings:
         return self
 
     def within(self, outer):
-        """These settings, completed by those of the module around."""
+        """These settings, completed by those of the enclosing module."""
         s = DisplaySettings()
         for name in list(s.__dict__):
             own = getattr(self, name)
@@ -50,7 +50,7 @@ class DisplaySettings:
 
 
 class Content:
-    """What is printed of a module: a list of (name, value)."""
+    """The printed lines of a module: a list of (name, value)."""
 
     def __init__(self):
         self.attributes = []
@@ -67,8 +67,8 @@ def _defaults():
 
 
 def format_module(module, settings=None, level=1, around=()):
-    """`module` as text; settings: DisplaySettings of what is around it; around: the modules and containers that hold
-    it, none of which is printed again inside itself."""
+    """`module` as text. settings: DisplaySettings of the enclosing module; around: the modules and containers that hold
+    it, which are not printed again inside themselves."""
     if any(outer is module for outer in around):
         return type(module).__name__ + " {...}"
     around += (module,)
@@ -100,7 +100,7 @@ def _content(module, settings):
         custom = module.custom_content(Content())
         if custom is not None:
             return custom.attributes
-        names = getattr(module, "SHOWN", None)  # the built-in layers say which of their attributes describe them
+        names = getattr(module, "SHOWN", None)  # the built-in layers declare which attributes describe them
         if names is not None:
             return [(name, _shown(name, getattr(module, name))) for name in names.split()]
         return [(key, value) for key, value in items(module) if _matters(value)]
@@ -139,7 +139,7 @@ def _format(name, value, settings, level, around):
 
 
 def _padding(value):
-    """(low, high) pairs in Burn's words where it has some: Valid for none, Explicit for the same on both sides."""
+    """(low, high) pairs in Burn's terms if they have one: Valid for none, Explicit for the same on both sides."""
     pairs = value if isinstance(value, (list, tuple)) else ()
     if not pairs or not all(isinstance(pair, (list, tuple)) and pair[0] == pair[1] for pair in pairs):
         return _plain(value)

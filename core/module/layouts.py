@@ -1,7 +1,7 @@
 """The layout of dense weights in a record: Burn's, (d_input, d_output), or PyTorch's, the transpose.
 
-A file says which it has in its metadata, under "emberlet.layout"; a file that says nothing has Burn's. A plain dict
-cannot say it, and where a weight is square its shape does not tell either: then the caller must.
+A file declares its layout in its metadata under "emberlet.layout"; the default is Burn's. A plain dict declares
+nothing, and the shape of a square weight does not tell either: then the caller must pass it.
 """
 
 from ..errors import LoadError
@@ -22,8 +22,8 @@ def dense_weights(module, kind):
 def adapter(module, record, layout, kind):
     """A function (name, Tensor) -> Tensor that brings a record's values into this library's layout.
 
-    Raises LoadError for an unknown layout, for one that contradicts what the file says, and for a dict with square
-    dense weights where no layout is given.
+    Raises LoadError for an unknown layout, one that contradicts the file's, and a dict with square dense weights and no
+    layout.
     """
     texts = getattr(record, "metadata", {})
     said = texts.get(KEY, "burn" if hasattr(record, "raw") or hasattr(record, "param_ids") else None)
@@ -31,7 +31,7 @@ def adapter(module, record, layout, kind):
         if one not in (None,) + LAYOUTS:
             raise LoadError("layout is one of {}, found {!r}".format(", ".join(LAYOUTS), one))
     if layout and KEY in texts and layout != said:
-        raise LoadError("the file says that its layout is {!r}; it was to be loaded as {!r}".format(said, layout))
+        raise LoadError("the file's layout is {!r}, but layout={!r} was given".format(said, layout))
     turned = {}
     for name, param in dense_weights(module, kind):
         if layout is None and said is None and name in record and param.shape[0] == param.shape[1]:
@@ -43,7 +43,7 @@ def adapter(module, record, layout, kind):
             turned[name] = True
 
     def adapt(name, value):
-        # The Param gets a tensor of its own: assigning to the record's leaves it as it is.
+        # The Param gets a tensor of its own: assigning to the record's does not change it.
         return value.mT if name in turned else Tensor(value.data, value.dtype, value.shape, value.backend)
 
     return adapt

@@ -1,4 +1,4 @@
-"""The messages of loading weights: what was loaded, or why the weights do not fit the module."""
+"""The messages of loading weights: what was loaded, or why the weights do not match the module."""
 
 from ..errors import LoadError
 from ..param import Param
@@ -6,8 +6,8 @@ from .layouts import dense_weights
 
 
 def differing(module, record, wrong, missing, unexpected, strict):
-    """What becomes of a load whose names or values do not all fit: None to go on with those that do, or the record to
-    try again with, where it had Burn's names. Raises LoadError."""
+    """Handle a load with names or values that do not match: returns None to go on with the others, or the renamed
+    record to retry with if it had Burn's names. Raises LoadError."""
     if missing and unexpected:
         from .burn_names import renamed
 
@@ -21,9 +21,9 @@ def differing(module, record, wrong, missing, unexpected, strict):
 
 
 def refuse_load(module, names, wrong, missing, unexpected):
-    """Raise LoadError with every problem: lines on values that do not fit, and names that are missing or left over.
+    """Raise LoadError with every problem: values that do not match, and names that are missing or left over.
 
-    names: name -> what has the shape that the record holds.
+    names: name -> an object with the shape in the record.
     """
     lines = ["the weights do not fit {}; nothing was loaded".format(type(module).__name__)]
     if missing:

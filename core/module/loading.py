@@ -1,4 +1,4 @@
-"""Loading a record into a module: everything is looked at before anything changes, and every problem is listed."""
+"""Loading a record into a module: everything is checked before anything changes, and every problem is listed."""
 
 from ..errors import DTypeError, ShapeError
 from ..param import Param
@@ -6,7 +6,8 @@ from . import leaves
 
 
 class LoadReport:
-    """What loading did: the names loaded, those the record lacks, and those of the record that the module lacks."""
+    """The result of loading: the names loaded, those missing from the record, and those of the record that the module
+    lacks."""
 
     def __init__(self, loaded, missing, unexpected):
         self.loaded = loaded
@@ -47,7 +48,7 @@ def load(module, record, strict, layout=None):
             continue
         found[id(param)] = (param, value, names[name].param_id if burnpack else ids and ids.get(name))
         loaded.append(name)
-    # A parameter that the module holds under several names needs only one of them.
+    # A parameter with several names in the module needs only one of them in the record.
     missing = [name for name, param in absent if id(param) not in found]
     unexpected = [name for name in names if name not in wanted]
     if wrong or missing or unexpected:

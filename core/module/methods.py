@@ -43,19 +43,19 @@ def map(self, mapper):
 
 
 def no_grad(self):
-    """Mark every parameter as one that needs no gradient. Returns self."""
+    """Mark every parameter as not requiring a gradient. Returns self."""
     for param in self.params():
         param.set_require_grad(False)
     return self
 
 
 def valid(self):
-    """This module, for inference: no backend here differentiates, so it is the same."""
+    """This module itself: no backend here differentiates, so inference needs no other."""
     return self
 
 
 def backends(self):
-    """The backends on which the parameters and constants are, or will be made."""
+    """The backends of the parameters and constants, including those of lazy parameters."""
     found = []
     for _, _, _, leaf in leaves(self, (Param, Tensor)):
         backend = leaf.backend
@@ -86,16 +86,19 @@ def fork(self, backend):
 def compile(self, *examples, backend="wgpu", tune=False, dims=None):
     """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-    backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", where the plan is a list of
-    NumPy calls (docs/numpy.md); "auto", the fastest of them, which the first calls measure. The plan has the parameters
-    on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
-    tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
-    length of theirs (docs/wgpu.md); a NumPy plan is made for each length.
+    backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", a plan of NumPy calls
+    (docs/numpy.md); "auto", the fastest of them, measured during the first calls. The plan copies the parameters to
+    `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
+    which kernels are fastest on the GPU. dims: axes that the plan leaves open, so that it serves every length
+    (docs/wgpu.md).
     """
     if getattr(backend, "name", backend) == "numpy":
+        from ..host.extras import require
+
+        require("a plan for NumPy", "numpy")
         from ..host.numpy_backend.compile import compile as compile_on_numpy
 
-        return compile_on_numpy(self, *examples, backend=backend)
+        return compile_on_numpy(self, *examples, backend=backend, dims=dims)
     if backend == "auto":
         from ..wgpu_backend.fastest import Fastest
 
@@ -108,9 +111,9 @@ def compile(self, *examples, backend="wgpu", tune=False, dims=None):
 def session(self, capacity=None, *, initial=None, dims=None, state=None):
     """A Session: this model with its states kept from step to step (docs/sessions.md).
 
-    capacity: the most positions that states which grow may hold; without it they take more memory as they need it.
-    initial: the states with which it begins, by name, which are zeros elsewhere. dims: sizes of the states' named
-    dimensions that the first step's inputs do not tell. state: a table in the place of the class's STATE. Raises
+    capacity: the maximum number of positions of growing states; without it they are reallocated as needed.
+    initial: initial states by name; the others are zeros. dims: sizes of the states' named dimensions that the first
+    step's inputs do not determine. state: a table to use instead of the class's STATE. Raises
     EmberletError where there is none.
     """
     from ..session import Session
@@ -128,11 +131,10 @@ def to_record(self):
 def save_file(self, path, precision=None, metadata=None, names=None):
     """Write the parameters to a burnpack at `path`; returns its size in bytes.
 
-    precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
-    "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
-    text. names: "burn" for the names that Burn's layers have (a norm's gamma and beta), which load_file reads as well.
-    Raises DTypeError where an integer does not fit, LoadError for other names, OSError; then a file that was there is
-    as it was.
+    precision: None to store the parameters' dtypes, else "double" (float64, int64), "full" (float32, int32),
+    "half" (float16, int16) or "bfloat16" (bfloat16, int16), metadata: text -> text. names: "burn" for the names in
+    Burn's layers (a norm's gamma and beta), which load_file reads as well. Raises DTypeError if an integer does not
+    fit, LoadError for other names, OSError; an existing file is then unchanged.
     """
     record = self.to_record()
     if names is not None:
@@ -164,20 +166,20 @@ def load_from(
     partial=False,
     validate=True,
 ):
-    """Take the values from a weight file of any format; returns a LoadResult: what was applied, skipped, missing,
-    unused and wrong, with similar names for what is missing.
+    """Take the values from a weight file of any format; returns a LoadResult with the names that were applied, skipped,
+    missing, unused and wrong, and similar names for the missing ones.
 
     source: a path, bytes, a Store of `emberlet.store.open`, another Module, a Record, or a dict of name -> tensor.
     filter: which of this module's parameters to load: a pattern of `re`, several (any may match), a function of (name,
     container), or a Filter. rename: applied to the names of the file first: (pattern, replacement) pairs, a dict, a
     KeyRemapper or a function. layout: "pytorch" where dense weights are (d_output, d_input), "burn" where they are
-    (d_input, d_output); None: what the file says. contiguous: match the layers of lists by their order where their
-    numbers have gaps; skip_enum_variants: match paths without the CamelCase variants of Rust's enums; both are on for
-    PyTorch files. partial: leave parameters that the file lacks as they are; validate: refuse to load where a value
-    does not fit, instead of leaving that parameter as it is.
+    (d_input, d_output); None: what the file declares. contiguous: match layers of lists by order if their numbers have
+    gaps; skip_enum_variants: match paths without the CamelCase variants of Rust's enums; both are on for
+    PyTorch files. partial: keep parameters that are missing from the file; validate: refuse to load if a value does not
+    match, instead of keeping that parameter.
 
-    Raises LoadError, with the LoadResult as `result`, for missing and unfitting values, and where no shape tells how a
-    square dense weight lies; FormatError; OSError. Then nothing was loaded.
+    Raises LoadError, with the LoadResult as `result`, for missing and mismatched values, and if the layout of a square
+    dense weight is unknown; FormatError; OSError. Nothing is loaded then.
     """
     from ..store.loading import load
 
@@ -205,7 +207,7 @@ def save_into(
     written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
 
     target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
-    rename: how they are called in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
+    rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
     norm's num_batches_tracked. names: "burn" for Burn's names of norms. precision: as in `save_file`. metadata: text ->
     text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
 
@@ -225,10 +227,10 @@ def quantize_weights(
 ):  # fmt: skip
     """Replace the Linear layers by QuantizedLinear ones, whose weights take 8, 4 or 2 bits; returns their names.
 
-    mode: "symmetric" or "affine"; level: what shares a scale: "tensor", "channel" (an output), or so many inputs;
-    calibration: "min-max", or "absolute-mean", which cuts what is larger than the mean. filter: which layers, by the
-    name of their weight (see `load_from`). fake: keep the weights and only compute as if they were quantized
-    (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or where this module is a Linear itself.
+    mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (an output), or a number of
+    inputs; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean absolute weight. filter:
+    which layers, by the name of their weight (see `load_from`). fake: keep the weights and only emulate quantization
+    (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or if this module is itself a Linear.
     """
     from ..store.quantizing import quantize_weights
 
@@ -241,7 +243,7 @@ def custom_settings(self):
 
 
 def custom_content(self, content):
-    """Add what is to be printed to `content` and return it, or return None for the default. Override it."""
+    """Override it to add lines to `content` and return it; None means the default."""
     return None
 
 

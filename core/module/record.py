@@ -1,6 +1,6 @@
-"""Records: a module's values by name, apart from the module, and the saving of them (loading.py loads).
+"""Records: a module's values by name, apart from the module, and saving them (loading.py loads them).
 
-A burnpack is a record in a file. What is stored has its own precision, independent of the one computed in.
+A burnpack is a record in a file. The stored precision is independent of the precision of computation.
 """
 
 from .. import dtypes
@@ -49,7 +49,7 @@ class Record:
         return "Record({})".format(", ".join(self.tensors))
 
     def with_precision(self, precision):
-        """The same values in another precision of PRECISIONS. Raises DTypeError where an integer does not fit."""
+        """The same values in another of PRECISIONS. Raises DTypeError if an integer is out of range."""
         done = {}
         out = {}
         for name in self.tensors:
@@ -60,8 +60,8 @@ class Record:
         return Record(out, self.param_ids)
 
     def save(self, path, precision=None, metadata=None):
-        """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. The file
-        is written whole or not at all; on a desktop a name without extension gets `.bpk`."""
+        """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. The file is written
+        atomically; on a desktop a name without extension gets `.bpk`."""
         from ..burnpack.writing import Source
         from .layouts import KEY
 
@@ -94,7 +94,7 @@ def stored_dtype(dtype, precision):
     if precision is None:
         return dtype
     if precision not in PRECISIONS:
-        raise DTypeError("there is no precision {!r}; there are {}".format(precision, ", ".join(sorted(PRECISIONS))))
+        raise DTypeError("unknown precision {!r}; known are {}".format(precision, ", ".join(sorted(PRECISIONS))))
     floats, integers = PRECISIONS[precision]
     if dtype.is_float and dtype.bits >= 16:
         return floats
@@ -121,7 +121,7 @@ def _reader(name, tensor, dtype):
 
 
 def record_of(module):
-    """The Record of a module. Raises EmberletError where two parameters have one name."""
+    """The Record of a module. Raises EmberletError if two parameters have one name."""
     tensors = {}
     ids = {}
     done = {}

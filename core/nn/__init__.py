@@ -1,7 +1,7 @@
 """Layers, named and called like PyTorch's, with lazy parameters: constructing one allocates nothing.
 
-`emberlet.nn.Linear` imports core/nn/linear.py when first asked for and nothing else: a layer lies in the file of its
-own name (ConvTranspose2d in conv_transpose.py), or names.py says where. docs/modules.md lists every layer.
+The first use of `emberlet.nn.Linear` imports core/nn/linear.py and nothing else: a layer is in the file of its own name
+(ConvTranspose2d in conv_transpose.py), or in the one that names.py gives. docs/modules.md lists every layer.
 """
 
 
@@ -23,14 +23,14 @@ def __dir__():
 
 
 def _file(name):
-    """The module of that name, None where there is no such file."""
+    """The module of that name, or None if there is no such file."""
     path = "emberlet." + (name[2:] if name[0] == "." else "nn." + name)
     try:
         return __import__(path, None, None, ("*",))
     except ImportError as error:
         if repr(path) in str(error):
             return None
-        raise  # the file is there, and something that it imports is not
+        raise  # the file exists, but an import in it failed
 
 
 def _snake(name):

@@ -26,7 +26,7 @@ class LeakyRelu(Module):
         """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Gelu(Module):
-    """x times the normal distribution's integral up to x; approximate: "none" or "tanh"."""
+    """x times the standard normal distribution function at x; approximate: "none" or "tanh"."""
     approximate: str
     def __init__(self, approximate: str = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ class Sigmoid(Module):
         """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class HardSigmoid(Module):
-    """alpha * x + beta held between 0 and 1 (PyTorch's alpha is 1/6)."""
+    """alpha * x + beta, clamped to [0, 1] (PyTorch's alpha is 1/6)."""
     alpha: float
     beta: float
     def __init__(self, alpha: float = ..., beta: float = ...) -> None: ...
@@ -80,7 +80,7 @@ class Softplus(Module):
         """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Softmax(Module):
-    """exp(x) over its sum along axis."""
+    """exp(x) / sum(exp(x)) along axis."""
     axis: int
     def __init__(self, axis: int = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class LogSoftmax(Module):
         """x of any shape with `axis` -> the same shape."""
 
 class Glu(Module):
-    """The first half of x along axis times the sigmoid of the second."""
+    """The first half of x along axis times the sigmoid of the second half."""
     axis: int
     def __init__(self, axis: int = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
@@ -107,24 +107,25 @@ class AttentionOutput:
     def __init__(self, context: Tensor, weights: Tensor | None) -> None: ...
 
 class AttentionCache:
-    """The keys and values a MultiHeadAttention has seen: (batch, n_heads, seq, d_head) each, None before the first.
+    """The keys and values of a MultiHeadAttention so far: (batch, n_heads, seq, d_head) each, None before the first
+    call.
 
-    grow: every call adds its own; otherwise the first call's stay (attention to an unchanging memory)."""
+    grow: every call appends its own; otherwise the first call's are kept (attention to a constant memory)."""
     grow: bool
     key: Tensor | None
     value: Tensor | None
     def __init__(self, grow: bool = ...) -> None: ...
     def __len__(self) -> int: ...
     def add(self, key: Tensor | None, value: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(all keys, all values) with these behind those already there."""
+        """Append key and value; returns (all keys, all values)."""
 
 class MultiHeadAttention(Module):
-    """softmax(q kᵀ / sqrt(d_head)) v in n_heads heads, where q, k, v are Linear layers of query, key and value, and a
-    fourth joins the heads. key and value default to query, value to key.
+    """softmax(q kᵀ / sqrt(d_head)) v in n_heads heads, where q, k, v are Linear projections of query, key and value,
+    and a fourth Linear merges the heads. key and value default to query, value to key.
 
     query (batch, seq_q, d_model), key and value (batch, seq_k, d_model). mask_pad (batch, seq_k): True hides a key from
-    every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float is what
-    is added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with one more score of 0)."""
+    every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float: the
+    number added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with an extra score of 0)."""
     d_model: int
     n_heads: int
     d_head: int
@@ -137,14 +138,14 @@ class MultiHeadAttention(Module):
     output: Linear
     def __init__(self, d_model: int, n_heads: int, dropout: float = ..., min_float: float = ..., quiet_softmax: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def forward(self, query: Tensor, key: Tensor | None = ..., value: Tensor | None = ..., mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: AttentionCache | None = ..., need_weights: bool = ...) -> AttentionOutput:
-        """-> AttentionOutput, whose weights are None unless they are needed. With an AttentionCache, query holds the
-        new steps alone; what they attend to is the cache's steps and their own."""
+        """-> AttentionOutput, whose weights are None unless they are needed. With an AttentionCache, query holds only
+        the new steps, which attend to the cached steps and to themselves."""
 
 class BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + epsilon) * weight + bias per channel of x (n, num_features, …).
 
-    weight, bias, running_mean, running_var: (num_features,); weight and bias are None where affine is False. momentum
-    is kept for those who train elsewhere: inference does not change the running statistics."""
+    weight, bias, running_mean, running_var: (num_features,); weight and bias are None if affine is False. momentum is
+    kept for training elsewhere: inference does not change the running statistics."""
     num_features: int
     epsilon: float
     momentum: float
@@ -154,10 +155,10 @@ class BatchNorm(Module):
     running_var: Param
     def __init__(self, num_features: int, epsilon: float = ..., momentum: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for other channels."""
+        """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for another number of channels."""
 
 class Conv(Module):
-    """What the ranks share; RANK is the number of spatial axes."""
+    """Base of the convolutions; RANK is the number of spatial axes."""
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -171,7 +172,7 @@ class Conv(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). Raises ShapeError if x does not fit."""
     def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """The convolution of x with the values of `weight` and `bias`; transposed ones override it."""
+        """The convolution of x with the values of `weight` and `bias`; transposed convolutions override it."""
 
 class Conv1d(Conv):
     """x (n, in_channels, length)."""
@@ -186,7 +187,7 @@ class Conv3d(Conv):
     pass
 
 class ConvTranspose(Conv):
-    """What the ranks share."""
+    """Base of the transposed convolutions."""
     output_padding: tuple[int, ...]
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., output_padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]:
@@ -216,18 +217,18 @@ class DeformConv2d(Conv):
         fit."""
 
 class Dropout(Module):
-    """x as it is. prob: the share of elements that training would set to zero."""
+    """Returns x. prob: the probability with which training would zero an element."""
     prob: float
     def __init__(self, prob: float = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """Returns x."""
+        """Another tensor of x's elements."""
 
 class GaussianNoise(Module):
-    """x as it is. std: the standard deviation of the noise that training would add."""
+    """Returns x. std: the standard deviation of the noise that training would add."""
     std: float
     def __init__(self, std: float) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """Returns x."""
+        """Another tensor of x's elements."""
 
 class Embedding(Module):
     """x (…) of integers in [0, num_embeddings) -> (…, d_model), the rows of the table.
@@ -241,10 +242,10 @@ class Embedding(Module):
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
 
 class GateController(Module):
-    """input_transform(x) + hidden_transform(h), what a gate sees before its activation.
+    """input_transform(x) + hidden_transform(h): a gate before its activation.
 
-    x (…, d_input), h (…, d_hidden) -> (…, d_hidden). Both transforms are Linear layers, drawn by XavierNormal unless an
-    `initializer` is given."""
+    x (…, d_input), h (…, d_hidden) -> (…, d_hidden). Both transforms are Linear layers, initialized by XavierNormal
+    unless an `initializer` is given."""
     d_input: int
     d_hidden: int
     bias: bool
@@ -255,12 +256,12 @@ class GateController(Module):
         """x (batch, d_input), hidden (batch, d_hidden) -> (batch, d_hidden)."""
 
 class Group(Module):
-    """Modules and Params held under names: `Group(dense=Linear(2, 3)).dense`."""
+    """Named Modules and Params: `Group(dense=Linear(2, 3)).dense`."""
     def __init__(*given: Any, **held: Any) -> None: ...
 
 class GroupNorm(Module):
     """Zero mean and unit variance over each of num_groups groups of channels of x (n, num_channels, …), then * weight +
-    bias per channel. weight, bias: (num_channels,), None where affine is False."""
+    bias per channel. weight, bias: (num_channels,), None if affine is False."""
     num_groups: int
     num_channels: int
     epsilon: float
@@ -275,12 +276,12 @@ class InstanceNorm(GroupNorm):
     def __init__(self, num_channels: int, epsilon: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
 
 class Gru(Module):
-    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
-    in x's order of axes, and the last one (batch, d_hidden)). state: (batch, d_hidden) to begin with, by default zeros.
+    """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
+    x's order of axes, the last one (batch, d_hidden)). state: the initial (batch, d_hidden), by default zeros.
 
     z, r = sigmoid of the update and reset gate; n = tanh of the new gate, in which r multiplies the hidden transform's
-    result (reset_after, as PyTorch does) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last
-    step to the first. clip: hold what the gates see within ± clip."""
+    output (reset_after, as in PyTorch) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last
+    step to the first. clip: clamps the gates' inputs to ± clip."""
     d_input: int
     d_hidden: int
     bias: bool
@@ -338,7 +339,7 @@ class Ones(Constant):
     def __init__(self) -> None: ...
 
 class Uniform(Initializer):
-    """Evenly spread over [low, high)."""
+    """Uniform over [low, high)."""
     low: float
     high: float
     def __init__(self, low: float = ..., high: float = ...) -> None: ...
@@ -346,7 +347,7 @@ class Uniform(Initializer):
         """Draws from [low, high), as a Tensor of `shape` and `dtype` on `backend`."""
 
 class Normal(Initializer):
-    """The normal distribution of that mean and standard deviation."""
+    """The normal distribution with the given mean and standard deviation."""
     mean: float
     std: float
     def __init__(self, mean: float = ..., std: float = ...) -> None: ...
@@ -379,8 +380,8 @@ class XavierNormal(XavierUniform):
         """Normal draws scaled by both fans (Glorot and Bengio 2010): a Tensor on `backend`."""
 
 class Orthogonal(Initializer):
-    """gain times a random matrix, the shape's first axis by the rest, with orthonormal rows or, where there are more
-    rows than columns, columns (Saxe et al. 2014). Raises ShapeError for a shape of fewer than two axes."""
+    """gain times a random matrix (the first axis by all others) with orthonormal rows, or orthonormal columns if there
+    are more rows than columns (Saxe et al. 2014). Raises ShapeError for a shape of fewer than two axes."""
     gain: float
     def __init__(self, gain: float = ...) -> None: ...
     def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
@@ -397,17 +398,17 @@ class _Interpolate(Module):
 
 class Interpolate1d(_Interpolate):
     """x (n, c, length) resized to output_size or by scale_factor. mode: "nearest", "linear" or "cubic"; align_corners:
-    the first and last elements stay where they are (not for nearest)."""
+    the first and last elements keep their values (not for nearest)."""
     pass
 
 class Interpolate2d(_Interpolate):
-    """x (n, c, height, width) resized to output_size or by scale_factor, one number or one for each axis. mode:
-    "nearest", "linear" (in both axes) or "cubic"; align_corners: the corners stay where they are (not for nearest)."""
+    """x (n, c, height, width) resized to output_size or by scale_factor, a number or one per axis. mode: "nearest",
+    "linear" (along both axes) or "cubic"; align_corners: the corners keep their values (not for nearest)."""
     pass
 
 class LayerNorm(Module):
     """Zero mean and unit variance over the last axes, those of `normalized_shape` (an int or a tuple), then * weight
-    + bias. weight, bias: of that shape; bias is None where `bias` is False, both are where `affine` is False."""
+    + bias. weight, bias: of that shape; bias is None if `bias` is False, both are None if `affine` is False."""
     normalized_shape: tuple[int, ...]
     epsilon: float
     weight: Param | None
@@ -419,7 +420,7 @@ class LayerNorm(Module):
 class Linear(Module):
     """y = x @ weight + bias for x of shape (…, d_input) -> (…, d_output).
 
-    weight: (d_input, d_output), as Burn stores it and the transpose of PyTorch's; bias: (d_output,) or None.
+    weight: (d_input, d_output), Burn's layout and the transpose of PyTorch's; bias: (d_output,) or None.
     Both are uniform within ±1 / sqrt(d_input) unless an `initializer` is given (emberlet.nn.initializer)."""
     d_input: int
     d_output: int
@@ -444,8 +445,8 @@ class HuberLoss(Module):
 class CrossEntropyLoss(Module):
     """-log of the probability of the target class: predictions (n, classes), targets (n,) of integers -> the mean.
 
-    logits: predictions are logits, else probabilities. pad_tokens: targets that do not count. weights: a number for
-    each class; the mean is weighted by the targets' own. smoothing: the share of probability spread over all classes."""
+    logits: whether predictions are logits instead of probabilities. pad_tokens: targets to ignore. weights: a number
+    per class; the mean is weighted by those of the targets. smoothing: the probability that is spread over all classes."""
     pad_tokens: list[int]
     weights: Sequence[float] | list[float] | None
     smoothing: float | None
@@ -468,12 +469,12 @@ class LstmState:
     def __init__(self, cell: Tensor, hidden: Tensor) -> None: ...
 
 class Lstm(Module):
-    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
-    in x's order of axes, and the last LstmState). state: an LstmState to begin with, by default zeros.
+    """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
+    x's order of axes, the last LstmState). state: the initial LstmState, by default zeros.
 
     i, f, o = sigmoid of the input, forget and output gate, g = tanh of the cell gate (each a GateController);
-    cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: hold what the
-    gates see within ± clip. input_forget: f is 1 - i."""
+    cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: clamps the gates'
+    inputs to ± clip. input_forget: f is 1 - i."""
     d_input: int
     d_hidden: int
     bias: bool
@@ -532,7 +533,7 @@ class MaxPool3d(_MaxPool):
     pass
 
 class _AvgPool(_Pool):
-    """The mean of each window; count_include_pad: padding counts as zeros."""
+    """The mean of each window; count_include_pad: include padding, as zeros."""
     count_include_pad: bool
     ceil_mode: bool
     def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., count_include_pad: bool = ..., ceil_mode: bool = ..., dilation: int | Sequence[int] = ...) -> None: ...
@@ -567,7 +568,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     pass
 
 class _Encoding(Module):
-    """A table that is computed when first needed, on the input's backend, and again on another one."""
+    """A table that is computed on first use, once for each backend."""
     pass
 
 class PositionalEncoding(_Encoding):
@@ -581,10 +582,10 @@ class PositionalEncoding(_Encoding):
         """x (batch, seq, d_model) -> the same shape."""
 
 class RotaryEncoding(_Encoding):
-    """x (…, seq, d_model) with every pair of elements turned by its position times theta^(-2i / d_model).
+    """x (…, seq, d_model) with every pair of elements rotated by its position times theta^(-2i / d_model).
 
-    A pair is (2i, 2i + 1) where interleaved, as Burn has it, else (i, i + d_model / 2), as GPT-NeoX and Llama do.
-    scaling: a function of a frequency (radians a step) that gives the one to use. Raises ShapeError for positions past
+    A pair is (2i, 2i + 1) if interleaved, as in Burn, else (i, i + d_model / 2), as in GPT-NeoX and Llama. scaling: a
+    function from a frequency (radians per step) to the one to use. Raises ShapeError for positions past
     max_sequence_length."""
     max_sequence_length: int
     d_model: int
@@ -601,10 +602,10 @@ class PRelu(Module):
     weight: Param
     def __init__(self, num_parameters: int = ..., alpha: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """x (n, c, …) -> the same shape; c is num_parameters unless there is one slope."""
+        """x (n, c, …) -> the same shape; c is num_parameters unless there is only one slope."""
 
 class QuantizedLinear(Module):
-    """y = x @ weight + bias with the weight in few bits, for x (…, d_input) -> (…, d_output), on every backend.
+    """y = x @ weight + bias with a quantized weight, for x (…, d_input) -> (…, d_output), on every backend.
 
     weight: uint8 (d_output, blocks, block_size * bits / 8), the first level of a byte in its lowest bits; scale:
     float32 (d_output * blocks,); zero_point: like scale, or None for symmetric weights; bias: (d_output,) or None.
@@ -625,10 +626,10 @@ class QuantizedLinear(Module):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
 class FakeQuantizedLinear(Module):
-    """A Linear that computes with its weight as it will be after quantization, while the weight itself stays as it is:
-    for training elsewhere with quantization in view, and to see what it costs.
+    """A Linear that computes with its weight quantized and dequantized, while the weight itself does not change: for
+    quantization-aware training elsewhere, and for measuring the loss of accuracy.
 
-    layer: a Linear; scheme: a WeightScheme, symmetric 8 bits for each output unless given."""
+    layer: a Linear; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per output."""
     layer: Linear
     scheme: Any
     def __init__(self, layer: Linear, scheme: Any | None = ...) -> None: ...
@@ -650,12 +651,11 @@ class RnnState:
     def __init__(self, hidden: Tensor) -> None: ...
 
 class Rnn(Module):
-    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
-    in x's order of axes, and the last RnnState). state: an RnnState to begin with, by default zeros.
+    """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
+    x's order of axes, the last RnnState). state: the initial RnnState, by default zeros.
 
     hidden = activation of the gate (a GateController). hidden_activation: "Tanh", "Relu", "Sigmoid", "Softsign" or
-    another of ONNX's names. reverse: from the last step to the first. clip: hold what the activation sees within
-    ± clip."""
+    another of ONNX's names. reverse: from the last step to the first. clip: clamps the activation's input to ± clip."""
     d_input: int
     d_hidden: int
     bias: bool
@@ -666,7 +666,7 @@ class Rnn(Module):
     gate: GateController
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., hidden_activation: str = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def gates(self) -> tuple[GateController, ...]:
-        """The only GateController, as `functional.rnn` has it."""
+        """The only GateController, in a list for `functional.rnn`."""
     def forward(self, x: Tensor, state: RnnState | None = ...) -> tuple[Tensor, RnnState]:
         """x and an RnnState, zeros if None -> (outputs, RnnState). Raises ShapeError if x does not fit."""
 
@@ -697,10 +697,10 @@ class SwiGlu(Module):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to the encoder's memory, then the feed-forward layer, each around a residual path.
-    Norms follow them (norm_1, norm_2, norm_3 in that order) or, where norm_first, precede them."""
-    self_attn: MultiHeadAttention
+    """Self-attention, attention to the encoder's memory, then the feed-forward layer, each with a residual connection.
+    A norm follows each of them (norm_1, norm_2, norm_3 in that order) or, if norm_first, precedes it."""
     cross_attn: MultiHeadAttention
+    self_attn: MultiHeadAttention
     pwff: PositionWiseFeedForward
     norm_1: LayerNorm
     norm_2: LayerNorm
@@ -718,8 +718,8 @@ class TransformerDecoder(Module):
     target's shape.
 
     mask_pad (batch, seq), memory_mask_pad (batch, seq_m): True at padding; mask_attn (batch, seq, seq) or (seq, seq)
-    and memory_mask_attn (batch, seq, seq_m) or (seq, seq_m): True hides a step from another. The target's own attention
-    is causal only where mask_attn says so (`attention.causal_mask`) or with a cache."""
+    and memory_mask_attn (batch, seq, seq_m) or (seq, seq_m): True hides a step from another. Self-attention is causal
+    only with a causal mask_attn (`attention.causal_mask`) or with a cache."""
     d_model: int
     d_ff: int
     n_heads: int
@@ -730,13 +730,15 @@ class TransformerDecoder(Module):
     layers: list[TransformerDecoderLayer]
     def __init__(self, d_model: int, d_ff: int, n_heads: int, n_layers: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def new_cache(self) -> list[tuple[AttentionCache, AttentionCache]]:
-        """What `forward` keeps between the steps of a generation: for each layer, its own steps and the memory's."""
+        """The cache for step-by-step generation: for each layer, the keys and values of the target and of the
+        memory."""
     def forward(self, target: Tensor, memory: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., memory_mask_pad: Tensor | None = ..., memory_mask_attn: Tensor | None = ..., cache: list[tuple[AttentionCache, AttentionCache]] | None = ...) -> Tensor:
-        """With a cache (`new_cache()`), target holds the new steps alone and attends causally to them and all before;
-        the memory's keys and values are computed in the first call."""
+        """With a cache (`new_cache()`), target holds only the new steps, which attend causally to themselves and all
+        earlier ones; the memory's keys and values are computed in the first call."""
 
 class PositionWiseFeedForward(Module):
-    """linear_outer(activation(linear_inner(x))) for x (…, d_model), d_ff wide inside. activation: Gelu by default."""
+    """linear_outer(activation(linear_inner(x))) for x (…, d_model), with d_ff hidden units. activation: Gelu by
+    default."""
     d_model: int
     d_ff: int
     linear_inner: Linear
@@ -748,8 +750,8 @@ class PositionWiseFeedForward(Module):
         """x (…, d_model) -> the same shape."""
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then the feed-forward layer, each around a residual path. Norms follow them (norm_1 the
-    attention, norm_2 the feed-forward layer) or, where norm_first, precede them."""
+    """Self-attention, then the feed-forward layer, each with a residual connection. A norm follows each of them (norm_1
+    the attention, norm_2 the feed-forward layer) or, if norm_first, precedes it."""
     mha: MultiHeadAttention
     pwff: PositionWiseFeedForward
     norm_1: LayerNorm
@@ -775,9 +777,10 @@ class TransformerEncoder(Module):
     layers: list[TransformerEncoderLayer]
     def __init__(self, d_model: int, d_ff: int, n_heads: int, n_layers: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def new_cache(self) -> list[AttentionCache]:
-        """What `forward` keeps between the steps of a generation: an AttentionCache for each layer."""
+        """The cache for step-by-step generation: an AttentionCache for each layer."""
     def forward(self, x: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: list[AttentionCache] | None = ...) -> Tensor:
-        """With a cache (`new_cache()`), x holds the new steps alone and attends causally to them and all before."""
+        """With a cache (`new_cache()`), x holds only the new steps, which attend causally to themselves and all earlier
+        ones."""
 
 class Unfold4d(Module):
     """x (n, c, h, w) -> (n, c * taps, positions): every window as a column."""
@@ -790,10 +793,10 @@ class Unfold4d(Module):
         """x (n, c, h, w) -> (n, c * taps, positions). Raises ShapeError for another rank."""
 
 def causal_mask(seq_q: int, seq_k: int, backend: Backend | str | None = ...) -> Tensor:
-    """(seq_q, seq_k) bool that hides from each query the keys behind it; the last query sees every key."""
+    """(seq_q, seq_k) bool that hides from each query the keys after it; the last query sees every key."""
 
 def pad_mask(lengths: Tensor, seq: int) -> Tensor:
-    """(batch, seq) bool, True at the padding behind the first lengths[i] steps of row i. lengths: (batch,) integers."""
+    """(batch, seq) bool, True at the padding after the first lengths[i] steps of row i. lengths: (batch,) integers."""
 
 BatchNorm1d = BatchNorm
 

@@ -40,7 +40,7 @@ class LeakyRelu(Module):
 
 
 class Gelu(Module):
-    """x times the normal distribution's integral up to x; approximate: "none" or "tanh"."""
+    """x times the standard normal distribution function at x; approximate: "none" or "tanh"."""
 
     SHOWN = "approximate"
 
@@ -61,7 +61,7 @@ class Sigmoid(Module):
 
 
 class HardSigmoid(Module):
-    """alpha * x + beta held between 0 and 1 (PyTorch's alpha is 1/6)."""
+    """alpha * x + beta, clamped to [0, 1] (PyTorch's alpha is 1/6)."""
 
     SHOWN = "alpha beta"
 
@@ -133,7 +133,7 @@ class Softplus(Module):
 
 
 class Softmax(Module):
-    """exp(x) over its sum along axis."""
+    """exp(x) / sum(exp(x)) along axis."""
 
     SHOWN = "axis"
 
@@ -159,7 +159,7 @@ class LogSoftmax(Module):
 
 
 class Glu(Module):
-    """The first half of x along axis times the sigmoid of the second."""
+    """The first half of x along axis times the sigmoid of the second half."""
 
     SHOWN = "axis"
 

@@ -16,9 +16,10 @@ class AttentionOutput:
 
 
 class AttentionCache:
-    """The keys and values a MultiHeadAttention has seen: (batch, n_heads, seq, d_head) each, None before the first.
+    """The keys and values of a MultiHeadAttention so far: (batch, n_heads, seq, d_head) each, None before the first
+    call.
 
-    grow: every call adds its own; otherwise the first call's stay (attention to an unchanging memory).
+    grow: every call appends its own; otherwise the first call's are kept (attention to a constant memory).
     """
 
     def __init__(self, grow=True):
@@ -30,7 +31,7 @@ class AttentionCache:
         return 0 if self.key is None else self.key.shape[2]
 
     def add(self, key, value):
-        """(all keys, all values) with these behind those already there."""
+        """Append key and value; returns (all keys, all values)."""
         if self.key is not None:
             key = key.backend.concat((self.key, key), 2)
             value = value.backend.concat((self.value, value), 2)
@@ -39,12 +40,12 @@ class AttentionCache:
 
 
 class MultiHeadAttention(Module):
-    """softmax(q kᵀ / sqrt(d_head)) v in n_heads heads, where q, k, v are Linear layers of query, key and value, and a
-    fourth joins the heads. key and value default to query, value to key.
+    """softmax(q kᵀ / sqrt(d_head)) v in n_heads heads, where q, k, v are Linear projections of query, key and value,
+    and a fourth Linear merges the heads. key and value default to query, value to key.
 
     query (batch, seq_q, d_model), key and value (batch, seq_k, d_model). mask_pad (batch, seq_k): True hides a key from
-    every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float is what
-    is added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with one more score of 0).
+    every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float: the
+    number added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with an extra score of 0).
     """
 
     SHOWN = "d_model n_heads d_head min_float quiet_softmax"
@@ -70,8 +71,8 @@ class MultiHeadAttention(Module):
     def forward(
         self, query, key=None, value=None, mask_pad=None, mask_attn=None, cache=None, need_weights=True
     ):  # fmt: skip
-        """-> AttentionOutput, whose weights are None unless they are needed. With an AttentionCache, query holds the
-        new steps alone; what they attend to is the cache's steps and their own."""
+        """-> AttentionOutput, whose weights are None unless they are needed. With an AttentionCache, query holds only
+        the new steps, which attend to the cached steps and to themselves."""
         key = query if key is None else key
         value = key if value is None else value
         q = split_heads(self.query(query), self.n_heads)
@@ -95,7 +96,7 @@ class MultiHeadAttention(Module):
         return AttentionOutput(self.output(merge_heads(context)), weights)
 
     def _bias(self, q, k, mask_pad, mask_attn):
-        """What the masks add to the scores (batch or 1, 1, seq_q or 1, seq_k), or None."""
+        """The masks as a bias on the scores (batch or 1, 1, seq_q or 1, seq_k), or None."""
         hidden = None
         if mask_pad is not None:
             hidden = mask_pad.reshape((mask_pad.shape[0], 1, 1, k.shape[2]))
@@ -107,7 +108,7 @@ class MultiHeadAttention(Module):
 
 
 def causal_mask(seq_q, seq_k, backend=None):
-    """(seq_q, seq_k) bool that hides from each query the keys behind it; the last query sees every key."""
+    """(seq_q, seq_k) bool that hides from each query the keys after it; the last query sees every key."""
     from ..functional.creation.fills import arange
 
     queries = arange(seq_k - seq_q, seq_k, backend=backend).reshape((seq_q, 1))
@@ -115,7 +116,7 @@ def causal_mask(seq_q, seq_k, backend=None):
 
 
 def pad_mask(lengths, seq):
-    """(batch, seq) bool, True at the padding behind the first lengths[i] steps of row i. lengths: (batch,) integers."""
+    """(batch, seq) bool, True at the padding after the first lengths[i] steps of row i. lengths: (batch,) integers."""
     from ..functional.creation.fills import arange
 
     return arange(seq, backend=lengths.backend).reshape((1, seq)) >= lengths.reshape((lengths.shape[0], 1))

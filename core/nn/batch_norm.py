@@ -8,8 +8,8 @@ from .params import constant, value
 class BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + epsilon) * weight + bias per channel of x (n, num_features, …).
 
-    weight, bias, running_mean, running_var: (num_features,); weight and bias are None where affine is False. momentum
-    is kept for those who train elsewhere: inference does not change the running statistics.
+    weight, bias, running_mean, running_var: (num_features,); weight and bias are None if affine is False. momentum is
+    kept for training elsewhere: inference does not change the running statistics.
     """
 
     BURN_NAMES = {"weight": "gamma", "bias": "beta"}
@@ -26,7 +26,7 @@ class BatchNorm(Module):
         self.running_var = constant(shape, 1, dtype, backend, False)
 
     def forward(self, x):
-        """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for other channels."""
+        """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for another number of channels."""
         mean, var = self.running_mean.val(), self.running_var.val()
         return batch_norm(x, mean, var, value(self.weight), value(self.bias), self.epsilon)
 

@@ -1,9 +1,10 @@
 """Convolutions (cross-correlations) over 1, 2 and 3 spatial axes.
 
-x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). kernel_size, stride, dilation: an int or one for each
-spatial axis; padding: an int, an entry for each axis that is an int or a (low, high) pair, "same" or "valid".
+x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). kernel_size, stride, dilation: an int or one per spatial
+axis; padding: an int, one entry per axis (an int or a (low, high) pair), "same", "valid", "same_upper" or "same_lower"
+(functional/convolution.py).
 weight: (out_channels, in_channels // groups, *kernel_size); bias: (out_channels,) or None; both are uniform within
-±1 / sqrt(fan in) unless an `initializer` is given. Inputs that do not fit raise ShapeError.
+±1 / sqrt(fan in) unless an `initializer` is given. Inputs of the wrong shape raise ShapeError.
 """
 
 from ..errors import refuse
@@ -13,7 +14,7 @@ from .params import value, weight
 
 
 class Conv(Module):
-    """What the ranks share; RANK is the number of spatial axes."""
+    """Base of the convolutions; RANK is the number of spatial axes."""
 
     SHOWN = "stride kernel_size dilation groups padding"
     RANK = 0
@@ -49,7 +50,7 @@ class Conv(Module):
         return self.convolve(x, self.weight.val(), value(self.bias))
 
     def convolve(self, x, weight, bias):
-        """The convolution of x with the values of `weight` and `bias`; transposed ones override it."""
+        """The convolution of x with the values of `weight` and `bias`; transposed convolutions override it."""
         return conv(x, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
 

@@ -11,7 +11,7 @@ from .conv import Conv
 
 
 class ConvTranspose(Conv):
-    """What the ranks share."""
+    """Base of the transposed convolutions."""
 
     SHOWN = "stride kernel_size dilation groups padding output_padding"
 

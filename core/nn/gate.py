@@ -7,10 +7,10 @@ from .linear import Linear
 
 
 class GateController(Module):
-    """input_transform(x) + hidden_transform(h), what a gate sees before its activation.
+    """input_transform(x) + hidden_transform(h): a gate before its activation.
 
-    x (…, d_input), h (…, d_hidden) -> (…, d_hidden). Both transforms are Linear layers, drawn by XavierNormal unless an
-    `initializer` is given.
+    x (…, d_input), h (…, d_hidden) -> (…, d_hidden). Both transforms are Linear layers, initialized by XavierNormal
+    unless an `initializer` is given.
     """
 
     SHOWN = "d_input d_hidden bias"
@@ -29,22 +29,22 @@ class GateController(Module):
 
 
 class _Packed:
-    """What `packed` keeps in a module: the weights joined, and the data of the Params that they were joined of."""
+    """The cache of `packed` in a module: the joined weights, and the data of the Params they were joined from."""
 
     def __init__(self, sources=(), weights=None):
         self.sources = sources
         self.weights = weights
 
     def __reduce__(self):
-        return _Packed, ()  # copies of the module join their own
+        return _Packed, ()  # copies of the module build their own
 
 
 def packed(module, directions):
-    """(w, r, b) as `functional.lstm`, `gru` and `rnn` take them: the gates' weights one below the other, input and
-    recurrent biases in a row (None without); directions: for each direction its GateControllers in order.
+    """(w, r, b) for `functional.lstm`, `gru` and `rnn`: the gates' weights stacked by rows, the input and recurrent
+    biases concatenated (None without biases).
 
-    The module keeps them until a Param has other data: loaded, set, moved, or assigned to, which copies the data first,
-    since they are shared with what is kept here.
+    directions: the GateControllers of each direction, in order. The module caches them until the data of a Param
+    changes: by loading, setting, moving or assigning. (Assigning copies the data first, because the cache shares it.)
     """
     sources = []
     for gates in directions:
@@ -86,10 +86,10 @@ def _stacked(rows):
 
 
 def time_major(x, batch_first, d_input, name):
-    """x as (seq, batch, d_input). Raises ShapeError where it is not one of those."""
+    """x as (seq, batch, d_input). Raises ShapeError if it has another shape."""
     if len(x.shape) != 3 or x.shape[2] != d_input:
         order = "(batch, seq, {})" if batch_first else "(seq, batch, {})"
-        raise ShapeError("{} wants {}, found shape {}".format(name, order.format(d_input), x.shape))
+        raise ShapeError("{} needs {}, found shape {}".format(name, order.format(d_input), x.shape))
     return x.permute_dims((1, 0, 2)) if batch_first else x
 
 
@@ -105,7 +105,7 @@ def hidden_states(y, batch_first):
 
 
 def with_direction(state):
-    """(batch, d_hidden) -> (1, batch, d_hidden); None stays."""
+    """(batch, d_hidden) -> (1, batch, d_hidden); None stays None."""
     return None if state is None else state.reshape((1,) + tuple(state.shape))
 
 

@@ -8,7 +8,7 @@ from .params import constant, value
 
 class GroupNorm(Module):
     """Zero mean and unit variance over each of num_groups groups of channels of x (n, num_channels, …), then * weight +
-    bias per channel. weight, bias: (num_channels,), None where affine is False."""
+    bias per channel. weight, bias: (num_channels,), None if affine is False."""
 
     BURN_NAMES = {"weight": "gamma", "bias": "beta"}
     SHOWN = "num_groups num_channels epsilon"

@@ -6,12 +6,12 @@ from .gate import GateController, hidden_states, packed, time_major, with_direct
 
 
 class Gru(Module):
-    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
-    in x's order of axes, and the last one (batch, d_hidden)). state: (batch, d_hidden) to begin with, by default zeros.
+    """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
+    x's order of axes, the last one (batch, d_hidden)). state: the initial (batch, d_hidden), by default zeros.
 
     z, r = sigmoid of the update and reset gate; n = tanh of the new gate, in which r multiplies the hidden transform's
-    result (reset_after, as PyTorch does) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last
-    step to the first. clip: hold what the gates see within ± clip.
+    output (reset_after, as in PyTorch) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last
+    step to the first. clip: clamps the gates' inputs to ± clip.
     """
 
     SHOWN = "d_input d_hidden bias reset_after"

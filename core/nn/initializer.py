@@ -1,7 +1,7 @@
-"""What a layer's parameters begin as, where no weights are loaded.
+"""Initial values of a layer's parameters when no weights are loaded.
 
-An initializer is called as initializer(shape, dtype, backend, fans) and returns a Tensor; fans: (fan in, fan out) of
-the layer, without which they follow from the shape. Random ones draw from emberlet's generator (`manual_seed`).
+An initializer is called as initializer(shape, dtype, backend, fans) and returns a Tensor. fans: (fan in, fan out) of
+the layer, by default derived from the shape. Random initializers draw from emberlet's generator (`manual_seed`).
 """
 
 from .. import dtypes
@@ -26,7 +26,7 @@ class Initializer:
 
 
 def fans_of(shape):
-    """(fan in, fan out) of a weight: (d_input, d_output) of a dense one, (out, in, *kernel) of a convolution."""
+    """(fan in, fan out) of a weight of shape (d_input, d_output), or (out, in, *kernel) for a convolution."""
     if len(shape) < 2:
         return (shape[0], shape[0]) if shape else (1, 1)
     if len(shape) == 2:
@@ -75,7 +75,7 @@ class Ones(Constant):
 
 
 class Uniform(Initializer):
-    """Evenly spread over [low, high)."""
+    """Uniform over [low, high)."""
 
     def __init__(self, low=0.0, high=1.0):
         self.low = low
@@ -89,7 +89,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """The normal distribution of that mean and standard deviation."""
+    """The normal distribution with the given mean and standard deviation."""
 
     def __init__(self, mean=0.0, std=1.0):
         self.mean = mean
@@ -142,8 +142,8 @@ class XavierNormal(XavierUniform):
 
 
 class Orthogonal(Initializer):
-    """gain times a random matrix, the shape's first axis by the rest, with orthonormal rows or, where there are more
-    rows than columns, columns (Saxe et al. 2014). Raises ShapeError for a shape of fewer than two axes."""
+    """gain times a random matrix (the first axis by all others) with orthonormal rows, or orthonormal columns if there
+    are more rows than columns (Saxe et al. 2014). Raises ShapeError for a shape of fewer than two axes."""
 
     def __init__(self, gain=1.0):
         self.gain = gain
@@ -155,7 +155,7 @@ class Orthogonal(Initializer):
         from ..shapes import size
 
         if len(shape) < 2:
-            raise ShapeError("Orthogonal wants a shape of at least two axes, found {}".format(shape))
+            raise ShapeError("Orthogonal needs a shape of at least two axes, found {}".format(shape))
         wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
         rows, columns = shape[0], size(shape[1:])
         flipped = rows > columns
@@ -167,7 +167,7 @@ class Orthogonal(Initializer):
 
 
 def _orthonormal_rows(x):
-    """The rows of x made orthonormal from the first on (Gram and Schmidt's way, each row twice: once is not exact)."""
+    """The rows of x, orthonormalized (Gram-Schmidt, twice per row, because one pass is inexact)."""
     done = None
     for i in range(x.shape[0]):
         row = x[i : i + 1]

@@ -13,7 +13,7 @@ class _Interpolate(Module):
     def __init__(self, output_size=None, scale_factor=None, mode="nearest", align_corners=False):
         name = type(self).__name__
         if (output_size is None) == (scale_factor is None):
-            raise ShapeError("{} wants output_size or scale_factor, and not both".format(name))
+            raise ShapeError("{} needs output_size or scale_factor, and not both".format(name))
         if mode not in ("nearest", "linear", "cubic"):
             raise ValueError("{}: mode is nearest, linear or cubic, found {!r}".format(name, mode))
         if isinstance(scale_factor, (int, float)):
@@ -26,20 +26,20 @@ class _Interpolate(Module):
     def forward(self, x):
         if len(x.shape) != self.RANK + 2:
             raise ShapeError(
-                "{} wants (n, c) and {} spatial axes, found shape {}".format(type(self).__name__, self.RANK, x.shape)
+                "{} needs (n, c) and {} spatial axes, found shape {}".format(type(self).__name__, self.RANK, x.shape)
             )
         return interpolate(x, self.output_size, self.scale_factor, self.mode, self.align_corners)
 
 
 class Interpolate1d(_Interpolate):
     """x (n, c, length) resized to output_size or by scale_factor. mode: "nearest", "linear" or "cubic"; align_corners:
-    the first and last elements stay where they are (not for nearest)."""
+    the first and last elements keep their values (not for nearest)."""
 
     RANK = 1
 
 
 class Interpolate2d(_Interpolate):
-    """x (n, c, height, width) resized to output_size or by scale_factor, one number or one for each axis. mode:
-    "nearest", "linear" (in both axes) or "cubic"; align_corners: the corners stay where they are (not for nearest)."""
+    """x (n, c, height, width) resized to output_size or by scale_factor, a number or one per axis. mode: "nearest",
+    "linear" (along both axes) or "cubic"; align_corners: the corners keep their values (not for nearest)."""
 
     RANK = 2

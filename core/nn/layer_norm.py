@@ -7,7 +7,7 @@ from .params import constant, value
 
 class LayerNorm(Module):
     """Zero mean and unit variance over the last axes, those of `normalized_shape` (an int or a tuple), then * weight
-    + bias. weight, bias: of that shape; bias is None where `bias` is False, both are where `affine` is False."""
+    + bias. weight, bias: of that shape; bias is None if `bias` is False, both are None if `affine` is False."""
 
     BURN_NAMES = {"weight": "gamma", "bias": "beta"}
     SHOWN = "normalized_shape epsilon"

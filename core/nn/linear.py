@@ -8,7 +8,7 @@ from .params import value, weight
 class Linear(Module):
     """y = x @ weight + bias for x of shape (…, d_input) -> (…, d_output).
 
-    weight: (d_input, d_output), as Burn stores it and the transpose of PyTorch's; bias: (d_output,) or None.
+    weight: (d_input, d_output), Burn's layout and the transpose of PyTorch's; bias: (d_output,) or None.
     Both are uniform within ±1 / sqrt(d_input) unless an `initializer` is given (emberlet.nn.initializer).
     """
 

@@ -1,5 +1,5 @@
-"""Losses, forward. Each takes predictions and targets and gives their mean (a tensor without axes), the sum or, with
-reduction "none", every element's own."""
+"""Losses, forward only. Each takes predictions and targets and returns the mean loss (a 0-D tensor), the sum or, with
+reduction "none", the loss of every element."""
 
 from ..errors import IndexingError, ShapeError
 from ..functional.creation.fills import arange
@@ -53,8 +53,8 @@ class HuberLoss(Module):
 class CrossEntropyLoss(Module):
     """-log of the probability of the target class: predictions (n, classes), targets (n,) of integers -> the mean.
 
-    logits: predictions are logits, else probabilities. pad_tokens: targets that do not count. weights: a number for
-    each class; the mean is weighted by the targets' own. smoothing: the share of probability spread over all classes.
+    logits: whether predictions are logits instead of probabilities. pad_tokens: targets to ignore. weights: a number
+    per class; the mean is weighted by those of the targets. smoothing: the probability that is spread over all classes.
     """
 
     SHOWN = "logits smoothing pad_tokens"
@@ -69,7 +69,7 @@ class CrossEntropyLoss(Module):
         """x (n, classes) floats, targets (n,) integers; reduction: "mean", "sum" or "none". Raises ShapeError."""
         if len(x.shape) != 2 or targets.shape != x.shape[:1]:
             raise ShapeError(
-                "CrossEntropyLoss wants (n, classes) and (n,), found shapes {} and {}".format(x.shape, targets.shape)
+                "CrossEntropyLoss needs (n, classes) and (n,), found shapes {} and {}".format(x.shape, targets.shape)
             )
         classes = x.shape[1]
         if self.weights is not None and len(self.weights) != classes:
@@ -95,8 +95,8 @@ class CrossEntropyLoss(Module):
         return _reduced(loss, reduction)
 
     def _check(self, logs, targets):
-        """Look every target up, as an index: backends that compute at once refuse one outside; on a GPU, where nobody
-        asks for the result, nothing is computed."""
+        """Look up every target as an index, so that eager backends raise for one out of range. A GPU computes nothing
+        here, because the result is unused."""
         for token in self.pad_tokens:
             targets = where(targets == token, 0, targets)
         outside = where(targets < 0, logs.shape[1], targets)  # -1 is not the last class
@@ -120,5 +120,5 @@ class BinaryCrossEntropyLoss(Module):
         t = targets.astype(x.dtype)
         if self.logits:
             return _reduced(softplus(x) - x * t, reduction)
-        # As PyTorch does, log is held from -100: a certain and wrong prediction costs that much.
+        # As in PyTorch, log is at least -100, which bounds the loss of a certain and wrong prediction.
         return _reduced(-(t * x.log().clip(-100, None) + (1 - t) * (1 - x).log().clip(-100, None)), reduction)

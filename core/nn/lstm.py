@@ -14,12 +14,12 @@ class LstmState:
 
 
 class Lstm(Module):
-    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
-    in x's order of axes, and the last LstmState). state: an LstmState to begin with, by default zeros.
+    """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
+    x's order of axes, the last LstmState). state: the initial LstmState, by default zeros.
 
     i, f, o = sigmoid of the input, forget and output gate, g = tanh of the cell gate (each a GateController);
-    cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: hold what the
-    gates see within ± clip. input_forget: f is 1 - i.
+    cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: clamps the gates'
+    inputs to ± clip. input_forget: f is 1 - i.
     """
 
     SHOWN = "d_input d_hidden bias"

@@ -1,4 +1,4 @@
-"""The layers that do not lie in the file of their own name."""
+"""The layers that are not in the file of their own name."""
 
 _FILES = {
     "activation": (

@@ -1,10 +1,10 @@
-"""The lazy Params of the built-in layers. The initializers are imported when one is needed, not by loading weights."""
+"""The lazy Params of the built-in layers. Initializers are imported only when one runs; loading weights needs none."""
 
 from ..param import Param
 
 
 def weight(shape, fans, dtype, backend, initializer=None):
-    """A Param drawn by `initializer`, or, by default, uniformly from ±1 / sqrt(fan in), as PyTorch and Burn do.
+    """A Param initialized by `initializer` or, by default, uniformly within ±1 / sqrt(fan in), as in PyTorch and Burn.
 
     fans: (fan in, fan out).
     """
@@ -18,7 +18,7 @@ def weight(shape, fans, dtype, backend, initializer=None):
 
 
 def constant(shape, value, dtype, backend, require_grad=None):
-    """A Param whose every element begins as `value`."""
+    """A Param whose elements are all initialized to `value`."""
 
     def init(shape, dtype, backend):
         return backend.full(shape, value, dtype)

@@ -1,7 +1,7 @@
 """Pooling over 1, 2 and 3 spatial axes of x (n, c, *spatial).
 
-kernel_size, stride (by default the kernel's), dilation: an int or one for each axis; padding: an int or an entry for
-each axis that is an int or a (low, high) pair. Inputs that do not fit raise ShapeError.
+kernel_size, stride (by default the kernel's), dilation: an int or one per axis; padding: an int, or one entry per axis
+(an int or a (low, high) pair). Inputs of the wrong shape raise ShapeError.
 """
 
 from ..functional.convolution import padding_pairs, per_axis
@@ -25,7 +25,7 @@ class _Pool(Module):
             from ..errors import ShapeError
 
             name = type(self).__name__
-            raise ShapeError("{} wants (n, c) and {} spatial axes, found shape {}".format(name, self.RANK, x.shape))
+            raise ShapeError("{} needs (n, c) and {} spatial axes, found shape {}".format(name, self.RANK, x.shape))
         return x
 
 
@@ -45,7 +45,7 @@ class MaxPool(_Pool):
 
 
 class AvgPool(_Pool):
-    """The mean of each window; count_include_pad: padding counts as zeros."""
+    """The mean of each window; count_include_pad: include padding, as zeros."""
 
     SHOWN = "kernel_size stride padding count_include_pad ceil_mode"
 

@@ -1,4 +1,4 @@
-"""Encodings of position: added sinusoids (Vaswani et al. 2017) and rotations (Su et al. 2021)."""
+"""Positional encodings: added sinusoids (Vaswani et al. 2017) and rotations (Su et al. 2021)."""
 
 from .. import dtypes
 from ..errors import ShapeError
@@ -7,7 +7,7 @@ from ..module import Module
 
 
 class _Encoding(Module):
-    """A table that is computed when first needed, on the input's backend, and again on another one."""
+    """A table that is computed on first use, once for each backend."""
 
     def _table_for(self, x):
         table = getattr(self, "table", None)
@@ -46,10 +46,10 @@ class PositionalEncoding(_Encoding):
 
 
 class RotaryEncoding(_Encoding):
-    """x (…, seq, d_model) with every pair of elements turned by its position times theta^(-2i / d_model).
+    """x (…, seq, d_model) with every pair of elements rotated by its position times theta^(-2i / d_model).
 
-    A pair is (2i, 2i + 1) where interleaved, as Burn has it, else (i, i + d_model / 2), as GPT-NeoX and Llama do.
-    scaling: a function of a frequency (radians a step) that gives the one to use. Raises ShapeError for positions past
+    A pair is (2i, 2i + 1) if interleaved, as in Burn, else (i, i + d_model / 2), as in GPT-NeoX and Llama. scaling: a
+    function from a frequency (radians per step) to the one to use. Raises ShapeError for positions past
     max_sequence_length.
     """
 

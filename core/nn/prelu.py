@@ -1,4 +1,4 @@
-"""A leaky ReLU whose slope is learnt."""
+"""A leaky ReLU with a learned slope."""
 
 from ..functional.elementwise.activations import prelu
 from ..module import Module
@@ -16,5 +16,5 @@ class PRelu(Module):
         self.weight = constant((num_parameters,), alpha, dtype, backend)
 
     def forward(self, x):
-        """x (n, c, …) -> the same shape; c is num_parameters unless there is one slope."""
+        """x (n, c, …) -> the same shape; c is num_parameters unless there is only one slope."""
         return prelu(x, self.weight.val())

@@ -1,4 +1,4 @@
-"""Dense layers whose weights are packed in 8, 4 or 2 bits, and one that only behaves so."""
+"""Dense layers with weights packed in 8, 4 or 2 bits, and one that only emulates them."""
 
 from ..functional.dense import linear
 from ..functional.movement.rearranging import reshape
@@ -10,7 +10,7 @@ from .params import constant, value
 
 
 class QuantizedLinear(Module):
-    """y = x @ weight + bias with the weight in few bits, for x (…, d_input) -> (…, d_output), on every backend.
+    """y = x @ weight + bias with a quantized weight, for x (…, d_input) -> (…, d_output), on every backend.
 
     weight: uint8 (d_output, blocks, block_size * bits / 8), the first level of a byte in its lowest bits; scale:
     float32 (d_output * blocks,); zero_point: like scale, or None for symmetric weights; bias: (d_output,) or None.
@@ -55,10 +55,10 @@ class QuantizedLinear(Module):
 
 
 class FakeQuantizedLinear(Module):
-    """A Linear that computes with its weight as it will be after quantization, while the weight itself stays as it is:
-    for training elsewhere with quantization in view, and to see what it costs.
+    """A Linear that computes with its weight quantized and dequantized, while the weight itself does not change: for
+    quantization-aware training elsewhere, and for measuring the loss of accuracy.
 
-    layer: a Linear; scheme: a WeightScheme, symmetric 8 bits for each output unless given.
+    layer: a Linear; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per output.
     """
 
     def __init__(self, layer, scheme=None):

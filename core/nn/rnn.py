@@ -13,12 +13,11 @@ class RnnState:
 
 
 class Rnn(Module):
-    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
-    in x's order of axes, and the last RnnState). state: an RnnState to begin with, by default zeros.
+    """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
+    x's order of axes, the last RnnState). state: the initial RnnState, by default zeros.
 
     hidden = activation of the gate (a GateController). hidden_activation: "Tanh", "Relu", "Sigmoid", "Softsign" or
-    another of ONNX's names. reverse: from the last step to the first. clip: hold what the activation sees within
-    ± clip.
+    another of ONNX's names. reverse: from the last step to the first. clip: clamps the activation's input to ± clip.
     """
 
     SHOWN = "d_input d_hidden bias"
@@ -37,7 +36,7 @@ class Rnn(Module):
         self.gate = GateController(d_input, d_hidden, bias, dtype, backend, initializer)
 
     def gates(self):
-        """The only GateController, as `functional.rnn` has it."""
+        """The only GateController, in a list for `functional.rnn`."""
         return (self.gate,)
 
     def forward(self, x, state=None):

@@ -9,7 +9,8 @@ from .linear import Linear
 
 
 class PositionWiseFeedForward(Module):
-    """linear_outer(activation(linear_inner(x))) for x (…, d_model), d_ff wide inside. activation: Gelu by default."""
+    """linear_outer(activation(linear_inner(x))) for x (…, d_model), with d_ff hidden units. activation: Gelu by
+    default."""
 
     SHOWN = "d_model d_ff"
 
@@ -29,8 +30,8 @@ class PositionWiseFeedForward(Module):
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then the feed-forward layer, each around a residual path. Norms follow them (norm_1 the
-    attention, norm_2 the feed-forward layer) or, where norm_first, precede them."""
+    """Self-attention, then the feed-forward layer, each with a residual connection. A norm follows each of them (norm_1
+    the attention, norm_2 the feed-forward layer) or, if norm_first, precedes it."""
 
     def __init__(
         self, d_model, d_ff, n_heads, dropout=0.1, norm_first=False, quiet_softmax=False, activation=None,
@@ -43,7 +44,7 @@ class TransformerEncoderLayer(Module):
         self.norm_2 = LayerNorm(d_model, epsilon, dtype=dtype, backend=backend)
         self.dropout = Dropout(dropout)
         self.norm_first = norm_first
-        if norm_first:  # Burn numbers them by what they surround
+        if norm_first:  # Burn numbers the norms by the sublayer they belong to
             self.BURN_NAMES = {"norm_1": "norm_2", "norm_2": "norm_1"}
 
     def forward(self, x, mask_pad=None, mask_attn=None, cache=None):
@@ -79,11 +80,12 @@ class TransformerEncoder(Module):
         self.layers = [TransformerEncoderLayer(d_model, d_ff, n_heads, *rest) for _ in range(n_layers)]
 
     def new_cache(self):
-        """What `forward` keeps between the steps of a generation: an AttentionCache for each layer."""
+        """The cache for step-by-step generation: an AttentionCache for each layer."""
         return [AttentionCache() for _ in self.layers]
 
     def forward(self, x, mask_pad=None, mask_attn=None, cache=None):
-        """With a cache (`new_cache()`), x holds the new steps alone and attends causally to them and all before."""
+        """With a cache (`new_cache()`), x holds only the new steps, which attend causally to themselves and all earlier
+        ones."""
         if cache is not None and mask_attn is None:
             mask_attn = causal_mask(x.shape[1], len(cache[0]) + x.shape[1], x.backend)
         for i in range(len(self.layers)):

@@ -87,8 +87,8 @@ def __getattr__(name: str) -> Any:
 def install(providers: Sequence[str] | None = None) -> None:
     """Let `import onnxruntime` find this module, in this process. Call it before anything imports onnxruntime.
 
-    providers: what every session uses, whatever it is given, such as ["WebGPUExecutionProvider"]; None leaves the
-    choice to each session. Raises ImportError where the real onnxruntime is imported already.
+    providers: used by every session instead of its own, such as ["WebGPUExecutionProvider"]; None leaves the choice to
+    each session. Raises ImportError if the real onnxruntime is imported already.
     """
     here = sys.modules[__name__]
     if sys.modules.get("onnxruntime", here) is not here:
@@ -117,14 +117,14 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """What runs in place of onnxruntime."""
+    """What runs instead of onnxruntime."""
     import emberlet
 
     return f"emberlet {emberlet.__version__}"
 
 
 def set_seed(seed: int) -> None:
-    """Begin the sequence of random numbers anew."""
+    """Seed the random number generator."""
     from ..functional import manual_seed
 
     manual_seed(seed)

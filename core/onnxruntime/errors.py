@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class _Error(Exception):
-    """The base of the exceptions; `onnxruntime` has none in common but Exception."""
+    """The base of the exceptions here; onnxruntime's have only Exception in common."""
 
     STATUS: ClassVar[tuple[int, str]]
 
@@ -21,7 +21,7 @@ class Fail(_Error):
 
 
 class InvalidArgument(_Error):
-    """An input, an output's name or a model is not what was expected."""
+    """An input, an output's name or a model is invalid."""
 
     STATUS = (2, "INVALID_ARGUMENT")
 
@@ -51,7 +51,7 @@ class RuntimeException(_Error):
 
 
 class InvalidProtobuf(_Error):
-    """The bytes are no ONNX model."""
+    """The bytes are not an ONNX model."""
 
     STATUS = (7, "INVALID_PROTOBUF")
 
@@ -63,7 +63,7 @@ class ModelLoaded(_Error):
 
 
 class NotImplemented(_Error):
-    """What was asked for is not supported."""
+    """The request is not supported."""
 
     STATUS = (9, "NOT_IMPLEMENTED")
 

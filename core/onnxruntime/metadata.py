@@ -1,18 +1,18 @@
-"""What a session says of its model: NodeArg and ModelMetadata, from the file."""
+"""The description of a session's model: NodeArg and ModelMetadata, read from the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-# TensorProto.DataType -> how onnxruntime writes it
+# TensorProto.DataType -> onnxruntime's name
 NAMES = {
     1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
     10: "float16", 11: "double", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
     17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
     23: "float4e2m1",
 }  # fmt: skip
-# How onnxruntime writes a type -> the name of NumPy's dtype, or ml_dtypes'
+# onnxruntime's name of a type -> the dtype name in NumPy or ml_dtypes
 DTYPES = {
     "float": "float32", "double": "float64", "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "float4e2m1": "float4_e2m1fn",
@@ -20,8 +20,8 @@ DTYPES = {
 
 
 class NodeArg(NamedTuple):
-    """An input or output. type: such as "tensor(float)"; shape: a list with an int where a size is fixed, a name where
-    equal names stand for equal sizes, None where nothing is known."""
+    """An input or output. type: such as "tensor(float)"; shape: a list in which an int is a fixed size, a string a
+    symbolic size (equal names, equal sizes), and None an unknown one."""
 
     name: str
     type: str
@@ -29,7 +29,7 @@ class NodeArg(NamedTuple):
 
 
 class ModelMetadata(NamedTuple):
-    """What the file says of itself."""
+    """The file's own metadata."""
 
     producer_name: str
     graph_name: str
@@ -41,7 +41,7 @@ class ModelMetadata(NamedTuple):
 
 
 def metadata(proto: Any) -> ModelMetadata:
-    """Of a ModelProto."""
+    """The ModelMetadata of a ModelProto."""
     version = proto.model_version if proto.HasField("model_version") else (1 << 63) - 1
     custom = {p.key: p.value for p in proto.metadata_props}
     graph = proto.graph
@@ -50,7 +50,7 @@ def metadata(proto: Any) -> ModelMetadata:
 
 
 def node_arg(info: Any, fixed: Mapping[str, int], by_denotation: Mapping[str, int]) -> NodeArg:
-    """Of a ValueInfoProto, with the sizes that the session's options fix."""
+    """The NodeArg of a ValueInfoProto, with the sizes that the session's options fix."""
     return NodeArg(info.name, _type(info.type), _shape(info.type, fixed, by_denotation))
 
 

@@ -1,4 +1,4 @@
-"""SessionOptions and RunOptions. What concerns threads, memory and logging is accepted and has no effect."""
+"""SessionOptions and RunOptions. Options about threads, memory and logging are accepted and have no effect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class GraphOptimizationLevel(IntEnum):
-    """Accepted; the passes that keep results run at every level."""
+    """Accepted; the same passes run at every level."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -31,7 +31,7 @@ class ExecutionOrder(IntEnum):
 
 
 class SessionOptions:
-    """How a session is made. Of the attributes only sizes that are fixed by name have an effect."""
+    """The options of a session. Only dimension overrides have an effect."""
 
     def __init__(self) -> None:
         self.enable_cpu_mem_arena = True
@@ -59,7 +59,7 @@ class SessionOptions:
         self._entries[str(key)] = str(value)
 
     def get_session_config_entry(self, key: str) -> str:
-        """An entry that was added. Raises RuntimeError where it was not."""
+        """An entry that was added. Raises RuntimeError if there is none."""
         if key not in self._entries:
             raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
         return self._entries[key]
@@ -73,13 +73,13 @@ class SessionOptions:
         self._fixed_by_denotation[denotation] = int(size)
 
     def register_custom_ops_library(self, path: str) -> None:
-        """Refused: a shared library cannot be loaded here."""
+        """Raises NotImplemented: shared libraries cannot be loaded here."""
 
         raise NotImplementedError(f"{path}: custom operators of a shared library are not supported")
 
 
 class RunOptions:
-    """How a session runs. `terminate` stops a run before it begins; the rest is accepted and has no effect."""
+    """The options of a run. `terminate` stops a run before it begins; the others are accepted and have no effect."""
 
     def __init__(self) -> None:
         self.log_severity_level = -1
@@ -94,7 +94,7 @@ class RunOptions:
         self._entries[str(key)] = str(value)
 
     def get_run_config_entry(self, key: str) -> str:
-        """An entry that was added. Raises RuntimeError where it was not."""
+        """An entry that was added. Raises RuntimeError if there is none."""
         if key not in self._entries:
             raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
         return self._entries[key]

@@ -1,4 +1,4 @@
-"""Execution providers: which backend each is, which there are, and which a session uses."""
+"""Execution providers: the backend of each, the available ones, and those that a session uses."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _preferred: list[str] | None = None
 
 
 def prefer(providers: Sequence[str] | None) -> None:
-    """Let every session use these, whatever it is given; None ends that. Raises ValueError for unknown names."""
+    """Make every session use these providers instead of its own; None undoes it. Raises ValueError for unknown
+    names."""
     global _preferred
     for name in providers or ():
         if name not in PROVIDERS:
-            raise ValueError(f"there is no provider {name!r}; there are {', '.join(PROVIDERS)}")
+            raise ValueError(f"unknown provider {name!r}; known are {', '.join(PROVIDERS)}")
     _preferred = None if providers is None else list(providers)
 
 
@@ -30,17 +31,17 @@ def get_all_providers() -> list[str]:
 
 
 def get_available_providers() -> list[str]:
-    """Those whose library is there, the fastest first. Whether a GPU answers is known when a session opens it."""
+    """The providers whose library is installed, the fastest first. A GPU is only opened by a session."""
     return [WEBGPU, CPU] if _has_webgpu() else [CPU]
 
 
 def get_device() -> str:
-    """ "GPU" where WebGPU may be had, "CPU" elsewhere."""
+    """ "GPU" if WebGPU may be available, else "CPU"."""
     return "GPU" if _has_webgpu() else "CPU"
 
 
 def backend_of(provider: str) -> str:
-    """The name of the backend that a provider stands for. In a tab without NumPy the CPU is WebAssembly."""
+    """The name of a provider's backend. In a tab without NumPy the CPU provider is WebAssembly."""
     if provider == WEBGPU:
         return "wgpu"
     if not missing(["numpy"]):
@@ -70,9 +71,9 @@ def _has_webgpu() -> bool:
 
 
 def chosen(providers: Any, options: Any) -> tuple[list[str], dict[str, dict[str, str]]]:
-    """(the providers of a session, the options of each) for what `InferenceSession` is given.
+    """(the providers of a session, the options of each) for the arguments of `InferenceSession`.
 
-    Names that are not available are left out with a warning; the CPU comes last. Raises ValueError for other values.
+    Unavailable names are dropped with a warning; the CPU comes last. Raises ValueError for other values.
     """
     if _preferred is not None:
         providers, options = _preferred, None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EmberletError
 from ..host.extras import missing
+from ..host.sharing.interop import is_javascript
 from .errors import (
     Fail,
     InvalidArgument,
@@ -34,8 +35,8 @@ FIX = "Please fix either the inputs/outputs or the model."
 class InferenceSession:
     """A model ready to run.
 
-    path_or_bytes: an ONNX file or its bytes. providers: names, or (name, options) pairs, in the order of preference;
-    the CPU where none is given. Raises NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented, ValueError and
+    path_or_bytes: an ONNX file or its bytes. providers: names, or (name, options) pairs, in order of preference; by
+    default the CPU. Raises NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented, ValueError and
     TypeError.
     """
 
@@ -65,11 +66,11 @@ class InferenceSession:
         self._overridable = [node_arg(i, fixed, denoted) for i in graph.input if i.name in constants]
         self._ranked = {i.name for i in graph.input if i.type.tensor_type.HasField("shape")}
         if proto.ir_version < 4:
-            self._overridable = []  # every constant is listed among the inputs there
+            self._overridable = []  # such files list every constant among the inputs
         self._declared = [node_arg(o, fixed, denoted) for o in graph.output]
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """Use other providers from now on. The model is read again."""
+        """Switch to other providers. The model is read again."""
         self._choose(*_read(self._source), providers, provider_options)
 
     def _choose(self, proto: Any, folder: Path | None, providers: Any, provider_options: Any) -> None:
@@ -80,7 +81,7 @@ class InferenceSession:
             try:
                 self._load(WEBGPU, proto, folder)
                 return
-            except (BackendError, RuntimeError) as error:  # the latter where a tab cannot suspend Python
+            except (BackendError, RuntimeError) as error:  # the latter if a tab cannot suspend Python
                 warnings.warn(f"{WEBGPU} is not available ({error}); {CPU} runs the model", stacklevel=3)
                 self._providers.remove(WEBGPU)
                 self._provider_options.pop(WEBGPU)
@@ -114,7 +115,7 @@ class InferenceSession:
     # -- what it is ---------------------------------------------------------------------------------------------------
 
     def get_inputs(self) -> list[NodeArg]:
-        """The inputs, in the model's order; constants are none."""
+        """The inputs, in the model's order, without constants."""
         return self._inputs
 
     def get_outputs(self) -> list[NodeArg]:
@@ -122,7 +123,7 @@ class InferenceSession:
         return self._outputs
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """The constants that the file lists among its inputs. They cannot be given here."""
+        """The constants that the file lists among its inputs. They cannot be overridden here."""
         return self._overridable
 
     def get_modelmeta(self) -> ModelMetadata:
@@ -130,7 +131,7 @@ class InferenceSession:
         return self._meta
 
     def get_providers(self) -> list[str]:
-        """The providers of this session, the one that runs first."""
+        """The providers of this session, the active one first."""
         return self._providers
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
@@ -138,7 +139,7 @@ class InferenceSession:
         return self._provider_options
 
     def get_session_options(self) -> SessionOptions:
-        """The options it was made with."""
+        """The options the session was created with."""
         return self._options
 
     def enable_fallback(self) -> None:
@@ -155,11 +156,11 @@ class InferenceSession:
         input_feed: dict[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Any]:
-        """The outputs of these names, all of them for None or an empty list, as arrays (lists of them, dicts).
+        """The outputs of the given names, or all for None or an empty list: arrays, lists of arrays or dicts.
 
-        Raises ValueError where an input is missing, InvalidArgument where one does not fit or a name is unknown,
-        RuntimeException where the model fails. In a tab, WebGPU needs a browser that can suspend Python; elsewhere
-        RuntimeException says so, and `run_awaited` or the CPU is the way.
+        Raises ValueError if an input is missing, InvalidArgument if
+        one does not match or a name is unknown, RuntimeException if the model fails. In a tab, WebGPU needs a browser
+        that can suspend Python; otherwise RuntimeException is raised: use `run_awaited` or the CPU.
         """
         names, values = self._checked(output_names, input_feed, run_options)
         try:
@@ -199,9 +200,8 @@ class InferenceSession:
         user_data: Any,
         run_options: RunOptions | None = None,
     ) -> None:
-        """Run in a thread, in a tab as a task; then callback(outputs, user_data, "").
-
-        Where it fails, callback([], user_data, what is wrong).
+        """Run in a thread (in a tab, as a task), then call callback(outputs, user_data, ""), or callback([], user_data,
+        message) if the run fails.
         """
         if sys.platform == "emscripten":
 
@@ -213,7 +213,7 @@ class InferenceSession:
                 callback(results, user_data, said)
 
             running = asyncio.ensure_future(task())
-            self._tasks.add(running)  # the loop itself keeps none
+            self._tasks.add(running)  # the loop itself keeps no reference
             running.add_done_callback(self._tasks.discard)
             return
 
@@ -241,7 +241,7 @@ class InferenceSession:
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        """Run on what is bound; outputs that are bound to memory are written there."""
+        """Run on the bound inputs; outputs bound to memory are written there."""
         from .values import OrtValue
 
         names = list(iobinding._outputs)
@@ -253,15 +253,17 @@ class InferenceSession:
             iobinding._results.append(OrtValue(found) if bound is None else bound)
 
     def end_profiling(self) -> str:
-        """Refused: `emberlet profile` shows what each kernel takes."""
-        raise NotImplementedError("a session keeps no profile; `emberlet profile MODEL` shows what each kernel takes")
+        """Raises NotImplemented: `emberlet profile` shows the time of each kernel."""
+        raise NotImplementedError(
+            "a session records no profile; `emberlet profile MODEL` shows the time of each kernel"
+        )
 
     # -- checks -------------------------------------------------------------------------------------------------------
 
     def _checked(
         self, output_names: Sequence[str] | None, feed: dict[str, Any], options: RunOptions | None
     ) -> tuple[list[str], list[Any]]:
-        """(the names of the outputs, the inputs as the model takes them)"""
+        """(the names of the outputs, the inputs converted for the model)"""
         if isinstance(output_names, str):
             raise TypeError(f"output_names is the text {output_names!r}, expected a list of names")
         given = list(feed.keys())
@@ -315,7 +317,8 @@ class InferenceSession:
             value = np.array(value, dtype_named(wanted))
         if not isinstance(value, np.ndarray):
             if not hasattr(value, "__array__") or isinstance(value, np.generic):
-                raise RuntimeError(f"Unable to handle object of type {type(value)}")
+                advice = "; pass what its .to_py() gives" if is_javascript(value) else ""
+                raise RuntimeError(f"Unable to handle object of type {type(value)}{advice}")
             value = np.asarray(value)
         found = type_of(value)
         if found != wanted:
@@ -342,13 +345,13 @@ class InferenceSession:
             )
 
     def _quick(self, values: list[Any]) -> Any:
-        """The results of a compiled NumPy model for arrays of shapes that it knows, else None."""
+        """The results of a compiled NumPy model if it has a plan for the shapes, else None."""
         known = getattr(self._model, "arrays", None)
         found = known(values) if known and all(hasattr(v, "__array__") for v in values) else None
         return None if found is None else tuple(found)
 
     def _tensors(self, values: list[Any]) -> list[Any]:
-        """The inputs as the model takes them."""
+        """The inputs converted for the model."""
         if missing(["numpy"]):
             return values
         from ..host.sharing.arrays import to_tensor
@@ -361,7 +364,7 @@ class InferenceSession:
 
 
 def _read(source: str | bytes | os.PathLike[str]) -> tuple[Any, Path | None]:
-    """(the ModelProto, the folder in which its external data may lie)"""
+    """(the ModelProto, the folder of its external data)"""
     from ..codegen.reader.parsing import parsed
 
     if isinstance(source, bytes):
@@ -371,7 +374,9 @@ def _read(source: str | bytes | os.PathLike[str]) -> tuple[Any, Path | None]:
         if not path.is_file():
             raise NoSuchFile(f"Load model from {path} failed:Load model {path} failed. File doesn't exist")
         if path.suffix == ".ort":
-            raise NotImplementedError(f"{path}: the ORT format is not read; use the ONNX file that it was made from")
+            raise NotImplementedError(
+                f"{path}: the ORT format is not supported; use the ONNX file that it was made from"
+            )
         data, name, folder = path.read_bytes(), path.name, path.parent
     try:
         proto = parsed(data, name)
@@ -381,13 +386,13 @@ def _read(source: str | bytes | os.PathLike[str]) -> tuple[Any, Path | None]:
 
 
 def _dims(t: Any) -> list[Any]:
-    """The shape that was inferred for an output whose file says none."""
+    """The inferred shape of an output without a declared one."""
     shape = getattr(t, "shape", None)
     return [] if shape is None else [None if d is None else d for d in shape]
 
 
 def _own(value: Any) -> Any:
-    """A result as an array whose memory is the caller's; without NumPy, as a Tensor on the host."""
+    """A result as an array that the caller owns; without NumPy, as a Tensor on the host."""
     if isinstance(value, list | tuple):
         return [_own(v) for v in value]
     if missing(["numpy"]):

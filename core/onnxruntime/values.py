@@ -1,4 +1,4 @@
-"""OrtValue, OrtDevice and IOBinding: tensors and where they lie. All of them lie in the host's memory."""
+"""OrtValue, OrtDevice and IOBinding: tensors and their devices. All tensors are in host memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CODES = {name: code for code, name in NAMES.items()}
 
 
 def dtype_named(name: str) -> Any:
-    """NumPy's dtype for what onnxruntime calls "float", "double", "bfloat16"."""
+    """NumPy's dtype for onnxruntime's names "float", "double", "bfloat16", …."""
     name = DTYPES.get(name, name)
     if name == "string":
         return np.dtype(object)
@@ -26,7 +26,7 @@ def dtype_named(name: str) -> Any:
 
 
 def type_of(array: Any) -> str:
-    """What onnxruntime calls the type of an array's elements."""
+    """onnxruntime's name of an array's element type."""
     if array.dtype.kind in "OUST":
         return "string"
     name = str(array.dtype.name)
@@ -54,14 +54,14 @@ class OrtDevice:
 
 
 class OrtValue:
-    """A tensor, a list of tensors or nothing, as a session takes and gives it."""
+    """A tensor, a list of tensors or nothing, as an input or output of a session."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """An OrtValue that shares the memory of a contiguous array, and copies any other."""
+        """An OrtValue that shares the memory of a contiguous array; any other array is copied."""
         return OrtValue(np.asarray(numpy_obj, order="C"))
 
     @staticmethod
@@ -73,13 +73,13 @@ class OrtValue:
         return OrtValue(np.zeros(tuple(shape), dtype))
 
     def numpy(self) -> Any:
-        """A copy of the elements. Raises RuntimeError where it is no tensor."""
+        """A copy of the elements. Raises RuntimeError if it is not a tensor."""
         if not self.is_tensor():
             raise RuntimeError("Only OrtValues that are Tensors are convertible to NumPy.")
         return self._value.copy()
 
     def update_inplace(self, np_arr: Any) -> None:
-        """Take an array's elements. Raises RuntimeError where there are not as many, or of another dtype."""
+        """Copy an array's elements. Raises RuntimeError if their number or dtype differs."""
         array = np.asarray(np_arr)
         if array.dtype != self._value.dtype or array.size != self._value.size:
             raise RuntimeError("The input size of numpy arrays does not match the size of the OrtValue.")
@@ -125,7 +125,7 @@ class OrtValue:
         return int(self._value.ctypes.data)
 
     def tensor_size_in_bytes(self) -> int:
-        """How many bytes its elements take."""
+        """The size of its elements in bytes."""
         return int(self._value.nbytes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -139,7 +139,7 @@ class OrtValue:
 
 
 class IOBinding:
-    """Inputs and outputs that are bound once and used by each `run_with_iobinding`."""
+    """Inputs and outputs bound once for several calls of `run_with_iobinding`."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -154,7 +154,7 @@ class IOBinding:
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Any, buffer_ptr: int
     ) -> None:
-        """Bind the memory at an address, which must stay as it is; it is read at each run."""
+        """Bind the memory at an address, which must stay valid; it is read at each run."""
         dtype = dtype_named(NAMES[element_type]) if isinstance(element_type, int) else np.dtype(element_type)
         memory = (ctypes.c_char * (prod(shape) * dtype.itemsize)).from_address(buffer_ptr)
         self._inputs[name] = np.frombuffer(memory, dtype).reshape(tuple(shape))
@@ -172,7 +172,7 @@ class IOBinding:
         shape: Any = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Ask for an output; with an address and a shape, the result is written there."""
+        """Request an output; with an address and a shape, the result is written there."""
         if buffer_ptr is None:
             self._outputs[name] = None
             return
@@ -181,15 +181,15 @@ class IOBinding:
         self._outputs[name] = OrtValue(np.frombuffer(memory, dtype).reshape(tuple(shape)))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Ask for an output, to be written into an OrtValue."""
+        """Request an output, to be written into an OrtValue."""
         self._outputs[name] = ortvalue
 
     def get_outputs(self) -> list[OrtValue]:
-        """The results of the last run, in the order in which they were bound."""
+        """The results of the last run, in the order of binding."""
         return self._results
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The same as arrays."""
+        """The results of the last run, as arrays."""
         return [r.numpy() if r.is_tensor() else r._value for r in self._results]
 
     def clear_binding_inputs(self) -> None:

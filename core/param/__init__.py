@@ -1,22 +1,22 @@
 """Param: a tensor that is a module's parameter, initialized when first used.
 
-Semantics are those of Burn's `Param`. A lazy one knows its shape, dtype and backend and how to make its value, and
-holds no memory. The first `val()` makes it, once, also when several threads ask together. Loading a value into a lazy
-Param never runs its initializer, and so a model costs nothing before its weights arrive.
+Semantics are those of Burn's `Param`. A lazy Param knows its shape, dtype, backend and initializer, and holds no
+memory. The first `val()` initializes it, exactly once even with several threads. Loading a value into a lazy Param
+never runs its initializer, so a model costs nothing before its weights arrive.
 """
 
 from ..errors import refuse
 
 try:
     import _thread
-except ImportError:  # a port without threads
+except ImportError:  # a port of MicroPython without threads
     _thread = None
 else:
     _importing = _thread.allocate_lock()  # MicroPython shows a second thread a module that is still being imported
 
 
 def new_lock():
-    """A lock, or None where the port has no threads."""
+    """A lock, or None if the port has no threads."""
     return _thread.allocate_lock() if _thread else None
 
 
@@ -25,11 +25,11 @@ def _zeros(shape, dtype, backend):
 
 
 class Param:
-    """A parameter: a Tensor with an identity, known before it exists.
+    """A parameter: a Tensor with an identity, possibly lazy.
 
-    `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` gives
-    the tensor. shape, dtype and backend are known without making it. require_grad is carried along for a backend that
-    differentiates and means nothing to the others.
+    `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` returns
+    the tensor. shape, dtype and backend are known without initializing it. require_grad is kept for backends that
+    differentiate; no backend here does.
     """
 
     __slots__ = (
@@ -61,14 +61,14 @@ class Param:
 
     @staticmethod
     def zeros(shape, dtype=None, backend=None, require_grad=None):
-        """A lazy Param whose elements begin as 0: the place of a value that will be loaded."""
+        """A lazy Param initialized with zeros: a placeholder for a value to load."""
         return Param.uninitialized(_zeros, shape, dtype, backend, require_grad)
 
     # -- the value ---------------------------------------------------------------------------------------------------
 
     def val(self):
-        """The value, made now if this Param is lazy. What the initializer raises leaves it lazy: the next call tries
-        again."""
+        """The value, initialized now if this Param is lazy. If the initializer raises, the Param stays lazy and the
+        next call tries again."""
         value = self._value
         return self._initialize() if value is None else value
 
@@ -99,9 +99,9 @@ class Param:
             self._lock.release()
 
     def set(self, value, id=None):
-        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity.
+        """Set another value (a Tensor), keeping the mappers and, unless another is given, the identity.
 
-        Raises EmberletError for what is no Tensor, such as the None of a mapper that forgot to return.
+        Raises EmberletError if it is not a Tensor, such as the None of a mapper that forgot to return.
         """
         if not hasattr(value, "backend"):
             refuse("no value", value)
@@ -143,7 +143,7 @@ class Param:
         return represent(self)
 
     def __getattr__(self, name):
-        # methods.py has what running a loaded model never asks for, and the class gets it when it is first used.
+        # Running a loaded model never needs the methods in methods.py; the class gets them on first use.
         from .methods import METHODS
 
         found = METHODS.get(name)
@@ -155,11 +155,11 @@ class Param:
     # -- records -----------------------------------------------------------------------------------------------------
 
     def loaded(self, tensor):
-        """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
-        mapper. The Param does not change.
+        """`tensor`, from a record, as a value of this Param: on its backend, in its dtype, through the load mapper. The
+        Param does not change.
 
-        Raises DTypeError for another kind of number and for integers that its dtype does not hold, ShapeError where
-        the result has another shape than the Param.
+        Raises DTypeError for another kind of number and for integers out of its dtype's range, ShapeError if the
+        result's shape differs from the Param's.
         """
         mine = self.dtype
         if tensor.dtype is not mine:

@@ -11,11 +11,11 @@ from ..tensor import Tensor
 from .identity import ParamId
 
 class Param:
-    """A parameter: a Tensor with an identity, known before it exists.
+    """A parameter: a Tensor with an identity, possibly lazy.
 
-    `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` gives
-    the tensor. shape, dtype and backend are known without making it. require_grad is carried along for a backend that
-    differentiates and means nothing to the others."""
+    `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` returns
+    the tensor. shape, dtype and backend are known without initializing it. require_grad is kept for backends that
+    differentiate; no backend here does."""
     require_grad: bool | bool | None
     def __init__(self, value: Tensor, id: ParamId | None = ..., require_grad: bool | None = ...) -> None: ...
     @staticmethod
@@ -23,14 +23,14 @@ class Param:
         """A lazy Param. init(shape, dtype, backend) -> Tensor makes its value; dtype: float32 unless given."""
     @staticmethod
     def zeros(shape: Sequence[int], dtype: DType | str | None = ..., backend: Backend | str | None = ..., require_grad: bool | None = ...) -> Param:
-        """A lazy Param whose elements begin as 0: the place of a value that will be loaded."""
+        """A lazy Param initialized with zeros: a placeholder for a value to load."""
     def val(self) -> Tensor:
-        """The value, made now if this Param is lazy. What the initializer raises leaves it lazy: the next call tries
-        again."""
+        """The value, initialized now if this Param is lazy. If the initializer raises, the Param stays lazy and the
+        next call tries again."""
     def set(self, value: Tensor, id: ParamId | None = ...) -> Self:
-        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity.
+        """Set another value (a Tensor), keeping the mappers and, unless another is given, the identity.
 
-        Raises EmberletError for what is no Tensor, such as the None of a mapper that forgot to return."""
+        Raises EmberletError if it is not a Tensor, such as the None of a mapper that forgot to return."""
     @property
     def shape(self) -> tuple[int, ...]:
         """Tuple of int."""
@@ -41,17 +41,17 @@ class Param:
     def backend(self) -> Backend:
         """The backend of the value, also before it is initialized."""
     def loaded(self, tensor: Tensor) -> Tensor:
-        """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
-        mapper. The Param does not change.
+        """`tensor`, from a record, as a value of this Param: on its backend, in its dtype, through the load mapper. The
+        Param does not change.
 
-        Raises DTypeError for another kind of number and for integers that its dtype does not hold, ShapeError where
-        the result has another shape than the Param."""
+        Raises DTypeError for another kind of number and for integers out of its dtype's range, ShapeError if the
+        result's shape differs from the Param's."""
     @property
     def is_initialized(self) -> bool:
         """Whether the value exists; asking does not initialize it."""
     @property
     def id(self) -> ParamId:
-        """The ParamId, made when first asked for."""
+        """The ParamId, created on first use."""
     @property
     def size(self) -> int:
         """The number of elements."""
@@ -61,14 +61,15 @@ class Param:
         """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
     def __deepcopy__(self, memo: Any) -> Param: ...
     def __reduce__(self) -> Any:
-        """Pickled with its value, which is made now if the Param is lazy: an initializer may be any function."""
+        """Pickled with its value, which is initialized now if the Param is lazy, because an initializer may be any
+        function."""
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Replace the value by function(value), making it first where lazy; identity and mappers stay.
+        """Replace the value by function(value), initializing it first if lazy; identity and mappers are kept.
 
-        Raises EmberletError where the function returns no Tensor; the value stays."""
+        Raises EmberletError, and keeps the value, if the function does not return a Tensor."""
     def init_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Apply function(tensor) to the value once it is made: now if it is there, else behind the initializer (and
-        behind earlier such functions). A value that is loaded instead does not go through it."""
+        """Apply function(tensor) to the initialized value: now if it exists, else after the initializer (and after earlier
+        such functions). It is not applied to a value that is loaded instead."""
     def load_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Apply function(tensor) to every value that is loaded from a record."""
     def save_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
@@ -76,6 +77,6 @@ class Param:
     def set_require_grad(self, require_grad: bool) -> Self:
         """Set `require_grad` and return the Param. No backend differentiates."""
     def to(self, backend: Backend | str) -> Self:
-        """Move the value to another backend, or make it there where lazy."""
+        """Move the value to another backend; a lazy Param will be initialized there."""
     def saved(self) -> Tensor:
-        """What goes into a record: the value through the save mapper. Assigning to it leaves the Param as it is."""
+        """The value for a record, through the save mapper. Assigning to it does not change the Param."""

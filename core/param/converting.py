@@ -1,10 +1,10 @@
-"""Values in another dtype, refused where an integer does not fit."""
+"""Conversion to another dtype that refuses integers out of range."""
 
 from ..errors import refuse
 
 
 def converted(tensor, dtype):
-    """`tensor` in `dtype`. Raises DTypeError where it holds integers outside the range of an integer `dtype`."""
+    """`tensor` in `dtype`. Raises DTypeError if it holds integers out of the range of an integer `dtype`."""
     if dtype.is_integer and tensor.dtype.is_integer and tensor.size:
         low, high = dtype.range
         least, most = tensor.dtype.range

@@ -1,4 +1,4 @@
-"""ParamId: what makes a parameter the same one after cloning, mapping, saving and loading."""
+"""ParamId: identifies a parameter across cloning, mapping, saving and loading."""
 
 _BASE32 = "0123456789abcdefghijklmnopqrstuv"
 

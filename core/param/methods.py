@@ -12,7 +12,7 @@ except ImportError:  # a port without threads
 
 
 def _id(self):
-    """The ParamId, made when first asked for."""
+    """The ParamId, created on first use."""
     found = self._id
     if found is None or isinstance(found, int):
         from .identity import ParamId
@@ -66,17 +66,18 @@ def _deepcopy(self, memo):
 
 
 def _alias(tensor):
-    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    """Another tensor of the same elements: assigning to one of the two does not change the other."""
     return type(tensor)(tensor.data, tensor.dtype, tensor.shape, tensor.backend)
 
 
 def _reduce(self):
-    """Pickled with its value, which is made now if the Param is lazy: an initializer may be any function."""
+    """Pickled with its value, which is initialized now if the Param is lazy, because an initializer may be any
+    function."""
     return restored, (type(self), self.val(), self.id.value, self.require_grad, self._on_load, self._on_save)
 
 
 def restored(kind, value, id, require_grad, on_load, on_save):
-    """The Param that was pickled so."""
+    """The Param that `_reduce` pickled."""
     param = kind(value, id, require_grad)
     param._on_load = on_load
     param._on_save = on_save
@@ -84,16 +85,16 @@ def restored(kind, value, id, require_grad, on_load, on_save):
 
 
 def map(self, function):
-    """Replace the value by function(value), making it first where lazy; identity and mappers stay.
+    """Replace the value by function(value), initializing it first if lazy; identity and mappers are kept.
 
-    Raises EmberletError where the function returns no Tensor; the value stays.
+    Raises EmberletError, and keeps the value, if the function does not return a Tensor.
     """
     return self.set(function(self.val()))
 
 
 def init_mapper(self, function):
-    """Apply function(tensor) to the value once it is made: now if it is there, else behind the initializer (and
-    behind earlier such functions). A value that is loaded instead does not go through it."""
+    """Apply function(tensor) to the initialized value: now if it exists, else after the initializer (and after earlier
+    such functions). It is not applied to a value that is loaded instead."""
     self._acquire()
     init = self._init
     lazy = self._value is None
@@ -122,7 +123,7 @@ def set_require_grad(self, require_grad):
 
 
 def to(self, backend):
-    """Move the value to another backend, or make it there where lazy."""
+    """Move the value to another backend; a lazy Param will be initialized there."""
     self._acquire()
     try:
         if self._value is None:
@@ -135,7 +136,7 @@ def to(self, backend):
 
 
 def saved(self):
-    """What goes into a record: the value through the save mapper. Assigning to it leaves the Param as it is."""
+    """The value for a record, through the save mapper. Assigning to it does not change the Param."""
     return self._on_save(self.val()) if self._on_save else _alias(self.val())
 
 

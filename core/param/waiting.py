@@ -1,4 +1,4 @@
-"""Waiting for a Param that another thread is making, and telling when the two would wait for each other for ever."""
+"""Waiting for a Param that another thread is initializing, with deadlock detection."""
 
 import _thread
 
@@ -9,9 +9,10 @@ _guard = _thread.allocate_lock()
 
 
 def wait(param, me):
-    """Take the lock of `param`. Raises EmberletError where its owner waits, in turn, for what this thread is making.
+    """Acquire the lock of `param`. Raises EmberletError if its owner is itself waiting for a Param that this thread is
+    initializing.
 
-    Of two threads that would wait for each other the later one sees the other's entry, and so the circle.
+    Of two threads that would deadlock, the later one sees the other's entry, and so the cycle.
     """
     with _guard:
         found = param

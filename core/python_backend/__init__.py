@@ -1,16 +1,16 @@
 """The `python` backend: every primitive in plain Python over typed arrays, with no dependency at all.
 
-A tensor's data is (buffer, offset, strides): a typed buffer, where in it the first element lies, and the strides in
-elements, None standing for row-major. So reshape, permute, expand and slice are views. The kernels stand in small
-files of their own, each imported when first used; where CPython and MicroPython are fast in different ways (C-speed
-list operations here, plain loops there) there are two files of one kernel.
+A tensor's data is (buffer, offset, strides): a typed buffer, the offset of the first element, and the strides in
+elements (None for row-major), so that reshape, permute, expand and slice are views. Each kernel is in a small file of
+its own, imported on first use. If CPython and MicroPython need different code to be fast (C-speed list operations,
+plain loops), a kernel has two files.
 """
 
 from ..backend import Backend
 from ..tensor import Tensor
 from .buffers import MICRO, borrow, build, flat
 
-# file -> the primitives and overrides it holds, and what the backend itself looks up late
+# file -> its primitives and overrides, and the helpers that the backend looks up late
 _KERNELS = {
     "unary": "unary",
     "binary": "binary",
@@ -46,7 +46,7 @@ class PythonBackend(Backend):
                 if MICRO and file in _LOOPS:
                     file += "_loops"
                 kernel = getattr(__import__("emberlet.python_backend." + file, None, None, ("*",)), name)
-                setattr(PythonBackend, name, kernel)  # the next call finds the kernel itself
+                setattr(PythonBackend, name, kernel)  # the next call gets the kernel directly
                 return getattr(self, name)
         raise AttributeError("backend {!r} has no {}".format(self.name, name))
 
@@ -68,7 +68,7 @@ class PythonBackend(Backend):
         return values.tolist() if hasattr(values, "tolist") else list(values)
 
     def full(self, shape, value, dtype):
-        # One element, seen everywhere.
+        # One element, with strides of 0.
         shape = tuple(shape)
         buffer = build(dtype, (value,), 1)
         return Tensor((buffer, 0, (0,) * len(shape) if shape else None), dtype, shape, self)

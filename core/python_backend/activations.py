@@ -1,4 +1,4 @@
-"""Activations in one pass over the elements where the composites take several."""
+"""Activations in one pass over the elements, where the composites take several."""
 
 from math import exp
 
@@ -13,7 +13,7 @@ def _sigmoid(v):
 
 
 def sigmoid(backend, x):
-    # NaN takes the second way and stays NaN; neither way overflows.
+    # NaN takes the second branch and stays NaN; neither branch overflows.
     return backend.new(store(x.dtype, map(_sigmoid, flat(x)), x.size), x.dtype, x.shape)
 
 
@@ -55,7 +55,7 @@ def _soft_row(row, rounded=None):
             total = sum(e)
     except (ValueError, OverflowError):
         total = float("nan")
-    # A NaN anywhere, or an infinite peak, makes the whole row NaN, as inf - inf does.
+    # A NaN anywhere, or an infinite maximum (inf - inf), makes the whole row NaN.
     if total != total or peak - peak != 0:
         return [float("nan")] * len(row)
     return [v / total for v in e]

@@ -43,7 +43,7 @@ _FAST["logical_xor"] = (lambda a, b: (not a) != (not b),) * 2
 
 _COMPARING = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
 
-# What a float function gives way to where it raises.
+# The fallback of a float function that raises.
 _SAFE = {
     "div": scalars.divide, "floor_divide": scalars.floor_divide, "remainder": scalars.remainder, "fmod": scalars.fmod,
     "pow": scalars.power,
@@ -54,7 +54,7 @@ def binary(backend, op, a, b):
     shape = a.shape if a.shape == b.shape else broadcast(a.shape, b.shape)
     out = dtypes.bool if op in _COMPARING else a.dtype
     function = _FAST[op][0 if a.dtype.is_float else 1]
-    exact = out.is_integer and is_narrow(out)  # nothing in the buffer's type would notice an overflow
+    exact = out.is_integer and is_narrow(out)  # the buffer's type would not detect an overflow
     if not exact:
         try:
             return backend.new(_apply(function, a, b, shape, out), out, shape)
@@ -108,7 +108,7 @@ def _rows(function, a, b, shape):
     """The results in row-major order, a run at a time: innermost, each operand is a run or one repeated element."""
     left, right = flat(a), flat(b)
     if not MICRO:
-        # What is read more than once is read from a list.
+        # An operand that is read more than once becomes a list.
         left = left if code_of(a.dtype) is None or a.size == size(shape) else left.tolist()
         right = right if code_of(b.dtype) is None or b.size == size(shape) else right.tolist()
     axes = merged(shape, _broadcast_strides(a, shape), _broadcast_strides(b, shape))

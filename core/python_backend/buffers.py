@@ -1,4 +1,4 @@
-"""Typed buffers: what holds the elements, how they are read in row-major order, and how results are written.
+"""Typed buffers: storing elements, reading them in row-major order, and writing results.
 
 Floats narrower than 32 bits live in array('f') rounded to their dtype, integers narrower than 8 bits in array('b') or
 array('B'), bools in array('B') as 0 and 1, strings in a list.
@@ -34,7 +34,7 @@ def allocate(dtype, count):
 
 
 def wrapper(dtype):
-    """A function that brings an integer into the range of `dtype`, modulo its size."""
+    """A function that wraps an integer to the range of `dtype`."""
     mask = (1 << dtype.bits) - 1
     if dtype.kind != "int":
         return lambda v: v & mask
@@ -43,7 +43,7 @@ def wrapper(dtype):
 
 
 def fit(dtype):
-    """A function from any number to what the buffer of a narrow `dtype` may hold."""
+    """A function from any number to a value that the buffer of a narrow `dtype` can hold."""
     if dtype.is_float:
         from ..dtypes.narrow import rounder
 
@@ -52,7 +52,7 @@ def fit(dtype):
 
 
 def store(dtype, values, count):
-    """A buffer of `count` values from an iterable. Raises OverflowError where an integer does not fit."""
+    """A buffer of `count` values from an iterable. Raises OverflowError if an integer does not fit."""
     code = code_of(dtype)
     if code is None:
         return list(values)
@@ -69,7 +69,7 @@ def store(dtype, values, count):
 
 
 def build(dtype, values, count):
-    """A buffer of `count` values from a list or tuple; integers wrap, and for bool anything but 0 is true."""
+    """A buffer of `count` values from a list or tuple; integers wrap, and for bool any nonzero value is true."""
     if dtype.is_bool:
         return store(dtype, [1 if v else 0 for v in values], count)
     if not dtype.is_integer:
@@ -131,7 +131,7 @@ def run(buffer, start, count):
 
 
 def flat(x):
-    """The elements of x in row-major order: its own buffer where they lie so, else a copy."""
+    """The elements of x in row-major order: its own buffer if they already are, else a copy."""
     buffer, offset, strides = x.data
     count = x.size
     if strides is None or not count:

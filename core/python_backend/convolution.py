@@ -1,5 +1,5 @@
-"""Convolution by im2col on lists: what each tap of the kernel sees is a list, `zip` turns those into windows, and a
-window meets a filter in one C-speed sum of products."""
+"""Convolution by im2col on lists: the inputs of each kernel tap are a list, `zip` turns these into windows, and a
+window times a filter is one C-speed sum of products."""
 
 from ..shapes import size, window
 from ..shapes import strides as row_major
@@ -9,7 +9,7 @@ from .views import offsets
 
 
 def positions(shape, kernel, stride, dilation, out):
-    """For a row-major block of `shape`: (where each output row starts, how far a tap lies from there, for each tap)."""
+    """For a row-major block of `shape`: (the start of each output row, the offset of each tap from there)."""
     steps = row_major(shape)
     starts = offsets(out[:-1], [steps[i] * stride[i] for i in range(len(out) - 1)], 0)
     taps = offsets(kernel, [steps[i] * dilation[i] for i in range(len(kernel))], 0)
@@ -31,7 +31,7 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
     starts, taps = positions(x.shape[2:], kernel, stride, dilation, spatial)
     step = stride[-1]
     reach = (spatial[-1] - 1) * step + 1
-    whole = step == 1 and spatial == x.shape[2:]  # a pointwise kernel sees the channel as it lies
+    whole = step == 1 and spatial == x.shape[2:]  # a pointwise kernel reads the channel in place
     length = depth * len(taps)
     shifts = bias is not None and listed(bias)
     out = []

@@ -1,16 +1,16 @@
 """Convolution as plain loops over buffers, for interpreters without C-speed list operations (MicroPython).
 
-A few windows are gathered at a time, then every filter is read once (it may lie in flash) and meets them all.
+A few windows are gathered at a time; then every filter is read once (it may be in flash) for all of them.
 """
 
 from ..shapes import size, strides, window
 from .buffers import Borrowed, allocate, flat, is_narrow, run, store, wrapper
 
-BLOCK = 1024  # elements that the gathered windows may take together
+BLOCK = 1024  # the maximum total size of the gathered windows, in elements
 
 
 def _dot(a, b, count, total):
-    # By itself: the first few locals of a function are the quickest, and conv has many.
+    # A separate function, because a function's first few locals are the fastest, and conv has many.
     for i in range(count):
         total += a[i] * b[i]
     return total
@@ -70,7 +70,7 @@ def offsets_nd(kernel, dilation):
 
 
 def _corner(position, spatial, stride, padding):
-    """Where the window at a flat output position begins along each axis (negative: in the padding)."""
+    """The start of the window at a flat output position along each axis (negative: in the padding)."""
     corner = []
     for i in range(len(spatial) - 1, -1, -1):
         corner.insert(0, position % spatial[i] * stride[i] - padding[i][0])
@@ -79,7 +79,7 @@ def _corner(position, spatial, stride, padding):
 
 
 def _gather(into, source, base, area, depth, corner, tap_index, inside, steps):
-    """Fill a window with what it sees in `depth` channels, zeros in the padding."""
+    """Fill a window with its inputs in `depth` channels, and zeros in the padding."""
     taps = len(tap_index)
     n = len(corner)
     for t in range(taps):

@@ -1,6 +1,6 @@
 """The dense layer as plain loops over buffers, for interpreters without C-speed list operations (MicroPython).
 
-The right operand, where the weights are, may lie in flash: it is read in rows, never copied as a whole.
+The right operand, the weights, may be in flash: it is read by rows, never copied as a whole.
 """
 
 from ..shapes import size
@@ -18,7 +18,7 @@ def dot(a, i, b, j, step, count):
 
 def product(left, row, right, start, streamed, k, n, out, at):
     """out[at …] += left[row …] (k) @ right[start …] (k, n)."""
-    if streamed:  # row by row, each copied out of flash by itself
+    if streamed:  # row by row, each copied from flash separately
         for p in range(k):
             v = left[row + p]
             weights = run(right, start + p * n, n)
@@ -30,7 +30,7 @@ def product(left, row, right, start, streamed, k, n, out, at):
 
 
 def right_of(b):
-    """(buffer, where b begins in it, whether it must be read in rows)."""
+    """(buffer, offset of b in it, whether it must be read by rows)."""
     buffer, start, strides = b.data
     if strides is None and isinstance(buffer, Borrowed):
         return buffer, start, True
@@ -38,7 +38,7 @@ def right_of(b):
 
 
 def numbers(dtype, count):
-    """Zeros to add products to: where those may exceed the buffer's type, Python's own numbers."""
+    """Zeros to accumulate products in: Python numbers, if sums may exceed the buffer's type."""
     return allocate(dtype, count) if dtype.is_float and not is_narrow(dtype) else [0] * count
 
 

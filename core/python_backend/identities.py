@@ -1,10 +1,10 @@
-"""What a reduction gives for no elements at all, which padding must not change."""
+"""The identity element of a reduction: its result for no elements, and the value of padding."""
 
 INF = float("inf")
 
 
 def identity(op, dtype):
-    """What op gives for no elements at all."""
+    """The result of op for no elements."""
     if op == "prod" or op == "all":
         return 1
     if op == "sum" or op == "any":

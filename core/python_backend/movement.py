@@ -1,4 +1,4 @@
-"""Movement: views by strides where that is possible, copies of runs where it is not."""
+"""Movement: strided views where possible, else copies of runs."""
 
 from ..shapes import size
 from ..shapes import strides as row_major
@@ -45,10 +45,10 @@ def pad(backend, x, padding, value):
     for i in range(len(shape)):
         start += padding[i][0] * strides[i]
     source = flat(x)
-    # One run per stretch that is whole in both.
+    # One run per block that is contiguous in both.
     axes = merged(x.shape, row_major(x.shape), strides)
     length = 1
-    if axes and axes[-1][2] == 1:  # else a last axis of length 1 is padded, and the stretches are single elements
+    if axes and axes[-1][2] == 1:  # else a last axis of length 1 is padded, and the blocks are single elements
         length = axes.pop()[0]
     into = offsets([a[0] for a in axes], [a[2] for a in axes], start)
     at = 0
@@ -60,7 +60,7 @@ def pad(backend, x, padding, value):
 
 def concat(backend, tensors, axis):
     first = tensors[0]
-    if type(first) is not Tensor and hasattr(first, "grow"):  # the state of a session, which may have room behind it
+    if type(first) is not Tensor and hasattr(first, "grow"):  # the state of a session, which may have spare capacity
         grown = first.grow(tensors, axis)
         if grown is not None:
             return grown

@@ -8,7 +8,7 @@ MASK = 0xFFFFFFFF
 
 
 def block(counter, key):
-    """The four 32-bit words that a 128-bit counter and a 64-bit key give."""
+    """The four 32-bit words of the block with a 128-bit counter and a 64-bit key."""
     a, b, c, d = counter & MASK, counter >> 32 & MASK, counter >> 64 & MASK, counter >> 96 & MASK
     low, high = key & MASK, key >> 32 & MASK
     for _ in range(10):

@@ -15,7 +15,7 @@ def matmul(backend, a, b):
         b = backend.expand(b, lead + (k, n))
     axes = tuple(range(len(lead)))
     left = listed(a)
-    right = listed(backend.permute(b, axes + (len(lead) + 1, len(lead))))  # its columns lie together
+    right = listed(backend.permute(b, axes + (len(lead) + 1, len(lead))))  # its columns are contiguous
     out = []
     for batch in range(size(lead)):
         first, second = batch * m * k, batch * k * n

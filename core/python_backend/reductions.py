@@ -1,4 +1,4 @@
-"""Reductions and running ones, over rows that lie side by side."""
+"""Reductions and scans over contiguous rows."""
 
 from .. import dtypes
 from ..shapes import reduced, size
@@ -22,7 +22,7 @@ def _has_nan(row):
 
 
 def largest(row):
-    """max(row), but NaN where there is one."""
+    """max(row), but NaN if there is one."""
     total = sum(row)
     if total != total and _has_nan(row):  # a sum may also be NaN for infinities of both signs
         return total
@@ -30,7 +30,7 @@ def largest(row):
 
 
 def smallest(row):
-    """min(row), but NaN where there is one."""
+    """min(row), but NaN if there is one."""
     total = sum(row)
     if total != total and _has_nan(row):
         return total
@@ -46,9 +46,9 @@ def _function(op, dtype):
 
 
 def rows(backend, x, axes, listed=True):
-    """(values, length): x's elements with `axes` moved behind the others, and how many belong together.
+    """(values, length): x's elements with `axes` moved last, and the number of elements per reduction.
 
-    listed: as a list, for what reads them more than once.
+    listed: return a list, for callers that read it more than once.
     """
     kept = [i for i in range(len(x.shape)) if i not in axes]
     order = kept + list(axes)
@@ -73,7 +73,7 @@ def reduce(backend, op, x, axes, keepdims):
     block = size(x.shape[axes[0] :]) if axes else 1
     step = size(x.shape[axes[-1] + 1 :]) if axes else 1
     if not MICRO and step > 1 and axes == tuple(range(axes[0], axes[-1] + 1)):
-        # What belongs together lies `step` elements apart: a stepped slice.
+        # The elements of one reduction are `step` apart: a strided slice.
         values = flat(x)
         results = []
         for start in range(0, x.size, block):

@@ -1,7 +1,7 @@
-"""Functions of one or two numbers that never raise: what the fast ones fall back to.
+"""Functions of one or two numbers that never raise: the fallbacks of the fast ones.
 
-Floats follow IEEE 754: division by zero gives an infinity, a domain error NaN, an overflow an infinity. Integers give
-0 for a division by zero; wrapping to the dtype is done where results are stored.
+Floats follow IEEE 754: division by zero gives an infinity, a domain error NaN, an overflow an infinity. Integer
+division by zero gives 0; results are wrapped to the dtype when stored.
 """
 
 import math
@@ -12,7 +12,7 @@ NAN = float("nan")
 
 
 def log1p(x):
-    """log(1 + x), exact for small x (MicroPython has no math.log1p)."""
+    """log(1 + x), accurate for small x (MicroPython has no math.log1p)."""
     u = 1.0 + x
     if u == 1.0:
         return x
@@ -24,7 +24,7 @@ if hasattr(math, "log1p"):
 
 
 def _erf(x):
-    """erf where the port has none: a series below 3, 1 beyond 6, a continued fraction between."""
+    """erf for ports without it: a series below 3, a continued fraction up to 6, and 1 beyond."""
     a = abs(x)
     if a < 3:
         term = total = a
@@ -56,7 +56,7 @@ expm1 = getattr(math, "expm1", _expm1)
 
 
 def guarded(function, on_error):
-    """`function`, but on_error(x) where it raises."""
+    """`function`, but on_error(x) if it raises."""
 
     def safe(x):
         try:
@@ -150,7 +150,7 @@ def int_fmod(a, b):
 def int_power(a, b):
     if 0 <= b < 64:
         return a**b
-    if b >= 0:  # what it wraps to, in as many steps as b has bits
+    if b >= 0:  # the wrapped power, in as many steps as b has bits
         out = 1
         while b:
             if b & 1:

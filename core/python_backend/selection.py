@@ -1,4 +1,4 @@
-"""Picking elements: by condition, by index, by not being zero."""
+"""Selecting elements: by condition, by index, and the nonzero ones."""
 
 from .. import dtypes
 from ..shapes import broadcast, size
@@ -21,7 +21,7 @@ def where(backend, condition, a, b):
 
 
 def _turned(indices, n):
-    """Flat indices with negative ones counted from the end."""
+    """Flat indices, with negative ones wrapped."""
     return [i + n if i < 0 else i for i in flat(indices)]
 
 
@@ -44,7 +44,7 @@ def take(backend, x, indices, axis):
 
 
 def element_offsets(x, indices, axis):
-    """Where each element named by `indices` along axis lies in x's row-major elements."""
+    """The row-major offset in x of each element that `indices` selects along axis."""
     steps = row_major(x.shape)
     index = _turned(indices, x.shape[axis])
     bases = [0]

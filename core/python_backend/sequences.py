@@ -1,4 +1,4 @@
-"""Buffers put together, and one value many times over."""
+"""Joining buffers, and repeating a value."""
 
 from array import array
 

@@ -29,7 +29,7 @@ def _atanh_error(x):
     return x * INF if x == 1 or x == -1 else scalars.NAN
 
 
-# op -> (function, what it gives where it raises)
+# op -> (function, the result if it raises)
 _FLOAT = {
     "sqrt": (math.sqrt, scalars.nan), "exp": (math.exp, _inf), "expm1": (scalars.expm1, _inf),
     "log": (math.log, _log_error), "log1p": (scalars.log1p, _log1p_error), "erf": (scalars.erf, scalars.nan),

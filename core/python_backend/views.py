@@ -1,4 +1,4 @@
-"""Strided views: where their elements lie, and how they are copied into row-major order."""
+"""Strided views: the offsets of their elements, and copying them to row-major order."""
 
 from array import array
 
@@ -8,7 +8,7 @@ from .sequences import join
 
 
 def offsets(shape, strides, start):
-    """Where each element of a strided block lies, in row-major order."""
+    """The offset of each element of a strided block, in row-major order."""
     out = [start]
     for i in range(len(shape)):
         out = [o + j * strides[i] for o in out for j in range(shape[i])]
@@ -16,7 +16,7 @@ def offsets(shape, strides, start):
 
 
 def merged(shape, *strides):
-    """Neighboring axes merged wherever all of `strides` allow: [(length, stride, stride, …), …]."""
+    """Adjacent axes merged where all of `strides` allow it: [(length, stride, stride, …), …]."""
     out = []
     for i in range(len(shape)):
         if shape[i] == 1:

@@ -1,4 +1,4 @@
-"""Pooling on lists: what each tap of the window sees is a list, and `map` reduces them side by side."""
+"""Pooling on lists: the inputs of each window tap are a list, and `map` reduces these lists elementwise."""
 
 from ..shapes import size, window
 from .buffers import build, listed

@@ -1,8 +1,9 @@
-"""Session: a model whose state stays where it is from one call to the next (KV caches, LSTM states, ring buffers).
+"""Session: a model with states that persist between calls (KV caches, LSTM states, ring buffers).
 
-The model's class says in STATE which inputs come back as outputs, a tuple for each: the input, the output, "append" or
-"replace", and the axis along which the output is the input with more behind it (None for "replace"). Inputs and outputs
-are named as in INPUTS and OUTPUTS, or numbered. The generator writes the table; a class written by hand has its own.
+The table STATE of the model's class lists which outputs become inputs of the next call, each as a tuple: the input, the
+output, "append" or "replace", and the axis along which the output extends the input (None for "replace"). Inputs and
+outputs are named as in INPUTS and OUTPUTS, or numbered. The generator writes the table; a handwritten class declares
+its own.
 """
 
 from ..errors import EmberletError, ShapeError
@@ -13,10 +14,10 @@ APPEND, REPLACE = "append", "replace"
 
 
 class Session:
-    """What `model.session(...)` returns. One thread at a time uses it; `fork` makes another.
+    """Returned by `model.session(...)`. Only one thread may use it at a time; `fork` makes another.
 
-    model: the model, which the session does not change. capacity: the most positions that it may hold, or None.
-    length: how many it holds: those along the axis of the first state that grows; where none grows, the steps taken.
+    model: the model, which the session does not change. capacity: the maximum number of positions, or None. length: the
+    current number of positions along the axis of the first growing state; if none grows, the number of steps taken.
     """
 
     def __init__(self, model, capacity=None, initial=None, dims=None, state=None):
@@ -36,10 +37,12 @@ class Session:
         for name in initial or {}:
             i = self._find(name)
             self._initial[i] = self._given(i, initial[name])
-        self._values = None  # of the states, in the order of the entries; None before the first step
+        self._values = None  # the states, in the order of the entries; None before the first step
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
-        self._engine = None  # what runs the steps on a GPU, False where nothing does
+        self._engine = None  # runs the steps on a GPU; False if there is none
+        self._stepping = False  # whether a step is under way
+        self._first_step = False  # whether it is the first one, and has not ended well
 
     def __repr__(self):
         names = ", ".join([e.name for e in self._entries])
@@ -49,21 +52,53 @@ class Session:
     # -- one step -------------------------------------------------------------------------------------------------
 
     def step(self, *args, **kwargs):
-        """Run the model once and keep its states: the outputs that are no states, as one value or a tuple.
+        """Run the model once and keep its states; returns the other outputs, as one value or a tuple.
 
-        args, kwargs: the inputs that are no states, in their order or by name, as the model takes them. Raises
-        ShapeError where `capacity` is exceeded, and what the model raises; then the session is as it was.
+        args, kwargs: the inputs other than states, positional or by name. Raises ShapeError if `capacity` is exceeded,
+        and whatever the model raises; the session is then unchanged.
         """
-        if self._values is not None:
-            return self._step(args, kwargs)
+        self._enter()
         try:
-            self._begin(args, kwargs)
-            return self._step(args, kwargs)
-        except BaseException:
-            self.reset()  # another first step may have other sizes
-            raise
+            given, arguments = self._ready(args, kwargs)
+            return self._keep(given, arguments, *self._run(arguments))
+        finally:
+            self._leave()
 
-    def _step(self, args, kwargs):
+    async def step_async(self, *args, **kwargs):
+        """`step`, awaited: the only way by a plan where Python cannot wait for the GPU, as in a tab without Promise
+        Integration. Other tasks go on meanwhile, those that step other sessions included.
+
+        Raises what `step` raises, and EmberletError where a step of this session is under way: one follows the other.
+        A step that is canceled leaves the session as it was.
+        """
+        self._enter()
+        try:
+            given, arguments = self._ready(args, kwargs)
+            found = None
+            if self._on_engine() and hasattr(self._engine, "step_async"):
+                found = await self._engine.step_async(arguments, self._check_capacity)
+            return self._keep(given, arguments, *((tuple(found), True) if found is not None else self._run(arguments)))
+        finally:
+            self._leave()
+
+    def _enter(self):
+        self._idle()
+        self._stepping = True
+
+    def _leave(self):
+        self._stepping = False
+        if self._first_step:
+            self.reset()  # it failed, and another first step may have other sizes
+
+    def _idle(self):
+        if self._stepping:
+            raise EmberletError("a step of this session is under way: await it before anything else")
+
+    def _ready(self, args, kwargs):
+        """(the states that the model is called with, all that it is called with)."""
+        if self._values is None:
+            self._first_step = True
+            self._begin(args, kwargs)
         given = []
         for i in range(len(self._entries)):
             value, entry = self._values[i], self._entries[i]
@@ -72,8 +107,10 @@ class Session:
                 if room is not None:
                     value = Growing(room, value.shape[entry.axis], self.capacity, value)
             given.append(value)
-        arguments = self._arguments(args, kwargs, given)
-        results, done = self._run(arguments)
+        return given, self._arguments(args, kwargs, given)
+
+    def _keep(self, given, arguments, results, done):
+        """Keep the states among the model's results; returns the others. done: whether they are computed."""
         if not isinstance(results, tuple):
             results = (results,)
         values, rooms, added = [], [], 0
@@ -100,20 +137,21 @@ class Session:
                     if grown is not value:
                         value = room.view(now)
                 elif isinstance(value, Growing) and not any(value is x for x in arguments):
-                    room = value.room  # what runs the steps has put it there
+                    room = value.room  # the plan has written it there
                     value = room.view(now)
                 if not added:
                     added = now - was
             elif any(x is not given[i] and shares(value, x) for x in arguments):
-                value = copied(value)  # the caller's memory: a buffer that the next frame is read into
+                value = copied(value)  # the caller's memory, such as a buffer that the next frame is read into
             values.append(value)
             rooms.append(room)
         outputs = self._outputs(results, values, rooms, done)
         realize = getattr(values[0].backend, "realize", None) if values else None
-        if realize is not None and not done:  # or a GPU would record the history of a state
+        if realize is not None and not done:  # or a GPU would keep recording the history of a state
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
         self._values = values
         self._rooms = rooms
+        self._first_step = False
         self.length += added if any(e.axis is not None for e in self._entries) else 1
         for i in range(len(rooms)):
             if rooms[i] is not None:
@@ -121,17 +159,20 @@ class Session:
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _run(self, arguments):
-        """(the model's results, whether they are computed): by a plan where the backend keeps states in its memory."""
-        if self._engine is None:
-            self._engine = self._resident() or False
-        if self._engine:
+        """(the model's results, whether they are computed already), by a plan if the backend keeps states itself."""
+        if self._on_engine():
             found = self._engine.step(arguments, self._check_capacity)
             if found is not None:
                 return tuple(found), True
         return self.model.forward(*arguments), False
 
+    def _on_engine(self):
+        if self._engine is None:
+            self._engine = self._resident() or False
+        return bool(self._engine)
+
     def _resident(self):
-        """What runs the steps by plans, or None."""
+        """The object that runs steps as plans, or None."""
         backend = self._values[0].backend if isinstance(self._values[0], Tensor) else None
         if getattr(backend, "name", None) == "numpy":
             from ..host.numpy_backend.resident import Resident
@@ -141,14 +182,14 @@ class Session:
         return make and make(self.model, self._entries, self.capacity)
 
     def _room(self, i):
-        """The Room of an appended state, where its values lie in one that this session may write behind."""
+        """The Room of an appended state, if its values are in one that this session may append to."""
         entry, value = self._entries[i], self._values[i]
         room = self._rooms[i]
         if room is None:
             return None
         if room.open(self, value.shape[entry.axis]):
             return room
-        room = type(room)(value, entry.axis, room.length)  # a fork, or a rewind behind one: from here on apart
+        room = type(room)(value, entry.axis, room.length)  # separate from here on: a fork, or a rewind past one
         self._rooms[i] = room
         self._values[i] = room.view(value.shape[entry.axis])
         room.belong(self)
@@ -162,8 +203,8 @@ class Session:
             )
 
     def _outputs(self, results, values, rooms, done):
-        """What is no state. An output that shows elements of a state is copied: later steps write to rooms, and
-        callers may write to their results. done: outputs are states, or have memory of their own."""
+        """The outputs other than states. An output that shares memory with a state is copied, because later steps write
+        to rooms and callers may write to their results. done: no output shares memory with a state."""
         out = []
         states = [e.output for e in self._entries]
         for k in range(len(results)):
@@ -184,13 +225,13 @@ class Session:
     # -- inputs ---------------------------------------------------------------------------------------------------
 
     def _names(self):
-        """What the inputs that are no states are called, in their order; None where nothing says it."""
+        """The names of the inputs other than states, in order; None if unknown."""
         names = input_names(self.model)
         states = [e.input for e in self._entries]
         return None if names is None else [names[k] for k in range(len(names)) if k not in states]
 
     def _by_name(self, args, kwargs):
-        """The inputs that are no states, by name. Raises EmberletError where they are not all there, or others are."""
+        """The inputs other than states, by name. Raises EmberletError if any is missing or unknown."""
         names = self._names()
         if len(args) > len(names):
             raise EmberletError("a step takes {}; found {} inputs".format(", ".join(names) or "no inputs", len(args)))
@@ -215,7 +256,7 @@ class Session:
         return found
 
     def _arguments(self, args, kwargs, given):
-        """What `forward` takes, in its order."""
+        """The arguments of `forward`, in order."""
         model = self.model
         if getattr(model, "INPUTS", None) is not None:
             found = self._by_name(args, kwargs)
@@ -227,13 +268,13 @@ class Session:
                 return [found[e[0]] for e in model.INPUTS]
             return bind(model, (), found)
         if kwargs:
-            raise EmberletError("name inputs only where the model's class has INPUTS")
+            raise EmberletError("inputs can be given by name only if the model's class has INPUTS")
         free = list(args)
         out = []
         for e in sorted(self._entries, key=lambda e: e.input):
             while len(out) < e.input:
                 if not free:
-                    raise EmberletError("a step got {} inputs, too few for the states behind them".format(len(args)))
+                    raise EmberletError("a step got {} inputs, too few for the states after them".format(len(args)))
                 out.append(free.pop(0))
             out.append(given[self._entries.index(e)])
         check_count(model, len(args), len(out) + len(free))
@@ -242,7 +283,7 @@ class Session:
     # -- the beginning --------------------------------------------------------------------------------------------
 
     def _begin(self, args, kwargs):
-        """Make the states with which the first step begins: those given, else zeros, no positions where they grow."""
+        """Make the initial states: those given, else zeros, with no positions along a growing axis."""
         sizes = dict(self._dims)
         if getattr(self.model, "INPUTS", None) is not None:
             found = self._by_name(args, kwargs)
@@ -279,7 +320,7 @@ class Session:
         self._snapshots = {length: self._replaced()}
 
     def _given(self, i, value):
-        """The value that `initial` gives a state, as a Tensor that nobody else writes to."""
+        """A state's value from `initial`, as a Tensor of its own."""
         if not isinstance(value, Tensor):
             from ..functional.arrays import asarray
 
@@ -318,7 +359,7 @@ class Session:
         return zeros(tuple(out), dtype=dtype(kind), device=self._home())
 
     def _home(self):
-        """The backend of the model's first parameter, else the one it was made for."""
+        """The backend of the model's first parameter, else the one the model was created for."""
         for _, param in self.model.named_params():
             return param.backend
         return getattr(self.model, "backend", None)
@@ -334,17 +375,19 @@ class Session:
         raise EmberletError("there is no state {!r}; the model has {}".format(name, known))
 
     def state(self, name):
-        """A copy of a state, called by its input or its output, as a Tensor. Raises EmberletError for another name, and
-        before the first step, unless `initial` gave it."""
+        """A copy of a state, named by its input or its output, as a Tensor. Raises EmberletError for an unknown name,
+        and before the first step unless `initial` gave it."""
         i = self._find(name)
         if self._values is None:
             if i not in self._initial:
-                raise EmberletError("state {!r} has its first value with the first step".format(name))
+                raise EmberletError("state {!r} has no value before the first step".format(name))
             return copied(self._first(i, {}))
         return copied(self._values[i])
 
     def reset(self):
         """Start over: the next step is the first one. `initial` and `dims` stay in force. Returns the session."""
+        self._idle()
+        self._first_step = False
         self._values = None
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
@@ -354,6 +397,7 @@ class Session:
     def fork(self):
         """Another session that goes on from here; neither sees what the other does. Nothing is copied until both have
         appended."""
+        self._idle()
         other = Session(self.model, self.capacity, None, self._dims, self._table)
         other.length = self.length
         other._initial = self._initial
@@ -369,9 +413,10 @@ class Session:
     __copy__ = fork
 
     def __getstate__(self):
-        """What pickle and deepcopy keep: no plan, and no room behind a state."""
+        """The state for pickle and deepcopy, without plans and without the spare room of states."""
         kept = dict(self.__dict__)
         kept["_engine"] = None
+        kept["_stepping"] = kept["_first_step"] = False
         kept["_rooms"] = [None] * len(self._entries)
         return kept
 
@@ -388,8 +433,8 @@ class Session:
                 self._rooms[i] = room
 
     def snapshot(self):
-        """Keep the states that are replaced as they are now, so that `rewind` can come back to this length. It costs
-        nothing where all states grow. Returns the length."""
+        """Keep the current values of replaced states, so that `rewind` can return to this length. It costs nothing if
+        all states grow. Returns the length."""
         if self._values is not None:
             self._snapshots[self.length] = self._replaced()
         return self.length
@@ -398,15 +443,16 @@ class Session:
         return [v if e.axis is None else None for e, v in zip(self._entries, self._values)]
 
     def rewind(self, n):
-        """Forget the last n positions (steps, where no state grows). Returns the session.
+        """Forget the last n positions (steps, if no state grows). Returns the session.
 
-        Raises EmberletError where there are fewer, and where a state that is replaced has no snapshot of that length:
-        what it was then is gone. The beginning always has one.
+        Raises EmberletError if there are fewer, or if a replaced state has no snapshot at that length. The beginning
+        always has one.
         """
+        self._idle()
         found = n
         n = whole(n)
         if n is None or not 0 <= n <= self.length:
-            raise EmberletError("rewind wants 0 to {} positions, found {!r}".format(self.length, found))
+            raise EmberletError("rewind needs 0 to {} positions, found {!r}".format(self.length, found))
         if not n:
             return self
         target = self.length - n
@@ -415,7 +461,7 @@ class Session:
         if replaced and kept is None:
             raise EmberletError(
                 "cannot rewind to length {}: each step replaces {}, and the value it had is gone; call snapshot() or "
-                "fork() where you may want to return to".format(target, ", ".join(replaced))
+                "fork() at each point to return to".format(target, ", ".join(replaced))
             )
         for i in range(len(self._entries)):
             entry, value = self._entries[i], self._values[i]
@@ -438,7 +484,7 @@ class Session:
     # -- for models that ask how long the past is -----------------------------------------------------------------
 
     def positions(self, new, batch=1):
-        """int64 (batch, new): length, length + 1, …: what models call position_ids."""
+        """int64 (batch, new): length, length + 1, …, the usual input position_ids."""
         from .. import dtypes
 
         new, batch = self._new(new, batch)
@@ -451,7 +497,7 @@ class Session:
         return row if batch == 1 else backend.concat([row] * batch, 0)
 
     def attention_mask(self, new, batch=1):
-        """int64 ones (batch, length + new): what models call attention_mask, where no position is padding."""
+        """int64 ones (batch, length + new): the usual input attention_mask, without padding."""
         from .. import dtypes
         from ..functional.creation.fills import ones
 
@@ -466,7 +512,7 @@ class Session:
 
 
 class Entry:
-    """A state: its input and output by position, the axis or None, and what the two are called."""
+    """A state: the positions of its input and output, the axis or None, and the names of both."""
 
     def __init__(self, input, output, axis, name, result):
         self.input = input
@@ -477,7 +523,7 @@ class Entry:
 
 
 def input_names(model):
-    """What INPUTS calls the inputs; where there is no INPUTS, what `forward` does, or None on a device."""
+    """The inputs' names in INPUTS, else in the signature of `forward` (None on a device)."""
     given = getattr(model, "INPUTS", None)
     return parameters_of(model) if given is None else [e[0] for e in given]
 
@@ -492,7 +538,7 @@ def parameters_of(model):
 
 
 def check_count(model, taken, total):
-    """Raise EmberletError where `forward` does not take so many arguments; a device leaves that to the call."""
+    """Raise EmberletError if `forward` does not take this many arguments; on a device the call itself fails."""
     try:
         from ..host.model_inputs import takes
     except ImportError:
@@ -513,17 +559,17 @@ def whole(n):
     index = getattr(n, "__index__", None)
     try:
         return None if index is None else index()
-    except TypeError:  # an array has the method, for those of one whole number
+    except TypeError:  # arrays have the method too, for a single integer
         return None
 
 
 def entries(model, table=None):
-    """The Entries of a model's STATE, or of another table. Raises EmberletError where it does not fit the model."""
+    """The Entries of a model's STATE, or of another table. Raises EmberletError if it does not match the model."""
     table = getattr(model, "STATE", None) if table is None else table
     if not table:
         raise EmberletError(
-            "{} has no STATE: say which inputs come back as outputs, by `emberlet codegen --state past=present`, or by "
-            'STATE = (("past", "present", "append", 2),) in the class'.format(type(model).__name__)
+            "{} has no STATE: declare which outputs feed which inputs with `emberlet codegen --state past=present`, or "
+            'with STATE = (("past", "present", "append", 2),) in the class'.format(type(model).__name__)
         )
     names = input_names(model)
     given = getattr(model, "OUTPUTS", None)
@@ -558,20 +604,24 @@ def _number(word, names, what):
     if isinstance(word, int):
         return word
     if names is None or word not in names:
-        known = "by number, since the class names none" if names is None else "; there are {}".format(", ".join(names))
-        raise EmberletError("STATE names an {} {!r} that is not there{}".format(what, word, known))
+        known = (
+            "; use its number, since the class has no names"
+            if names is None
+            else "; there are {}".format(", ".join(names))
+        )
+        raise EmberletError("STATE names an unknown {} {!r}; {}".format(what, word, known))
     return names.index(word)
 
 
 def copied(x):
-    """A Tensor of its own with the elements of x."""
+    """A copy of x with memory of its own."""
     if x.dtype.kind == "string":
         return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
     return x.backend.from_bytes(bytearray(x.backend.to_bytes(x)), x.dtype, x.shape)
 
 
 def shape_of(x):
-    """The shape of a Tensor, an array or nested lists; None where it is not known."""
+    """The shape of a Tensor, an array or nested lists; None if unknown."""
     if x is None or hasattr(x, "shape"):
         return None if x is None else tuple(x.shape)
     shape = []

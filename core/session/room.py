@@ -1,12 +1,12 @@
-"""Room: a state that grows, in an array with room behind it, so that a step appends in place.
+"""Room: a growing state in an array with spare capacity, so that a step appends in place.
 
-A model's own `concat((past, new))` does it: the backends of arrays ask its first operand, which is a `Growing`, whether
-it takes the rest. No operand changes, and no result that anybody holds: what lies behind the past belongs to nobody.
+The model's own `concat((past, new))` does it: array backends ask the first operand, a `Growing`, to take the rest.
+Neither operands nor earlier results change, because the memory after the past is unused.
 """
 
 from ..tensor import Tensor
 
-LEAST = 16  # positions in a room that nobody gave a capacity
+LEAST = 16  # initial positions of a room without a given capacity
 
 
 class Room:
@@ -17,15 +17,15 @@ class Room:
         self.axis = axis
         self.length = length
         self.whole = empty(x.backend, shape, x.dtype)
-        self._kept = 0  # positions that somebody else may still look at
+        self._kept = 0  # positions that others may still read
         self._owner = None
         write(self.whole, x, axis, 0)
 
     @staticmethod
     def of(x, axis, capacity):
-        """A Room that begins with x, or None on a backend whose tensors have no memory of their own to write to."""
+        """A Room that begins with x, or None on a backend whose tensors have no writable memory."""
         if x.dtype.kind == "string" or not (x.backend.name == "numpy" or isinstance(x.data, tuple)):
-            return None  # tuples are what the python backend keeps
+            return None  # the python backend stores tuples
         return Room(x, axis, capacity or max(LEAST, 2 * x.shape[axis]))
 
     def view(self, length):
@@ -35,20 +35,20 @@ class Room:
         return self.whole.backend.slice(self.whole, (0,) * len(shape), sizes, (1,) * len(shape))
 
     def open(self, session, length):
-        """Whether the session may write behind its first `length` positions."""
+        """Whether the session may write after its first `length` positions."""
         return self._owner is session and length >= self._kept
 
     def belong(self, session):
-        """The session alone writes here from now on."""
+        """From now on only the session writes here."""
         self._owner = session
 
     def keep(self, length):
-        """Share the first `length` positions between two sessions from now on."""
+        """From now on two sessions share the first `length` positions."""
         self._kept = max(self._kept, length)
 
 
 class Growing(Tensor):
-    """The state that a model is called with: the first `length` positions of a room (`view`). grown: what it became."""
+    """The state passed to a model: the first `length` positions of a room (`view`). grown: the result of appending."""
 
     def __init__(self, room, length, capacity, view=None):
         x = room.view(length) if view is None else view
@@ -58,7 +58,7 @@ class Growing(Tensor):
         self.grown = None
 
     def grow(self, tensors, axis):
-        """The concatenation of self and what follows it in `tensors`, in place; None where it cannot be."""
+        """The concatenation of self and the other `tensors`, in place; None if that is impossible."""
         room = self.room
         if axis != room.axis or self.grown is not None:
             return None
@@ -68,7 +68,7 @@ class Growing(Tensor):
             total += x.shape[axis]
         if total > room.length:
             if self.capacity is not None:
-                return None  # the session says that it is full, and where
+                return None  # the session itself raises when it is full
             room = self.room = Room(self, axis, 2 * total)
         for x in tensors[1:]:
             write(room.whole, x, axis, at)
@@ -78,10 +78,10 @@ class Growing(Tensor):
 
 
 def shares(x, y):
-    """Whether x and y are Tensors with elements in the same memory, on a backend where it can be written to."""
+    """Whether x and y are Tensors that share writable memory."""
     if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.backend is not y.backend:
         return False
-    if isinstance(x.data, tuple):  # what the python backend keeps
+    if isinstance(x.data, tuple):  # the python backend's storage
         return x.data[0] is y.data[0]
     if x.backend.name != "numpy":
         return False
@@ -91,7 +91,7 @@ def shares(x, y):
 
 
 def empty(backend, shape, dtype):
-    """A Tensor with memory of its own, whatever is in it."""
+    """A Tensor of uninitialized memory."""
     if backend.name == "numpy":
         x = backend.full(shape, 0, dtype)
         if not x.data.flags.writeable or 0 in x.data.strides:

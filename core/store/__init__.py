@@ -4,7 +4,7 @@
     model.load_from(weights)                               # -> LoadResult
     model.save_into("model.bpk")
 
-No format needs a library to be read.
+Reading needs no library for any format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checkpoints of the model that a generated one was exported from: which of their tensors its parameters are.
+"""Loading checkpoints of the model from which a generated one was exported: maps its parameters to their tensors.
 
-The model's burnpack says it (codegen/checkpoint_names.py): other names, which matrices are transposed, and which
-weights have a batch norm folded into them. Those are folded again, with the norms of the checkpoint.
+The model's burnpack holds the mapping (codegen/checkpoint_names.py): names, transposed matrices, and weights with a
+batch norm folded into them. These are folded again, with the norms of the checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .told import NORM, text_of
 
 
 class Checkpoint:
-    """What a model's burnpack says of checkpoints of its architecture. `known` is False where it says nothing."""
+    """A model's mapping to checkpoints of its architecture, from its burnpack. `known` is False if there is none."""
 
     FUSED = (
         "a batch norm of the file that the model does not have: PyTorch's exporter has folded it into other weights. "
@@ -41,11 +41,11 @@ class Checkpoint:
 
     @classmethod
     def of(cls, module: Module, layout: str | None) -> Checkpoint:
-        """layout: of the file; one in Burn's layout was written here, and its keys are the module's."""
+        """layout: the file's; a file in Burn's layout was written by emberlet, and its keys are the module's."""
         return cls(None if layout == "burn" else text_of(module))
 
     def find(self, place: Place, at: Mapping[str, Snapshot]) -> tuple[Snapshot, tuple[str, ...]] | None:
-        """(the tensor for a parameter, the names that it is read from), or None: it has no name there but its own."""
+        """(the tensor for a parameter, the names it is read from), or None if the mapping does not rename it."""
         if not self.known:
             return None
         entry = self.entries.get(place.name, {})
@@ -54,8 +54,8 @@ class Checkpoint:
         name = entry.get("name", place.name)
         if name is None and place.name in at:
             raise LoadError(
-                "was computed of several tensors when the model was generated; generate it with passes that leave "
-                "them apart (emberlet codegen --passes)"
+                "was computed from several tensors when the model was generated; generate it with passes that keep "
+                "them separate (emberlet codegen --passes)"
             )
         if not name or name not in at:
             return None
@@ -63,7 +63,7 @@ class Checkpoint:
         return s, (s.name,)
 
     def turned(self, place: Place) -> bool | None:
-        """Whether a checkpoint holds the transpose of a parameter; None where it is not known."""
+        """Whether a checkpoint holds the transpose of a parameter; None if unknown."""
         if not self.known or len(place.param.shape) != 2:
             return None
         entry = self.entries.get(place.name, {})
@@ -72,14 +72,14 @@ class Checkpoint:
         return place.transposed_in_pytorch or None
 
     def is_constant(self, place: Place) -> bool:
-        """Whether a parameter is a constant of the exported graph, such as a table or a mask, and not of a layer."""
+        """Whether a parameter is a constant of the exported graph, such as a table or a mask, rather than a layer's."""
         return self.known and not type(place.holder).__module__.startswith("emberlet.")
 
 
 def _folded(
     place: Place, entry: Mapping[str, Any], at: Mapping[str, Snapshot]
 ) -> tuple[Snapshot, tuple[str, ...]] | None:
-    """The weight or bias of a layer, with the batch norm behind it taken in."""
+    """The weight or bias of a layer, with the following batch norm folded in."""
     path, epsilon = entry["norm"], float(entry.get("epsilon", 1e-5))
     if not isinstance(path, (str, list)):
         return None

@@ -1,4 +1,4 @@
-"""Which tensors of a store or module are meant."""
+"""Selecting tensors of a store or module."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Predicate = Callable[[str, str], bool]
 
 
 class Filter:
-    """Tensors whose name one of `regex` is found in, or is one of `exact`, or for which one of `where` is true.
+    """Selects tensors whose name matches one of `regex` or equals one of `exact`, or for which one of `where` is true.
 
-    regex: patterns of `re`, searched for; exact: whole names; where: functions of (name, container), the container
-    being the classes of the modules around it ("Net.Linear"; "" where there is no module). Each is one or several.
-    Without any, everything. Raises EmberletError for a pattern that `re` does not understand.
+    regex: patterns for `re.search`; exact: whole names; where: functions of (name, container), where container lists
+    the classes of the enclosing modules ("Net.Linear"; "" without a module). Each may be one or several. Without any,
+    everything is selected. Raises EmberletError for a malformed pattern.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ Filtering: TypeAlias = Filter | str | Iterable[str] | Predicate | None
 
 
 def filter_of(given: Filtering) -> Filter:
-    """A Filter from one, from patterns, from a function of (name, container), or from None, which takes everything."""
+    """A Filter from a Filter, patterns, a function of (name, container), or None, which selects everything."""
     if given is None or isinstance(given, Filter):
         return given or Filter()
     return Filter(where=given) if callable(given) else Filter(regex=given)

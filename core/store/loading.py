@@ -1,4 +1,4 @@
-"""Loading a store into a module: everything is looked at before anything changes, and every problem is listed."""
+"""Loading a store into a module: everything is checked before anything changes, and every problem is listed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .stored import Store, similar
 
 @dataclass
 class LoadResult:
-    """What a load did, by the module's names; `unused` by those of the file.
+    """The result of a load, by the module's names (`unused` by the file's).
 
-    applied: loaded; skipped: left out by the filter; kept: constants of a generated model, which checkpoints do not
-    hold; missing: not in the file; unused: of the file, and not of the module; wrong: name -> why its value does not
-    fit; sources: applied name -> name in the file; suggestions: a missing name -> unused ones that it may have been
-    meant by; transposed: dense weights that were.
+    applied: loaded; skipped: excluded by the filter; kept: constants of a generated model, which are not in
+    checkpoints; missing: not in the file; unused: in the file but not in the module; wrong: name -> why its value does
+    not match; sources: applied name -> name in the file; suggestions: missing name -> similar unused names; transposed:
+    dense weights that were transposed.
     """
 
     applied: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class LoadResult:
 
 
 class RefusedError(LoadError):
-    """A load that was refused; `result` says what it found."""
+    """A refused load; `result` is its LoadResult."""
 
     def __init__(self, message: str, result: LoadResult) -> None:
         super().__init__(message)
@@ -82,6 +82,8 @@ def load(
     checkpoint = Checkpoint.of(module, lying)
     keep = filter_of(filter)
     all_places = list(places(module))
+    if store.nameless:
+        store = _in_order(module, store)
     names, taken, wrong = _names(
         module, store, all_places, lying, checkpoint,
         pytorch if contiguous is None else contiguous, pytorch if skip_enum_variants is None else skip_enum_variants,
@@ -113,7 +115,7 @@ def load(
             result.sources[place.name] = snapshot.original
             if turned:
                 result.transposed.append(place.name)
-    # A parameter that the module holds under several names needs only one of them.
+    # A parameter with several names in the module needs only one of them in the file.
     result.missing = [p.name for p in absent if id(p.param) not in values]
     counters = {p.name.rpartition("running_var")[0] + "num_batches_tracked" for p in all_places}
     result.unused = [n for n in store if n not in used and not (n in counters or n.endswith(".num_batches_tracked"))]
@@ -133,13 +135,30 @@ def load(
     return result
 
 
+def _in_order(module: Module, store: Store) -> Store:
+    """A store without names under those of the module's parameters, one after the other."""
+    all_places = list(places(module, burn=True))
+    if len(store) != len(all_places):
+        ours = [f"{p.name} {p.param.shape}" for p in all_places] + ["nothing"]
+        theirs = [str(s.shape) for s in store.values()] + ["nothing"]
+        pairs = zip(all_places, store.values(), strict=False)
+        unlike = (i for i, (p, s) in enumerate(pairs) if p.param.shape != s.shape)
+        at = next(unlike, min(len(store), len(all_places)))
+        raise LoadError(
+            f"{store.origin} holds no names, so its tensors are taken in the order of the module's parameters. It "
+            f"holds {len(store)}, and {type(module).__name__} has {len(all_places)}. The first difference is number "
+            f"{at}: the module has {ours[at]}, the file {theirs[at]}"
+        )
+    return store.rename({name: p.name for name, p in zip(store, all_places, strict=True)})
+
+
 def _layout(store: Store, given: str | None) -> str | None:
     for one in (given, store.layout):
         if one not in (None, *LAYOUTS):
             raise LoadError(f"layout is one of {', '.join(LAYOUTS)}, found {one!r}")
     said = store.metadata.get(KEY)
     if given and said and given != said:
-        raise LoadError(f"{store.origin}: the file says that its layout is {said!r}; it was to be loaded as {given!r}")
+        raise LoadError(f"{store.origin}: the file's layout is {said!r}, but layout={given!r} was given")
     return given or store.layout
 
 
@@ -152,8 +171,7 @@ def _names(
     contiguous: bool,
     variants: bool,
 ) -> tuple[dict[str, Snapshot], dict[str, tuple[str, ...]], dict[str, str]]:
-    """Name of a parameter -> what the store holds of it, the names of the store that it is read from, and why it cannot
-    be."""
+    """Parameter name -> (its value in the store, the names it is read from, why it cannot be read)."""
     wanted = [p.name for p in all_places]
     named: dict[str, Snapshot] = dict(store)
     at = named
@@ -173,7 +191,7 @@ def _names(
             found[place.name], taken[place.name] = said
             continue
         theirs = getattr(place.holder, "BURN_NAMES", {}).get(place.key)
-        old = place.name[: -len(str(place.key))] + theirs if theirs else ""  # what old PyTorch files call it, too
+        old = place.name[: -len(str(place.key))] + theirs if theirs else ""  # its name in old PyTorch files
         for name in (others.get(place.name), place.name, old):
             if name and name in at:
                 found[place.name] = at[name]
@@ -184,7 +202,7 @@ def _names(
 
 
 def _burn(module: Module, at: Mapping[str, Snapshot]) -> dict[str, str]:
-    """Our names -> Burn's, where the store has those."""
+    """Our names -> Burn's, if the store has those."""
     pairs = burn_names(module)
     if any(burn in at and burn != own and burn not in pairs for own, burn in pairs.items()):
         return {own: burn for own, burn in pairs.items() if burn in at}
@@ -192,7 +210,7 @@ def _burn(module: Module, at: Mapping[str, Snapshot]) -> dict[str, str]:
 
 
 def _match_variants(all_places: list[Place], at: Mapping[str, Snapshot], found: dict[str, Snapshot]) -> None:
-    """Match what is left by the paths without variants of enums: of several, the first whose shape fits."""
+    """Match the remaining names by their paths without enum variants; of several, the first with the right shape."""
     used = {s.name for s in found.values()}
     short: dict[str, list[Snapshot]] = {}
     for name, s in at.items():
@@ -208,7 +226,8 @@ def _match_variants(all_places: list[Place], at: Mapping[str, Snapshot], found: 
 
 
 def _value(place: Place, snapshot: Snapshot, layout: str | None, turned: bool | None) -> tuple[Tensor, bool]:
-    """(what the parameter becomes, whether it was transposed); turned: what a generated model knows of that."""
+    """(the parameter's new value, whether it was transposed). turned: whether a generated model declares it transposed,
+    or None."""
     shape = place.param.shape
     turn = False
     if turned is not None and (layout is not None or shape[0] == shape[1]):

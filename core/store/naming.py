@@ -1,4 +1,4 @@
-"""Other names for the tensors of a store: patterns, layer indices without gaps, enum variants left out."""
+"""Renaming the tensors of a store: patterns, contiguous layer indices, enum variants removed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..errors import EmberletError, LoadError
 
 
 class KeyRemapper:
-    """Renames by patterns, one after the other: each replaces what it finds in the name that the last one left.
+    """Renames by patterns in order; each is applied to the result of the previous one.
 
         KeyRemapper([(r"^model\\.", ""), (r"norm(\\d+)", r"norm_\\1")])
 
-    patterns: (pattern of `re`, replacement) pairs; `add` appends one. Raises EmberletError for what `re` does not
-    understand.
+    patterns: (pattern of `re`, replacement) pairs; `add` appends one. Raises EmberletError for a malformed pattern or
+    replacement.
     """
 
     def __init__(self, patterns: Iterable[tuple[str, str]] = ()) -> None:
@@ -27,7 +27,7 @@ class KeyRemapper:
         """Append one; returns the remapper."""
         try:
             compiled = re.compile(pattern)
-            re.sub(compiled, replacement, "")  # a template that refers to a group there is not
+            re.sub(compiled, replacement, "")  # a replacement that refers to a missing group
         except (re.error, IndexError) as error:
             raise EmberletError(f"cannot rename {pattern!r} to {replacement!r}: {error}") from None
         self.patterns.append((compiled, replacement))
@@ -46,7 +46,8 @@ Renaming: TypeAlias = KeyRemapper | Callable[[str], str] | Mapping[str, str] | I
 
 
 def renamer_of(given: Renaming) -> Callable[[str], str]:
-    """A function of a name from pairs of patterns, a dict of whole names, a KeyRemapper or any function."""
+    """A function from name to name, given (pattern, replacement) pairs, a dict of whole names, a KeyRemapper or any
+    function."""
     if isinstance(given, Mapping):
         table = dict(given)
         return lambda name: table.get(name, name)
@@ -54,7 +55,7 @@ def renamer_of(given: Renaming) -> Callable[[str], str]:
 
 
 def renamed_keys(names: Iterable[str], rename: Callable[[str], str]) -> dict[str, str]:
-    """name -> its new one. Raises LoadError where two become one."""
+    """Old name -> new name. Raises LoadError if two names become equal."""
     out: dict[str, str] = {}
     taken: dict[str, str] = {}
     for name in names:
@@ -67,7 +68,7 @@ def renamed_keys(names: Iterable[str], rename: Callable[[str], str]) -> dict[str
 
 
 def contiguous(names: Iterable[str]) -> dict[str, str]:
-    """name -> the same with the numbers of each list counted from 0 without gaps: fc.0, fc.2, fc.4 -> fc.0, fc.1, fc.2.
+    """name -> the name with each list renumbered from 0 without gaps: fc.0, fc.2, fc.4 -> fc.0, fc.1, fc.2.
 
     Layers without parameters leave such gaps in the names of a PyTorch `Sequential`.
     """
@@ -89,8 +90,8 @@ def _order(number: str) -> tuple[int, str]:
 
 
 def aligned(names: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
-    """name -> the same with the numbers of lists replaced by those of `wanted`, in their order, where neither side's
-    numbers contain the other's: with gaps on one side, the n-th layer here is the n-th there."""
+    """name -> the name with list numbers replaced by those of `wanted`, in order, if neither side's numbers contain the
+    other's: with gaps on one side, the n-th layer here is the n-th there."""
     out: dict[str, str] = {}
 
     def walk(ours: list[list[str]], theirs: list[list[str]], before: list[str], done: list[str]) -> None:
@@ -100,7 +101,7 @@ def aligned(names: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
         moved = {}
         if numbers and wants and not set(numbers) <= set(wants) and not set(wants) <= set(numbers):
             moved = dict(zip(numbers, wants, strict=False))
-            # What is left over must not take the name of one that was moved.
+            # A remaining name must not collide with a renumbered one.
             moved.update({n: n + "+" for n in numbers[len(wants) :]})
         for head, rests in mine.items():
             new = moved.get(head, head)
@@ -122,6 +123,6 @@ def _heads(paths: list[list[str]]) -> dict[str, list[list[str]]]:
 
 
 def without_variants(name: str) -> str:
-    """The path without the parts that look like a variant of a Rust enum: CamelCase, and not at the end."""
+    """The path without the parts that look like a Rust enum variant: CamelCase, and not last."""
     parts = name.split(".")
     return ".".join([p for p in parts[:-1] if not re.fullmatch(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*", p)] + parts[-1:])

@@ -1,4 +1,4 @@
-"""Opening a weight file, whatever its format: by its first bytes, not by its name."""
+"""Opening a weight file of any format, which is detected by its first bytes, not its name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ..burnpack.limits import Limits
 from ..errors import FormatError
 from ..host.together import settle
 from .formats.archives import open_zip
+from .formats.bincode import is_bincode
 from .reading import Bytes, Origin, contents
 from .stored import Store
 
-# format -> the file of core/store/formats that reads it
+# format -> the module of core/store/formats that reads it
 FORMATS = {
     "burnpack": "burnpack",
     "safetensors": "safetensors",
@@ -46,12 +47,12 @@ def open(
 ) -> Store:
     """Open a weight file: a path, a folder that holds a model in shards, or bytes.
 
-    format: one of `emberlet.store.opening.FORMATS` where the bytes do not tell; zero_copy: map the file (tensors share
-    its pages, and nobody may truncate it) or share the bytes given; limits: larger Limits for a file that is trusted;
+    format: one of `emberlet.store.opening.FORMATS` if the bytes do not identify it; zero_copy: map the file (tensors
+    share its pages, and it must not be truncated) or share the given bytes; limits: larger Limits for a trusted file;
     key: the part of a PyTorch file to read, such as "state_dict" or "model.encoder"; blocks: keep GGUF's quantized
     blocks as uint8 instead of dequantizing them.
 
-    Raises OSError, FormatError for what is no file of these formats.
+    Raises OSError, FormatError if it is in none of these formats.
     """
     path = None if isinstance(source, (bytes, bytearray, memoryview)) else _found(os.fspath(source))
     if path is not None:
@@ -60,16 +61,16 @@ def open(
     data, where = contents(source, zero_copy, limits)
     kind = format or _kind(data, path or "", where)
     if kind not in FORMATS:
-        raise FormatError(f"{where}: there is no format {kind!r}; there are {', '.join(FORMATS)}")
+        raise FormatError(f"{where}: unknown format {kind!r}; known are {', '.join(FORMATS)}")
     reader = importlib.import_module(f"{__package__}.formats.{FORMATS[kind]}")
     store: Store = reader.read(data, where, path=path, limits=limits or Limits(), key=key, blocks=blocks)
     return store
 
 
 def config_from_file(source: Origin, key: str | None = None) -> Any:
-    """What a PyTorch file holds beside tensors, as dicts, lists, numbers and texts; key: the part of it.
+    """The contents of a PyTorch file other than tensors, as dicts, lists, numbers and texts; key: the part to read.
 
-    Raises OSError, FormatError, LoadError where there is no such part.
+    Raises OSError, FormatError, LoadError if there is no such part.
     """
     from .formats.pytorch import config
 
@@ -78,7 +79,7 @@ def config_from_file(source: Origin, key: str | None = None) -> Any:
 
 
 def _found(path: str) -> str:
-    """The path of the file that is meant: the index in a folder; with `.bpk` where the name has no extension."""
+    """The path of the file to open: the index in a folder; `.bpk` is added if the name has no extension."""
     if os.path.isdir(path):
         for name in (INDEX, "model.safetensors", "pytorch_model.bin", "model.bpk"):
             if os.path.isfile(os.path.join(path, name)):
@@ -89,7 +90,7 @@ def _found(path: str) -> str:
 
 
 def _kind(data: Bytes, path: str, where: str) -> str:
-    """The format, from the first bytes and, where they say nothing, from the end of the name."""
+    """The format, from the first bytes or else the extension."""
     head = bytes(data[0 : min(len(data), 512)])
     name = os.path.basename(path).lower()
     if head[:4] == b"NRUB":
@@ -99,6 +100,8 @@ def _kind(data: Bytes, path: str, where: str) -> str:
     if len(head) > 8 and head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= len(data) - 8:
         return "safetensors"
     if name.endswith((".mpk", ".mpk.gz", ".json.gz")) or (name.endswith(".json") and b'"metadata"' in head):
+        return "record"
+    if is_bincode(head) or name.endswith(".bin.gz"):
         return "record"
     if head[:4] == b"GGUF":
         return "gguf"
@@ -110,4 +113,4 @@ def _kind(data: Bytes, path: str, where: str) -> str:
     for ending, kind in ENDINGS.items():
         if name.endswith(ending):
             return kind
-    raise FormatError(f"{where}: its first bytes are those of no weight file; there are {', '.join(FORMATS)}")
+    raise FormatError(f"{where}: its first bytes match no weight format; known are {', '.join(FORMATS)}")

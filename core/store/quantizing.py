@@ -1,4 +1,4 @@
-"""Weights in fewer bits: in files, as Burn's quantized tensors, and in modules, as packed layers."""
+"""Quantizing weights: in files, as Burn's quantized tensors, and in modules, as packed layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ MAX_AXES = 5
 
 
 def quantized(s: Snapshot, bits: int, level: str | int, calibration: str) -> Snapshot:
-    """The snapshot in fewer bits; one of integers, or of fewer than two axes, as it is. Raises UnsupportedError."""
+    """The snapshot, quantized; returned unchanged if it has integers or fewer than two axes. Raises
+    UnsupportedError."""
     if bits not in VALUES or calibration not in CALIBRATIONS:
         raise UnsupportedError(
             f"weights are quantized to 8, 4 or 2 bits by {' or '.join(CALIBRATIONS)}; found {bits!r}, {calibration!r}"
@@ -80,7 +81,7 @@ def _block(s: Snapshot, level: str | int) -> tuple[int, ...] | None:
 def _levels(
     x: Tensor, block: tuple[int, ...], grid: tuple[int, ...], bits: int, calibration: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(whole numbers, scales in the shape of the grid, the numbers that they stand for), float32."""
+    """(levels, scales in the shape of the grid of blocks, dequantized values), all float32."""
     x = x.astype(dtypes.float32)
     backend = x.backend
     shape = x.shape
@@ -131,7 +132,7 @@ def quantize_weights(
                 done[id(layer)] = make(layer)
             changes.append((holder, key, done[id(layer)]))
             names.append(name)
-    for holder, key, made in changes:  # all of them or, after an error, none
+    for holder, key, made in changes:  # either all layers or, after an error, none
         if isinstance(holder, Module):
             setattr(holder, key, made)
         else:

@@ -1,4 +1,4 @@
-"""The bytes of a store: a file read part by part, a mapped one, or bytes in memory, all with one interface."""
+"""The bytes of a store: a file read in parts, a mapped file, or bytes in memory, with a common interface."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Origin = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
 class Bytes(Protocol):
-    """What formats read from: `len`, and slices that are memoryviews."""
+    """The interface that formats read from: `len`, and slices that are memoryviews."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, part: slice, /) -> memoryview: ...
 
 
 class CopiedBytes:
-    """Bytes in memory of which each slice is a copy, so that nothing read keeps the whole alive."""
+    """Bytes in memory whose slices are copies, so that a slice does not keep the whole alive."""
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None:
         self._data = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
@@ -37,9 +37,9 @@ class CopiedBytes:
 
 
 def contents(source: Origin, zero_copy: bool, limits: Limits | None = None) -> tuple[Bytes, str]:
-    """(the bytes, what to call them in messages).
+    """(the bytes, their name in messages).
 
-    With zero_copy a file is mapped and bytes are shared; else each tensor is memory of its own. Raises OSError,
+    With zero_copy a file is mapped and bytes are shared; else each tensor has memory of its own. Raises OSError,
     FormatError for a file past the limit.
     """
     data: Bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -17,25 +18,24 @@ Raw = Callable[[], memoryview]
 
 
 class Quantized(NamedTuple):
-    """How a tensor is stored in fewer bits: the scheme of a burnpack, what reads its bytes, how many there are."""
+    """How a tensor is stored quantized: the burnpack's scheme, a function that reads its bytes, and their number."""
 
-    scheme: tuple[tuple[str, Any], ...]
+    scheme: tuple[tuple[str, Any], ...] | dict[str, Any]
     read: Raw
     nbytes: int
 
 
 def bools(raw: Raw, shape: tuple[int, ...], backend: Backend) -> Tensor:
-    """Bools of a byte each, for which a file may hold other bytes than 0 and 1."""
+    """Bools of one byte each, which in a file may be other than 0 and 1."""
     return backend.cast(backend.from_bytes(raw(), dtypes.uint8, shape), dtypes.bool)
 
 
 class Snapshot:
-    """A tensor that is read when asked for, each time anew.
+    """A tensor that is read anew at each access.
 
-    name: its key; original: its name in the file; dtype, shape: of what `tensor` gives; param_id: the 64-bit identity
-    of a parameter, or None; stored: the dtype or scheme in the file's own words; nbytes: what it takes in the file;
-    same: equal for all names of one tensor, None for one that has no other name; quantized: how a burnpack stores it
-    in fewer bits, or None.
+    name: its key; original: its name in the file; dtype, shape: those of `tensor()`; param_id: the 64-bit identity of a
+    parameter, or None; stored: the dtype or scheme as named in the file; nbytes: its size in the file; same: equal for
+    all names of one tensor, None if there is only one; quantized: how a burnpack stores it quantized, or None.
     """
 
     __slots__ = (
@@ -57,8 +57,8 @@ class Snapshot:
         original: str | None = None, param_id: int | None = None, stored: str = "", nbytes: int | None = None,
         same: object = None,
     ) -> None:  # fmt: skip
-        if prod(n or 1 for n in shape) >= 1 << 59:  # NumPy counts the strides of empty arrays too
-            raise FormatError(f"tensor {name[:80]!r} has shape {shape}, which is beyond what can be addressed")
+        if prod(n or 1 for n in shape) >= 1 << 59:  # NumPy checks the strides of empty arrays too
+            raise FormatError(f"tensor {name[:80]!r} has shape {shape}, which is too large to address")
         self.name = name
         self.original = name if original is None else original
         self.dtype = dtype
@@ -77,7 +77,7 @@ class Snapshot:
         return prod(self.shape)
 
     def tensor(self, backend: Backend | str | None = None) -> Tensor:
-        """The tensor on `backend`. Raises FormatError where the file does not hold it after all, OSError."""
+        """The tensor on `backend`. Raises FormatError if the file turns out not to hold it, OSError."""
         where = get_backend(backend)
         if self._make is not None:
             return self._make(where)
@@ -103,24 +103,27 @@ class Snapshot:
         return made
 
     def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:
-        """What `function` makes of the tensor once it is read: a tensor of `dtype` and `shape`."""
+        """A Snapshot of function(tensor), a tensor of `dtype` and `shape`, computed when it is read."""
         return Snapshot(
             self.name, dtype, shape, make=lambda backend: function(self.tensor(backend)), original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes,
         )  # fmt: skip
 
     def watched(self, tell: Callable[[int], None]) -> Snapshot:
-        """The same tensor, whose bytes are counted by tell(bytes) when `raw` has them."""
+        """The same tensor; calls tell(bytes) whenever its bytes were read for a writer."""
 
-        def raw() -> memoryview:
-            found = self.raw()
+        def told(read: Raw) -> memoryview:
+            found = read()
             tell(len(found))
             return found
 
-        return Snapshot(
-            self.name, self.dtype, self.shape, raw=raw, make=self._make, original=self.original,
+        made = Snapshot(
+            self.name, self.dtype, self.shape, raw=partial(told, self.raw), make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
+        if self.quantized is not None:
+            made.quantized = self.quantized._replace(read=partial(told, self.quantized.read))
+        return made
 
     def transposed(self) -> Snapshot:
         """The transpose of a matrix."""

@@ -1,4 +1,4 @@
-"""Modules, records and dicts as stores, and several stores as one."""
+"""Stores from modules, records and dicts, and merged stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .torch_modules import joined
 
 
 class Place(NamedTuple):
-    """Where a parameter lies: its name, the classes of the modules around it, the one that holds it, and under what."""
+    """The location of a parameter: its name, the classes of the enclosing modules, its holder, and its key there."""
 
     name: str
     container: str
@@ -38,15 +38,29 @@ class Place(NamedTuple):
         return self.key == "weight" and bool(getattr(self.holder, "TRANSPOSED_IN_PYTORCH", False))
 
 
-def places(value: Any, name: str = "", container: str = "", around: tuple[Any, ...] = ()) -> Iterator[Place]:
-    """Every parameter of a module, in the order of the attributes."""
+def places(
+    value: Any, name: str = "", container: str = "", around: tuple[Any, ...] = (), burn: bool = False
+) -> Iterator[Place]:
+    """Every parameter of a module, in the order of the attributes, or in that of the fields of Burn's structs."""
     if isinstance(value, Module):
         container = f"{container}.{type(value).__name__}" if container else type(value).__name__
-    for key, child in items(value):
+    for key, child in _as_declared(value) if burn else items(value):
         if isinstance(child, Param):
             yield Place(name + str(key), container, value, key, child)
         elif isinstance(child, (Module, list, tuple, dict)) and not any(p is child for p in (*around, value)):
-            yield from places(child, f"{name}{key}.", container, (*around, value))
+            yield from places(child, f"{name}{key}.", container, (*around, value), burn)
+
+
+def _as_declared(value: Any) -> list[tuple[Any, Any]]:
+    """The attributes of a layer as Burn's struct has them: one that goes by another's name there takes its place."""
+    pairs = list(items(value))
+    keys, others = [key for key, _ in pairs], getattr(value, "BURN_NAMES", {})
+
+    def position(pair: tuple[Any, Any]) -> int:
+        theirs = others.get(pair[0], pair[0])
+        return keys.index(theirs if theirs in keys else pair[0])
+
+    return sorted(pairs, key=position) if others else pairs
 
 
 def from_module(
@@ -57,11 +71,11 @@ def from_module(
     names: str | None = None,
     precision: str | None = None,
 ) -> Store:
-    """The parameters of a module as a store: what `save_into` writes, and what another module's `load_from` takes.
+    """The parameters of a module as a store, for `save_into` and for another module's `load_from`.
 
-    layout: "pytorch" transposes dense weights, adds the `num_batches_tracked` of batch norms, and puts the weights of
-    recurrent layers and attention together as PyTorch does (LSTM's weight_ih_l0, in_proj_weight); names: "burn" for
-    Burn's names; the rest as in `Module.save_into`. Values are taken when they are asked for.
+    layout: "pytorch" transposes dense weights, adds the `num_batches_tracked` of batch norms, and joins the weights of
+    recurrent layers and attention as PyTorch does (LSTM's weight_ih_l0, in_proj_weight); names: "burn" for
+    Burn's names; the rest as in `Module.save_into`. Values are read on access.
     """
     if layout not in LAYOUTS:
         raise LoadError(f"layout is one of {', '.join(LAYOUTS)}, found {layout!r}")
@@ -90,7 +104,7 @@ def from_module(
 
 
 def _of_param(name: str, param: Param) -> Snapshot:
-    if getattr(param, "_on_save", None) is not None:  # only its result tells dtype and shape
+    if getattr(param, "_on_save", None) is not None:  # only its result determines dtype and shape
         saved = param.saved()
         return _of_tensor(name, saved, param.id.value, id(param))
 
@@ -118,9 +132,10 @@ def _stored(s: Snapshot, precision: str) -> Snapshot:
 
 
 def merge(*stores: Any) -> Store:
-    """One store with the tensors of several; of equal names the later one's. Each is what `load_from` takes.
+    """One store with the tensors of several; for equal names the last one wins. Each may be anything that `load_from`
+    takes.
 
-    Raises LoadError where their dense weights lie in different layouts.
+    Raises LoadError if their dense weights have different layouts.
     """
     found: dict[str, Snapshot] = {}
     metadata: dict[str, str] = {}
@@ -134,13 +149,13 @@ def merge(*stores: Any) -> Store:
         layouts.add(store.layout)
     if len(layouts) > 1:
         said = ", ".join(sorted(str(one) for one in layouts))
-        raise LoadError(f"the stores lie in different layouts ({said}); load them one after the other instead")
+        raise LoadError(f"the stores have different layouts ({said}); load them one after the other instead")
     layout = layouts.pop() if layouts else None
     return Store(found, format="merged", metadata=metadata, scalars=scalars, layout=layout)
 
 
 def store_of(given: Any) -> Store:
-    """A Store from one, a path, bytes, a Module, a Burnpack, a Record, or a dict of name -> tensor."""
+    """A Store from a Store, a path, bytes, a Module, a Burnpack, a Record, or a dict of name -> tensor."""
     if isinstance(given, Store):
         return given
     if isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview)):

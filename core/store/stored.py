@@ -1,4 +1,4 @@
-"""Store: a mapping from names to Snapshots, and the views of one that filter, rename and convert."""
+"""Store: a mapping from names to Snapshots, and its views, which filter, rename and convert."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ Scalar = bool | int | float
 
 
 class MissingError(LoadError, KeyError):
-    """A name that a store does not hold."""
+    """A name that is not in a store."""
 
     __str__ = Exception.__str__
 
 
 class Store(Mapping[str, Snapshot]):
-    """The tensors of a file, by name. Nothing is read before it is asked for.
+    """The tensors of a file, by name. Tensors are read on access.
 
     format: "burnpack", "safetensors", "pytorch", …; origin: where it comes from, for messages; metadata: text -> text;
-    scalars: name -> bool, int or float; extras: what else the file holds, by name (lists, texts, None); layout: "burn",
-    "pytorch" or None where the file does not say how its dense weights lie.
+    scalars: name -> bool, int or float; extras: everything else in the file, by name (lists, texts, None); layout:
+    "burn", "pytorch" or None where the file does not say how its dense weights lie; nameless: whether the file holds no
+    names, so that they are the numbers of the tensors in the order of the module's parameters.
 
     Views (`filter`, `rename`, `contiguous`, `precision`, `map`) are stores over the same file.
     """
@@ -38,6 +39,7 @@ class Store(Mapping[str, Snapshot]):
     def __init__(
         self, snapshots: Mapping[str, Snapshot], *, format: str, origin: str = "", metadata: Mapping[str, str] = {},
         scalars: Mapping[str, Scalar] = {}, extras: Mapping[str, Any] = {}, layout: str | None = None,
+        nameless: bool = False,
     ) -> None:  # fmt: skip
         self._snapshots = dict(snapshots)
         self.format = format
@@ -46,6 +48,7 @@ class Store(Mapping[str, Snapshot]):
         self.scalars = dict(scalars)
         self.extras = dict(extras)
         self.layout = layout
+        self.nameless = nameless
 
     # -- a mapping
 
@@ -71,12 +74,12 @@ class Store(Mapping[str, Snapshot]):
 
     @property
     def nbytes(self) -> int:
-        """What the tensors take in the file."""
+        """The size of the tensors in the file, in bytes."""
         return sum(s.nbytes for s in self._snapshots.values())
 
     @property
     def names(self) -> list[tuple[str, str]]:
-        """(name in the file, name here) of every tensor: what renaming did."""
+        """(name in the file, name here) of every tensor."""
         return [(s.original, name) for name, s in self._snapshots.items()]
 
     def tensor(self, name: str, backend: Backend | str | None = None) -> Tensor:
@@ -86,41 +89,41 @@ class Store(Mapping[str, Snapshot]):
     # -- views
 
     def view(self, snapshots: Mapping[str, Snapshot], **changes: Any) -> Store:
-        """Another store with these snapshots and all else as it is here, but for `changes`."""
+        """A copy of this store with these snapshots and `changes`."""
         kept: dict[str, Any] = {
             "format": self.format, "origin": self.origin, "metadata": self.metadata, "scalars": self.scalars,
-            "extras": self.extras, "layout": self.layout,
+            "extras": self.extras, "layout": self.layout, "nameless": self.nameless,
         }  # fmt: skip
         return Store(snapshots, **{**kept, **changes})
 
     def filter(self, given: Filtering = None) -> Store:
-        """The tensors that a Filter takes; patterns of `re`, or a function of (name, container), make one."""
+        """The tensors that a Filter selects; it can be given as patterns or a function of (name, container)."""
         keep = filter_of(given)
         return self.view({name: s for name, s in self._snapshots.items() if keep(name, "")})
 
     def rename(self, given: Renaming) -> Store:
-        """Under other names: (pattern, replacement) pairs, a dict of whole names, a KeyRemapper, or a function.
-
-        Raises LoadError where two tensors get one name.
+        """The tensors renamed, by (pattern, replacement) pairs, a dict of whole names, a KeyRemapper, or a function.
+        Raises LoadError if two tensors get the same name.
         """
         return self._renamed(renamed_keys(self._snapshots, renamer_of(given)))
 
     def contiguous(self) -> Store:
-        """With the numbers of each list counted from 0 without gaps: fc.0, fc.2 -> fc.0, fc.1."""
+        """The tensors with each list renumbered from 0 without gaps: fc.0, fc.2 -> fc.0, fc.1."""
         return self._renamed(contiguous(self._snapshots))
 
     def _renamed(self, table: Mapping[str, str]) -> Store:
-        return self.view({table[name]: s.named(table[name]) for name, s in self._snapshots.items()})
+        snapshots = {table[name]: s.named(table[name]) for name, s in self._snapshots.items()}
+        return self.view(snapshots, nameless=self.nameless and all(table[name] == name for name in table))
 
     def map(self, function: Callable[[Snapshot], Snapshot | None]) -> Store:
-        """With each Snapshot replaced by function(snapshot), and without those for which that is None."""
+        """Each Snapshot replaced by function(snapshot); those for which it returns None are dropped."""
         made = [function(s) for s in self._snapshots.values()]
         return self.view({s.name: s for s in made if s is not None})
 
     def precision(self, precision: str) -> Store:
-        """In another precision: "double", "full", "half" or "bfloat16", as in `Module.save_file`.
+        """The tensors in another precision: "double", "full", "half" or "bfloat16", as in `Module.save_file`.
 
-        Raises DTypeError for another one, and on reading where an integer does not fit.
+        Raises DTypeError for any other, and on reading if an integer does not fit.
         """
 
         def change(s: Snapshot) -> Snapshot:
@@ -130,7 +133,7 @@ class Store(Mapping[str, Snapshot]):
         return self.map(change)
 
     def half(self) -> Store:
-        """Floats of 32 and 64 bits as float16; integers stay."""
+        """32- and 64-bit floats as float16; integers are unchanged."""
         return self.map(lambda s: s.astype(dtypes.float16) if s.dtype.is_float and s.dtype.bits > 16 else s)
 
     def quantize(
@@ -140,11 +143,12 @@ class Store(Mapping[str, Snapshot]):
         calibration: str = "min-max",
         filter: Filtering = None,
     ) -> Store:
-        """Float tensors of two axes and more in 8, 4 or 2 bits, symmetric, in the layout of Burn's quantized tensors.
+        """Float tensors of two or more axes, quantized symmetrically to 8, 4 or 2 bits, in the layout of Burn's
+        quantized tensors.
 
-        level: what shares a scale: "tensor", "channel" (a column), or so many elements along the last axis;
-        calibration: "min-max" or "absolute-mean". A burnpack stores the bits; reading gives float32 again, as the
-        snapshots of this view do. Raises UnsupportedError for anything else.
+        level: which elements share a scale: "tensor", "channel" (a column), or a number of elements along the last
+        axis; calibration: "min-max" or "absolute-mean". A burnpack stores the bits; reading returns float32, as do the
+        snapshots of this view. Raises UnsupportedError for anything else.
         """
         from .quantizing import quantized
 
@@ -159,7 +163,7 @@ class Store(Mapping[str, Snapshot]):
 
 
 def similar(name: str, names: Any, count: int = 3) -> list[str]:
-    """The names most like `name`: those of the same last part first."""
+    """The names most similar to `name`, those with the same last part first."""
     known = list(names)
     if len(known) > 20_000:  # comparing takes a while
         known = [n for n in known if n.rpartition(".")[2] == name.rpartition(".")[2]][:20_000]

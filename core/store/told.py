@@ -1,4 +1,4 @@
-"""What the burnpack of a generated model says of the checkpoints that its weights came from, as a text.
+"""The mapping from a generated model's parameters to its source's checkpoints, as a text in the burnpack.
 
 codegen/checkpoint_names.py writes it, checkpoints.py reads it.
 """
@@ -12,11 +12,11 @@ from ..model import Model
 from ..module import Module
 
 SOURCES = "emberlet.sources"  # the key of the metadata
-NORM = ("weight", "bias", "running_mean", "running_var")  # what a batch norm's tensors are called in a checkpoint
+NORM = ("weight", "bias", "running_mean", "running_var")  # the names of a batch norm's tensors in a checkpoint
 
 
 def text_of(module: Module) -> str | None:
-    """What the burnpack of a generated model says of its keys; None for other modules, or where it is not found."""
+    """The mapping in a generated model's burnpack; None for other modules, or if the burnpack is not found."""
     from ..burnpack import Burnpack
     from ..model import weights
 

@@ -1,7 +1,7 @@
-"""PyTorch's names for recurrent layers and attention, which keep the weights of several layers in one tensor.
+"""PyTorch's names for recurrent layers and attention, whose tensors each hold the weights of several layers.
 
 torch.nn.LSTM, GRU, RNN      weight_ih_l0 (gates * d_hidden, d_input), weight_hh_l0, bias_ih_l0, bias_hh_l0, each
-                             with _reverse in the other direction; l1, l2, … where layers lie in a list here
+                             with _reverse in the other direction; l1, l2, … for layers that are in a list here
 torch.nn.MultiheadAttention  in_proj_weight (3 * d_model, d_model), in_proj_bias, out_proj.weight, out_proj.bias
 """
 
@@ -60,7 +60,7 @@ def _recurrent(
 ) -> Iterator[tuple[str, Snapshot]]:
     """The parts for a layer of one direction, whose parameters begin with `own`."""
     if not getattr(layer, "reset_after", True):
-        return  # PyTorch's GRU resets after the product: its weights mean something else there
+        return  # PyTorch's GRU resets after the product, so its weights have another meaning
     gates = GATES[type(layer)]
     places = [(path, "0")]
     if stacked := re.fullmatch(r"(.*\.)?(\d+)\.", path):  # the second of a list is PyTorch's l1
@@ -87,11 +87,11 @@ def _attention(path: str, at: Mapping[str, Snapshot]) -> Iterator[tuple[str, Sna
 
 
 def joined(module: Module, found: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
-    """The parameters of a module, in PyTorch's layout, where those of recurrent layers and attention are put together
-    as PyTorch keeps them: the opposite of `split`.
+    """The parameters of a module, in PyTorch's layout, with those of recurrent layers and attention joined as in
+    PyTorch: the inverse of `split`.
 
-    A list of recurrent layers is one layer of PyTorch's with as many layers (`l0`, `l1`, …). Raises LoadError for a GRU
-    that PyTorch does not have, and where a filter keeps only a part of what is one tensor there.
+    A list of recurrent layers becomes one PyTorch module with as many layers (`l0`, `l1`, …). Raises LoadError for a
+    GRU that PyTorch does not support, and if a filter keeps only a part of one PyTorch tensor.
     """
     out = dict(found)
     for path, layer in _modules(module, "", ()):
@@ -119,7 +119,7 @@ def _joined_gates(out: dict[str, Snapshot], path: str, own: str, layer: Any, dir
 
 
 def _join(out: dict[str, Snapshot], name: str, parts: list[str]) -> None:
-    """Put parts below one another, in place of them."""
+    """Replace parts by their concatenation along the rows."""
     there = [out.pop(part) for part in parts if part in out]
     if not there:
         return

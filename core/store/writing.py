@@ -1,4 +1,4 @@
-"""Writing stores to files: whole or not at all, one tensor in memory at a time."""
+"""Writing stores to files: atomically, with one tensor in memory at a time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import EmberletError
 from ..host.files import atomic_write
-from ..host.together import together
+from ..host.together import synced, together
 from ..module.layouts import KEY
 from .told import SOURCES
 
 if TYPE_CHECKING:
     from .stored import Store
 
-# ending -> format; each is a file of core/store/formats with `dump`
+# extension -> format; each is a module of core/store/formats with `dump`
 ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".npz": "npz"}
 
 
 class ExistsError(EmberletError, FileExistsError):
-    """A file that is not to be overwritten."""
+    """A file that must not be overwritten."""
 
     __str__ = Exception.__str__
 
@@ -40,11 +40,11 @@ def save(
 ) -> int:
     """Write the tensors, metadata and scalars of a store; returns the bytes written.
 
-    target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else what
-    the ending of the path says (burnpack without one); metadata: is added to the store's own; overwrite: whether an
-    existing file may be replaced; shard: write safetensors files of at most so many bytes of tensors, and their index.
+    target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else by the
+    path's extension (burnpack without one); metadata: added to the store's own; overwrite: whether an existing file may
+    be replaced; shard: write several safetensors files with at most this many bytes of tensors each, and their index.
 
-    An existing file is replaced when the new one is complete and synced; after any error it is as it was. Raises
+    An existing file is replaced only once the new one is complete and synced; after any error it is unchanged. Raises
     ExistsError, which is an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
     """
     if hasattr(target, "write"):
@@ -71,7 +71,7 @@ def dumps(store: Store, format: str = "burnpack", metadata: Mapping[str, str] | 
 
 def _dump(store: Store, file: IO[bytes], format: str, metadata: Mapping[str, str] | None) -> int:
     if format not in ENDINGS.values():
-        raise EmberletError(f"{format!r} is not written; there are {', '.join(ENDINGS.values())}")
+        raise EmberletError(f"{format!r} cannot be written; known are {', '.join(ENDINGS.values())}")
     texts = {k: v for k, v in store.metadata.items() if k != KEY and (k, v) != ("format", "pt")}
     if format != "burnpack":
         texts.pop(SOURCES, None)
@@ -106,23 +106,16 @@ def _shards(
     total, where = 0, {}
     with together(path.parent) as folder:
         for name, keys in zip(names, groups, strict=True):
-            with open(folder / name, "wb") as file:
+            with synced(folder / name) as file:
                 total += _dump(_part(store, keys), file, kind, metadata)
-                _sync(file)
             where.update(dict.fromkeys(keys, name))
         size = sum(int(s.dtype.nbytes(s.size)) for s in store.values())
         told: dict[str, Any] = {"metadata": {"total_size": size}, "weight_map": where}
         text = json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False)
-        with open(folder / index, "w", encoding="utf-8") as listing:
-            total += listing.write(text)
-            _sync(listing)
+        with synced(folder / index) as listing:
+            total += listing.write(text.encode())
     return total
 
 
 def _part(store: Store, keys: Iterable[str]) -> Store:
     return store.view({key: store[key] for key in keys})
-
-
-def _sync(file: IO[Any]) -> None:
-    file.flush()
-    os.fsync(file.fileno())

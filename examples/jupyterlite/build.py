@@ -63,7 +63,10 @@ def build(out: Path) -> None:
         pip(python, "install", *JUPYTERLITE)
         names = sorted({*KERNEL, *(name for needed in KERNEL.values() for name in needed)})
         wanted = [OLDER.get(name, name) for name in names]
-        pip(python, "download", "--no-deps", "--only-binary=:all:", "--dest", str(folder / "wheels"), *wanted)
+        # For Pyodide's Python, not for the one that runs this script: older ones would get older releases.
+        lock = json.loads((PYODIDE / "pyodide-lock.json").read_text(encoding="utf-8"))
+        options = ["--no-deps", "--only-binary=:all:", "--python-version", lock["info"]["python"]]
+        pip(python, "download", *options, "--dest", str(folder / "wheels"), *wanted)
         pip(python, "wheel", "--no-deps", str(ROOT), "--wheel-dir", str(folder / "own"))
         archive = pyodide(folder)
         contents = folder / "notebooks"

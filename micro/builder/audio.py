@@ -28,7 +28,7 @@ def log_mel(
     low: float = 60,
     high: float = 7600,
 ) -> npt.NDArray[np.float32]:
-    """Features of 16-bit samples: (frames, bands), the logarithm to base 2 of each band's power, never below 0.
+    """Features of 16-bit samples: (frames, bands), the base-2 logarithm of each band's power, at least 0.
 
     The options are those of `LogMel`, which writes the same features, in integers, into a model's input.
     """

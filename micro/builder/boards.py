@@ -1,8 +1,8 @@
 """Facts about boards: what a model must fit into, and how fast it may run there.
 
 Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. `room`
-counts that firmware as larger than it is, and of an ESP8266 the first megabyte only, where code must lie. Cycles are
-estimates from counting the instructions of the kernels; no board has confirmed them.
+overestimates that firmware's size, and counts only the first megabyte of an ESP8266, where code must be. Cycles are
+estimated by counting the kernels' instructions; no board has confirmed them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ KB = 1024
 
 @dataclass(frozen=True)
 class Board:
-    """arch: mpy-cross's name of the instruction set; ram: of the chip; heap: what MicroPython leaves of it to a
-    program; flash: of the file system; room: of the chip's flash beside the stock firmware, which is what a firmware of
-    your own has for frozen modules, a ROMFS or a partition; cycles: for one multiply-accumulate of a dense layer,
-    estimated.
+    """arch: mpy-cross's name of the instruction set; ram: of the chip; heap: the part of it available to a program
+    under MicroPython; flash: the size of the file system; room: the chip's flash besides the stock firmware, available
+    to a custom firmware for frozen modules, a ROMFS or a partition; cycles: for one multiply-accumulate of a dense
+    layer, estimated.
 
-    chip: whose flash partitions are readable ("rp2", "esp32" or ""); mapped: whether such a partition is read in place.
+    chip: how flash partitions are read ("rp2", "esp32" or "" for not at all); mapped: whether a partition is read in
+    place.
     """
 
     name: str
@@ -70,7 +71,7 @@ BOARDS = {
 }
 
 
-# What the boards are sold as, and what MicroPython's download page calls their firmware.
+# The boards' product names, and the names of their firmware on MicroPython's download page.
 ALIASES = {
     "pico": "rp2",
     "rpi_pico": "rp2",

@@ -1,4 +1,4 @@
-"""From a float32 graph to the files of a model, and what they need."""
+"""From a float32 graph to the files of a model, and their requirements."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from .emit.layers import layers_source
 from .emit.model import Pack, Partition, model_source, weights_source
 from .fuse import fuse, in_float32
 from .graph import Graph, Reshape
+from .kernels.depthwise import DepthwiseFloat
+from .kernels.dot import DotFloat
 from .kernels.layer import Array
 from .kernels.trees import Trees
 from .plan import plan
@@ -35,7 +37,8 @@ from .program import Program
 from .quantization.calibrate import check_samples, each, ranges_of, tallies
 from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
-from .quantization.reference import dequantize
+from .quantization.quantize16 import in_8_bits
+from .quantization.reference import ZERO, dequantize, quantize_weights
 from .romfs import romfs_image
 from .streaming import streamed
 
@@ -44,6 +47,8 @@ WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
 METHODS = ("auto", "minmax", "percentile")
 
 KERNELS = ("assembly", "viper")
+
+INT4 = ("packed", "bytes")
 
 TAKEN = frozenset(
     "array binascii bluetooth btree builtins cmath collections cryptolib deflate emberlet errno esp esp32 framebuf gc "
@@ -58,11 +63,12 @@ MOST_COMPARED = 64
 
 @dataclass(frozen=True)
 class Options:
-    """weights: where they lie ("module": bytes of a module; "file": a burnpack read into memory, or in place where it
-    lies in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
+    """weights: where they are stored ("module": bytes of a module; "file": a burnpack read into memory, or in place if
+    it is in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
-    kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, whatever else is given.
-    layers: with a module that lists and times the layers. arena: the module of another model whose arena is used.
+    kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, even if samples are given.
+    layers: add a module that lists and times the layers. arena: the module of another model whose arena is used.
+    int4: weights that the model has in 4 bits lie two in a byte ("packed"), or in a byte each ("bytes").
     stream: the axis of the model's input that is time, where each inference takes `new_steps` of it (streaming.py).
     """
 
@@ -79,10 +85,11 @@ class Options:
     arena: str = ""
     stream: int | None = None
     new_steps: int | None = None
+    int4: str = "packed"
 
     @property
     def in_assembly(self) -> bool:
-        """Whether boards get kernels in assembly; frozen modules are sources, and those are viper."""
+        """Whether boards get assembly kernels; frozen modules are sources, so they use viper."""
         return self.kernels == "assembly" and self.weights != "frozen"
 
     @property
@@ -94,8 +101,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Agreement:
-    """int8 beside float32 on the calibration samples, first output: samples compared, the part of them with the same
-    greatest element (None where it is no vector), root mean square and greatest difference in proportion to the
+    """int8 beside float32 on the calibration samples, first output: the number of samples, the fraction with the same
+    largest element (None if it is not a vector), and the root mean square and largest difference, relative to the
     output's range."""
 
     samples: int
@@ -111,8 +118,9 @@ class Agreement:
 
 @dataclass
 class BuildResult:
-    """sources: the files as text; extra: files beside them; by instruction set ("" for bytecode alone): deployed, what
-    goes onto a board; images, its ROMFS image; costs; listings, the kernels in assembly as text.
+    """sources: the files as text; extra: files beside them; by instruction set ("" for bytecode alone): deployed, the
+    files for a board; images, its ROMFS image; costs; listings, the kernels in assembly as text. notes: what whoever
+    builds should know.
     """
 
     program: Program
@@ -124,38 +132,41 @@ class BuildResult:
     costs: dict[str, Cost] = field(default_factory=dict)
     listings: dict[str, str] = field(default_factory=dict)
     agreement: Agreement | None = None
+    notes: tuple[str, ...] = ()
 
 
 def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = None) -> BuildResult:
-    """The files of a model: in int8 where there are samples (or the graph came quantized), else in float32.
+    """The files of a model: int8 if there are samples (or the graph is already quantized), else float32.
 
-    Raises UnsupportedError for what kernels cannot do, ShapeError for samples that do not fit.
+    Raises UnsupportedError for anything the kernels do not support, ShapeError for samples of the wrong shape.
     """
     if options.weights not in WEIGHTS:
         raise UnsupportedError(f"weights {options.weights!r}: expected one of {', '.join(WEIGHTS)}")
-    graph = fuse(replace(in_float32(graph) if options.floats else graph, name=options.name))
-    agreement = None
-    if graph.wide and samples is None and not options.floats:
-        raise UnsupportedError(
-            f"{graph.name}: activations of 16 bits: {', '.join(graph.wide[:5])}; kernels compute in 8: calibrate them "
-            "with samples (--calibration samples.npz), or build it in float32 (--float)"
-        )
+    graph = in_float32(graph) if options.floats else in_8_bits(graph) if samples is not None else graph
+    graph = fuse(replace(graph, name=options.name, packed=graph.packed if options.int4 == "packed" else frozenset()))
+    agreement, notes = None, tuple[str, ...]()
     if graph.sums:
         _check_trees(graph)
     elif samples is not None and not options.floats:
         graph, agreement = calibrated(graph, samples, options)
     elif graph.grids:
+        notes = rounded_weights(graph)
         graph = quantize_graph(graph)
     if options.kernels not in KERNELS:
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
     if options.stream is not None:
+        if graph.wide:
+            raise UnsupportedError(
+                f"{graph.name}: a stream with activations of 16 bits; calibrate the model to 8 bits with samples "
+                "(--calibration samples.npz), or build it with --float"
+            )
         if graph.words:
             raise UnsupportedError(
                 f"{graph.name}: a stream with indices of two bytes, {', '.join(sorted(graph.words))}; "
                 "build the model with --float"
             )
         graph = streamed(graph, options.stream, options.new_steps)
-    built = BuildResult(plan(graph, options.families), graph, agreement=agreement)
+    built = BuildResult(plan(graph, options.families), graph, agreement=agreement, notes=notes)
     if options.arena and (built.program.states or built.program.kept):
         raise UnsupportedError(f"{options.name} keeps a state from call to call, which another model would overwrite")
     _write_sources(built, options)
@@ -163,8 +174,25 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     return built
 
 
+def rounded_weights(graph: Graph) -> tuple[str, ...]:
+    """What to say of a quantized model's weights that 8 bits cannot hold: those of 16 bits, and floats."""
+    names = []
+    for layer in graph.layers:
+        if isinstance(layer, DotFloat | DepthwiseFloat) and layer.name not in graph.weight_scales:
+            rows = layer.weights.reshape(len(layer.weights), -1).astype(np.float64)
+            steps, scale = quantize_weights(layer.weights, np.zeros(1))
+            real = (steps.reshape(rows.shape).astype(np.float64) - ZERO) * scale.reshape(-1, 1)
+            if np.abs(real - rows).max(initial=0) > 1e-5 * np.abs(rows).max(initial=0):
+                names.append(layer.name)
+    if not names:
+        return ()
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    which = f"{', '.join(names[:5])}{more}"
+    return (f"the weights of {which} are rounded to 8 bits; in the model they are finer",)
+
+
 def _check_trees(graph: Graph) -> None:
-    """Raises UnsupportedError where trees are not all that the model computes."""
+    """Raises UnsupportedError if the model computes anything besides trees."""
     others = [layer.name for layer in graph.layers if not isinstance(layer, Trees | Reshape)]
     if others:
         raise UnsupportedError(
@@ -174,11 +202,11 @@ def _check_trees(graph: Graph) -> None:
 
 
 def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:
-    """The graph in int8, by the method that keeps closest to float32 where that is left open."""
+    """The graph in int8; if the method is "auto", by the one closest to float32."""
     checked = check_samples(samples, graph)
     seen = tallies(graph, checked)
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
-    # Where layers remember, samples follow each other: the first ones count.
+    # With stateful layers the samples are a sequence, so the first ones are used.
     count = len(next(iter(checked.values())))
     step = 1 if graph.states or any(layer.remembers for layer in graph.layers) else max(1, count // MOST_COMPARED)
     some = {name: x[::step][:MOST_COMPARED] for name, x in checked.items()}
@@ -213,7 +241,7 @@ def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agr
 
 
 def pack(program: Program) -> Pack:
-    """Both blobs as a burnpack: tensors "weights" and "tables", and a mark that tells this build from others."""
+    """Both blobs as a burnpack: tensors "weights" and "tables", and a mark that identifies this build."""
     weights, tables = program.weight_bytes, program.word_bytes
     mark = hashlib.sha256(weights + tables + repr(program.arena).encode()).hexdigest()[:8]
     dtype = dtypes.float32 if program.is_float else dtypes.uint8
@@ -250,7 +278,7 @@ def _write_sources(built: BuildResult, options: Options) -> None:
 
 
 def _compile(built: BuildResult, options: Options) -> None:
-    """The .mpy files for each instruction set of the boards; portable bytecode where no board is named."""
+    """The .mpy files for each instruction set of the boards; portable bytecode if no board is given."""
     name, release = options.name, options.release
     portable = {
         file.replace(".py", ".mpy"): compile_mpy(text, file[:-3], None, release)
@@ -286,17 +314,19 @@ def _compile(built: BuildResult, options: Options) -> None:
 
 
 def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
-    """Write everything under `out` (made if missing): sources, and a folder for each instruction set. The paths.
+    """Write everything under `out` (made if missing): sources, and a folder for each instruction set. Returns the
+    paths.
 
-    Files of an earlier build there that this one does not write are deleted: an old model is not taken for the new one.
-    Raises OSError; where the disk is full, everything in `out` is still as it was.
+    Obsolete files of an earlier build are deleted, so that an old model is not mistaken for the new one. Raises
+    OSError; `out` is then unchanged, for example if the disk is full.
     """
+    fresh = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     earlier = _written_before(out)
     files = _files(built, options, out)
     before = {path.parent for path in files if path.parent.exists()}
     try:
-        # Every file lies on the disk before the first one takes its place.
+        # All files are on the disk before the first one is renamed into place.
         with ExitStack() as drafts:
             for path, data in files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -307,6 +337,9 @@ def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
         for folder in {path.parent for path in files} - before:
             with suppress(OSError):
                 folder.rmdir()
+        if fresh:
+            with suppress(OSError):
+                out.rmdir()
         raise
     for path in earlier - set(files):
         path.unlink(missing_ok=True)
@@ -316,7 +349,7 @@ def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
 
 
 def _files(built: BuildResult, options: Options, out: Path) -> dict[Path, bytes]:
-    """What a build consists of, by the paths to write it to."""
+    """The contents of a build, by path."""
     put: dict[Path, bytes] = {}
     for file, text in built.sources.items():
         put[out / file] = text.encode()

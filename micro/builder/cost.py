@@ -1,4 +1,4 @@
-"""What a program needs: flash, memory, stack and time, and whether that fits a board."""
+"""The requirements of a program: flash, memory, stack and time, and whether they fit a board."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ NUMBERS = 1184
 
 @dataclass(frozen=True)
 class Cost:
-    """In bytes. flash: the files that are deployed; code: machine code and bytecode, which is loaded into memory unless
-    frozen; weights_in_ram: of the weights and tables, what is copied into memory; stack: that `predict` takes, most of
-    it in kernel `deepest`; peak: the layer at which the arena is fullest; work: in multiply-accumulates of a dense
+    """In bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory unless frozen;
+    weights_in_ram: the weights and tables that are copied into memory; stack: the stack of `predict`, most of it in
+    kernel `deepest`; peak: the layer at which the arena is fullest; work: in multiply-accumulates of a dense
     layer in int8.
     """
 
@@ -121,14 +121,14 @@ def work(layer: Layer, outputs: int) -> float:
 
 
 def stack(program: Program, arch: str = "") -> tuple[int, str]:
-    """Bytes of stack that `predict` takes on 32-bit words, and the kernel that takes most."""
+    """The stack of `predict` in bytes, with 32-bit words, and the kernel that uses most."""
     frame, name = frames(program, arch)
     return (FLOAT_CALLS + frame, name) if program.is_float else (max(CALLS + frame, NUMBERS), name)
 
 
 def frames(program: Program, arch: str = "") -> tuple[int, str]:
-    """Bytes of stack that the largest kernel takes on 32-bit words, and its name: its locals, what its expressions hold
-    at once, and the registers it saves.
+    """The stack of the largest kernel in bytes, with 32-bit words, and its name: its locals, the temporaries of its
+    expressions, and the saved registers.
     """
     source = kernels_source(program, "float32" if program.is_float else "viper", arch)
     module = compile(source, "kernels", "exec")
@@ -141,17 +141,17 @@ def frames(program: Program, arch: str = "") -> tuple[int, str]:
 
 
 def size_text(count: int) -> str:
-    """A size for people."""
+    """A size as readable text."""
     return f"{count:,} B" if count < 10 * KB else f"{count / KB:,.1f} KB"
 
 
 def time_text(milliseconds: float) -> str:
-    """A time for people."""
+    """A time as readable text."""
     return f"{milliseconds:.3g} ms" if milliseconds < 999 else f"{milliseconds / 1000:.3g} s"
 
 
 def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
-    """Lines for people: what the model needs, and for each board whether it fits and how long it may take."""
+    """Readable lines: the model's requirements, and for each board whether it fits and the estimated time."""
     where = "copied into memory" if c.weights_in_ram else "read where they lie"
     lines = [
         f"{name}: {'float32' if c.is_float else 'int8'}, {c.macs:,} multiply-accumulates",
@@ -175,7 +175,7 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
 
 
 def shortfalls(c: Cost, board: Board, weights: str) -> list[str]:
-    """What is missing on a board, how much of it, and what to change; empty where the model fits."""
+    """What a board lacks, how much, and what to change; empty if the model fits."""
     problems: list[str] = []
     memory, flash = c.ram - board.heap, c.flash - flash_of(board, weights)
     if memory > 0:
@@ -186,14 +186,14 @@ def shortfalls(c: Cost, board: Board, weights: str) -> list[str]:
 
 
 def flash_of(board: Board, weights: str) -> int:
-    """The flash that a model's files may take: the file system's, or what lies beside the firmware."""
+    """The flash available to a model's files: the file system, or the flash besides the firmware."""
     return board.flash if weights in ("file", "module") else board.room
 
 
 def _ways(c: Cost, board: Board, weights: str) -> list[str]:
     """The other choices of --weights with which the model fits."""
     memory = {"romfs": c.ram - c.weights_in_ram, "frozen": c.arena + OBJECTS}
-    # The module that opens the weights is a little larger or smaller, and so is an image beside files.
+    # The module that opens the weights differs slightly in size, and so does an image from files.
     fits = c.flash + 4 * KB <= board.room
     return [way for way, needed in memory.items() if way != weights and needed + KB <= board.heap and fits]
 

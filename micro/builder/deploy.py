@@ -1,4 +1,4 @@
-"""Bringing a built model onto a board, by mpremote."""
+"""Copying a built model to a board with mpremote."""
 
 from __future__ import annotations
 
@@ -51,11 +51,10 @@ print("{file} written")
 
 
 def commands(out: Path, board: str | None = None, port: str | None = None, to: str = "/") -> list[list[str]]:
-    """The mpremote commands, argument by argument, that bring what `micro build` wrote to `out` onto a board.
+    """The mpremote commands, as argument lists, that copy the build in `out` to a board.
 
-    board: which of the boards it was built for; port: as mpremote's `connect` takes it; to: the folder on the board.
-    Raises FormatError where `out` was not built, UnsupportedError for a board it was not built for and for what is
-    frozen.
+    board: one of the boards it was built for; port: an argument of mpremote's `connect`; to: the folder on the board.
+    Raises FormatError if `out` is not a build, UnsupportedError if it was not built for the board, or to be frozen.
     """
     about = read_about(out)
     target = _target(about, board)
@@ -82,9 +81,9 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
 
 
 def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[str]]:
-    """The mpremote commands that bring helpers ("stream", "audio", "image") into /lib/emberlet/micro of a board.
+    """The mpremote commands that copy helpers ("stream", "audio", "image") to /lib/emberlet/micro on a board.
 
-    Raises UnsupportedError for a name that none has.
+    Raises UnsupportedError for an unknown name.
     """
     unknown = [name for name in names if name not in HELPERS]
     if unknown:
@@ -97,7 +96,7 @@ def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[
 
 
 def read_about(out: Path) -> dict[str, Any]:
-    """What `micro build` wrote about itself. Raises FormatError."""
+    """The description that `micro build` wrote. Raises FormatError."""
     try:
         about = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
@@ -130,7 +129,7 @@ def _writer(about: dict[str, Any], folder: Path, pack: str) -> str:
 
 
 def run_mpremote(arguments: Sequence[str]) -> int:
-    """Run mpremote in a process of its own. Raises UnsupportedError where it is not installed."""
+    """Run mpremote in its own process. Raises UnsupportedError if it is not installed."""
     try:
         import mpremote  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
@@ -139,7 +138,7 @@ def run_mpremote(arguments: Sequence[str]) -> int:
 
 
 def deploy(steps: Sequence[Sequence[str]], run: Runner = run_mpremote) -> int:
-    """Run the commands one after the other, until one fails; its exit status, or 0."""
+    """Run the commands in order until one fails; returns its exit status, or 0."""
     for step in steps:
         status = run(step)
         if status:

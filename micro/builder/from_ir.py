@@ -25,11 +25,10 @@ def read_graph(
     sizes: Mapping[str, Sequence[int]] | None = None,
     states: Mapping[str, str] | None = None,
 ) -> Graph:
-    """The float32 graph of an ONNX model or a .tflite file; a batch that is left open is 1.
+    """The float32 graph of an ONNX model or a .tflite file; an open batch is 1.
 
-    sizes: of inputs, by their names, or of one symbolic dimension, by its name. states: inputs, zeros at first, that
-    take what an output held after the inference before, and the names of those outputs. Raises ModelError, which lists
-    every operator that microcontrollers do not do, and OSError.
+    sizes: of inputs or symbolic dimensions, by name. states: input -> output: the input, zeros at first, is the output
+    of the previous inference. Raises ModelError, which lists every unsupported operator, and OSError.
     """
     if (source[4:8] == b"TFL3") if isinstance(source, bytes) else str(source).endswith(".tflite"):
         from .tflite.importing import read_tflite
@@ -49,8 +48,8 @@ def graph_of(
 ) -> Graph:
     """The graph of a model that has been read. Raises ModelError.
 
-    Images (inputs of rank 4) come in channels last. So do inputs of rank 3 whose channels a layer names; of the others
-    it is decided by what moves fewer elements.
+    Images (inputs of rank 4) come in channels last. So do inputs of rank 3 whose channel axis a layer determines; for
+    the others, the order that moves fewer elements is chosen.
     """
     inputs = sized(model.graph.inputs, sizes or {})
     states = states or {}
@@ -75,7 +74,7 @@ def graph_of(
 
 
 def _check_states(model: Model, states: Mapping[str, str]) -> None:
-    """Raises ModelError where a state names no input, or no output."""
+    """Raises ModelError if a state names an unknown input or output."""
     for source, kind, known in (
         (states.keys(), "input", [a.name for a in model.graph.inputs]),
         (states.values(), "output", [a.name for a in model.graph.outputs]),
@@ -88,7 +87,7 @@ def _check_states(model: Model, states: Mapping[str, str]) -> None:
 def _import(
     model: Model, name: str, inputs: Sequence[Argument], orders: Mapping[str, Order], states: Mapping[str, str]
 ) -> Importer:
-    """orders: of the axes of each input, as its elements come."""
+    """orders: the order of the axes of each input."""
     importer = Importer(name)
     outputs = {a.name for a in model.graph.outputs}
     uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}

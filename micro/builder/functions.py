@@ -1,9 +1,9 @@
 """Functions of one number: in NumPy, for tables of 256 bytes, and as MicroPython, for models that stay float32.
 
-What each one means is said by `emberlet.functional`; tests/micro/test_functions.py holds both forms to it.
+`emberlet.functional` defines each of them; tests/micro/test_functions.py compares both forms with it.
 
-A function is a chain of steps `(name, parameters)`, so that neighbors merge into one table or one loop. Between
-"start" and "times_start" a chain computes the factor that its own argument is multiplied with: x * sigmoid(x).
+A function is a chain of steps `(name, parameters)`, so that adjacent functions merge into one table or one loop.
+Between "start" and "times_start" a chain computes the factor that its own argument is multiplied with: x * sigmoid(x).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Clamped = DotFloat | DepthwiseFloat | BinaryFloat
 
 
 def fuse(graph: Graph) -> Graph:
-    """All fusions, until none applies."""
+    """Apply all fusions until none changes anything."""
     passes: tuple[Callable[[Graph], Graph], ...] = (
         moves_to_reshapes,
         drop_reshapes,
@@ -45,7 +45,7 @@ def fuse(graph: Graph) -> Graph:
 
 
 def separate_states(graph: Graph) -> Graph:
-    """States that are kept in other states are copied first: the order in which they are written does not matter."""
+    """Copy states that are kept in other states first, so that the order of writing does not matter."""
     source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
     layers: list[Layer] = [layer for layer in graph.layers if not isinstance(layer, Keep)]
     keeps: list[Layer] = []
@@ -69,7 +69,7 @@ def separate_states(graph: Graph) -> Graph:
 
 
 def in_float32(graph: Graph) -> Graph:
-    """A model that came quantized without its grids: what is left of a QuantizeLinear is that it saturates."""
+    """A quantized model without its grids, in which a QuantizeLinear only saturates."""
 
     def saturating(layer: Layer) -> Layer:
         grid = graph.grids.get(layer.output)
@@ -83,7 +83,7 @@ def in_float32(graph: Graph) -> Graph:
 
 
 def _between_integers(graph: Graph) -> Graph:
-    """Inputs and outputs that are bytes in the model as its whole numbers, in float32."""
+    """In float32, represent inputs and outputs that are bytes in the model by its integers."""
     first: list[Layer] = []
     last: list[Layer] = []
     shapes, names = dict(graph.shapes), dict[str, str]()
@@ -107,7 +107,7 @@ def _between_integers(graph: Graph) -> Graph:
 
 
 def moves_into_states(graph: Graph) -> Graph:
-    """A state that is a part of a tensor is written where the part is taken, if nothing reads what it was later."""
+    """Write a state that is a slice of a tensor directly when slicing, if nothing reads its old value later."""
     source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
 
     def root(name: str) -> str:
@@ -131,7 +131,7 @@ def moves_into_states(graph: Graph) -> Graph:
 
 
 def remove_dead(graph: Graph) -> Graph:
-    """Without the layers whose output nothing reads."""
+    """Remove layers whose output nothing reads."""
     wanted, kept = {*graph.outputs, *graph.states}, []
     for layer in reversed(graph.layers):
         if layer.output in wanted:
@@ -141,7 +141,7 @@ def remove_dead(graph: Graph) -> Graph:
 
 
 def drop_reshapes(graph: Graph) -> Graph:
-    """Without reshapes that change nothing, or that only feed another reshape."""
+    """Remove reshapes that change nothing or only feed another reshape."""
     for layer in graph.layers:
         if not isinstance(layer, Reshape) or layer.output in graph.outputs:
             continue
@@ -154,9 +154,9 @@ def drop_reshapes(graph: Graph) -> Graph:
 
 
 def absorb_quantizers(graph: Graph) -> Graph:
-    """A QuantizeLinear is part of the layer before it, where nothing else reads what that layer wrote.
+    """Merge a QuantizeLinear into the layer before it if nothing else reads that layer's output.
 
-    An input of the model comes in the grid of the first one behind it.
+    A model's input takes the grid of the first one after it.
     """
     written: dict[tuple[str, Grid], str] = {}
     writers = {layer.output: layer for layer in graph.layers}
@@ -178,7 +178,7 @@ def absorb_quantizers(graph: Graph) -> Graph:
 
 
 def moves_to_reshapes(graph: Graph) -> Graph:
-    """A move that leaves every element where it lies is a reshape."""
+    """Turn moves that keep every element in place into reshapes."""
 
     def changed(layer: Layer) -> Layer:
         if not isinstance(layer, Move) or len(layer.parts) != 1 or layer.fill is not None:
@@ -194,18 +194,19 @@ def moves_to_reshapes(graph: Graph) -> Graph:
 
 
 def _sole_reader(graph: Graph, name: str) -> Layer | None:
-    """The one layer that reads a tensor, where there is exactly one and the tensor is no output."""
+    """The only layer that reads a tensor; None if there are several or the tensor is an output."""
     readers = graph.consumers().get(name, [])
     return readers[0] if len(readers) == 1 and name not in graph.outputs else None
 
 
 def _replaced(graph: Graph, first: Layer, second: Layer, merged: Layer) -> Graph:
-    """The graph with two neighbors merged, at the place of the first."""
+    """The graph with two adjacent layers merged, at the position of the first."""
     return graph.with_layers([merged if layer is first else layer for layer in graph.layers if layer is not second])
 
 
 def constants_to_maps(graph: Graph) -> Graph:
-    """A sum or product with one number is a function of one number; a quotient by constants is a product."""
+    """Turn sums and products with a single number into functions of one number, and quotients by constants into
+    products."""
 
     def changed(layer: Layer) -> Layer:
         if not isinstance(layer, BinaryFloat) or layer.constant is None or layer.grid is not None:
@@ -214,7 +215,10 @@ def constants_to_maps(graph: Graph) -> Graph:
             nonzero = layer.operation == "div" and bool(np.all(layer.constant != 0))
             return replace(layer, operation="mul", constant=1 / layer.constant) if nonzero else layer
         c = float(layer.constant.reshape(-1)[0])
-        factor, shift = {"add": (1.0, c), "sub": (1.0, -c), "mul": (c, 0.0), "div": (1 / c, 0.0)}[layer.operation]
+        if layer.operation == "div" and c == 0:
+            return layer
+        by = {"add": (1.0, c), "sub": (1.0, -c), "mul": (c, 0.0)}
+        factor, shift = by[layer.operation] if layer.operation in by else (1 / c, 0.0)
         chain: Chain = (("affine", (factor, shift)),)
         if layer.low > -inf or layer.high < inf:
             chain += (("clip", (layer.low, layer.high)),)
@@ -225,7 +229,7 @@ def constants_to_maps(graph: Graph) -> Graph:
 
 
 def merge_maps(graph: Graph) -> Graph:
-    """Two functions one after the other are one function."""
+    """Merge consecutive functions."""
     for layer in graph.layers:
         after = _sole_reader(graph, layer.output)
         if isinstance(layer, MapFloat) and isinstance(after, MapFloat) and layer.output not in graph.grids:
@@ -235,7 +239,7 @@ def merge_maps(graph: Graph) -> Graph:
 
 
 def merge_gates(graph: Graph) -> Graph:
-    """A tensor multiplied with a function of itself is a function of it: x * sigmoid(x)."""
+    """Merge a tensor times a function of itself into one function: x * sigmoid(x)."""
     writers = {layer.output: layer for layer in graph.layers}
     for layer in graph.layers:
         if not isinstance(layer, BinaryFloat) or layer.operation != "mul" or len(layer.inputs) != 2:
@@ -256,7 +260,7 @@ def merge_gates(graph: Graph) -> Graph:
 
 
 def fuse_clamps(graph: Graph) -> Graph:
-    """ReLU and its kin are the clamp that ends the layer before."""
+    """Merge ReLU and similar functions into the final clamp of the layer before."""
     for layer in graph.layers:
         after = _sole_reader(graph, layer.output)
         if not isinstance(layer, Clamped) or not isinstance(after, MapFloat) or layer.output in graph.grids:
@@ -276,7 +280,7 @@ def fuse_clamps(graph: Graph) -> Graph:
 
 
 def fold_scales(graph: Graph) -> Graph:
-    """A factor and a shift for each channel (a batch norm's) go into the weights of the layer before."""
+    """Fold a factor and a shift per channel (a batch norm's) into the weights of the layer before."""
     for layer in graph.layers:
         after = _sole_reader(graph, layer.output)
         if not isinstance(layer, DotFloat | DepthwiseFloat):
@@ -288,7 +292,7 @@ def fold_scales(graph: Graph) -> Graph:
             continue
         factor, shift, merged_output = parameters
         if layer.name in graph.weight_scales and np.any(factor != 1):
-            continue  # weights that came quantized stay what they are
+            continue  # weights that are already quantized are not changed
         scaled = replace(
             layer,
             weights=layer.weights * factor.reshape(-1, *[1] * (layer.weights.ndim - 1)),
@@ -302,7 +306,7 @@ def fold_scales(graph: Graph) -> Graph:
 
 
 def _affine(layer: Layer, channels: int) -> tuple[Array, Array, MapFloat | None] | None:
-    """Factor and shift for each channel that `layer` applies, and what is left of it; None where there is none."""
+    """The factor and shift per channel that `layer` applies, and the rest of the layer; None if there are none."""
     ones, zeros = np.ones(channels), np.zeros(channels)
     if isinstance(layer, MapFloat) and layer.chain[:1] and layer.chain[0][0] == "affine":
         a, b = layer.chain[0][1]

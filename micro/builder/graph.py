@@ -14,22 +14,34 @@ import numpy as np
 from emberlet.errors import ModelError, ShapeError
 
 from .kernels.layer import Array, Layer
-from .quantization.reference import dequantize, quantize
+from .quantization.reference import dequantize, steps_of
+from .quantization.sixteen import parted
 
 L = TypeVar("L", bound=Layer)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What bytes mean: scale * (q - zero)."""
+    """What bytes, or words of 16 bits, mean: scale * (q - zero)."""
 
     scale: float
     zero: int
+    bits: int = 8
+
+    @property
+    def wide(self) -> bool:
+        return self.bits == 16
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest number."""
+        return self.scale * -self.zero, self.scale * ((1 << self.bits) - 1 - self.zero)
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the words of an output mean: steps from kernels.trees.MIDDLE; transform: what is computed of all of them."""
+    """The meaning of an output's words: steps from kernels.trees.MIDDLE; transform: the function applied to all of
+    them."""
 
     step: float
     transform: str | None = None
@@ -57,9 +69,10 @@ class Graph:
     that each feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their
     elements; calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs
     and outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128
-    for int8; wide: tensors that the model quantizes to 16 bits; words: of a quantized graph, tensors of indices whose
+    for int8; words: of a quantized graph, tensors of indices whose
     elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors that hold whole numbers
-    (indices, counts, 1 and 0 for true and false), which keep steps of one where those fit a byte.
+    (indices, counts, 1 and 0 for true and false), which keep steps of one where those fit a byte; packed: layers whose
+    weights came with 4 bits, and are to lie two in a byte.
     """
 
     name: str
@@ -82,11 +95,17 @@ class Graph:
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     calls_to_fill: int = 0
     integers: Mapping[str, int] = field(default_factory=dict)
-    wide: tuple[str, ...] = ()
     words: frozenset[str] = frozenset()
+    packed: frozenset[str] = frozenset()
+
+    @property
+    def wide(self) -> tuple[str, ...]:
+        """The tensors of 16 bits."""
+        return tuple(name for name, grid in self.grids.items() if grid.wide)
 
     def check(self) -> Graph:
-        """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""
+        """Returns this graph. Raises ModelError if a layer reads a tensor that no earlier one wrote, or a tensor has no
+        shape."""
         known = {*self.inputs, *self.states}
         for layer in self.layers:
             for name in layer.inputs:
@@ -101,7 +120,7 @@ class Graph:
         return self
 
     def order_text(self, name: str) -> str:
-        """What the axes of an input are, in words; "" where there is only one, or none is known."""
+        """The axes of an input in words; "" if there is only one, or none is known."""
         dims, order = self.layouts.get(name, ((), ()))
         if sum(n != 1 for n in dims) < 2:
             return ""
@@ -136,10 +155,11 @@ class Graph:
     def run(self, inputs: Mapping[str, Array], states: dict[str, Any] | None = None) -> dict[str, Array]:
         """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantized.
 
-        Of a model that came quantized (a float32 graph with grids), tensors hold what onnxruntime has behind Q and DQ.
+        For a model that was already quantized (a float32 graph with grids), tensors have onnxruntime's values after Q
+        and DQ.
 
-        states: of the layers and tensors that are remembered, by name; empty at first, changed by each call. Without it
-        every call begins anew. Raises ShapeError where an input is missing or of another size.
+        states: the states of layers and tensors, by name; empty at first, updated by each call. Without it every call
+        starts anew. Raises ShapeError if an input is missing or has another size.
         """
         if self.calls_to_fill and not states:
             states = {} if states is None else states
@@ -170,20 +190,26 @@ class Graph:
         return values
 
     def _zeros(self) -> dict[str, Array]:
-        """Inputs that stand for zeros."""
+        """Inputs that represent zeros."""
         if self.is_float:
             return {name: np.zeros(self.shapes[name], np.float32) for name in self.inputs}
-        return {name: np.full(self.shapes[name], self.grids[name].zero, np.uint8) for name in self.inputs}
+        return {name: self._zero(name) for name in self.inputs}
+
+    def _zero(self, name: str) -> Array:
+        grid, shape = self.grids[name], self.shapes[name]
+        if grid.wide:
+            return parted(np.full((*shape[:-1], shape[-1] // 2), grid.zero))
+        return np.full(shape, grid.zero, np.uint8)
 
     def _on_grid(self, name: str, x: Array) -> Array:
-        """Numbers saturated and rounded to the tensor's grid, where a float32 graph has one for it."""
+        """Numbers saturated and rounded to the tensor's grid, if a float32 graph has one for it."""
         if not self.is_float or name not in self.grids:
             return x
         grid = self.grids[name]
-        return dequantize(quantize(x, grid.scale, grid.zero), grid.scale, grid.zero)
+        return dequantize(steps_of(x, grid.scale, grid.zero, grid.bits), grid.scale, grid.zero)
 
 
 def renamed(layer: L, inputs: Mapping[str, str] | None = None, output: str | None = None) -> L:
-    """A layer that reads other tensors (old name -> new name), or writes another one."""
+    """A copy of a layer with renamed inputs (old name -> new name) or output."""
     names = tuple((inputs or {}).get(n, n) for n in layer.inputs)
     return replace(layer, inputs=names, output=output or layer.output)

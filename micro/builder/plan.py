@@ -1,8 +1,9 @@
-"""The memory plan: every tensor at a fixed place of one arena, reused as soon as nothing needs what lies there.
+"""The memory plan: every tensor gets a fixed offset in one arena, and memory is reused as soon as a tensor's lifetime
+ends.
 
-Weights stay where they are. A tensor whose reader wants padding gets a border around it in its own buffer, which the
-layer that writes the tensor leaves alone; elementwise layers write where they read when nothing else needs the operand.
-Buffers are placed one by one in the smallest gap that is free while they live; of several orders the best is kept.
+Weights are not copied. A tensor whose reader needs padding gets a border in its own buffer, which the layer that writes
+the tensor skips; elementwise layers write in place if nothing else needs the operand. Buffers are placed one by one in
+the smallest gap that is free during their lifetime; the best of several orders is used.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from .kernels.dot import Dot, DotFloat
 from .kernels.layer import Layer, View, as_image, dense_view
 from .kernels.move import Border, Copy
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool
+from .kernels.sixteen.dot import Dot16
+from .kernels.sixteen.pool import Pool16
 from .program import Constants, Port, Program, Step
 
-Windowed = Dot | DotFloat | Depthwise | DepthwiseFloat | MaxPool | AveragePool | AveragePoolFloat
+Windowed = Dot | DotFloat | Dot16 | Depthwise | DepthwiseFloat | MaxPool | AveragePool | AveragePoolFloat | Pool16
 
 Pads = tuple[int, int, int, int]
 
 
 @dataclass
 class Buffer:
-    """first, last: the steps between which it lives; place: where, once planned."""
+    """first, last: its lifetime in steps; place: its offset, once planned."""
 
     size: int
     first: int
@@ -35,12 +38,12 @@ class Buffer:
     place: int = -1
 
     def overlaps(self, other: Buffer) -> bool:
-        """Whether both live at some step."""
+        """Whether their lifetimes overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
 def place(buffers: Sequence[Buffer]) -> int:
-    """Give every buffer its place; the size of the arena."""
+    """Place every buffer; returns the size of the arena."""
     orders: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
         lambda b: (-b.size, b.first),
         lambda b: (b.first, -b.size),
@@ -61,7 +64,7 @@ def place(buffers: Sequence[Buffer]) -> int:
 
 
 def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
-    """Place a buffer in the smallest gap that holds it; where it ends."""
+    """Place a buffer in the smallest gap that holds it; returns its end."""
     taken = sorted((b.place, b.place + b.size) for b in others if b.place >= 0 and b.overlaps(buffer))
     gaps: list[tuple[int, int]] = []
     end = 0
@@ -74,12 +77,12 @@ def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """What lives at the fullest step: no plan needs less."""
+    """The total size of the live buffers at the fullest step, a lower bound of any plan."""
     return _living(buffers, fullest_step(buffers))
 
 
 def fullest_step(buffers: Sequence[Buffer]) -> int:
-    """The step at which most lives."""
+    """The step with the most live memory."""
     return max({max(0, b.first) for b in buffers}, key=lambda step: (_living(buffers, step), -step), default=0)
 
 
@@ -94,7 +97,7 @@ BEYOND = 4
 def plan(graph: Graph, families: Sequence[str] = ()) -> Program:
     """The program of a graph, quantized or float32.
 
-    families: of assembly.registry, whose kernels need room of their own in the arena.
+    families: of assembly.registry, whose kernels need scratch memory in the arena.
     """
     bordered, borders = _borders(graph)
     return _Planner(bordered, borders, families).program()
@@ -112,7 +115,7 @@ def _borders(graph: Graph) -> tuple[Graph, dict[str, tuple[Pads, float]]]:
 
 
 def _collect(graph: Graph, wanted: dict[str, tuple[Pads, float]]) -> tuple[str, Layer] | None:
-    """Fill `wanted`; or the first tensor that cannot have its border, with the layer that wants it."""
+    """Fill `wanted`, or return the first tensor that cannot have its border, with the layer that needs it."""
     wanted.clear()
     writers = {layer.output: layer for layer in graph.layers}
     consumers = graph.consumers()
@@ -179,8 +182,9 @@ class _Planner:
             name = layer.inputs[0] if layer.inputs else ""
             if name in borders and isinstance(layer, Windowed) and layer.window.is_padded and name not in filled:
                 filled.add(name)
-                fill = borders[name][1]
-                layers.append(Border(f"border {layer.name}", (name,), name, self.views[name], self.sizes[name], fill))
+                at, fill = (f"border {layer.name}", (name,), name), borders[name][1]
+                width = 2 if not self.graph.is_float and self.graph.grids[name].wide else 1
+                layers.append(Border(*at, self.views[name], self.sizes[name], fill, width))
             layers.append(layer)
         return layers
 
@@ -290,6 +294,10 @@ class _Planner:
             cuts, sums = graph.cuts.get(name), graph.sums.get(name)
             return Port(name, graph.shapes[name], at, order=order, cuts=cuts, sums=sums, labels=labels)
         grid = self.graph.grids[name]
+        if grid.wide:
+            shape = graph.shapes[name]
+            shape = (*shape[:-1], shape[-1] // 2)
+            return Port(name, shape, at, grid.scale, grid.zero, order, labels=labels, integer=integer, width=2)
         if name in graph.words:
             shape = graph.shapes[name][:-1]
             return Port(name, shape, at, grid.scale, grid.zero, order, labels=labels, width=2)

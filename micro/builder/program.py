@@ -1,4 +1,4 @@
-"""A model ready to be written out: layers in order, every tensor at its place in the arena, constants in two blobs."""
+"""A model ready to be emitted: layers in order, every tensor with its offset in the arena, constants in two blobs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of the model: where it lies in the arena, and what its elements mean.
+    """An input or output of the model: its offset in the arena, and the meaning of its elements.
 
-    scale, zero: of the bytes; unused where the model is float32. order: what its axes are, in words. cuts: where
-    the bytes are ranks, the numbers that each feature is ranked among; sums: where they are words, what those mean;
-    labels: names of the elements; width: bytes of an element; integer: what the byte is more than the number of an
-    int8 or uint8 tensor.
+    scale, zero: of the bytes; unused if the model is float32. order: its axes, in words. cuts: if the bytes are ranks,
+    the thresholds of each feature; sums: if they are words, their meaning; labels: names of the elements; width: bytes
+    of an element; integer: the offset of the byte from the number of an int8 or uint8 tensor.
     """
 
     name: str
@@ -113,7 +112,7 @@ class Constants:
         self._tables: dict[tuple[int, ...], int] = {}
 
     def add(self, layer: Layer) -> tuple[int, int]:
-        """Where the layer's constants begin in W and in T."""
+        """Add a layer's constants; returns their offsets in W and in T."""
         weights, words = layer.constants()
         return self._weights(np.ascontiguousarray(weights, self._dtype)), self._table(words)
 

@@ -13,7 +13,7 @@ ALIGNMENT = 16
 def romfs_image(files: Mapping[str, bytes]) -> bytes:
     """The image of one folder; every file begins at a multiple of 16 bytes.
 
-    Raises UnsupportedError where mpremote is missing.
+    Raises UnsupportedError if mpremote is missing.
     """
     # The image's length stands in its header and decides how long that is.
     for header in range(4, 9):
@@ -55,7 +55,7 @@ def _image(files: Mapping[str, bytes], header: int) -> bytes | None:
 
 
 def check(image: bytes, files: Mapping[str, bytes]) -> None:
-    """Raises FormatError where a file is not in the image at a multiple of 16."""
+    """Raises FormatError if a file is not in the image at a multiple of 16."""
     for name, data in files.items():
         at = image.find(name.encode() + b"\x02")
         start = image.find(data, at)

@@ -1,4 +1,4 @@
-"""A model over a window of time as one that takes a few new steps at a time, and gives what the whole window would.
+"""Converting a model over a window of time to one that takes a few new steps at a time, with the same results.
 
 Convolutions over time compute the new steps only: of what they read, the last steps are kept on the device
 (`kernels.slide.Slide`). Where a layer needs the whole window (a mean, a dense layer, a recurrent one), as many steps of
@@ -78,7 +78,7 @@ def streamed(graph: Graph, axis: int, new: int | None = None) -> Graph:
 
 
 def time_axis(graph: Graph, name: str, axis: int) -> Range:
-    """Which axis of an input's shape is the model's axis `axis`, and its size. Raises UnsupportedError."""
+    """The axis of an input's shape that is the model's axis `axis`, and its size. Raises UnsupportedError."""
     shape = graph.shapes[name]
     dims, order = graph.layouts.get(name, (shape, tuple(range(len(shape)))))
     kept = order[len(order) - len(shape) :]

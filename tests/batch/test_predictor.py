@@ -301,7 +301,7 @@ def test_daft_calls_it_from_a_class(tmp_path: Path) -> None:
         ({"preprocess": "nothing:at_all"}, "there is no module 'nothing'"),
         ({"preprocess": "json:at_all"}, "json has no at_all"),
         ({"preprocess": "json"}, "expected module:function"),
-        ({"preprocess": "math:pi"}, "pi is no function"),
+        ({"preprocess": "math:pi"}, "pi is not a function"),
     ],
 )
 def test_what_does_not_fit_the_model_is_said_at_once(options: dict[str, Any], says: str) -> None:
@@ -338,7 +338,7 @@ def test_integers_that_do_not_fit_and_floats_for_integers_are_refused(save: Save
 def test_an_output_without_rows_is_refused_and_may_be_left_out(save: Save) -> None:
     path = save("g (float[n, 2] x) => (float[n, 2] y, float s) { y = Relu(x)\n s = ReduceSum<keepdims=0>(x) }")
     x = np.ones((3, 2), np.float32)
-    with pytest.raises(ShapeError, match="none for each row"):
+    with pytest.raises(ShapeError, match="without an axis of rows"):
         Predictor(path)({"x": x})
     assert list(Predictor(path, outputs=["y"])({"x": x})) == ["y"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from emberlet.batch import columns, files
-from emberlet.batch.rows import FILE, ID, ROW, Reading, schema, tables
+from emberlet.batch.rows import FILE, ID, PLACE, ROW, Reading, schema, tables
 from emberlet.errors import EmberletError, FormatError
 from PIL import Image
 from pyarrow import csv, parquet
@@ -143,10 +143,10 @@ def test_damaged_files_are_named(name: str, tmp_path: Path) -> None:
 def test_inputs_that_are_missing_or_mixed_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.find([str(tmp_path / "nothing.csv")])
-    with pytest.raises(EmberletError, match="holds no file that is read"):
+    with pytest.raises(EmberletError, match="holds no supported file"):
         files.find([str(tmp_path)])
     (tmp_path / "a.txt").write_text("", encoding="utf-8")
-    with pytest.raises(EmberletError, match="the end of its name"):
+    with pytest.raises(EmberletError, match="its extension is not"):
         files.find([str(tmp_path / "a.txt")])
     (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
     np.save(tmp_path / "a.npy", np.zeros(3))
@@ -164,3 +164,17 @@ def test_a_file_without_rows_has_columns(kind: str, tmp_path: Path) -> None:
     found = files.find([str(path)])
     how = Reading(found.system, None, (), 10)
     assert [schema(part, how) for part in files.parts(found, 10)] == [["x", "y"]]
+
+
+@pytest.mark.parametrize(("kind", "column"), [(".npy", "data"), (".png", "path")])
+def test_files_without_names_have_one_column(kind: str, column: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{kind}"
+    if kind == ".npy":
+        np.save(path, np.zeros((3, 2), np.float32))
+    else:
+        Image.fromarray(np.zeros((8, 8), np.uint8)).save(path)
+    found = files.find([str(path)])
+    (part,) = files.parts(found, 10)
+    how = Reading(found.system, None, (), 10)
+    assert schema(part, how) == [column]
+    assert [name for table in tables(part, how) for name in table.column_names if name not in PLACE] == [column]

@@ -15,11 +15,17 @@ from tools.chromium import Page
 LONGEST = 200
 WIDTH = 4
 
-PREPARE = """
+PREPARE = '''
 import binascii
 from array import array
 from emberlet.wgpu_backend import device, plan_file
 
+# Counts what WebGPU is asked to make, staging buffers included.
+COUNT = """globalThis.counted = 0;
+for (const name of ["createBuffer", "createComputePipeline", "createComputePipelineAsync"]) {{
+  const make = GPUDevice.prototype[name];
+  GPUDevice.prototype[name] = function (...given) {{ globalThis.counted++; return make.apply(this, given); }};
+}}"""
 content = binascii.a2b_base64({content!r})
 expected = {expected!r}
 
@@ -36,31 +42,41 @@ def check(n, outputs):
 def made(plan):
     gpu = plan.program.device
     return gpu.created_buffers, len(gpu.pipelines), len(plan.program._out.staging)
-"""
+'''
 
 IN_PYODIDE = (
     PREPARE
     + """
 def test():
+    import js
+
+    js.eval(COUNT)
     plan = plan_file.load(content)
     check(3, plan.run(given(3)))
     before = made(plan)
+    counted = js.counted
     for n in range(1, {longest} + 1):
         check(n, plan.run(given(n)))
     assert made(plan) == before, (made(plan), before)
+    assert js.counted == counted, (js.counted, counted)
 """
 )
 
 IN_MICROPYTHON = (
     PREPARE
     + """
+import js
+
+js.eval(COUNT)
 await device.open_device_async()
 plan = plan_file.load(content)
 check(3, await plan.run_async(given(3)))
 before = made(plan)
+counted = js.globalThis.counted
 for n in range(1, {longest} + 1):
     check(n, await plan.run_async(given(n)))
 assert made(plan) == before, (made(plan), before)
+assert js.globalThis.counted == counted, (js.globalThis.counted, counted)
 try:
     await plan.run_async(given({longest} + 1))
 except Exception as error:

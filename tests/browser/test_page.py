@@ -121,7 +121,7 @@ def test_a_finger_draws_on_a_phone(browser: Browser, site: Server) -> None:
     page.close()
 
 
-def test_dark_colours(browser: Browser, site: Server) -> None:
+def test_dark_colors(browser: Browser, site: Server) -> None:
     page = open_page(browser, site, "micropython", "python", dark=True)
     page.draw(selector="#pad", strokes=SEVEN)
     wait_for(page, 7)
@@ -199,7 +199,40 @@ def test_a_browser_without_a_gpu_reads_digits_in_wasm(no_gpu: Browser, site: Ser
     page.wait("() => location.hash.includes('device=python')")
     page.wait("() => document.querySelector('main').dataset.state === 'ready'", timeout=60000)
     assert wait_for(page, 7)["adapter"] == RUNS_ON["python"]
+    assert page.evaluate("() => document.getElementById('no-gpu').innerText").endswith(
+        "the CPU runs the model, in plain Python."
+    )
     page.close()
+
+
+def test_forced_colors_keep_bars_and_strokes(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, "micropython", "python", forced=True)
+    page.draw(selector="#pad", strokes=SEVEN)
+    wait_for(page, 7)
+    assert page.evaluate("() => matchMedia('(forced-colors: active)').matches")
+    ink = """() => {
+      const pad = document.getElementById("pad");
+      const { data } = pad.getContext("2d").getImageData(0, 0, pad.width, pad.height);
+      const shades = new Set();
+      for (let i = 0; i < data.length; i += 4) shades.add(data.slice(i, i + 4).join());
+      const behind = (part) => getComputedStyle(part).backgroundColor;
+      const best = document.querySelector("li.best .bar");
+      return [shades.size, behind(best), behind(best.querySelector("i"))];
+    }"""
+    shades, track, bar = page.evaluate(ink)
+    assert shades > 1, "strokes differ from the pad"
+    assert bar != track, "the bar differs from its track"
+    page.screenshot(path=str(SHOTS / "forced.png"), full=True)
+    page.close()
+
+
+def test_what_is_not_available_is_told_in_the_page_and_not_in_a_tooltip(built: Path) -> None:
+    for name in ("index.html", "model.html", "gallery.html", "bench.html"):
+        html = (built / name).read_text(encoding="utf-8")
+        assert not re.findall(r"<(?!link|svg)[^>]* title=", html), name
+        assert "<noscript>" in html
+    scripts = [path for path in built.glob("*.mjs") if re.search(r"\.title\s*=", path.read_text(encoding="utf-8"))]
+    assert scripts == []
 
 
 def test_where_nobody_chose_the_next_device_runs(browser: Browser, site: Server) -> None:

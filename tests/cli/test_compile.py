@@ -61,7 +61,7 @@ def test_a_range_of_sizes_is_left_open(emberlet, digits, tmp_path):
         plan = json.loads(Burnpack.from_file(tmp_path / "digits.plan").metadata["emberlet.plan"])
         assert plan["sizes"]["symbols"] == [symbol]
     for range_, told in (
-        ("image:2=1..9", "the model says that this dimension is 8"),
+        ("image:2=1..9", "the model fixes this dimension to 8"),
         ("image:7=1..9", "no input has a dimension named 'image:7'; there are batch"),
         ("batch=4..16:0", "expected NAME=LOWEST..HIGHEST"),
         ("batch=1..x", "expected NAME=LOWEST..HIGHEST, such as batch=1..512"),

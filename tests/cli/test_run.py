@@ -53,7 +53,7 @@ def test_json_can_be_read_by_a_program(emberlet, digits, images):
         (["--input", "image=missing.npy"], "missing.npy: No such file or directory"),
         (["--input", "picture=IMAGES"], "there is no input 'picture'; the model has image: float32 (batch, 1, 8, 8)"),
         (["--input", "image"], "--input image: expected NAME=FILE.npy or FILE.npz"),
-        ([], "the model also wants --input NAME=FILE for image: float32 (batch, 1, 8, 8)"),
+        ([], "the model also needs --input NAME=FILE for image: float32 (batch, 1, 8, 8)"),
         (["--input", "image=IMAGES", "--backend", "gpu"], "there is no backend 'gpu'"),
         (["--input", "image=IMAGES", "--input", "image=IMAGES"], "--input image: given twice"),
         (["--input", "image=IMAGES", "--backend", "numpy:1"], "there is no backend 'numpy:1'"),

@@ -27,8 +27,8 @@ emberlet.functional: arrays convolution dense max_pooling operands rectifiers re
 emberlet.host: blas_kernels cli counts digests extras guarding model_calls model_inputs npy numpy_backend public sharing
 emberlet.host: streams
 emberlet.host.cli: freezing model plain progress results run
-emberlet.host.numpy_backend: assignment attention backend composites convolution elementwise few_bits integers recurrent
-emberlet.host.numpy_backend: storage windows
+emberlet.host.numpy_backend: assignment attention backend block_weights composites convolution elementwise integers
+emberlet.host.numpy_backend: recurrent storage windows
 emberlet.host.sharing: protocols
 emberlet.module: layouts loading methods
 emberlet.nn: conv linear names params

@@ -180,7 +180,7 @@ def test_lists_of_dicts_are_compared(emberlet, tmp_path, keys):
     assert (said.status, said.err) == (0, "")
     assert "ok  probabilities: float32 (4, 3)" in said.out and "ok  probabilities.keys: " in said.out
     said = emberlet("verify", tmp_path / "m.onnx", "--reference", "onnx")  # which has no ZipMap
-    assert said.status == 2 and "ONNX's reference does not run the model" in said.err
+    assert said.status == 2 and "ONNX's reference implementation cannot run the model" in said.err
 
 
 def test_lists_of_dicts_are_run_and_saved(emberlet, tmp_path):
@@ -234,11 +234,11 @@ def test_recognized_patterns_are_said_and_checked(emberlet):
     said = emberlet("verify", model, "--backend", "numpy", "--idioms")
     assert said.status == 0
     lines = [line for line in said.out.splitlines() if "(" in line]
-    for idiom in ("norms", "activations", "rotary", "attention", "masks"):
+    for idiom in ("norms", "activations", "rotary", "attention", "masks", "heads"):
         (line,) = [line for line in lines if line.startswith(f"ok  {idiom} (")]
         assert "differs by at most" in line or line.endswith("equal")
     found = json.loads(emberlet("verify", model, "--backend", "numpy", "--idioms", "--json").out)
-    assert [row["idiom"] for row in found["idioms"]][-3:] == ["rotary", "attention", "masks"]
+    assert [row["idiom"] for row in found["idioms"]][-4:] == ["rotary", "attention", "masks", "heads"]
     assert all(row["within"] and row["found"] for row in found["idioms"])
 
 

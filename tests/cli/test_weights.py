@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ from emberlet import store
 from emberlet.errors import EmberletError
 from emberlet.host.cli.convert import size_of
 from emberlet.host.cli.diff import compare
-from emberlet.host.cli.progress import amount
+from emberlet.host.cli.progress import Bytes, amount
 
 PT = Path(__file__).parents[1] / "store" / "fixtures" / "checkpoint.pt"
 
@@ -97,3 +100,18 @@ def test_infinite_and_huge_differences():
 
 def test_amounts_in_words():
     assert [amount(n) for n in (0, 999, 1500, 2.5e6, 7e12)] == ["0 bytes", "999 bytes", "1.5 kB", "2.5 MB", "7000.0 GB"]
+
+
+def test_one_large_tensor_shows_a_bar_before_its_end(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Bytes("writing", 2_000_000) as progress:
+        while "0 bytes of 2.0 MB" not in sys.stderr.getvalue():
+            time.sleep(0.05)
+        progress.add(1_500_000)
+        while "1.5 MB of 2.0 MB" not in sys.stderr.getvalue():
+            time.sleep(0.05)
+    assert sys.stderr.getvalue().endswith("\r\x1b[K")  # and is gone afterwards

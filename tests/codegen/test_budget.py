@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from emberlet.codegen import budget, generate, inspect, load
+from emberlet.codegen.emit import polish
 from emberlet.codegen.generation import translate
 from emberlet.errors import EmberletError, ModelError
 from onnx import helper
-from support.hostile_models import CASES, FLOAT, N, model, sparse, with_external
+from support.hostile_models import CASES, FLOAT, N, computing, model, sparse, with_external
 from support.onnx_models import parse
 
 MEGABYTES = 160
@@ -151,3 +153,33 @@ def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
         load(with_external(tmp_path, location="a.data"))
     with pytest.raises(ModelError, match="initializer 'w': its data file"):
         load(with_external(tmp_path, location="x" * 5000))
+
+
+def test_the_work_of_joining_statements_grows_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = polish.count
+    calls = [0]
+
+    def count(*arguments: Any) -> None:
+        calls[0] += 1
+        counted(*arguments)
+
+    monkeypatch.setattr(polish, "count", count)
+    taken = []
+    for levels in (6, 8):  # four times as many statements
+        calls[0] = 0
+        translate(computing(levels).SerializeToString())
+        taken.append(calls[0])
+    assert taken[1] < 6 * taken[0]
+
+
+def test_a_budget_is_spent_to_its_last_element_and_unit_of_work() -> None:
+    for elements, work, enough in ((10, 5, True), (11, 5, False), (10, 6, False)):
+        left = budget.Budget(10, budget.CALL + 15, float("inf"))
+        if enough:
+            left.take(elements, work)
+            assert left.work == 0
+        else:
+            with pytest.raises(budget.Exceeded):
+                left.take(elements, work)
+    with pytest.raises(budget.Exceeded):
+        budget.Budget(10, 1 << 20, float("-inf")).take(1)

@@ -64,7 +64,7 @@ def test_another_value_replaces_the_module(tmp_path: Any) -> None:
 def test_a_size_that_a_frozen_input_fixes_is_known_everywhere() -> None:
     model = translate(parse(DECIDES), freeze={"x": np.zeros((3, 2), np.float32)})[0]
     assert [a.type.shape for a in model.graph.inputs if a.name == "state"] == [(2, 3, 4)]
-    with pytest.raises(ModelError, match=r"its shape is \(2, 3, 4\), and the given value has \(2, 1, 4\)"):
+    with pytest.raises(ModelError, match=r"its shape is \(2, 3, 4\), but the given value has \(2, 1, 4\)"):
         translate(parse(DECIDES), freeze={"x": np.zeros((3, 2), np.float32), "state": np.zeros((2, 1, 4), np.float32)})
 
 
@@ -88,9 +88,9 @@ def test_an_input_with_a_default_can_be_frozen_too() -> None:
         ({"sr": True}, "input 'sr' cannot be frozen: its dtype is int64, found True"),
         ({"sr": "fast"}, "input 'sr' cannot be frozen: its dtype is int64, found 'fast'"),
         ({"sr": 1 << 70}, "input 'sr' cannot be frozen: its dtype is int64: "),
-        ({"sr": [1]}, "input 'sr' cannot be frozen: its shape is (), and the given value has (1,)"),
-        ({"gain": [1.0, 2.0]}, "input 'gain' cannot be frozen: its shape is (1,), and the given value has (2,)"),
-        ({"gain": np.ones(1)}, "input 'gain' cannot be frozen: its dtype is float32, and the given value has float64"),
+        ({"sr": [1]}, "input 'sr' cannot be frozen: its shape is (), but the given value has (1,)"),
+        ({"gain": [1.0, 2.0]}, "input 'gain' cannot be frozen: its shape is (1,), but the given value has (2,)"),
+        ({"gain": np.ones(1)}, "input 'gain' cannot be frozen: its dtype is float32, but the given value has float64"),
         ({"loud": 2}, "input 'loud' cannot be frozen: its dtype is bool, found 2"),
         ({"state": [[1.0], [1.0, 2.0]]}, "input 'state' cannot be frozen: its dtype is float32: nested lists of"),
     ],

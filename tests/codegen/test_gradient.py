@@ -60,7 +60,7 @@ def test_the_gradient_is_taken_where_its_inputs_are() -> None:
     ("function", "xs", "y", "message"),
     [
         ("Erf", ["x"], "y", "derivative of Erf is not supported"),
-        ("Neg", ["x"], "q", "nothing before it makes 'q' of x"),
+        ("Neg", ["x"], "q", "no earlier node computes 'q' from x"),
         ("Neg", ["x", "y"], "y", "do not fit 1 inputs"),
     ],
 )

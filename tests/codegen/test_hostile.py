@@ -198,6 +198,19 @@ def test_a_filled_weight_that_would_be_huge_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("sizes", "message"), [([12000], "would take"), ([11001 + i for i in range(5)], "together")])
+def test_filled_weights_take_no_more_than_models_have(sizes: list[int], message: str, tmp_path: Path) -> None:
+    made = "".join(
+        f"s{n} = Constant<value_ints = [{n}, {n}]>()  w{n} = ConstantOfShape(s{n})  y{n} = MatMul(x{n}, w{n})  "
+        for n in sizes
+    )
+    inputs = ", ".join(f"float[1, {n}] x{n}" for n in sizes)
+    outputs = ", ".join(f"float[1, {n}] y{n}" for n in sizes)
+    with pytest.raises(ModelError, match=message):
+        generate(parse(f"g ({inputs}) => ({outputs}) {{ {made} }}"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -301,7 +314,7 @@ def test_functions_that_multiply_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     from emberlet.codegen.reader import graphs
 
     monkeypatch.setattr(graphs, "MAX_NODES", 5000)
-    with pytest.raises(ModelError, match="come to more than 5000 nodes"):
+    with pytest.raises(ModelError, match="expand to more than 5000 nodes"):
         load(functions(2, 40))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -258,6 +260,28 @@ def grouped(heads: int, shared: int, wrong: bool = False) -> onnx.ModelProto:
     )
 
 
+@pytest.mark.parametrize("perm", [None, (0, 1, 3, 2), (0, 2, 3, 1), (0, 2, 1, 3), (3, 1, 0, 2)])
+def test_keys_in_any_order_of_axes_are_found(perm: tuple[int, ...] | None) -> None:
+    """Attention multiplies with keys whose axes are batch, heads, length, size, however the file has them."""
+    sizes = (2, 3, 8, 5)  # of the operand: batch, heads, size, length
+    given = list(sizes)
+    if perm is not None:
+        for axis, source in enumerate(perm):
+            given[source] = sizes[axis]
+    turned = "" if perm is None else f"kt = Transpose<perm = {list(perm)}>(k)"
+    model = with_constants(
+        f"""g (float[2, 3, 4, 8] q, float[{", ".join(map(str, given))}] k, float[2, 3, 5, 6] v)
+             => (float[2, 3, 4, 6] y) {{
+            {turned}  m = MatMul(q, {"k" if perm is None else "kt"})  s = Mul(m, half)  p = Softmax<axis=-1>(s)
+            y = MatMul(p, v)
+        }}""",
+        half=np.float32(0.5),
+    )
+    random = np.random.default_rng(0)
+    q, k, v = (random.standard_normal(s).astype(np.float32) for s in ((2, 3, 4, 8), given, (2, 3, 5, 6)))
+    assert same(model, q, k, v).count("Attention") == 1
+
+
 @pytest.mark.parametrize(("heads", "shared"), [(4, 2), (6, 3), (4, 1), (6, 2)])
 def test_keys_that_heads_share_are_not_repeated(heads: int, shared: int) -> None:
     random = np.random.default_rng(heads)
@@ -265,6 +289,26 @@ def test_keys_that_heads_share_are_not_repeated(heads: int, shared: int) -> None
         random.standard_normal((2, n, s, 4)).astype(np.float32) for n, s in ((heads, 3), (shared, 5), (shared, 5))
     )
     assert same(grouped(heads, shared), q, k, v) == ["Attention"]
+
+
+KEYS = [(2, 1, 5, 8), (2, 4, 5, 8), (1, 1, 5, 8), (4, 5, 8), (5, 8)]
+
+
+@pytest.mark.parametrize(("given", "known"), [*[(shape, True) for shape in KEYS], *[(shape, False) for shape in KEYS]])
+def test_keys_that_are_expanded_give_the_same_whatever_is_known_of_them(given: tuple[int, ...], known: bool) -> None:
+    """One head for all is left to the attention; other axes are not, and neither is a rank that nobody knows."""
+    declared = ", ".join(map(str, given)) if known else ""
+    model = with_constants(
+        f"""g (float[2, 4, 3, 8] q, float[{declared}] k, float[{declared}] v) => (float[2, 4, 3, 8] y) {{
+            k1 = Expand(k, whole)  v1 = Expand(v, whole)
+            kt = Transpose<perm = [0, 1, 3, 2]>(k1)  m = MatMul(q, kt)  p = Softmax<axis=-1>(m)  y = MatMul(p, v1)
+        }}""",
+        whole=np.array([2, 4, 5, 8]),
+    )
+    random = np.random.default_rng(0)
+    q, k, v = (random.standard_normal(s).astype(np.float32) for s in ((2, 4, 3, 8), given, given))
+    left = same(model, q, k, v)
+    assert ("Expand" not in left) == (known and given in KEYS[:2])
 
 
 def test_keys_repeated_in_another_order_stay() -> None:
@@ -278,3 +322,213 @@ def test_each_idiom_has_a_switch() -> None:
     assert "rotary_embedding" in translate(model)[1].source
     others = [name for name in PASSES if name != "rotary"]
     assert "rotary_embedding" not in translate(model, passes=others)[1].source
+
+
+# -- attention of several heads ---------------------------------------------------------------------------------------
+
+
+@SLOW
+@given(
+    heads=st.sampled_from([(1, 1), (2, 2), (4, 2), (6, 1)]),
+    size=st.sampled_from([2, 4]),
+    first=st.booleans(),
+    turned=st.sampled_from(["", "q", "qk"]),
+    causal=st.booleans(),
+    masked=st.booleans(),
+    lengths=st.tuples(st.integers(1, 3), st.integers(1, 5)),
+)
+def test_attention_takes_heads_side_by_side(
+    heads: tuple[int, int], size: int, first: bool, turned: str, causal: bool, masked: bool, lengths: tuple[int, int]
+) -> None:
+    """Reshapes and permutations around an attention go, whether tokens or sequences come first."""
+    into, back = ((1, 2, 0, 3), (2, 0, 1, 3)) if first else ((0, 2, 1, 3), (0, 2, 1, 3))
+    lead = "L, B" if first else "B, L"
+    width = {"q": heads[0] * size, "k": heads[1] * size, "v": heads[1] * size}
+    lines = []
+    for x in "qkv":
+        out = f"{x}2" if x in turned else f"{x}3"
+        lines.append(f"{x}1 = Reshape({x}, split)  {out} = Transpose<perm={list(into)}>({x}1)")
+        if x in turned:
+            lines.append(f"{x}3 = RotaryEmbedding({x}2, c, s)")
+    mask = ", m" if masked else ""
+    lines.append(f"o = Attention<is_causal={int(causal)}>(q3, k3, v3{mask})  p = Transpose<perm={list(back)}>(o)")
+    table = f"float[B, L, {size // 2}]"
+    inputs = [f"float[{lead}, {width[x]}] {x}" for x in "qkv"]
+    inputs += [f"{table} c, {table} s"] if turned else []
+    inputs += ["float[B, 1, L, L] m"] if masked else []
+    model = with_constants(
+        f"""g ({", ".join(inputs)}) => (float[{lead}, {width["q"]}] y) {{ {" ".join(lines)}  y = Reshape(p, join) }}""",
+        opset=24,
+        split=np.array([0, 0, -1, size]),
+        join=np.array([0, 0, width["q"]]),
+    )
+    random = np.random.default_rng(size + heads[0])
+    batch, length = lengths
+    shape = (length, batch) if first else (batch, length)
+    given = [random.standard_normal((*shape, width[x])).astype(np.float32) for x in "qkv"]
+    given += [random.standard_normal((batch, length, size // 2)).astype(np.float32) for _ in range(2 * bool(turned))]
+    given += [random.standard_normal((batch, 1, length, length)).astype(np.float32)] if masked else []
+    left = same(model, *given, atol=0)
+    assert "Reshape" not in left and left.count("Attention") == 1
+    assert left.count("Transpose") == (4 if first else 0)
+
+
+@pytest.mark.parametrize("what", ["o", "q2", "k1"])
+def test_heads_that_something_else_reads_stay_apart(what: str) -> None:
+    model = with_constants(
+        f"""g (float[B, L, 4] q, float[B, L, 4] k, float[B, L, 4] v) => (float[B, L, 4] y, float[a, b, c, d] z) {{
+            q1 = Reshape(q, split)  q2 = Transpose<perm=[0, 2, 1, 3]>(q1)
+            k1 = Reshape(k, split)  k2 = Transpose<perm=[0, 2, 1, 3]>(k1)
+            v1 = Reshape(v, split)  v2 = Transpose<perm=[0, 2, 1, 3]>(v1)
+            o = Attention(q2, k2, v2)  p = Transpose<perm=[0, 2, 1, 3]>(o)  y = Reshape(p, join)  z = Exp({what})
+        }}""",
+        opset=24,
+        split=np.array([0, 0, 2, 2]),
+        join=np.array([0, 0, 4]),
+    )
+    random = np.random.default_rng(1)
+    assert "Reshape" in same(model, *(random.standard_normal((2, 3, 4)).astype(np.float32) for _ in range(3)))
+
+
+# -- parts of what one layer gives ------------------------------------------------------------------------------------
+
+
+@SLOW
+@given(
+    lead=st.lists(st.sampled_from("BL"), min_size=1, max_size=2, unique=True),
+    parts=st.integers(2, 4),
+    rest=st.lists(st.integers(2, 3), min_size=1, max_size=2),
+    order=st.randoms(use_true_random=False),
+    how=st.sampled_from(["Gather", "Slice", "Split"]),
+)
+def test_parts_of_what_a_layer_gives_are_split(
+    lead: list[str], parts: int, rest: list[int], order: Any, how: str
+) -> None:
+    """However the other axes are turned, and whichever node takes the parts."""
+    axes = [i for i in range(len(lead) + 1 + len(rest)) if i != len(lead)]
+    order.shuffle(axes)
+    width = parts * int(np.prod(rest))
+    take = [f"p{i} = Gather<axis=0>(t, i{i})  y{i} = Exp(p{i})" for i in range(parts)]
+    if how == "Slice":
+        take = [f"p{i} = Slice(t, s{i}, s{i + 1}, s0)  y{i} = Exp(p{i})" for i in range(parts)]
+    if how == "Split":
+        names = ", ".join(f"p{i}" for i in range(parts))
+        take = [f"{names} = Split<axis=0, num_outputs={parts}>(t)", *(f"y{i} = Exp(p{i})" for i in range(parts))]
+    outputs = ", ".join(f"float[{', '.join('abcdef'[: len(axes) + (how != 'Gather')])}] y{i}" for i in range(parts))
+    random = np.random.default_rng(width)
+    model = with_constants(
+        f"""g (float[{", ".join(lead)}, 5] x) => ({outputs}) {{
+            a = MatMul(x, w)  b = Add(a, c)  r = Reshape(b, shape)
+            t = Transpose<perm={[len(lead), *axes]}>(r)  {"  ".join(take)}
+        }}""",
+        w=random.standard_normal((5, width)).astype(np.float32),
+        c=random.standard_normal(width).astype(np.float32),
+        shape=np.array([0] * len(lead) + [parts, *rest]),
+        **{f"i{i}": np.array(i) for i in range(parts)},
+        **{f"s{i}": np.array([i]) for i in range(parts + 1)},
+    )
+    left = same(model, random.standard_normal((*(2 + i for i in range(len(lead))), 5)).astype(np.float32), atol=1e-6)
+    assert left.count("Split") == 1 and not {"Gather", "Slice"} & set(left)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_with_one_layer_for_its_inputs_has_no_permutations(masked: bool) -> None:
+    """As PyTorch's MultiheadAttention is exported: the length comes first while its layers compute."""
+    mask = "  s2 = Add(s, m)  s3 = Softmax<axis=-1>(s2)" if masked else "  s3 = Softmax<axis=-1>(s)"
+    given = ", float[B, 1, L, L] m" if masked else ""
+    model = with_constants(
+        f"""g (float[B, L, 8] x{given}) => (float[B, L, 8] y) {{
+            t = Transpose<perm=[1, 0, 2]>(x)  a = MatMul(t, w)  b = Add(a, c)
+            r = Reshape(b, parts)  f = Transpose<perm=[2, 0, 1, 3]>(r)
+            q0 = Gather<axis=0>(f, i0)  k0 = Gather<axis=0>(f, i1)  v0 = Gather<axis=0>(f, i2)
+            q1 = Reshape(q0, split)  q = Transpose<perm=[1, 2, 0, 3]>(q1)
+            k1 = Reshape(k0, split)  k = Transpose<perm=[1, 2, 3, 0]>(k1)
+            v1 = Reshape(v0, split)  v = Transpose<perm=[1, 2, 0, 3]>(v1)
+            s0 = MatMul(q, k)  s = Mul(s0, half){mask}  o = MatMul(s3, v)
+            p = Transpose<perm=[2, 0, 1, 3]>(o)  j = Reshape(p, join)  l = MatMul(j, z)
+            y = Transpose<perm=[1, 0, 2]>(l)
+        }}""",
+        w=np.random.default_rng(0).standard_normal((8, 24)).astype(np.float32),
+        c=np.random.default_rng(1).standard_normal(24).astype(np.float32),
+        z=np.random.default_rng(2).standard_normal((8, 8)).astype(np.float32),
+        parts=np.array([0, 0, 3, 8]),
+        split=np.array([0, 0, 2, 4]),
+        join=np.array([0, 0, 8]),
+        half=np.array(0.5, np.float32),
+        **{f"i{i}": np.array(i) for i in range(3)},
+    )
+    random = np.random.default_rng(3)
+    inputs = [random.standard_normal((2, 5, 8)).astype(np.float32)]
+    inputs += [random.standard_normal((2, 1, 5, 5)).astype(np.float32)] if masked else []
+    assert same(model, *inputs) == ["Linear", "Split", "Attention", "MatMul"]
+
+
+def test_a_layer_whose_parts_are_read_otherwise_too_keeps_its_permutations() -> None:
+    model = with_constants(
+        """g (float[B, L, 4] x) => (float[B, L, 4] y, float[L, B, 4] z) {
+            t = Transpose<perm=[1, 0, 2]>(x)  a = MatMul(t, w)  p, q = Split<axis=-1, num_outputs=2>(a)
+            y = Transpose<perm=[1, 0, 2]>(p)  z = Exp(q)
+        }""",
+        w=np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32),
+    )
+    assert same(model, np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)).count("MatMul") == 1
+
+
+# -- a mask with a finite number --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_finite_mask_hides_as_minus_infinity_if_each_query_sees_its_first_key(seen: bool, turned: bool) -> None:
+    table = np.tril(np.ones((6, 6), bool))
+    if not seen:
+        table[3] = False
+    test = "Where(n, least, s)" if turned else "Where(m, s, least)"
+    model = with_constants(
+        f"""g (float[B, 2, L, 4] q, float[B, 2, 4, L] k, float[B, 2, L, 4] v) => (float[B, 2, L, 4] y) {{
+            h = Shape<start=2, end=3>(q)  m0 = Slice(table, zero, h, zero)  m = Slice(m0, zero, h, one)
+            n = Not(m)  s = MatMul(q, k)  w = {test}  p = Softmax<axis=-1>(w)  y = MatMul(p, v)
+        }}""",
+        table=table,
+        zero=np.array([0]),
+        one=np.array([1]),
+        least=np.array(np.finfo(np.float32).min),
+    )
+    random = np.random.default_rng(0)
+    q, v = (random.standard_normal((2, 2, 5, 4)).astype(np.float32) for _ in range(2))
+    left = same(model, q, random.standard_normal((2, 2, 4, 5)).astype(np.float32), v)
+    assert ("Attention" in left) == seen
+
+
+# -- what a selection reads -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (0, 2), (2, 1), (1, 0, 2)])
+def test_columns_that_are_read_one_by_one_are_read_together(order: tuple[int, ...]) -> None:
+    columns = "  ".join(f"c{i} = Gather<axis=1>(rows, i{i})  d{i} = Unsqueeze(c{i}, last)" for i in sorted(set(order)))
+    joined = ", ".join(f"d{i}" for i in order)
+    model = with_constants(
+        f"""g (float[A, B, C] x, int64[N, 3] rows)
+             => (float[a, b, c] y, float[{", ".join("de"[: 4 - len(order)])}] z) {{
+            y = Transpose<perm=[0, 2, 1]>(x)
+            {columns}  at = Concat<axis=-1>({joined})  z = GatherND(x, at)
+        }}""",
+        last=np.array([-1]),
+        **{f"i{i}": np.array(i) for i in range(3)},
+    )
+    random = np.random.default_rng(0)
+    x = random.standard_normal((4, 4, 4)).astype(np.float32)
+    left = same(model, x, random.integers(0, 4, (5, 3)), atol=0)
+    assert "Concat" not in left and "Unsqueeze" not in left
+    assert ("Gather" in left or "Slice" in left) == (order not in ((0, 1, 2), (0, 2, 1)))
+
+
+def test_an_expanded_gather_from_equal_numbers_is_a_number() -> None:
+    model = with_constants(
+        """g (int64[B, L] x) => (int64[B, L] y) {
+            h = Shape(x)  g = GatherElements<axis=1>(table, at)  e = Expand(g, h)  y = Add(e, x)
+        }""",
+        table=np.full((1, 9), 3),
+        at=np.array([[4, 0, 8]]),
+    )
+    assert "GatherElements" not in same(model, np.arange(6).reshape(2, 3), atol=0)

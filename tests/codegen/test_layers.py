@@ -70,6 +70,54 @@ def test_the_embedding_may_come_after_the_layer_that_shares_its_table(tmp_path: 
     assert_same(generated(model, [x]), expected(model, {"x": x}))
 
 
+def with_a_folded_head(copy: str, table: np.ndarray, matrix: np.ndarray, bias: bool = False) -> onnx.ModelProto:
+    """An embedding and a last layer whose weight is `matrix`, under the name `copy`."""
+    rows = len(table)
+    kind = {"float32": "float", "float16": "float16"}[table.dtype.name]
+    head = "p = MatMul(e, head)  y = Add(p, b)" if bias else "y = MatMul(e, head)"
+    text = f"g (int64[N] ids) => ({kind}[N, {rows}] y) {{ e = Gather(wte__weight, ids) {head} }}"
+    model = with_weights(
+        text, wte__weight=table, **({"b": RANDOM.integers(-4, 5, rows).astype(table.dtype)} if bias else {})
+    )
+    model.graph.initializer.append(numpy_helper.from_array(matrix, copy))
+    for node in model.graph.node:
+        node.input[:] = [copy if i == "head" else i for i in node.input]
+    return model
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("copy", ["onnx::MatMul_12", "val_2"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("rows", [12, 400])
+def test_a_table_that_an_exporter_stored_again_transposed_is_stored_once(
+    rows: int, dtype: str, copy: str, bias: bool, tmp_path: Path
+) -> None:
+    table = RANDOM.integers(-4, 5, (rows, 12)).astype(dtype)  # products of small integers are exact in float16
+    model = with_a_folded_head(copy, table, np.ascontiguousarray(table.T), bias)
+    made = generate(model, tmp_path, name="tied")
+    assert "@ self.wte.weight.val().T" in made.module.read_text(encoding="utf-8")
+    assert made.weights is not None
+    stored = Burnpack.from_file(made.weights).tensors
+    assert sum(t.nbytes for t in stored.values()) == table.nbytes + (rows * table.itemsize if bias else 0)
+    ids = np.array([3, 0, 6], np.int64)
+    assert_same(generated(model, [ids]), expected(model, {"ids": ids}))
+
+
+@pytest.mark.parametrize("rows", [12, 400])
+@pytest.mark.parametrize("case", ["a name of its own", "one bit", "not transposed", "one number"])
+def test_a_head_of_its_own_stays_apart_from_the_embedding(case: str, rows: int) -> None:
+    table = np.ones((rows, 12), np.float32) if case == "one number" else normal(rows, 12)
+    matrix = np.ascontiguousarray(table.T)
+    if case == "one bit":
+        matrix.view("uint32")[-1, -1] ^= 1
+    elif case == "not transposed":
+        matrix = table.reshape(12, rows)
+    model = with_a_folded_head("lm_head.weight" if case == "a name of its own" else "onnx::MatMul_12", table, matrix)
+    assert len(fields(model)) == 2
+    ids = np.array([3, 0, 6], np.int64)
+    assert_same(generated(model, [ids]), expected(model, {"ids": ids}))
+
+
 NORMS = "a = LayerNormalization(x, one__weight, one__bias) b = LayerNormalization(a, two__weight, two__bias)"
 
 

@@ -9,8 +9,9 @@ import onnx
 import pytest
 from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.graph import Graph
-from emberlet.codegen.passes import PASSES, index_terms, run_passes
-from emberlet.codegen.passes.index_terms import All, Compared, Element, Negated, Number, Part, Term, Terms
+from emberlet.codegen.passes import PASSES, run_passes
+from emberlet.codegen.passes.masks import index_terms
+from emberlet.codegen.passes.masks.index_terms import All, Compared, Element, Negated, Number, Part, Term, Terms
 from emberlet.codegen.passes.rewriting import Walk, rewrite
 from emberlet.codegen.reader import read_model
 from hypothesis import HealthCheck, given, settings

@@ -350,7 +350,7 @@ def test_everything_onnxruntime_exports_is_here_or_named_in_the_docs():
     page = (ROOT / "docs" / "onnxruntime.md").read_text(encoding="utf-8")
     names = [n for n in dir(theirs) if n[0] != "_" and not isinstance(getattr(theirs, n), types.ModuleType)]
     missing = [n for n in names if not hasattr(ours, n) and f"`{n}`" not in page]
-    compared = re.search(r"beside onnxruntime (\d+)\.(\d+)", page)
+    compared = re.search(r"compared with onnxruntime (\d+)\.(\d+)", page)
     assert compared is not None
     if tuple(int(p) for p in theirs.__version__.split(".")[:2]) > tuple(int(p) for p in compared.groups()):
         warnings.warn(f"docs/onnxruntime.md does not know onnxruntime {theirs.__version__}: {missing}", stacklevel=1)

@@ -12,6 +12,7 @@ from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import ModuleWriter
 from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.graph import Graph
+from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import Inline, Stored, Transposed
 from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.codegen.passes import PASSES, classes_of, run_passes
@@ -69,6 +70,17 @@ def test_nodes_that_hand_on_their_input_are_removed() -> None:
         }"""
     )
     check(model, ["identity"], ["Relu"], floats(3, 4))
+
+
+def test_shapes_that_only_the_file_knows_outlast_a_pass() -> None:
+    """Nothing else tells what Reshape gives here; the node is inferred again once the Identity before it is gone."""
+    model = parse("""g (float[6] x, int64[2] s) => (float[2, 3] y) <float[2, 3] r, float[3, 2] t> {
+        i = Identity(x)  r = Reshape(i, s)  t = Transpose<perm = [1, 0]>(r)  y = Transpose<perm = [1, 0]>(t)
+    }""")
+    graph = after(model, "identity")
+    assert operators(graph) == ["Reshape", "Transpose", "Transpose"]
+    types = [node.outputs[0].type for node in graph.nodes]
+    assert [t.shape for t in types if isinstance(t, TensorType)] == [(2, 3), (3, 2), (2, 3)]
 
 
 def test_a_neutral_constant_that_adds_an_axis_is_kept() -> None:
@@ -367,6 +379,59 @@ def test_a_batch_norm_before_a_padded_convolution_stays() -> None:
         **norm(4),
     )
     check(model, ["batch-norm"], ["BatchNormalization", "Conv"], floats(1, 4, 8, 8))
+
+
+LAYERS = {
+    "Conv": ("float[1, 4, 8, 8]", (6, 4, 3, 3), (1, 6, 6, 6)),
+    "ConvTranspose": ("float[1, 4, 8, 8]", (4, 6, 3, 3), (1, 6, 10, 10)),
+    "Gemm": ("float[3, 4]", (4, 6), (3, 6)),
+    "MatMul": ("float[3, 4]", (4, 6), (3, 6)),
+}
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "inputs"),
+    [(name, given) for name in LAYERS for given in ("w", "b", "wb") if name != "MatMul" or given == "w"],
+)
+def test_a_batch_norm_beside_a_weight_or_bias_that_is_given_stays(layer: str, behind: bool, inputs: str) -> None:
+    """Only constants can be folded into constants: here the weight, the bias or both are inputs of the model."""
+    x, weight, y = LAYERS[layer]
+    names = ["w"] if layer == "MatMul" else ["w", "b"]
+    arrays = {"w": floats(*weight), "b": floats(6)}
+    types = {n: f"float[{', '.join(map(str, arrays[n].shape))}] {n}" for n in inputs}
+    texts = {
+        False: f"n = BatchNormalization(x, g, s, m, v)  y = {layer}(n, {', '.join(names)})",
+        True: f"n = {layer}(x, {', '.join(names)})  y = BatchNormalization(n, g, s, m, v)",
+    }
+    model = with_constants(
+        f"g ({', '.join([x + ' x', *types.values()])}) => (float[{', '.join(map(str, y))}] y) {{ {texts[behind]} }}",
+        **{n: a for n, a in arrays.items() if n in names and n not in inputs},
+        **norm(6 if behind else 4),
+    )
+    left = [layer, "BatchNormalization"] if behind else ["BatchNormalization", layer]
+    shape = [int(d) for d in x[6:-1].split(",")]
+    check(model, ["batch-norm"], left, floats(*shape), *[arrays[n] for n in inputs], atol=1e-4)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize(
+    ("x", "weight", "y"),
+    [((2, 4, 5), (5, 4), (2, 4, 4)), ((3, 4), (2, 4, 6), (2, 3, 6)), ((2, 4, 4), (2, 4, 6), (2, 4, 6))],
+)
+def test_a_batch_norm_over_another_axis_than_the_products_stays(
+    x: tuple[int, ...], weight: tuple[int, ...], y: tuple[int, ...], behind: bool
+) -> None:
+    """The normalization's channels are axis 1; those of a product are the last axis of both."""
+    types = [f"float[{', '.join(map(str, shape))}]" for shape in (x, y)]
+    text = "n = MatMul(x, w) y = BatchNormalization(n, g, s, m, v)"
+    if not behind:
+        text = "n = BatchNormalization(x, g, s, m, v) y = MatMul(n, w)"
+    model = with_constants(
+        f"g ({types[0]} x) => ({types[1]} y) {{ {text} }}", w=floats(*weight), **norm((y if behind else x)[1])
+    )
+    left = ["MatMul", "BatchNormalization"] if behind else ["BatchNormalization", "MatMul"]
+    check(model, ["batch-norm"], left, floats(*x), atol=1e-4)
 
 
 @pytest.mark.parametrize("groups", [1, 3])

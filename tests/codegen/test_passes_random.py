@@ -82,18 +82,18 @@ class Builder:
             self.node("Reshape", [x, sizes], shape)
         elif kind == "norm" and shape and shape[-1] > 1:
             mean = self.node("ReduceMean", [x, self.constant(np.array([-1]))], (*shape[:-1], 1))
-            centred = self.node("Sub", [x, mean], shape)
-            square = self.node("Mul", [centred, centred], shape)
+            centered = self.node("Sub", [x, mean], shape)
+            square = self.node("Mul", [centered, centered], shape)
             variance = self.node("ReduceMean", [square, self.constant(np.array([-1]))], (*shape[:-1], 1))
             shifted = self.node("Add", [variance, self.constant(np.float32(0.1))], (*shape[:-1], 1))
             root = self.node("Sqrt", [shifted], (*shape[:-1], 1))
-            normal = self.node("Div", [centred, root], shape)
+            normal = self.node("Div", [centered, root], shape)
             self.node("Mul", [normal, self.numbers(shape[-1])], shape)
         elif kind == "silu":
             self.node("Mul", [x, self.node("Sigmoid", [x], shape)], shape)
 
     def reshape(self, x: str, shape: tuple[int, ...]) -> None:
-        """Two neighbouring axes merged, or one cut."""
+        """Two neighboring axes merged, or one cut."""
         axis = self.draw(st.integers(0, max(0, len(shape) - 1)))
         if len(shape) > 1 and axis < len(shape) - 1:
             new = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])

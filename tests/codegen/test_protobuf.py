@@ -13,7 +13,7 @@ import pytest
 from conformance.cases import node_cases
 from emberlet.codegen import generate, protobuf
 from emberlet.codegen.graph_json import as_json
-from emberlet.codegen.protobuf.message import fields
+from emberlet.codegen.protobuf.message import Message, fields
 from emberlet.codegen.reader import parsing
 from emberlet.codegen.reader.schema import schemas
 from emberlet.errors import EmberletError
@@ -168,6 +168,37 @@ def test_a_tensor_is_not_copied():
     data = onnx.helper.make_model(graph).SerializeToString()
     found = protobuf.parse(protobuf.ModelProto, data).graph.initializer[0].raw_data
     assert isinstance(found, memoryview) and found.obj is data
+
+
+def test_a_copy_shares_nothing_but_the_bytes_of_tensors():
+    """With every message of ONNX's cases: equal, and what is changed in the copy stays as it was in the original."""
+
+    def shared(a: Any, b: Any) -> None:
+        """Check that no message and no list is in both."""
+        if isinstance(a, Message):
+            assert a is not b and type(a) is type(b)
+            assert list(a.__dict__) == list(b.__dict__)
+            for name, value in a.__dict__.items():
+                shared(value, b.__dict__[name])
+        elif isinstance(a, list):
+            assert a is not b
+            for x, y in zip(a, b, strict=True):
+                shared(x, y)
+        else:
+            assert a is b or a == b
+            assert not isinstance(a, memoryview) or a is b
+
+    for case in list(node_cases().values())[::40]:
+        theirs = case.model
+        original = protobuf.parse(protobuf.ModelProto, theirs.SerializeToString())
+        copied = protobuf.ModelProto()
+        copied.graph.name = "is overwritten"
+        copied.CopyFrom(original)
+        shared(original, copied)
+        assert_same(copied, theirs)
+        copied.graph.node[0].name = "another"
+        copied.graph.node.append(copied.graph.node[0])
+        assert_same(original, theirs)
 
 
 def test_the_table_of_operators_says_what_onnx_says():

@@ -112,3 +112,15 @@ def test_what_is_imported_at_the_start_uses_them() -> None:
             if isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and file.name not in own:
                 wrong += [str(file.relative_to(ROOT)) for a in node.names if a.name == "dataclass"]
     assert not wrong
+
+
+def test_replace_gives_what_the_standard_library_does() -> None:
+    made = classes(records.dataclass)
+    before = made["Longer"]("a", 1, (2,), "z")
+    for changes in ({}, {"name": "b"}, {"more": (3,), "hidden": "y"}):
+        after = records.replace(before, **changes)
+        assert after == dataclasses.replace(before, **changes) and type(after) is type(before)
+        assert vars(after) == vars(dataclasses.replace(before, **changes))
+    assert vars(before) == {"name": "a", "held": 1, "more": (2,), "hidden": "z"}
+    with pytest.raises(TypeError, match="wrong"):
+        records.replace(before, wrong=1)

@@ -17,6 +17,7 @@ from emberlet.codegen import generate
 from emberlet.errors import EmberletError, LoadError
 from emberlet.host import together
 from emberlet.host.files import atomic_write
+from emberlet.store import store_of
 from onnx import numpy_helper
 from support.onnx_models import parse
 
@@ -174,6 +175,9 @@ def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         write(tmp_path, 1)
     with pytest.raises(OSError, match=r"No space left.*layer\.bpk"):
         nn.Linear(2, 2, backend="python").save_file(tmp_path / "layer")
+    two = store_of({"w": [1.0] * 8, "b": [1.0] * 8})
+    with pytest.raises(OSError, match=r"No space left.*parts-00001-of-00002\.safetensors"):
+        two.save(tmp_path / "parts.safetensors", shard=40)
     assert not list(tmp_path.iterdir())
 
 

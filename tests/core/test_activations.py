@@ -1,4 +1,4 @@
-"""Activations and normalisations against their formulas in float64; overrides against the composites."""
+"""Activations and normalizations against their formulas in float64; overrides against the composites."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_an_override_equals_its_composite(name, operation):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-def test_normalisations(backend, dtype):
+def test_normalizations(backend, dtype):
     rng = np.random.default_rng(2)
     x = (rng.standard_normal((2, 6, 5)) * 3 + 1).astype(numpy_dtype(dtype))
     w, b = (rng.standard_normal(n).astype(x.dtype) for n in (6, 6))

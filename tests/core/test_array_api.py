@@ -42,7 +42,7 @@ def test_parameters_have_the_names_of_the_standard(name):
             assert isinstance(default, type(own)) or default == own or repr(default).startswith("<"), (name, wanted)
 
 
-def test_array_agnostic_code_recognises_tensors(backend):
+def test_array_agnostic_code_recognizes_tensors(backend):
     x = emberlet.ones((2, 3))
     assert array_api_compat.is_array_api_obj(x)
     xp = array_api_compat.array_namespace(x)
@@ -51,12 +51,12 @@ def test_array_agnostic_code_recognises_tensors(backend):
     with pytest.raises(ValueError, match="1999"):
         x.__array_namespace__(api_version="1999.01")
 
-    def standardise(a):
+    def standardize(a):
         space = array_api_compat.array_namespace(a)
         return (a - space.mean(a, axis=0)) / space.std(a, axis=0)
 
     a = np.random.default_rng(0).standard_normal((5, 3))
-    same(standardise(tensor(a)), standardise(a), rtol=1e-12)
+    same(standardize(tensor(a)), standardize(a), rtol=1e-12)
     assert array_api_compat.device(x) == repr(backend)
     assert array_api_compat.size(x) == 6
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import emberlet
 import pytest
@@ -81,6 +83,30 @@ def test_without_numpy_the_python_backend_is_the_default():
     assert run_without("numpy", code).startswith("[97, 98] ['python'")
 
 
+def test_what_needs_numpy_says_so_and_names_the_extra():
+    """Every documented import, and a plan for NumPy, where NumPy is missing."""
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page[page.index("## Public imports") : page.index("## Packages")]
+    modules = sorted({m for m in re.findall(r"`(emberlet[\w.]*)`", table) if not m.endswith(".browser")})
+    modules += ["emberlet.micro.builder", "emberlet.onnxruntime"]
+    code = f"""
+import importlib
+def tried(work):
+    try:
+        work()
+    except emberlet.EmberletError as error:
+        assert 'install the extra "emberlet[' in str(error), error
+        return 1
+    return 0
+named = [m for m in {modules!r} if tried(lambda: importlib.import_module(m))]
+assert tried(lambda: emberlet.nn.Linear(2, 2).compile(backend="numpy"))
+print(named)
+"""
+    found = run_without("numpy", code)
+    assert "emberlet.codegen.onnx_backend" in found
+    assert "emberlet.micro.builder" in found
+
+
 def test_without_ml_dtypes_only_the_narrow_dtypes_are_missing_on_numpy():
     code = (
         "print(emberlet.ones((2,), dtype='float16').tolist())\n"
@@ -126,3 +152,19 @@ def test_errors_are_one_family():
 
 def test_completion_offers_methods():
     assert {"softmax", "reshape", "mT", "shape"} <= set(dir(emberlet.zeros((1,))))
+
+
+@pytest.mark.parametrize("word", ["backend", "device"])
+@pytest.mark.parametrize(
+    "name", ["full", "zeros", "ones", "empty", "full_like", "zeros_like", "ones_like", "empty_like"]
+)
+def test_a_new_tensor_lives_where_backend_or_device_says(name, word):
+    """The array API's word is device; both may be given, as long as backend is what counts."""
+    like = name.endswith("_like")
+    first = emberlet.asarray([[1.5]], backend="numpy") if like else (1, 1)
+    value = (2.5,) if name.startswith("full") else ()
+    made = getattr(emberlet, name)
+    assert made(first, *value, **{word: "python"}).backend is get_backend("python")
+    assert made(first, *value, backend="python", device="numpy").backend is get_backend("python")
+    if like:
+        assert made(first, *value).backend is get_backend("numpy")

@@ -185,5 +185,5 @@ def test_limits_can_be_raised(monkeypatch, tmp_path):
 
 def test_dequantizing_what_is_not_quantized_gives_it_back():
     x = emberlet.asarray([1.5, -2.0])
-    assert x.dequantize() is x
+    assert x.dequantize().tolist() == x.tolist()
     assert x.quantize().dequantize().shape == (2,)

@@ -3,6 +3,8 @@
 import json
 import random
 import re
+import subprocess
+import sys
 
 from emberlet.burnpack import Burnpack
 from emberlet.errors import EmberletError, FormatError
@@ -46,6 +48,65 @@ def test_the_same_files_are_read_and_refused(micropython_port, tmp_path):
         (tmp_path / name).write_bytes(data)
     printed = micropython_port.run(SCRIPT, [tmp_path], files=[tmp_path]).check().stdout
     assert same(json.loads(printed)) == same({name: said_here(data) for name, data in cases.items()})
+
+
+MUTATED = """
+import json, struct, sys
+from emberlet.burnpack import Burnpack
+from emberlet.errors import EmberletError
+
+with open(sys.argv[1], "rb") as file:
+    said = []
+    while True:
+        head = file.read(4)
+        if not head:
+            break
+        try:
+            pack = Burnpack.from_bytes(file.read(struct.unpack("<I", head)[0]))
+            found = []
+            for name in sorted(pack.tensors):
+                entry = pack.tensors[name]
+                found.append([name, entry.dtype.name, list(entry.shape), bytes(pack.raw(name)).hex(":")])
+            said.append(found + sorted(pack.metadata.items()) + sorted(pack.scalars))
+        except EmberletError:
+            said.append("refused")
+print(json.dumps(said))
+"""
+
+
+def mutated(files: list[bytes], choose: random.Random) -> bytes:
+    """One of the files with a few bits, bytes or parts of others changed."""
+    data = bytearray(choose.choice(files))
+    for _ in range(choose.choice([1, 1, 1, 2, 3])):
+        at, kind = choose.randrange(len(data) + 1), choose.randrange(5)
+        if kind == 0 and at < len(data):
+            data[at] ^= 1 << choose.randrange(8)
+        elif kind == 1 and at < len(data):
+            data[at] = choose.choice(b"\0\1\x17\x18\x1b\x1f\x3b\x5f\x7f\x80\x9f\xa0\xbf\xf4\xf6\xf9\xfb\xff")
+        elif kind == 2:
+            data[at:at] = choose.randbytes(choose.choice([1, 2, 8]))
+        elif kind == 3:
+            del data[at : at + choose.choice([1, 2, 9])]
+        else:
+            other = choose.choice(files)
+            begin = choose.randrange(len(other) + 1)
+            data[at:] = other[begin : begin + 20] + data[at:]
+    return bytes(data)
+
+
+def test_mutated_files_end_alike(micropython_port, tmp_path):
+    files = [*burnpacks.allowed().values(), *burnpacks.malformed().values()]
+    files = [data for data in files if len(data) < 4096]
+    choose = random.Random(20261122)
+    cases = [mutated(files, choose) for _ in range(1500)]
+    path = tmp_path / "cases"
+    path.write_bytes(b"".join(len(data).to_bytes(4, "little") + data for data in cases))
+    printed = micropython_port.run(MUTATED, [path], files=[path], heap="8M").check().stdout
+    script = tmp_path / "here.py"
+    script.write_text(MUTATED, encoding="utf-8")
+    here = subprocess.run([sys.executable, script, path], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert len(json.loads(printed)) == len(cases)
+    assert json.loads(printed) == json.loads(here.stdout)
 
 
 SAVING = """

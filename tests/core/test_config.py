@@ -94,8 +94,8 @@ def test_a_copy_owns_its_nested_values():
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: MyModuleConfig(), "MyModuleConfig wants d_model, d_ff"),
-        (lambda: MyModuleConfig(1), "MyModuleConfig wants d_ff"),
+        (lambda: MyModuleConfig(), "MyModuleConfig needs d_model, d_ff"),
+        (lambda: MyModuleConfig(1), "MyModuleConfig needs d_ff"),
         (lambda: MyModuleConfig(1, 2, 3, 4), "takes 3 values, found 4"),
         (lambda: MyModuleConfig(1, 2, d_ff=3), "has two values for 'd_ff'"),
         (lambda: MyModuleConfig(1, 2, width=3), "has no field width; it has d_model, d_ff, dropout"),
@@ -192,4 +192,4 @@ try:
 except Exception as error:
     print(error)
 """.replace("PATH", repr(str(tmp_path / "c.json")))
-    assert unix_port.run(script).check().stdout == "True 4 4\nOuter wants width\n"
+    assert unix_port.run(script).check().stdout == "True 4 4\nOuter needs width\n"

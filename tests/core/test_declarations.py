@@ -35,6 +35,21 @@ def test_what_is_generated_is_up_to_date():
     assert not stubs.outdated(), "run python3 dev.py check --fix"
 
 
+def test_checking_what_is_generated_writes_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(stubs, "CORE", tmp_path / "core")
+    current, old = tmp_path / "current.pyi", tmp_path / "old.pyi"
+    current.write_text("current", encoding="utf-8")
+    old.write_text("old", encoding="utf-8")
+    monkeypatch.setattr(stubs, "FILES", {current: lambda: "current", old: lambda: "new"})
+    assert stubs.main(["--check"]) == 1
+    assert old.read_text(encoding="utf-8") == "old"
+    assert capsys.readouterr().out == "old.pyi is out of date\n"
+    assert stubs.main() == 0
+    assert old.read_text(encoding="utf-8") == "new"
+    assert capsys.readouterr().out == "old.pyi is written anew\n"
+    assert stubs.main(["--check"]) == 0
+
+
 def test_a_function_without_its_declaration_is_not_public():
     assert {d.name for d in DECLARED} == {n for n in dir(F) if not n.startswith("_")}
     assert len({d.name for d in DECLARED}) == len(DECLARED)

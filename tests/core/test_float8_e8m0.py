@@ -30,6 +30,26 @@ def test_casts_saturate_only_when_told_to(backend: Any, saturate: bool) -> None:
         np.testing.assert_array_equal(x.tolist(), expected)
 
 
+def test_every_value_is_cast_to_itself(backend: Any) -> None:
+    values = np.exp2(np.arange(-126, 128))
+    for dtype in ("float32", "float64"):
+        assert emberlet.asarray(values, dtype=dtype).cast("float8_e8m0fnu").tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("name", ["numpy", "python"])
+def test_the_smallest_values_and_float64_are_rounded_exactly(name: str) -> None:
+    """Numbers that are subnormal in float32, and float64's that float32 would round or overflow with."""
+    cases = [
+        (2.0**-127, 2.0**-127), (2.0**-149, 2.0**-127), (1.25 * 2.0**-127, 2.0**-126), (1e-300, 2.0**-127),
+        (1 + 1e-12, 2.0), (1e300, LARGEST), (LARGEST * (1 + 1e-12), LARGEST),
+    ]  # fmt: skip
+    x = emberlet.asarray([case[0] for case in cases], dtype="float64", backend=name)
+    assert x.cast("float8_e8m0fnu").tolist() == [case[1] for case in cases]
+    assert np.isnan(x[-2:].cast("float8_e8m0fnu", saturate=False).tolist()).all()
+    x = emberlet.asarray([case[0] for case in cases[:3]], dtype="float32", backend=name)
+    assert x.cast("float8_e8m0fnu").tolist() == [case[1] for case in cases[:3]]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_values_become_the_next_power_of_two(backend: Any, seed: int) -> None:
     draw = np.random.default_rng(seed)

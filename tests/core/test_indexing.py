@@ -22,7 +22,7 @@ def keys(draw, shape):
     ours, theirs, axis = [], [], 0
     dots = False
     while axis < len(shape):
-        kind = draw(st.sampled_from(["int", "slice", "none", "dots", "array", "bool", "stop"]))
+        kind = draw(st.sampled_from(["int", "slice", "none", "dots", "array", "bool", "truth", "stop"]))
         n = shape[axis]
         if kind == "stop":
             break
@@ -30,6 +30,13 @@ def keys(draw, shape):
             if len(ours) < 6:
                 ours.append(None)
                 theirs.append(None)
+            continue
+        if kind == "truth":  # one bool, as a tensor of rank 0 or as it is: a new axis of length 1 or 0
+            if len(ours) < 6:
+                masks = any(isinstance(t, np.ndarray) and t.dtype == bool for t in theirs)
+                truth = np.array(draw(st.booleans()) or masks or broadcast not in ((), (1,)))
+                ours.append(draw(st.sampled_from([emberlet.asarray(truth), bool(truth)])))
+                theirs.append(truth)
             continue
         if kind == "dots":
             if not dots:
@@ -121,6 +128,8 @@ def test_wrong_keys_say_what_is_wrong(backend):
         x[:, [0, 5]]
     with pytest.raises(IndexingError, match="integer or bool"):
         x[emberlet.ones((1,))]
+    with pytest.raises(IndexingError, match="an index is integer or bool, found float32"):
+        x[emberlet.asarray(1.0, dtype="float32")]
     with pytest.raises(IndexingError):
         x["a"]
     with pytest.raises(IndexingError, match="bool index"):

@@ -91,7 +91,7 @@ def test_a_child_that_knows_its_parent_is_no_endless_loop():
 
 
 @pytest.mark.parametrize("as_object", [False, True])
-def test_visit_sees_every_parameter_and_initialises_none(as_object):
+def test_visit_sees_every_parameter_and_initializes_none(as_object):
     seen = []
 
     class Visitor:
@@ -311,7 +311,7 @@ def test_an_integer_that_does_not_fit_is_not_saved_wrong(tmp_path):
 
 
 def test_an_unknown_precision_is_refused_with_those_there_are():
-    with pytest.raises(DTypeError, match="there is no precision 'quarter'; there are bfloat16, double, full, half"):
+    with pytest.raises(DTypeError, match="unknown precision 'quarter'; known are bfloat16, double, full, half"):
         Scale(1).to_record().with_precision("quarter")
 
 

@@ -244,8 +244,8 @@ def test_lists_take_the_widest_kind(backend):
         (lambda x: emberlet.functional.uniform((-1,)), r"no negative sizes, found \(-1,\)"),
         (lambda x: emberlet.asarray([1]).one_hot(-1), "num_classes must not be negative, found -1"),
         (lambda x: x.chunk(0, 1), "the number of parts is at least 1, found 0"),
-        (lambda x: emberlet.concat([]), "concat wants at least one tensor, found none"),
-        (lambda x: emberlet.stack([]), "stack wants at least one tensor, found none"),
+        (lambda x: emberlet.concat([]), "concat needs at least one tensor, found none"),
+        (lambda x: emberlet.stack([]), "stack needs at least one tensor, found none"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(backend, call, says):

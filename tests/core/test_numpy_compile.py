@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import emberlet
@@ -18,6 +19,8 @@ from emberlet.errors import BackendError, EmberletError, IndexingError
 from emberlet.host.numpy_backend.compile import Compiled, compile
 from emberlet.host.numpy_backend.compile import plan as plans
 from emberlet.model import Model
+from emberlet.module import Module
+from emberlet.param import Param
 from emberlet.tensor import Tensor
 
 CHOOSE = np.random.default_rng(17)
@@ -253,7 +256,7 @@ def test_a_small_input_that_decides_what_is_computed_has_a_plan_for_each_value()
         (lambda x: F.exp(x) if F.sum(x).item() > 0 else F.negative(x), "asks for the elements of"),
         (lambda x: F.nonzero(x > 0)[0], "asks for the elements of"),
         (lambda x: _noisy(x), "random numbers"),
-        (lambda x: F.astype(x, "string"), "texts"),
+        (lambda x: F.astype(x, "string"), "strings"),
     ],
 )
 def test_a_model_without_a_plan_runs_as_it_is_and_says_why(function: Any, why: str) -> None:
@@ -382,6 +385,28 @@ def test_other_backends_are_refused() -> None:
         compile(lambda x: x, backend="python")
 
 
+class Layers(Module):
+    """Convolutions, and a function of an image that calls them by their numbers."""
+
+    def __init__(self) -> None:
+        self.layers: list[nn.Conv2d] = []
+        self.function: Any = None
+
+    def layer(
+        self, inputs: int, outputs: int, kernel: int, stride: int = 1, padding: int = 0, groups: int = 1
+    ) -> Callable[..., Tensor]:
+        found = nn.Conv2d(
+            inputs, outputs, kernel_size=kernel, stride=stride, padding=padding, groups=groups, backend="numpy"
+        )
+        found.weight, found.bias = Param(drawn(*found.weight.shape)), Param(drawn(outputs))
+        self.layers.append(found)
+        number = len(self.layers) - 1
+        return lambda net, x: net.layers[number](x)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(self, x)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_large_convolutions_add_their_bias_within_the_product(seed: int) -> None:
     """Several read one image, by itself and with stride or padding; results go on into others, joined and pooled."""
@@ -389,10 +414,8 @@ def test_large_convolutions_add_their_bias_within_the_product(seed: int) -> None
     batch, channels, middle = (int(random.integers(1, 3)), int(random.integers(3, 40)), int(random.integers(16, 64)))
     height, width = int(random.integers(24, 40)), int(random.integers(24, 40))
 
-    def layer(inputs: int, outputs: int, kernel: int, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
-        weight = drawn(outputs, inputs // groups, kernel, kernel)
-        bias = drawn(outputs)
-        return lambda x: F.conv2d(x, weight, bias, stride=stride, padding=padding, groups=groups)
+    net = Layers()
+    layer = net.layer
 
     first = layer(channels, middle, 3, int(random.integers(1, 3)), int(random.integers(0, 2)))
     branches = [
@@ -402,17 +425,45 @@ def test_large_convolutions_add_their_bias_within_the_product(seed: int) -> None
     chosen = [branches[i] for i in sorted(random.choice(len(branches), 3, replace=False))]
     clipped = bool(random.integers(2))
 
-    def function(x: Tensor) -> list[Tensor]:
-        y = first(x)
+    def function(net: Layers, x: Tensor) -> list[Tensor]:
+        y = first(net, x)
         y = F.relu(y) if clipped else y
-        found = [branch(y) for branch in chosen]
-        both = F.concat([branches[0](y), F.relu(branches[1](y))], axis=1)
+        found = [branch(net, y) for branch in chosen]
+        both = F.concat([branches[0](net, y), F.relu(branches[1](net, y))], axis=1)
         return [*found, F.relu(found[0]) + found[0], both, F.max_pool2d(both, kernel_size=3, stride=2)]
 
     x = drawn(batch, channels, height, width)
-    compiled = compile(function, x)
+    net.function = function
+    compiled = compile(net, x)
+    assert compiled.cut is None
     for _ in range(2):
         x = drawn(batch, channels, height, width)
-        for found, want in zip(compiled(x), function(x), strict=True):
+        for found, want in zip(compiled(x), net(x), strict=True):
             largest = float(np.abs(np.asarray(want)).max())
             np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-6, atol=1e-6 * largest)
+
+
+def test_arrays_are_taken_without_tensors_only_where_numpy_has_their_dtype():
+    """An array of objects may hold anything: it goes through a Tensor, which checks that they are strings."""
+    for values, dtype, native in (
+        ([1.0, 2.0], "float32", True),
+        ([True, False], "bool", True),
+        (["a", "b"], "string", False),
+    ):
+        compiled = compile(lambda x: emberlet.concat([x, x], axis=0))
+        x = emberlet.asarray(values, dtype=dtype, backend="numpy")
+        assert compiled(x).tolist() == values * 2
+        found = compiled.arrays([np.array(values, dtype if native else object)])
+        assert (found is not None) == native
+        if found is not None:
+            assert found[0].tolist() == values * 2
+
+
+def test_arrays_of_another_number_dtype_or_shape_are_left_to_the_model():
+    compiled = compile(lambda x, y: x + y, backend="numpy")
+    x = np.ones((2, 3), np.float32)
+    assert compiled(*(emberlet.asarray(v, backend="numpy") for v in (x, x))).shape == (2, 3)
+    found = compiled.arrays([x, x])
+    assert found is not None and found[0].tolist() == (x + x).tolist()
+    for given in ([], [x], [x, x, x], [x, x.astype(np.float64)], [x, x[:1]], [x, x.tolist()]):
+        assert compiled.arrays(given) is None

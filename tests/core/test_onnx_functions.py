@@ -6,9 +6,11 @@ import warnings
 from functools import cache
 from typing import Any
 
+import emberlet
 import numpy as np
 import onnx
 import pytest
+from emberlet import functional as F
 from models.index import Case, cases
 from support.every_backend import EVERY
 from support.onnx_functions import HANDLERS, Call, backend_of, close, key, run
@@ -81,3 +83,14 @@ def test_single_node_model(case: Case, backend: str) -> None:
         atol=case.atol,
         levels=int(case.literal),
     )
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("a", [(4,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("b", [(4,), (4, 5)])
+def test_a_scale_of_one_value_adds_no_axis_to_a_quantized_product(backend, a, b, shape):
+    x, y = (emberlet.asarray(np.ones(s, np.uint8)) for s in (a, b))
+    scale, zero = emberlet.asarray(np.full(shape, 0.5, np.float32)), emberlet.asarray(np.zeros(shape, np.uint8))
+    found = F.qlinear_matmul(x, scale, zero, y, scale, zero, scale, zero)
+    assert found.shape == (np.ones(a) @ np.ones(b)).shape
+    assert found.reshape((-1,)).tolist() == [2] * found.size

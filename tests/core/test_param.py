@@ -90,7 +90,7 @@ def test_racing_threads_get_one_identity():
     assert len(set(seen)) == 1
 
 
-def test_an_initialiser_that_raises_leaves_it_lazy_and_the_next_use_tries_again():
+def test_an_initializer_that_raises_leaves_it_lazy_and_the_next_use_tries_again():
     calls = []
 
     def init(shape, dtype, backend):
@@ -133,14 +133,14 @@ def test_a_raise_in_one_thread_lets_a_waiting_one_try():
     assert len(calls) == 2
 
 
-def test_an_initialiser_that_uses_its_own_param_is_an_error_not_a_standstill():
+def test_an_initializer_that_uses_its_own_param_is_an_error_not_a_standstill():
     p = Param.uninitialized(lambda *_: p.val(), (2,))
     with pytest.raises(EmberletError, match="used that same Param"):
         p.val()
     assert not p.is_initialized
 
 
-def test_an_initialiser_may_use_another_param():
+def test_an_initializer_may_use_another_param():
     other = lazy()
     p = Param.uninitialized(lambda *_: other.val() + 1, (2, 3))
     assert p.val().tolist() == [[1.0] * 3] * 2
@@ -178,13 +178,13 @@ def test_a_clone_keeps_identity_and_mappers_stays_lazy_and_makes_its_own_value()
     assert c.saved().tolist() == [[-1.0] * 3] * 2
 
 
-def test_initialising_a_clone_leaves_the_original_lazy():
+def test_initializing_a_clone_leaves_the_original_lazy():
     p = lazy()
     p.clone().val()
     assert not p.is_initialized
 
 
-def test_a_clone_of_an_initialised_one_has_its_value():
+def test_a_clone_of_an_initialized_one_has_its_value():
     p = Param(el.ones((2,)))
     clone = p.clone()
     clone.val()[0] = 5
@@ -276,7 +276,7 @@ def test_moving_a_lazy_one_makes_it_there():
     assert repr(p.val().backend) == "python"
 
 
-def test_moving_an_initialised_one_moves_its_value():
+def test_moving_an_initialized_one_moves_its_value():
     p = Param(el.ones((2,), device="numpy")).to("python")
     assert repr(p.val().backend) == "python"
     assert p.val().tolist() == [1.0, 1.0]

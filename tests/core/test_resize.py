@@ -166,3 +166,15 @@ def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
         F.interpolate(x, size=(3, 3, 3))
     with pytest.raises(ValueError, match="either size or scale_factor"):
         F.interpolate(x)
+
+
+@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("backend", EVERY)
+def test_an_empty_axis_stays_empty_and_gets_no_elements(mode: str, policy: str, backend: str) -> None:
+    x = el.zeros((2, 0, 3), backend=backend_of(backend))
+    with pytest.raises(ShapeError, match="resize cannot make 4 elements out of an empty axis"):
+        F.resize(x, sizes=[2, 4, 3], mode=mode, keep_aspect_ratio_policy=policy)
+    if policy == "stretch":
+        assert F.resize(x, sizes=[2, 0, 6], mode=mode).shape == (2, 0, 6)
+        assert F.resize(x, [1, 2.0, 2], mode=mode).shape == (2, 0, 6)

@@ -104,7 +104,10 @@ def test_closeness_reports_each_tolerance(backend, capsys):
     assert "within 1e-01: 100.00% [PASS]" in lines[1]
     assert "within 1e-02:  90.00% [WARN]" in lines[2]
     assert "within 1e-04:  50.00% [FAIL]" in lines[4]
-    assert "\x1b[32m[PASS]\x1b[0m" in emberlet.check_closeness(a, a)
+    colored = emberlet.check_closeness(a, b).splitlines()
+    assert colored[1].endswith(" \x1b[32m[PASS]\x1b[0m")
+    assert colored[2].endswith(" \x1b[33m[WARN]\x1b[0m")
+    assert colored[4].endswith(" \x1b[31m[FAIL]\x1b[0m")
     with pytest.raises(ShapeError, match=r"\(10,\) and \(2,\)"):
         emberlet.check_closeness(a, emberlet.ones((2,)))
 

@@ -28,8 +28,9 @@ DECLARED = [
 CALLS = int(os.environ.get("EMBERLET_CALLS", "6"))
 SHAPES = [(), (0,), (1,), (3,), (2, 3), (3, 2), (3, 3), (1, 2, 3), (2, 0, 3), (1, 2, 4, 4), (2, 1, 3, 3)]
 DTYPES = "float32 float32 float32 float64 float16 bfloat16 int64 int32 uint8 bool string".split()
+HUGE = [1 << 62, 10**30, -(1 << 63)]
 WRONG = [None, "abc", "", [], [[1.0, 2.0], [3.0, 4.0]], [[1], [2, 3]], {}, {"a": 1}, object(), (), (1, None), b"ab",
-         2.5, -1, 0, 7, True, float("nan"), float("inf"), slice(1, 2), 1j, int, lambda x: x]  # fmt: skip
+         2.5, -1, 0, 7, True, *HUGE, float("nan"), float("inf"), slice(1, 2), 1j, int, lambda x: x]  # fmt: skip
 
 
 def _tensor(choose: random.Random, backend: Any) -> Any:
@@ -51,7 +52,7 @@ def _argument(choose: random.Random, said: str, backend: Any) -> Any:
     if "Sequence" in said and choose.random() < 0.6:
         return [choose.randint(-3, 5) for _ in range(choose.randrange(6))]
     if said.startswith("int"):
-        return choose.randint(-4, 6)
+        return choose.choice(HUGE) if choose.random() < 0.2 else choose.randint(-4, 6)
     if said.startswith("float"):
         return choose.choice([-1.0, 0.0, 0.5, 1, 2])
     if said.startswith("bool"):
@@ -134,6 +135,37 @@ def test_the_error_names_the_function_the_argument_and_what_it_takes(words: str)
 def test_what_fits_its_declaration_but_cannot_be_computed_is_refused_with_all_arguments() -> None:
     with pytest.raises(ShapeError, match=r"deform_conv cannot .*: x is a tensor float32 \(2, 3\), weight is"):
         F.deform_conv(X, X, X)
+
+
+@pytest.mark.parametrize("number", [1 << 40, 10**30])
+def test_a_number_that_no_memory_holds_is_refused_before_anything_is_counted_to_it(number: int) -> None:
+    x = F.arange(6)
+    assert [len(p) for p in F.chunk(x, number)] == [1] * 6
+    assert F.chunk(x[:0], number)[0].shape == (0,)
+    for make in (
+        F.eye,
+        lambda n, backend: F.linspace(0, 1, n, backend=backend),
+        lambda n, backend: F.tril_mask((n, 2), backend=backend),
+    ):
+        with pytest.raises((MemoryError, ShapeError)):
+            make(number, backend="python")
+    images = F.zeros((1, 2, 3, 3))
+    for call in (
+        lambda: F.adaptive_avg_pool(images, [number, 1]),
+        lambda: F.im2col(images, [number, 1]),
+        lambda: F.col2im(images[0], [3, 3], [1, number]),
+        lambda: F.interpolate(images, size=[number, 1]),
+        lambda: F.interpolate(images, scale_factor=float(number), mode="linear"),
+        lambda: F.split(x, number),
+        lambda: F.hann_window(number),
+        lambda: F.blackman_window(-number),
+        lambda: F.mel_weight_matrix(number, 16, 8000, 0, 4000),
+        lambda: F.mel_weight_matrix(8, number, 8000, 0, 4000),
+        lambda: F.one_against_one(X, number),
+        lambda: F.pairwise_coupling(X, [1.0], [1.0], number),
+    ):
+        with pytest.raises(ShapeError):
+            call()
 
 
 def test_errors_of_a_callers_own_code_stay_as_they_are() -> None:

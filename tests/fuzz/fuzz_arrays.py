@@ -12,14 +12,13 @@ import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import atheris
-
-with atheris.instrument_imports(include=["emberlet.host.npy"]):
-    from emberlet.backend import get_backend
-    from emberlet.errors import DTypeError, FormatError
-    from emberlet.host import npy
-
 from fuzz import harness
+
+harness.instrument("emberlet.host.npy")
+
+from emberlet.backend import get_backend  # noqa: E402
+from emberlet.errors import DTypeError, FormatError  # noqa: E402
+from emberlet.host import npy  # noqa: E402
 
 warnings.simplefilter("ignore")  # zipfile's, of two members with one name
 NUMPY = get_backend("numpy")

@@ -10,14 +10,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import atheris
-
-with atheris.instrument_imports(include=["emberlet.burnpack"]):
-    from emberlet.burnpack import Burnpack, cbor_extended, special_types  # noqa: F401
-    from emberlet.errors import FormatError
-
 from fuzz import harness
-from support import burnpacks
+
+harness.instrument("emberlet.burnpack")
+
+from emberlet.burnpack import Burnpack  # noqa: E402
+from emberlet.errors import FormatError  # noqa: E402
+from support import burnpacks  # noqa: E402
 
 
 def read(data: bytes) -> None:

@@ -10,18 +10,17 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import atheris
-
-with atheris.instrument_imports(include=["emberlet.wgpu_backend.plan.reading", "emberlet.wgpu_backend.plan.data"]):
-    from emberlet.wgpu_backend.plan.reading import read as read_plan
-
-import emberlet
-from emberlet import functional as F
-from emberlet.burnpack import Burnpack
-from emberlet.errors import FormatError
-from emberlet.wgpu_backend import plan_file
-from emberlet.wgpu_backend.plan.data import KEY
 from fuzz import harness
+
+harness.instrument("emberlet.wgpu_backend.plan", "emberlet.wgpu_backend.plan_file")
+
+import emberlet  # noqa: E402
+from emberlet import functional as F  # noqa: E402
+from emberlet.burnpack import Burnpack  # noqa: E402
+from emberlet.errors import FormatError  # noqa: E402
+from emberlet.wgpu_backend import plan_file  # noqa: E402
+from emberlet.wgpu_backend.plan.data import KEY  # noqa: E402
+from emberlet.wgpu_backend.plan.reading import read as read_plan  # noqa: E402
 
 
 class Pack:
@@ -42,7 +41,7 @@ class Reader(plan_file.SavedPlan):
         try:
             self.plan, self.inputs, self.outputs, self.held = read_plan(content, "gpu")
         except ValueError as error:
-            self._bad(f"does not hold together: {error}")
+            self._bad(f"has inconsistent contents: {error}")
 
 
 def read(data: bytes) -> None:

@@ -14,11 +14,12 @@ import atheris
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-with atheris.instrument_imports(include=["emberlet.codegen"]):
-    from emberlet.codegen.generation import translate
-    from emberlet.errors import EmberletError
-
 from fuzz import harness  # noqa: E402
+
+harness.instrument("emberlet.codegen")
+
+from emberlet.codegen.generation import translate  # noqa: E402
+from emberlet.errors import EmberletError  # noqa: E402
 from onnx import ModelProto  # noqa: E402
 from support import hostile_models, machine_learning  # noqa: E402
 from support.onnx_mutations import mutated  # noqa: E402

@@ -8,16 +8,14 @@ import pathlib
 import sys
 import warnings
 
-import atheris
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-with atheris.instrument_imports(include=["emberlet.store", "emberlet.burnpack", "emberlet.host.npy"]):
-    from emberlet.errors import EmberletError
-    from emberlet.store.formats import burnpack, gguf, npz, onnx, pytorch, records, safetensors  # noqa: F401
-
 from fuzz import harness
-from support import weight_files
+
+harness.instrument("emberlet.store", "emberlet.burnpack", "emberlet.host.npy")
+
+from emberlet.errors import EmberletError  # noqa: E402
+from support import weight_files  # noqa: E402
 
 FORMATS = ["burnpack", "safetensors", "pytorch", "gguf", "npz", "onnx", "record"]
 

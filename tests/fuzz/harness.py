@@ -1,6 +1,6 @@
 """What the fuzzing harnesses share: a corpus, and limits of time and memory for each input.
 
-A harness imports what it fuzzes under `atheris.instrument_imports` and calls `run`, which never comes back. The time of
+A harness calls `instrument`, imports what it fuzzes and calls `run`, which never comes back. The time of
 an input is that of the processor, since other work on the machine would make a clock's meaningless; what hangs without
 computing is ended by libFuzzer's own `-timeout`. The memory of an input is what it adds to the process's peak. An input
 over a limit fails like one that raises, so libFuzzer keeps it.
@@ -29,14 +29,19 @@ class TooMuch(BaseException):
     """An input took more time or memory than is allowed. No `except Exception` of a reader hides it."""
 
 
+def instrument(*packages: str) -> None:
+    """Trace what is imported of these packages from now on, what a reader imports on its way included."""
+    atheris.instrument_imports(include=list(packages)).__enter__()
+
+
 def limited(read: Callable[[bytes], None], megabytes: int) -> Callable[[bytes], None]:
     """`read`, which raises TooMuch over a limit and prints how long it took whenever that was longer than before."""
     longest = 0.05  # less is not worth a line
-    peak = _peak()
     print(f"{SLOWEST}{longest} s", file=sys.stderr)
 
     def measured(data: bytes) -> None:
-        nonlocal longest, peak
+        nonlocal longest
+        peak = _peak()  # libFuzzer's own memory grows between inputs
         begin = time.thread_time()
         try:
             read(data)
@@ -45,17 +50,21 @@ def limited(read: Callable[[bytes], None], megabytes: int) -> Callable[[bytes], 
             if took > longest:
                 longest = took
                 print(f"{SLOWEST}{took:.2f} s", file=sys.stderr, flush=True)
-        now = _peak()
-        if took > SECONDS or now - peak > megabytes:
-            raise TooMuch(f"{took:.2f} s, {now - peak:.0f} MB more than any input before")
-        peak = now
+        added = _peak() - peak
+        if took > SECONDS or added > megabytes:
+            raise TooMuch(f"{took:.2f} s, {added:.0f} MB more than any input before")
 
     return measured
 
 
 def _peak() -> float:
-    """The most memory that this process has had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The most memory that this process has had, in MB. Linux counts that of the process which started it into
+    ru_maxrss, so its own is read from its status."""
+    try:
+        status = pathlib.Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def scratch() -> str:
@@ -64,7 +73,7 @@ def scratch() -> str:
 
 
 def run(
-    read: Callable[[bytes], None], seeds: Mapping[str, bytes], largest: int, megabytes: int = 64, **options: Any
+    read: Callable[[bytes], None], seeds: Mapping[str, bytes], largest: int, megabytes: int = 16, **options: Any
 ) -> None:
     """Fuzz `read` from `seeds` with inputs of at most `largest` bytes; libFuzzer's options are the command's.
 

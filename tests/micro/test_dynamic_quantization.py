@@ -14,6 +14,7 @@ from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
+from emberlet.micro.builder.kernels.move import Move
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import helper
@@ -81,6 +82,24 @@ def test_networks_follow_onnxruntime(network: Callable[[int], onnx.ModelProto], 
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_flattened_channels_are_not_moved(form: dict[str, Any]) -> None:
+    """The weights follow the order of the elements, as in the model before it was quantized."""
+    n = Network(5)
+    n.conv(2, 3, 3)
+    n.then("Relu")
+    n.then("Flatten")
+    n.dense(3 * 4 * 4, 5)
+    plain = n.done([1, 2, 4, 4])
+    built = []
+    for model in (plain, dynamic(plain, **form)):
+        graph = read_graph(model.SerializeToString(), "m")
+        assert not any(isinstance(layer, Move) for layer in graph.layers)
+        built.append(build(graph, Options("m", method="minmax"), {"x": samples_of(plain)}))
+    kinds = [[type(layer).__name__ for layer in b.graph.layers] for b in built]
+    assert kinds[0] == kinds[1]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_weights_are_those_of_the_file(form: dict[str, Any]) -> None:
     n = Network(3)
     n.dense(12, 5)
@@ -118,6 +137,45 @@ def test_fused_products(op: str, with_bias: bool) -> None:
     (found,) = (built.graph.run({"x": sample})[name] for name in built.graph.outputs)
     assert np.abs(found.reshape(-1) - wanted).max() < 0.03
     assert any(isinstance(layer, DotFloat) for layer in built.graph.layers)
+
+
+def recurrent(seed: int) -> onnx.ModelProto:
+    """An LSTM of drawn sizes, direction and inputs, with one output or two."""
+    rng, m = np.random.default_rng(seed), Maker(seed)
+    steps, width, hidden = int(rng.integers(1, 7)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
+    direction = str(rng.choice(["forward", "reverse", "bidirectional"]))
+    count = 2 if direction == "bidirectional" else 1
+    m.weight("w", count, 4 * hidden, width)
+    m.weight("r", count, 4 * hidden, hidden)
+    given = ["x", "w", "r"]
+    if rng.random() < 0.7:
+        m.weight("b", count, 8 * hidden, scale=0.3)
+        given.append("b")
+    outputs = ["y"] if rng.random() < 0.5 else ["y", "h"]
+    m("LSTM", " ".join(given), " ".join(outputs), hidden_size=hidden, direction=direction)
+    return m.model([steps, 1, width], " ".join(outputs), opset=17, ir=8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(8))
+def test_lstms_that_quantize_as_they_run_follow_onnxruntime(seed: int, form: dict[str, Any]) -> None:
+    plain = recurrent(seed)
+    model = dynamic(plain, **form)
+    assert [node.op_type for node in model.graph.node if node.op_type.endswith("LSTM")] == ["DynamicQuantizeLSTM"]
+    samples = samples_of(plain)
+    graph = read_graph(model.SerializeToString(), "m")
+    floats = build(graph, Options("m", floats=True))
+    built = build(graph, Options("m", method="minmax"), {"x": samples})
+    for x in samples_of(plain, 3, 99):
+        mine = check_samples({"x": x[None]}, graph)["x"][0]
+        grid = built.graph.grids["x"]
+        real, found = floats.graph.run({"x": mine}), built.graph.run({"x": quantize(mine, grid.scale, grid.zero)})
+        for name, wanted in zip(graph.outputs, expected(model, {"x": x}), strict=True):
+            last = built.graph.grids[name]
+            y = dequantize(found[name], last.scale, last.zero).reshape(-1)
+            # onnxruntime rounds the input of each step, and the state, to 256 steps of their own.
+            assert np.abs(real[name].reshape(-1) - wanted.reshape(-1)).max() < 0.03
+            assert np.abs(y - wanted.reshape(-1)).max() < 0.06
 
 
 def test_micropython_computes_the_same_bytes(unix_port: Port, tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ def pictures(seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(0, 256, (23, 31, 3)).astype(np.uint8)
 
 
-def test_grey_is_averaged() -> None:
+def test_gray_is_averaged() -> None:
     x = pictures()[..., :1]
     out = bytearray(7 * 5)
-    Shrink((31, 23), (7, 5), IDENTITY, "grey")(x.tobytes(), out)
+    Shrink((31, 23), (7, 5), IDENTITY, "gray")(x.tobytes(), out)
     assert np.abs(np.frombuffer(out, np.uint8).reshape(5, 7, 1) - boxes(x, 7, 5)).max() <= 0.51
 
 

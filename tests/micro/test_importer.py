@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from emberlet.codegen.ops.elementwise import Elementwise
 from emberlet.errors import ModelError
-from emberlet.micro.builder.build import Options, calibrated, compare
+from emberlet.micro.builder.build import Options, build, calibrated, compare
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.kernels.select import Select
@@ -238,3 +238,16 @@ def test_large_negative_constants_are_masks_before_softmax_alone(after: str) -> 
     x = input_of(model, 1)
     found = graph.run({"x": check_samples({"x": x}, graph)["x"][0]})[graph.outputs[0]]
     np.testing.assert_allclose(found.reshape(-1), run_onnx(model, x[0])[0].reshape(-1), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0])
+def test_a_sum_or_product_with_one_number(op: str, number: float) -> None:
+    m = Maker()
+    m.constant("c", np.array(number, np.float32))
+    m(op, "x c", "y")
+    model = m.model([1, 5])
+    x = np.random.default_rng(0).standard_normal((8, 1, 5)).astype(np.float32)
+    graph = fuse(read_graph(model.SerializeToString(), "m"))
+    np.testing.assert_array_equal(graph.run({"x": x[0]})[graph.outputs[0]].reshape(-1), run_onnx(model, x[0])[0][0])
+    assert not build(graph, Options("m", method="minmax"), {"x": x}).program.is_float

@@ -373,6 +373,19 @@ def linear(rng: Rng) -> Drawn:
     return d
 
 
+def average(rng: Rng) -> Drawn:
+    """Windows that go beyond the padding, which counts or does not; what ceil_mode adds never does."""
+    d = Drawn(rng)
+    c, *sides = (int(n) for n in rng.integers(1, 10, int(rng.integers(2, 4))))
+    kernel = [int(rng.integers(1, min(n, 4) + 1)) for n in sides]
+    pads = [int(rng.integers(0, k)) for k in (*kernel, *kernel)]
+    d.input("a", [c, *sides])
+    strides = [int(rng.integers(1, k + 1)) for k in kernel]
+    flags = {"ceil_mode": int(rng.integers(0, 2)), "count_include_pad": int(rng.integers(0, 2))}
+    d("AveragePool", "a", kernel_shape=kernel, pads=pads, strides=strides, **flags)
+    return d
+
+
 def index_of_last(rng: Rng) -> Drawn:
     d = Drawn(rng, 0.0)
     n = int(rng.integers(2, 9))
@@ -412,6 +425,7 @@ DRAWS: dict[str, Callable[[Rng], Drawn]] = {
         bilinear,
         linear,
         index_of_last,
+        average,
         *map(reduction, REDUCTIONS),
     )
 }

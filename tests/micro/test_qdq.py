@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.errors import UnsupportedError
-from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
@@ -18,7 +18,7 @@ from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support.microcontrollers.onnx_models import MODELS
-from support.microcontrollers.quantized import image_network, samples_of
+from support.microcontrollers.quantized import Network, image_network, samples_of
 from support.microcontrollers.quantized import quantized as quantized_by
 from support.onnx_models import expected
 
@@ -85,7 +85,7 @@ def test_the_command_line_builds_int8_without_samples(tmp_path: Path, capsys: py
 
 @pytest.mark.parametrize("kind", [QuantType.QInt4, QuantType.QUInt4])
 def test_weights_of_4_bits_are_kept_as_they_are(kind: QuantType, tmp_path: Path) -> None:
-    """A byte each on the device."""
+    """Two in a byte on the device, unless speed is wanted."""
     network = image_network(4)
     samples = samples_of(network)
     model = quantized_by(network, samples, weight_type=kind)
@@ -93,24 +93,58 @@ def test_weights_of_4_bits_are_kept_as_they_are(kind: QuantType, tmp_path: Path)
     assert graph.weight_scales and not graph.weight_zeros
     built = build(graph, Options("m", method="minmax"), {"x": samples})
     (layer,) = (layer for layer in built.graph.layers if isinstance(layer, Dot))
-    steps = layer.weights.astype(int) - 128
+    steps = layer.weights.astype(int) - layer.weight_zero
     # Around a zero point of its own, a weight of 4 bits is one of 5 bits with a sign.
     assert -16 < steps.min() and steps.max() < 16
     scale = graph.weight_scales[layer.name].reshape(-1, *[1] * 3)
     (plain,) = (layer for layer in graph.layers if isinstance(layer, DotFloat))
     np.testing.assert_allclose(steps * scale, plain.weights, atol=1e-6)
+    assert layer.packed
+    large = build(graph, Options("m", method="minmax", int4="bytes"), {"x": samples})
+    (other,) = (layer for layer in large.graph.layers if isinstance(layer, Dot))
+    assert not other.packed and layer.constants()[0].size <= -(-other.constants()[0].size // 2) + len(other.weights) * 9
+    for x in samples[:5]:
+        mine = quantize(check_samples({"x": x[None]}, graph)["x"][0], *_grid(built, "x"))
+        a, b = (made.graph.run({"x": mine})[made.graph.outputs[0]] for made in (built, large))
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt4, QuantType.QUInt4])
+def test_a_dense_network_of_4_bits_takes_half_the_flash_and_follows_onnxruntime(kind: QuantType) -> None:
+    n = Network(5)
+    n.dense(96, 64)
+    n.activation("Relu")
+    n.dense(64, 64)
+    n.activation("Relu")
+    n.dense(64, 10)
+    network = n.done([1, 96])
+    samples = samples_of(network)
+    model = quantized_by(network, samples, weight_type=kind)
+    graph = read_graph(model.SerializeToString(), "m")
+    small, large = (build(graph, Options("m", int4=how)) for how in ("packed", "bytes"))
+    sizes = [made.program.weights.size for made in (small, large)]
+    assert sizes[0] * 2 == sizes[1] == 96 * 64 + 64 * 64 + 64 * 10
+    source, target = small.program.inputs[0], small.program.outputs[0]
+    for x in samples:
+        wanted = expected(model, {"x": x})[0].reshape(-1)
+        mine = quantize(x.reshape(-1), source.scale, source.zero)
+        found = [made.graph.run({"x": mine})[target.name] for made in (small, large)]
+        np.testing.assert_array_equal(*found)
+        off = np.abs(dequantize(found[0], target.scale, target.zero).reshape(-1) - wanted) / target.scale
+        assert off.max() < 2.01
+
+
+def _grid(built: BuildResult, name: str) -> tuple[float, int]:
+    return built.graph.grids[name].scale, built.graph.grids[name].zero
 
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16])
 def test_activations_of_16_bits_are_calibrated_to_8_or_stay_float32(kind: QuantType, tmp_path: Path) -> None:
+    """Where kernels of 16 bits are not what is wanted."""
     network = image_network(4)
     samples = samples_of(network)
     model = quantized_by(network, samples, activation_type=kind)
     graph = read_graph(model.SerializeToString(), "m")
-    with pytest.raises(
-        UnsupportedError, match=r"16 bits.*--calibration samples.npz\), or build it in float32 \(--float\)"
-    ):
-        build(graph, Options("m"))
     for floats in (False, True):
         built = build(graph, Options("m", method="minmax", floats=floats), {"x": samples})
         assert built.program.is_float == floats

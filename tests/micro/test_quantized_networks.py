@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,7 +14,10 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph, Grid
+from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.quantize import Quantizer
 from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import numpy_helper
 from onnxruntime.quantization import QuantType
@@ -245,3 +250,18 @@ def test_channels_with_hardly_any_weights_are_built(seed: int, nearly: float, at
         assert max(int(np.abs(x.astype(np.int64)).max(initial=0)) for x in biases) > 1 << 30
     built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
     assert steps_off(model, built.graph, samples_of(plain, 4, 8)) < 5
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0, 3.7])
+def test_a_coarser_scale_of_the_weights_says_how_far_it_moves_a_sum(factor: float) -> None:
+    """At most: every input may be 255 steps from its zero. Channels that keep their scale move nothing."""
+    given = np.array([0.01, 0.02, 0.5])
+    rows = np.random.default_rng(0).integers(-127, 128, (3, 6)) * given[:, None]
+    layer = DotFloat("d", ("x",), "y", (1, 1, 6), Window((1, 1)), 1, rows.reshape(3, 1, 1, 6), np.zeros(3))
+    graph: Any = SimpleNamespace(weight_scales={"d": given}, weight_zeros={})
+    least = given * [1.0, factor, 1.0]
+    stored, scale, moved = Quantizer(graph, {})._weights(layer, least)
+    assert scale.tolist() == least.tolist()
+    real = (stored.reshape(3, 6).astype(np.float64) - 128) * scale[:, None]
+    assert moved == pytest.approx(0 if factor == 1 else 255 * np.abs(real - rows)[1].sum())
+    assert (moved > 0) == (factor > 1)

@@ -369,3 +369,36 @@ def test_a_quotient_of_whole_numbers_is_taken_as_floats() -> None:
     for row in x:
         assert graph.run({"x": row})[graph.outputs[0]].item() == row.argmax() // 2
     assert quantized.grids[quantized.outputs[0]].scale == 1
+
+
+@pytest.mark.parametrize("computed", ["s", "e", "step"])
+def test_a_slice_whose_bounds_the_model_computes_is_refused(computed: str) -> None:
+    m = Maker()
+    for name, number in (("s", 0), ("e", 3), ("a", 1), ("step", 1)):
+        m.constant(name, np.array([number]))
+    m("ReduceSum", "x", "sum", keepdims=0)
+    m.constant("one", np.array([1]))
+    m("Reshape", "sum one", "flat")
+    m("Cast", "flat", "number", to=TensorProto.INT64)
+    m("Slice", "x " + " ".join("number" if n == computed else n for n in ("s", "e", "a", "step")), "y")
+    with pytest.raises(EmberletError, match="Slice") as raised:
+        read_graph(m.model([1, 6]).SerializeToString(), "m")
+    assert raised.value.__cause__ is None
+    assert "constant" in str(raised.value)
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_negative_padding_is_refused(at: int) -> None:
+    pads = np.zeros(6, np.int64)
+    pads[at] = -1
+    with pytest.raises(EmberletError, match="negative padding is not supported"):
+        read_graph(_one_node("Pad", [1, 3, 4], {"pads": pads}), "m")
+
+
+def test_a_full_disk_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options("m")
+    built = build(read_graph(_model("Gemm"), "m"), options)
+    monkeypatch.setattr(building, "atomic_write", lambda path: contextlib.nullcontext(_Full()))
+    with pytest.raises(OSError, match="No space left"):
+        write(built, options, tmp_path / "new")
+    assert not list(tmp_path.iterdir())

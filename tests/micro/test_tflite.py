@@ -14,6 +14,7 @@ from emberlet.errors import EmberletError, FormatError, ModelError, UnsupportedE
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.state import Keep
+from emberlet.micro.builder.quantization.sixteen import joined, parted
 
 from tools.microcontrollers import litert
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
@@ -57,6 +58,41 @@ def test_models_at_random_are_exact(dtype: str, tmp_path: Path) -> None:
     for key, result in results.items():
         kinds = [layer.kind for layer in result.graph.layers]
         assert ran(result, inputs[key]).tolist() == (expected[key].astype(int) + byte).tolist(), (key, kinds)
+
+
+@needs_litert
+def test_models_on_int16_are_exact(tmp_path: Path) -> None:
+    """Activations of int16, weights of int8, a bias of int64: what TensorFlow's converter calls 16x8."""
+    models: dict[str, bytes] = {}
+    results: dict[str, BuildResult] = {}
+    for seed in range(80):
+        data = drawn(seed, "int16")
+        try:
+            results[str(seed)] = built(data)
+        except UnsupportedError as problem:
+            assert "do not fit 32-bit words" in str(problem)
+            continue
+        models[str(seed)] = data
+    assert len(models) > 60
+    words = {
+        key: np.random.default_rng(int(key)).integers(0, 1 << 16, (4, *result.program.inputs[0].shape))
+        for key, result in results.items()
+    }
+    expected = litert.answers(models, {key: x - 32768 for key, x in words.items()}, tmp_path)
+    for key, result in results.items():
+        kinds = [layer.kind for layer in result.graph.layers]
+        found = joined(ran(result, parted(words[key]))) - 32768
+        assert found.tolist() == expected[key].astype(int).tolist(), (key, kinds)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_micropython_computes_the_same_on_int16(seed: int, unix_port: Port, tmp_path: Path) -> None:
+    result = built(drawn(seed + 10, "int16"))
+    x = parted(np.random.default_rng(seed).integers(0, 1 << 16, result.program.inputs[0].shape))
+    expected, port = ran(result, x[None])[0], result.program.outputs[0]
+    for dialect in ("viper", "bytecode"):
+        arena = run_program(unix_port, result.program, dialect, inputs_in_arena(result.program, [x]), tmp_path)
+        assert list(arena[port.place : port.place + port.size]) == expected.tolist()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -136,6 +172,18 @@ def test_a_wake_word_keeps_its_state_on_the_device(unix_port: Port, tmp_path: Pa
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
+def test_multipliers_of_16_bits_saturate_as_in_tensorflow_lite() -> None:
+    """DownScaleInt32ToInt16Multiplier in tensorflow/lite/kernels/internal/common.h."""
+    from emberlet.micro.builder.quantization.doubled import quantize_multiplier
+    from emberlet.micro.builder.tflite.arithmetic import _narrow
+
+    reals = [1 - 2.0**-n for n in range(1, 32)] + np.random.default_rng(0).uniform(0.9999, 1, 100).tolist()
+    for real in reals:
+        wide, shift = quantize_multiplier(real)
+        wanted = 32767 if wide >= 2**31 - 1 - 2**15 else (wide + 2**15) >> 16
+        assert _narrow(real) == (wanted, shift)
+
+
 def test_the_error_says_which_extra_reads_the_format(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tflite", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'emberlet\[tflite\]'"):
@@ -182,3 +230,38 @@ def test_damaged_files_end_in_errors_of_the_library() -> None:
         except EmberletError:
             refused += 1
     assert refused > 100
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_an_input_that_is_left_out_has_the_number_minus_one(bias: bool) -> None:
+    file = File()
+    x, y = file.tensor((1, 4), "float32"), file.tensor((1, 3), "float32")
+    weights = file.constant(np.arange(12, dtype=np.float32).reshape(3, 4))
+    added = file.constant(np.array([1, 2, 3], np.float32)) if bias else -1
+    file.operator("FULLY_CONNECTED", [x, weights, added], [y], "FullyConnected")
+    file.inputs, file.outputs = [x], [y]
+    result = build(read_graph(file.written(), "m"), Options("m", floats=True))
+    (name,) = result.graph.outputs
+    found = result.graph.run({result.graph.inputs[0]: np.ones(4, np.float32)})[name]
+    wanted = np.arange(12).reshape(3, 4).sum(1) + (np.array([1, 2, 3]) if bias else 0)
+    assert found.reshape(-1).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("number", [-2, 3, 1 << 20])
+def test_a_number_of_no_tensor_is_refused(number: int) -> None:
+    file = File()
+    x, y = file.tensor((1, 4), "float32"), file.tensor((1, 3), "float32")
+    file.constant(np.ones((3, 4), np.float32))
+    file.operator("FULLY_CONNECTED", [x, number], [y], "FullyConnected")
+    file.inputs, file.outputs = [x], [y]
+    with pytest.raises(EmberletError):
+        read_graph(file.written(), "m")
+
+
+def test_a_file_without_outputs_is_refused() -> None:
+    file = File()
+    x, y = (file.tensor((1, 4), "float32") for _ in range(2))
+    file.operator("LOGISTIC", [x], [y])
+    file.inputs = [x]
+    with pytest.raises(ModelError, match=r"- the model has no outputs$"):
+        read_graph(file.written(), "m")

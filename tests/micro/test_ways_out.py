@@ -40,6 +40,9 @@ FOLLOWED = {
     "--state is , expected": "test_streaming.py::test_states_that_go_out_and_come_in_stay_on_the_board",
     "build the board's firmware": "test_cli.py::test_deploy_by_romfs_partition_and_firmware",
     "build it again": "test_deploy.py::test_a_deployed_model_infers",
+    "on int16 is not computed as TensorFlow Lite does": (
+        "test_ways_out.py::test_what_a_quantized_file_cannot_do_is_built_from_the_float_model"
+    ),
     "words in TensorFlow Lite's arithmetic; build it from the float model": (
         "test_ways_out.py::test_what_a_quantized_file_cannot_do_is_built_from_the_float_model"
     ),
@@ -55,7 +58,19 @@ FOLLOWED = {
     "convert the model with these": "test_tflite.py::test_models_at_random_are_exact",
     "--state: the model has no": "test_streaming.py::test_states_that_go_out_and_come_in_stay_on_the_board",
     "quantized only in part": "test_refusals.py::test_a_model_quantized_in_part_is_built_with_samples_or_float",
-    "activations of 16 bits": "test_qdq.py::test_activations_of_16_bits_are_calibrated_to_8_or_stay_float32",
+    "a sum of 16-bit activations": (
+        "test_sixteen_bits.py::test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float"
+    ),
+    "does not fit 32-bit words; build the model": (
+        "test_sixteen_bits.py::test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float"
+    ),
+    "values of 16 bits; at most": (
+        "test_sixteen_bits.py::test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float"
+    ),
+    "activations of 16 bits": "test_sixteen_bits.py::test_what_has_no_words_says_so_and_both_ways_out_work",
+    "a mask with minus infinity": (
+        "test_quantized_masks.py::test_a_mask_that_the_quantizer_lost_is_refused_with_what_to_do"
+    ),
     "can remember it": "test_refusals.py::test_a_last_cell_state_can_be_remembered",
     "export the model with fixed shapes": "test_ways_out.py::test_an_input_without_a_rank_is_exported_with_a_shape",
     "--shape": "test_layouts.py::test_either_way_of_saying_a_size_is_taken",
@@ -221,9 +236,9 @@ def test_trees_beside_other_layers_are_built_by_themselves() -> None:
 
 
 def file_of(kind: str, dtype: str) -> bytes:
-    """A .tflite file with one operator: in int8 with scales that its kernels do not do, or in float32."""
+    """A .tflite file with one operator: quantized with scales that its kernels do not do, or in float32."""
     file, rng = File(), np.random.default_rng(0)
-    quantized = dtype == "int8"
+    quantized = dtype != "float32"
 
     def tensor(shape: Sequence[int], scale: float) -> int:
         return file.tensor(shape, dtype, scale if quantized else 0.0, 0)
@@ -242,7 +257,7 @@ def file_of(kind: str, dtype: str) -> bytes:
     else:
         x, y = tensor((1, 6), 0.1), tensor((1, 6), 1e-9 if kind == "ADD" else 0.1)
         turned = tensor((1, 6), 1 / 256 if quantized else 0.0)
-        if quantized:
+        if dtype == "int8":
             file.tensors[turned].zeros = (-128,)
         file.operator("LOGISTIC", [x], [turned])
         file.operator(kind, [x, turned], [y], kind.title())
@@ -250,10 +265,11 @@ def file_of(kind: str, dtype: str) -> bytes:
     return file.written()
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "TRANSPOSE_CONV", "ADD", "DIV"])
-def test_what_a_quantized_file_cannot_do_is_built_from_the_float_model(kind: str) -> None:
+def test_what_a_quantized_file_cannot_do_is_built_from_the_float_model(kind: str, dtype: str) -> None:
     with pytest.raises(EmberletError, match=r"build (it )?from the float model"):
-        build(read_graph(file_of(kind, "int8"), "m"), Options("m"))
+        build(read_graph(file_of(kind, dtype), "m"), Options("m"))
     graph = read_graph(file_of(kind, "float32"), "m")
     samples = {
         name: np.random.default_rng(1).standard_normal((8, *graph.shapes[name])).astype(np.float32)
@@ -262,3 +278,14 @@ def test_what_a_quantized_file_cannot_do_is_built_from_the_float_model(kind: str
     # A quotient stays float32.
     built = build(graph, Options("m", floats=kind == "DIV"), samples)
     assert built.program.is_float == (kind == "DIV")
+
+
+@pytest.mark.parametrize("shape", [[1, 4, 4], [4, 4], [1, 1, 4, 4, 1]])
+def test_a_transposed_convolution_to_another_rank_than_4_is_refused(shape: list[int]) -> None:
+    file = File()
+    x, y = file.tensor((1, 3, 3, 2), "float32"), file.tensor((1, 4, 4, 1), "float32")
+    weights, size = file.constant(np.ones((1, 2, 2, 2), np.float32)), file.constant(np.array(shape, np.int32))
+    file.operator("TRANSPOSE_CONV", [size, weights, x], [y], "TransposeConv", Padding=1, StrideH=1, StrideW=1)
+    file.inputs, file.outputs = [x], [y]
+    with pytest.raises(EmberletError, match=r"an output of shape \(.*\) is not supported"):
+        read_graph(file.written(), "m")

@@ -1,6 +1,6 @@
 """Make the models under `architectures/` again: small networks of many architectures, for the table of modules.
 
-    pip install torch==2.13.0 transformers==5.23.0 onnx onnxscript numpy
+    pip install torch==2.13.0 torchvision transformers==5.23.0 timm==1.0.31 onnx onnxscript numpy
     python tests/models/export_architectures.py            # all of them
     python tests/models/export_architectures.py bert       # those whose name begins so
 
@@ -10,6 +10,7 @@ take a mask of padding as their second input, and the "_cached" ones keys and va
 """
 
 import gzip
+import importlib
 import json
 import logging
 import sys
@@ -170,13 +171,47 @@ NETWORKS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
         (2, 3, 32, 32),
     ),
 }
+TIMM: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "timm_convnext": (
+        lambda: _timm("convnext").ConvNeXt(num_classes=5, depths=(2, 2, 3, 2), dims=(4, 8, 12, 16)),
+        (64, 64),
+    ),
+    "timm_efficientnet": (
+        lambda: _timm("efficientnet")._gen_efficientnet("efficientnet_b0", 0.1, num_classes=5),
+        (64, 64),
+    ),
+    "timm_mobilenetv3": (
+        lambda: _timm("mobilenetv3")._gen_mobilenet_v3("mobilenetv3_small_050", 0.1, num_classes=5),
+        (64, 64),
+    ),
+    "timm_regnety": (
+        lambda: _timm("regnet").RegNet(
+            _timm("regnet").RegNetCfg(w0=8, wa=8.0, wm=2.0, group_size=4, depth=10, se_ratio=0.25), num_classes=5
+        ),
+        (64, 64),
+    ),
+    "timm_vit": (
+        lambda: _timm("vision_transformer").VisionTransformer(
+            img_size=32, patch_size=8, embed_dim=8, depth=6, num_heads=2, mlp_ratio=2.0, num_classes=5
+        ),
+        (32, 32),
+    ),
+}  # name -> (the network, the size of its images); ones of timm that are too large for a test get narrower layers
 WANTED = """albert bart_traced bert bert_traced clip_text_traced clip_vision conformer_traced convnext_traced
 deberta_traced deit dinov2_traced distilbert_traced electra gemma_traced gpt2 gpt2_cached_traced gptj_traced gptneox
 llama llama_traced llama_cached_traced mistral_traced opt phi phi_traced phi3_traced qwen2 qwen3_traced resnet50
-resnet50_traced roberta_traced segformer_traced swin_traced t5_traced vit vit_traced wav2vec2 whisper yolos""".split()
+resnet50_traced roberta_traced segformer_traced swin_traced t5_traced timm_convnext_traced
+timm_efficientnet timm_efficientnet_traced timm_mobilenetv3 timm_mobilenetv3_traced timm_regnety timm_vit
+timm_vit_traced vit vit_traced wav2vec2 whisper yolos""".split()
+
+
+def _timm(file: str) -> Any:
+    return importlib.import_module(f"timm.models.{file}")
 
 
 def network(name: str, traced: bool) -> nn.Module:
+    if name in TIMM:
+        return TIMM[name][0]()
     kind, config, given, _ = NETWORKS[name]
     settings = getattr(hf, config)(**given)
     if kind == "WhisperEncoder":
@@ -202,6 +237,13 @@ def randomized(made: nn.Module) -> nn.Module:
     return made.eval()
 
 
+def coarse(made: nn.Module) -> None:
+    """Round the weights, so that a file of many is compressed well."""
+    with torch.no_grad():
+        for p in made.parameters():
+            p.copy_((p * 16).round() / 16)
+
+
 def forwarded(made: nn.Module, kind: str) -> Callable[..., Any]:
     """A forward that takes tensors alone, and returns them."""
     inner, key = made.forward, made.main_input_name
@@ -223,7 +265,9 @@ def export(name: str) -> None:
     torch.manual_seed(0)
     base, traced = name.removesuffix(TRACED), name.endswith(TRACED)
     made = randomized(network(base, traced))
-    shape = NETWORKS[base][3]
+    if base in TIMM:
+        coarse(made)
+    shape = (2, 3, *TIMM[base][1]) if base in TIMM else NETWORKS[base][3]
     text = shape == (2, 7)
     x = torch.randint(0, 40, shape) if text else torch.randn(shape)
     axes: list[dict[int, str]] = [{0: "batch", 1: "length"} if text else {0: "batch"}]
@@ -236,10 +280,10 @@ def export(name: str) -> None:
         names = ["ids", "mask", *(f"past_{k}_{i}" for i in range(len(past) // 2) for k in ("key", "value"))]
         axes += [{0: "batch", 1: "past + length"}, *[{0: "batch", 2: "past"}] * len(past)]
         made.forward = forwarded(made, "cached")
-    elif traced and "LM" in NETWORKS[base][0]:
+    elif traced and base not in TIMM and "LM" in NETWORKS[base][0]:
         inputs, names, axes = (x, torch.ones_like(x)), ["in0", "in1"], axes * 2
         made.forward = forwarded(made, "masked")
-    elif traced:
+    elif traced and base not in TIMM:
         made.forward = forwarded(made, "")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"

@@ -48,9 +48,9 @@ def test_mnist_reads_handwritten_digits(models: Path, backend: str) -> None:
     written = (0, 3, 5, 7)
     pixels = np.stack([np.asarray(image.open(models / f"mnist_{d}.jpg").convert("L"), np.float32) for d in written])
     assert pixels.shape == (4, 28, 28)
-    normalised = (pixels / 255 - np.float32(0.1307)) / np.float32(0.3081)
+    normalized = (pixels / 255 - np.float32(0.1307)) / np.float32(0.3081)
 
-    for digit, x in zip(written, normalised, strict=True):
+    for digit, x in zip(written, normalized, strict=True):
         (got,), (want,) = both(models / "mnist.onnx", x[None, None], backend)
         assert got.argmax() == digit
         np.testing.assert_allclose(got, want, atol=1e-4)
@@ -160,3 +160,19 @@ def test_voice_activity_with_the_rate_frozen(models: Path, rate: int, backend: s
         got, got_state = (np.asarray(t) for t in call(x, got_state))
         np.testing.assert_allclose(got, want, atol=1e-4)
         np.testing.assert_allclose(got_state, want_state, atol=1e-3)
+
+
+@pytest.mark.needs("gpu-driver")
+def test_voice_activity_as_a_saved_plan_with_the_rate_frozen(models: Path, tmp_path: Path) -> None:
+    from emberlet.host.cli import main
+    from emberlet.wgpu_backend import plan_file
+
+    file, plan = models / "silero_vad.onnx", tmp_path / "silero.plan"
+    assert main(["compile", str(file), "--freeze", "sr=16000", "--dim", "input:1=576", "--out", str(plan)]) == 0
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((1, 576)) / 10).astype(np.float32)
+    state = rng.standard_normal((2, 1, 128)).astype(np.float32)
+    found = plan_file.load(str(plan)).run(x.tobytes(), state.tobytes())
+    wanted = session(file).run(None, {"input": x, "state": state, "sr": np.array(16000)})
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(got.to_list()), want, atol=1e-3)

@@ -159,6 +159,8 @@ def test_random_steps_forks_and_rewinds_equal_numpy(seed: int) -> None:
         at = choose.randrange(len(pairs))
         session, twin = pairs[at]
         what = choose.random()
+        if what > 0.95:
+            assert session.reset().length == twin.reset().length == 0
         if what < 0.12 and len(pairs) < 4:
             pairs.append((session.fork(), twin.fork()))
             continue

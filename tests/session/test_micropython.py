@@ -46,6 +46,9 @@ try:
     run({more!r})
 except EmberletError as error:
     found.append(str(error))
+    session.reset()
+    run({what!r}[:1])
+    places.pop()
 print(json.dumps([found, len(set([str(p) for p in places]))]))
 """
 
@@ -90,4 +93,7 @@ def test_the_same_steps_on_micropython(
     with pytest.raises(EmberletError) as caught:
         session.step(np.array(more[0][1], dtype)) if grows else session.rewind(1)
     assert found[len(wanted)] == str(caught.value)
+    out = np.asarray(session.reset().step(np.array(first, dtype)))
+    np.testing.assert_allclose(np.float32(found[-1][0]), out, atol=1e-4)
+    assert len(found) == len(wanted) + 2 and found[-1][1] == session.length
     assert places == (2 if grows else 1), "a fork has memory of its own, and a step takes none"

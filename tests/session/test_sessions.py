@@ -305,13 +305,13 @@ def mistakes() -> list[tuple[Any, str]]:
 
     llama = load(LLAMA, "numpy")
     return [
-        (lambda: nn.Linear(2, 2).session(), "Linear has no STATE: say which inputs come back as outputs"),
+        (lambda: nn.Linear(2, 2).session(), "Linear has no STATE: declare which outputs feed which inputs"),
         (lambda: llama.session(0), "capacity is a number of positions, 1 or more, found 0"),
-        (lambda: llama.session(state=(("kei0", "key0_out", "append", 2),)), "STATE names an input 'kei0'"),
+        (lambda: llama.session(state=(("kei0", "key0_out", "append", 2),)), "STATE names an unknown input 'kei0'"),
         (lambda: llama.session(state=(("key0", "key0_out", "append", None),)), "an entry of STATE is"),
         (lambda: llama.session(state=(("key0", "key0_out", "replace"),) * 2), "twice"),
         (lambda: llama.session(initial={"past": 1}), "there is no state 'past'; the model has 'key0', 'value0'"),
-        (lambda: llama.session().state("key0"), "state 'key0' has its first value with the first step"),
+        (lambda: llama.session().state("key0"), "state 'key0' has no value before the first step"),
         (lambda: llama.session().step(), "a step takes tokens; 'tokens' is missing"),
         (lambda: llama.session().step([[1]], [[2]]), "a step takes tokens; found 2 inputs"),
         (lambda: llama.session().step([["a"]]), "found a text"),
@@ -331,9 +331,9 @@ def mistakes() -> list[tuple[Any, str]]:
         (lambda: llama.session().positions(1, 0), "found (1, 0)"),
         (lambda: llama.session().attention_mask(-1), "found (-1, 1)"),
         (lambda: Running().session(initial={"past": [[1.0]]}).step([[2.0]], 3), "got 2 inputs besides its states"),
-        (lambda: Running().session(initial={"past": [[1.0]]}).step(x=[[2.0]]), "name inputs only where"),
-        (lambda: llama.session().rewind(0.5), "rewind wants 0 to 0 positions, found 0.5"),
-        (lambda: llama.session().rewind(1), "rewind wants 0 to 0 positions, found 1"),
+        (lambda: Running().session(initial={"past": [[1.0]]}).step(x=[[2.0]]), "inputs can be given by name only"),
+        (lambda: llama.session().rewind(0.5), "rewind needs 0 to 0 positions, found 0.5"),
+        (lambda: llama.session().rewind(1), "rewind needs 0 to 0 positions, found 1"),
         (
             lambda: stepped().rewind(1),
             "each step replaces h, c, and the value it had is gone; call snapshot()",

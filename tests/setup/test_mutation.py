@@ -109,6 +109,25 @@ def test_a_test_file_that_fails_anyway_catches_nothing(project: Path, capsys: py
     assert "tests/test_broken.py::test_clamp_high_x fails without a bug" in capsys.readouterr().out
 
 
+def test_tests_may_spawn_processes(project: Path) -> None:
+    code = (
+        TESTS.partition("\n")[0]
+        + """
+import multiprocessing
+
+
+def test_clamp():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(abs, (clamp(1, 5) - 2,)) == 1
+"""
+    )
+    (project / "tests" / "test_clamp.py").write_text(code, encoding="utf-8")
+    file = project / "package" / "clamp.py"
+    bugs = [b for b in runner.candidates(project, [file.parent], [f"{file}:5"]) if b.new == b"False"]
+    verdicts = runner.run(bugs, project, {"scratch": file.parent}, 1, 60)
+    assert [(v.caught_by, v.decided) for v in verdicts] == [("", True)]
+
+
 def test_a_seed_draws_the_same_bugs_of_every_kind() -> None:
     found = runner.candidates(ROOT, list(package_folders().values()), ["core/shapes.py", "codegen/budget.py"])
     drawn = runner.draw(found, 30, 7)

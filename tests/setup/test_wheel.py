@@ -37,7 +37,7 @@ def test_wheel_holds_the_tree_and_nothing_else(wheel: Path) -> None:
     assert held == expected, "a package, or a kind of file in [tool.setuptools.package-data], is missing"
 
 
-def test_wheel_names_its_licences(wheel: Path) -> None:
+def test_wheel_names_its_licenses(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (archive.read(n).decode() for n in archive.namelist() if n.endswith("METADATA"))
     assert "License-Expression: MIT OR Apache-2.0" in metadata

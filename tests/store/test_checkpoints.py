@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emberlet import codegen, store
-from emberlet.codegen.checkpoint_names import told
+from emberlet.codegen.checkpoint_names import metadata_entry
 from emberlet.errors import LoadError
 
 HERE = Path(__file__).parent / "fixtures"
@@ -150,7 +150,7 @@ def test_metadata_that_says_nothing_useful_is_no_obstacle(text, tmp_path):
 def test_only_what_is_not_as_expected_is_written():
     from emberlet.codegen.generation import translate
 
-    (text,) = told(translate(HERE / "architecture.onnx")[1].record).values()
+    (text,) = metadata_entry(translate(HERE / "architecture.onnx")[1].record).values()
     entries = json.loads(text)
     assert entries["attention.weight"] == {"name": "attention.in_proj_weight"}
     assert entries["up.weight"] == {"norm": "up_norm", "epsilon": 1e-5, "axis": 1, "groups": 2}

@@ -185,11 +185,11 @@ def test_saving_takes_the_memory_of_one_tensor(tmp_path):
 @pytest.mark.parametrize("shape", [(0, 1 << 60), (1 << 40, 0, 1 << 40)])
 def test_an_empty_tensor_of_sizes_that_nothing_addresses_is_refused(shape: tuple[int, ...]) -> None:
     header = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
-    with pytest.raises(FormatError, match="beyond"):
+    with pytest.raises(FormatError, match="too large to address"):
         weight_files.read_whole(len(header).to_bytes(8, "little") + header, "safetensors")
     line = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line)
-    with pytest.raises(FormatError, match="beyond"):
+    with pytest.raises(FormatError, match=r"too large to address|beyond"):
         weight_files.read_whole(file.getvalue(), "npz")

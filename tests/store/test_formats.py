@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import dtypes, store
-from emberlet.errors import FormatError
+from emberlet.errors import EmberletError, FormatError
 from onnx import TensorProto, helper, numpy_helper
 
 # -- GGUF
@@ -70,6 +70,30 @@ def test_blocks_are_dequantized_without_numpy_the_same(tmp_path, monkeypatch):
         np.testing.assert_allclose(here.tolist(), there, rtol=1e-6)
 
 
+@pytest.mark.parametrize("align", [1, 2, 32, 4096, 1 << 20])
+def test_every_alignment_of_gguf_up_to_a_mebibyte_is_read(align, tmp_path):
+    array = np.arange(7, dtype=np.float32)
+    for given in (align, 0, (1 << 20) + 1):
+        data = gguf_bytes(array, given)
+        (tmp_path / "m.gguf").write_bytes(data)
+        if given == align:
+            assert np.array_equal(np.asarray(store.open(tmp_path / "m.gguf")["w"]), array)
+        else:
+            with pytest.raises(EmberletError, match=f"its alignment is {given}"):
+                store.open(tmp_path / "m.gguf")
+
+
+def gguf_bytes(array, align):
+    """A file of one tensor "w", byte for byte by the format's specification."""
+
+    def text(word):
+        return struct.pack("<Q", len(word)) + word.encode()
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text("general.alignment") + struct.pack("<II", 4, align)
+    head += text("w") + struct.pack("<IQIQ", 1, len(array), 0, 0)
+    return head + bytes(-len(head) % max(1, align)) + array.tobytes()
+
+
 def test_gguf_tensors_metadata_and_alignment(tmp_path):
     arrays = {
         "f": np.arange(6, dtype=np.float32).reshape(2, 3), "h": np.float16([1.5, 2]), "i": np.int32([[1], [2]]),
@@ -105,7 +129,7 @@ def test_a_gguf_type_that_is_not_read_refuses_its_tensor_only(tmp_path):
         (b"GGUF" + struct.pack("<IQQ", 9, 0, 0), "GGUF version 9"),
         (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "at most 100000"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1), "is truncated"),
-        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 99), "the type 99"),
+        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 99), "the unknown type 99"),
         (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 8, 1 << 50), "goes past its header"),
         (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 0, 1 << 62), "is truncated"),
         (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 4, 0, 1 << 63), "ends at byte"),
@@ -191,7 +215,7 @@ def test_external_data_is_read_from_beside_the_model_only(tmp_path):
         made = onnx.load(tmp_path / "m.onnx", load_external_data=False)
         made.graph.initializer[0].external_data[0].value = location
         (tmp_path / "evil.onnx").write_bytes(made.SerializeToString())
-        with pytest.raises(FormatError, match="does not lie in the model's folder"):
+        with pytest.raises(FormatError, match="is not in the model's folder"):
             store.open(tmp_path / "evil.onnx").tensor("w")
 
 

@@ -379,3 +379,16 @@ def test_burns_files_hold_what_burns_tests_say(shared):
     result = Convs().load_from(folder / "non_contiguous_indexes__non_contiguous_indexes.pt")
     assert len(result.applied) == 10
     assert emberlet.store is store
+
+
+def test_what_is_no_storage_is_none_whichever_part_is_wrong():
+    from emberlet.store.formats.torch_tensors import Storage, StorageType, storage_of
+
+    kind = StorageType(dtypes.float32)
+    assert isinstance(storage_of(("storage", kind, "0", "cpu", 4)), Storage)
+    for wrong in (
+        ("storage", "FloatStorage", "0", "cpu", 4), ("storage", kind, 0, "cpu", 4), ("storage", kind, "0", "cpu", "4"),
+        ("storage", kind, "0", "cpu", True), ("storage", kind, "0", "cpu", -1), ("storage", kind, "0", "cpu", 1 << 62),
+        ("other", kind, "0", "cpu", 4), ("storage", kind, "0", "cpu"), ["storage", kind, "0", "cpu", 4],
+    ):  # fmt: skip
+        assert storage_of(wrong) is None

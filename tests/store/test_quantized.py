@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
+import os
+from pathlib import Path
 
 import emberlet
 import numpy as np
 import pytest
 from emberlet import nn, store
 from emberlet.burnpack import Burnpack
-from emberlet.errors import UnsupportedError
+from emberlet.errors import FormatError, UnsupportedError
 from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
+from emberlet.host.cli import main
 from emberlet.module import Module
 
+BURN = Path(__file__).parent.parent / "core" / "fixtures" / "burn"
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.normal(size=(10, 6)).astype(np.float32)
 LEVELS = ["tensor", "channel", 4]
@@ -175,6 +180,43 @@ def test_burns_layout_goes_out_and_comes_back(bits, level, calibration):
     else:
         wanted = reference(WEIGHT.T.copy(), bits, "symmetric", level, calibration).T
         np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("bits", [8, 4, 2])
+@pytest.mark.parametrize("level", ["tensor", "channel", 4])
+def test_a_burnpack_written_from_another_keeps_its_bits(bits, level, tmp_path):
+    path, again, wide = tmp_path / "a.bpk", tmp_path / "b.bpk", tmp_path / "c.safetensors"
+    small = store.store_of({"w": WEIGHT, "tied": WEIGHT, "b": np.ones(6, np.float32)}).quantize(bits, level)
+    small.save(path)
+    assert main(["convert", str(path), str(again), "--rename", "^w=x"]) == 0
+    first, second = Burnpack.from_file(path), Burnpack.from_file(again)
+    assert second.tensors["x"].stored == first.tensors["w"].stored
+    assert bytes(second.raw("x")) == bytes(first.raw("w"))
+    assert np.array_equal(np.asarray(store.open(again)["x"]), np.asarray(small["w"]))
+    assert os.path.getsize(again) == os.path.getsize(path)
+    assert main(["convert", str(path), str(wide)]) == 0
+    assert np.array_equal(np.asarray(store.open(wide)["w"]), np.asarray(small["w"]))
+    halves = store.open(path).half()
+    assert not Burnpack.from_bytes(store.dumps(halves)).tensors["w"].is_quantized
+
+
+@pytest.mark.parametrize("name", ["quant_flex.bpk.xz", "quant_wgpu.bpk.xz"])
+def test_every_scheme_of_burn_is_written_again_as_it_was(name):
+    data = lzma.decompress((BURN / name).read_bytes())
+    first, second = Burnpack.from_bytes(data), Burnpack.from_bytes(store.dumps(store.open(data)))
+    for key, entry in first.tensors.items():
+        assert second.tensors[key].stored == entry.stored
+        assert bytes(second.raw(key)) == bytes(first.raw(key))
+
+
+@pytest.mark.parametrize("change", [{"value": "Q9Z"}, {"store": "Elsewhere"}, {"mode": "Other"}])
+def test_a_quantized_tensor_that_cannot_be_read_is_not_copied_either(change, tmp_path):
+    pack = Burnpack.from_bytes(store.dumps(store.store_of({"w": WEIGHT}).quantize(8)))
+    pack.tensors["w"].stored["QFloat"].update(change)
+    (tmp_path / "old.bpk").write_bytes(b"old")
+    with pytest.raises(FormatError, match="tensor 'w'"):
+        store.store_of(pack).save(tmp_path / "old.bpk")
+    assert (tmp_path / "old.bpk").read_bytes() == b"old"
 
 
 def test_a_quantized_file_loads_into_the_module_it_was_made_from():

@@ -16,6 +16,11 @@ RECORD = (
     b"\x81\xa4item\x82\xa1w\x83\xa5bytes\xc4\x08" + bytes(8)
     + b"\xa5shape\x91\x02\xa5dtype\xa3F32\xa1n\x92\x01\x81\xa1x\xff"
 )  # fmt: skip
+# The same recorder's bincode: a parameter of two floats, a constant, one of none
+NAMELESS = b"\x03f32\x03i32\x03Bin\x060.18.0\x04Full" + b"".join(
+    b"\r040000000400" + digit + count + bytes(ord(count)) + b"\1" + bytes([ord(count) // 4]) + b"\1\0"
+    for digit, count in ((b"0", b"\x08"), (b"2", b"\0"))
+)
 WHOLE = ("views", "checkpoint", "new_dtypes", "whole_module")
 FIXTURES = Path(__file__).parents[1] / "store" / "fixtures"
 
@@ -45,7 +50,7 @@ def seeds() -> dict[str, list[tuple[str | None, bytes]]]:
         "gguf": [("gguf", gguf())],
         "npz": archives,
         "onnx": [("onnx", onnx())],
-        "record": [("record", RECORD), ("record", gzip.compress(RECORD))],
+        "record": [("record", data) for data in (RECORD, gzip.compress(RECORD), NAMELESS)],
     }
 
 

@@ -16,6 +16,7 @@ from emberlet import codegen, dtypes
 from emberlet import functional as F
 from emberlet.errors import BackendError, EmberletError, FormatError, IndexingError, ModelError
 from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.plan.storing import encoded
 from emberlet.wgpu_backend.wasm import assembler, engine, file, sections
 from models.index import Case, cases
 
@@ -249,9 +250,64 @@ def test_an_index_that_is_given_is_checked(tmp_path: Path) -> None:
         plan.run(np.array([4, 0], np.int32))
 
 
-def test_weights_in_fewer_bits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="stores its weights as float32"):
-        plan_file.save(str(tmp_path / "x.wasm"), lambda x: x + 1, emberlet.zeros((2,), dtype="float32"), weights="q8")
+def in_fewer_bits(folder: Path, how: str) -> tuple[Path, list[np.ndarray[Any, Any]], float]:
+    """(a saved model whose results are its weights, these as a plan restores them, its size relative to float32).
+
+    The lengths are no multiples of a block.
+    """
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal(n) * 10.0 ** rng.uniform(-6, 3, n) for n in (4100, 33333, 1 << 15)]
+    weights[1][:2000] = 0.0
+
+    def model(x: Any) -> Any:
+        return tuple(emberlet.asarray(w.astype(np.float32), backend=x.backend) + x for w in weights)
+
+    paths = [folder / "plain.wasm", folder / "small.wasm"]
+    for path, stored in zip(paths, (None, how), strict=True):
+        plan_file.save(str(path), model, emberlet.zeros((1,), dtype="float32", backend="numpy"), weights=stored)
+    restored = []
+    for w in weights:
+        parts = encoded(how, w.astype(np.float32).tobytes())
+        scale = np.repeat(parts[1].astype(np.float32), 32)[: len(w)] if how == "q8" else np.float32(1)
+        restored.append(parts[0].astype(np.float32) * scale)
+    return paths[1], restored, paths[1].stat().st_size / paths[0].stat().st_size
+
+
+@pytest.mark.parametrize("relaxed", [True, False])
+@pytest.mark.parametrize(("how", "most"), [("q8", 0.30), ("float16", 0.53)])
+def test_weights_in_fewer_bits_are_those_of_a_plan(
+    tmp_path: Path, how: str, most: float, relaxed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, restored, size = in_fewer_bits(tmp_path, how)
+    assert size < most
+    monkeypatch.setattr(engine, "relaxed", lambda: relaxed)
+    found = file.load(path.read_bytes()).run(np.zeros(1, np.float32))
+    for y, wanted in zip(found, restored, strict=True):
+        np.testing.assert_array_equal(np.asarray(y), wanted)
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("how", ["q8", "float16"])
+def test_javascript_expands_weights_in_fewer_bits(tmp_path: Path, how: str) -> None:
+    path, restored, _ = in_fewer_bits(tmp_path, how)
+    said = in_node(
+        f"""
+        const model = await load(readFileSync({json.dumps(str(path))}));
+        const [{{ name }}] = model.inputs;
+        for (const values of Object.values(await model.run({{ [name]: new Float32Array(1) }})))
+          console.log(Buffer.from(values.buffer).toString("base64"));
+        """
+    )
+    for line, wanted in zip(said.split(), restored, strict=True):
+        np.testing.assert_array_equal(np.frombuffer(base64.b64decode(line), np.float32), wanted)
+
+
+def test_an_unknown_encoding_of_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="float16 or q8"):
+        weight = np.ones(2, np.float32)
+        plan_file.save(
+            str(tmp_path / "x.wasm"), lambda x: x + emberlet.asarray(weight, backend=x.backend), weight, weights="q3"
+        )
 
 
 def test_a_model_that_decides_by_values_is_refused(tmp_path: Path) -> None:
@@ -288,12 +344,12 @@ def test_saved_test_model_gives_onnxruntimes_outputs(case: Case, tmp_path: Path)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1.0, 2.0], "an array or bytes .* given a list"),
-        ("12345678", "an array or bytes .* given a str"),
+        ([1.0, 2.0], "an array or bytes .* but got list"),
+        ("12345678", "an array or bytes .* but got str"),
         (np.array([1, 2], np.dtype("float32").newbyteorder()), "byte order"),
         (np.array([1 + 2j], np.complex64), "complex64"),
-        (np.array(["a", "b"], "U1"), "given str"),
-        (np.array([object()]), "given object"),
+        (np.array(["a", "b"], "U1"), "got str"),
+        (np.array([object()]), "got object"),
     ],
 )
 def test_what_is_not_of_the_inputs_dtype_is_refused(tmp_path: Path, given: Any, message: str) -> None:

@@ -10,7 +10,7 @@ from emberlet import dtypes, nn
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.burnpack import Burnpack
-from emberlet.errors import FormatError, ModelError
+from emberlet.errors import BackendError, FormatError, ModelError
 from emberlet.host import burnpack_writer
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import MAX_SHAPES, compile
@@ -127,7 +127,7 @@ def test_a_saved_plan_refuses_an_array_of_another_dtype_with_as_many_bytes(gpu, 
     path = str(tmp_path / "f.plan")
     plan_file.save(path, lambda x: F.add(x, x), make((2,)))
     plan = plan_file.load(path, gpu.device)
-    with pytest.raises(FormatError, match=r"float32 \(2,\), and was given int32 \(2,\)"):
+    with pytest.raises(FormatError, match=r"float32 \(2,\), but got int32 \(2,\)"):
         plan.run(np.ones(2, np.int32))
     (bits,) = plan.run(np.frombuffer(np.ones(2, np.float32).tobytes(), np.uint8))
     assert bits.to_list() == [2.0, 2.0]
@@ -137,7 +137,7 @@ def test_a_saved_plan_refuses_an_array_of_another_shape_with_as_many_elements(gp
     path = str(tmp_path / "f.plan")
     plan_file.save(path, lambda x: F.add(x, x), make((2, 3)))
     plan = plan_file.load(path, gpu.device)
-    with pytest.raises(FormatError, match=r"float32 \(2, 3\), and was given float32 \(3, 2\)"):
+    with pytest.raises(FormatError, match=r"float32 \(2, 3\), but got float32 \(3, 2\)"):
         plan.run(np.ones((3, 2), np.float32))
     (rows,) = plan.run(np.arange(6, dtype=np.float32))
     assert rows.to_list() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
@@ -163,7 +163,7 @@ def test_a_damaged_plan_is_refused(gpu, make, net, tmp_path, damage):
         metadata = {}
     tensors = {name: pack.tensor(name, "numpy") for name in pack.tensors}
     data = burnpack_writer.dumps(tensors, metadata)
-    with pytest.raises(FormatError, match="as a plan it"):
+    with pytest.raises(FormatError, match=": the model "):
         plan_file.load(data, gpu.device)
 
 
@@ -175,6 +175,29 @@ def test_the_host_evaluates_every_operation_that_is_recorded():
 
     # "rows" is made of reductions when they are fused; a kernel of one's own only a GPU runs.
     assert {*_SPECIAL, *_LOWER, *_SPECIFICATIONS} - {"rows", "kernel"} <= set(_EVALUATE)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_a_constant_beyond_32_bits_is_refused_when_the_host_computes_it(dtype):
+    from emberlet import dtypes
+    from emberlet.backend import get_backend
+    from emberlet.wgpu_backend.record.host_evaluation import evaluate
+    from emberlet.wgpu_backend.record.node import Node
+
+    kind = getattr(dtypes, dtype)
+    word, code, (_, highest) = (
+        ("i32", "i4", dtypes.int32.range) if dtype == "int64" else ("u32", "u4", dtypes.uint32.range)
+    )
+    for beyond in (0, 1):
+        parts = [[3, highest // 2], [0, highest - highest // 2 + beyond]]
+        data = [Node("data", (), np.array(part, code).tobytes(), kind, (2,), word) for part in parts]
+        node = Node("binary", data, "add", kind, (2,), word)
+        if beyond:
+            with pytest.raises(BackendError, match=f"a constant of the plan, {dtype} .* beyond 32 bits"):
+                evaluate([node], get_backend("numpy"))
+        else:
+            evaluate([node], get_backend("numpy"))
+            assert np.frombuffer(node.arg, code).tolist() == [3, highest]
 
 
 @pytest.mark.parametrize("extra", [{}, {"is_causal": True}, {"softcap": 2.0}], ids=str)

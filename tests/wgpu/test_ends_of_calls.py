@@ -15,7 +15,7 @@ from emberlet.wgpu_backend import device as devices
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import MAX_SHAPES, compile
 from emberlet.wgpu_backend.device import Device
-from emberlet.wgpu_backend.run.kept import Kept, Pipelines
+from emberlet.wgpu_backend.run.caches import FIXED, LRUCache, Pipelines
 from soak import models
 
 
@@ -130,7 +130,7 @@ def test_released_plans_give_all_their_memory_back(gpu):
 
 def test_an_input_left_as_it_is_must_have_been_given(gpu, monkeypatch):
     plan = models.plan()
-    with pytest.raises(BackendError, match="input 0 was left as it is"):
+    with pytest.raises(BackendError, match="input 0 was left unchanged"):
         plan.run(None)
     x = models.given(4)
     first = models.array(plan.run(x)[0])
@@ -142,7 +142,7 @@ def test_an_input_left_as_it_is_must_have_been_given(gpu, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(plan.program.device, "write", interrupted)
         plan.run(x)
-    with pytest.raises(BackendError, match="input 0 was left as it is"):
+    with pytest.raises(BackendError, match="input 0 was left unchanged"):
         plan.run(None)
 
 
@@ -217,7 +217,7 @@ def test_the_kernels_of_a_model_go_with_it(gpu, make):
 
 
 def test_what_was_not_used_for_longest_goes_first():
-    kept = Kept(100)
+    kept = LRUCache(100)
     for key in range(10):
         kept.put(key, str(key), 10)
     assert kept.get(0) == "0"
@@ -242,6 +242,15 @@ def test_kernels_of_programs_are_kept_whatever_their_size():
     assert len(pipelines) == 1
     pipelines.forget(owner)
     assert len(pipelines) == 0
+
+
+def test_many_small_kernels_take_no_more_room_than_large_ones():
+    """A kernel takes memory beside that for its source: a thousand of a few hundred bytes are not all kept."""
+    pipelines = Pipelines(640 << 10)
+    for i in range(1000):
+        pipelines.put(f"{i:04}" + "x" * 300, i)
+    assert pipelines.get("0999" + "x" * 300) == 999
+    assert len(pipelines) * (304 + FIXED) <= 640 << 10
 
 
 def test_realizing_many_graphs_keeps_a_bounded_number_of_plans(gpu, monkeypatch):

@@ -100,3 +100,95 @@ def test_a_kernel_that_does_not_compile_says_so_among_others(gpu: Any) -> None:
     assert gpu.device.pipelines.get(kernels[0][1]) and gpu.device.pipelines.get(kernels[2][1])
     with pytest.raises(BackendError, match="compiling kernel two"):
         gpu.device.pipelines_of(kernels)
+
+
+ADAPTERS = """
+import numpy as np
+import wgpu
+
+asked = []
+kind = type(wgpu.gpu)
+whole = kind.enumerate_adapters_sync
+kind.enumerate_adapters_sync = lambda self, *given: asked.append(1) or whole(self, *given)
+from emberlet.functional import asarray, exp
+from emberlet.wgpu_backend.compiled import compile
+
+x = asarray(np.ones((3, 3), np.float32), backend="wgpu")
+np.asarray(exp(x))
+for _ in range(2):
+    np.asarray(compile(exp, x)(x))
+print(len(asked))
+"""
+
+
+@pytest.mark.needs("gpu-driver")
+def test_the_adapters_are_asked_for_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ADAPTERS], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1"]
+
+
+EARLY = """
+import os, sys, threading
+import emberlet
+from emberlet.wgpu_backend import device, native
+
+how = sys.argv[1]
+gate, opened, threads = threading.Event(), [], []
+whole = native.open_raw
+
+def open_raw(*arguments):
+    threads.append(threading.current_thread())
+    gate.wait(60)
+    if how == "fails":
+        raise emberlet.errors.BackendError("no adapter today")
+    opened.append(1)
+    return whole(*arguments)
+
+native.open_raw = open_raw
+
+def model(x):
+    gate.set()  # tracing has begun, while the device waits to be opened
+    if how == "forks":
+        child = os.fork()
+        if not child:
+            try:
+                emberlet.ones((2,), device="wgpu").tolist()
+            except emberlet.errors.BackendError as error:
+                os._exit(7 if "fork" in str(error) else 8)
+            os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    return x * 2.0
+
+if how == "forks":
+    gate.set()
+x = emberlet.ones((2,), backend="numpy")
+try:
+    from emberlet.wgpu_backend.compiled import compile
+    fast = compile(model, x)
+except emberlet.errors.BackendError as error:
+    assert how == "fails" and "no adapter today" in str(error), error
+else:
+    assert fast(x).tolist() == [2.0, 2.0] and opened == [1]
+    assert threads[0] is not threading.main_thread()
+"""
+
+
+@pytest.mark.needs("gpu-driver")
+@pytest.mark.parametrize("how", ["works", "fails", "forks"])
+def test_the_device_opens_while_a_model_is_traced(how: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", EARLY, how]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_backend_for_plans_never_opens_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend import native
+    from emberlet.wgpu_backend.backend import WgpuBackend
+
+    started: list[int] = []
+    monkeypatch.setattr(native, "open_early", lambda index, opened: started.append(index))
+    WgpuBackend(planning=True).open_early()
+    assert not started

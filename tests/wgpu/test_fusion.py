@@ -125,10 +125,10 @@ def _standardized(k, x, axes):
     for a in axes:
         n *= x.shape[a]
     count = k.full((), n, x.dtype)
-    centerd = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
-    var = k.binary("div", k.reduce("sum", k.binary("mul", centerd, centerd), axes, True), count)
+    centered = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
+    var = k.binary("div", k.reduce("sum", k.binary("mul", centered, centered), axes, True), count)
     root = k.unary("sqrt", k.binary("add", var, k.full((), 1e-5, x.dtype)))
-    return k.binary("div", centerd, root)
+    return k.binary("div", centered, root)
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (3, 700), (500, 40), (2, 3, 4)], ids=str)

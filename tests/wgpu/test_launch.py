@@ -69,7 +69,7 @@ def test_a_missing_value_and_bad_wgsl_are_named(gpu):
 def test_a_binding_that_is_not_used_is_refused(gpu):
     x = gpu.from_list([3.0], dtypes.float32, (1,))
     text = "{{ bindings }}\n@compute @workgroup_size(1) fn main() { out[0] = in0[0]; }\n"
-    with pytest.raises(BackendError, match="declares in1 and does not use it"):
+    with pytest.raises(BackendError, match="declares in1 but does not use it"):
         gpu.launch("unused", text, [x, x], dtypes.float32, (1,), (1, 1, 1))
 
 

@@ -28,6 +28,23 @@ def test_every_dispatch_has_a_time_and_its_work(gpu, make):
     assert clock in ("GPU timestamps", "host clock")
 
 
+@pytest.mark.parametrize("op", ["attention", "matmul", "conv"])
+def test_the_work_of_a_kernel_is_counted(gpu, make, op):
+    """Multiply-adds count as two; sizes differ from one another, so that none stands for another."""
+    if op == "attention":
+        given = [make((2, 3, 5, 8)), make((2, 3, 7, 8)), make((2, 3, 7, 4))]
+        function, wanted = F.attention, 2 * 2 * 3 * 5 * 7 * (8 + 4)
+    elif op == "matmul":
+        given = [make((2, 3, 5)), make((5, 7))]
+        function, wanted = F.matmul, 2 * 2 * 3 * 5 * 7
+    else:
+        given = [make((2, 3, 6, 7)), make((4, 3, 2, 3))]
+        function, wanted = F.conv2d, 2 * (2 * 4 * 5 * 5) * (3 * 2 * 3)
+    planned = compile(function, *given, backend=gpu).planned(*given)
+    samples, _ = profile.measure(planned.program, planned.words(given), 1)
+    assert sum(s.flops for s in samples) == wanted
+
+
 def test_without_timestamps_the_host_clock_serves(gpu, make):
     def by_host(program, data, runs):
         program.prepare()

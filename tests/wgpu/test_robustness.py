@@ -86,7 +86,7 @@ def test_a_tensor_of_a_lost_device_is_refused_by_its_successor(own_device, gpu):
     backend.realize(x)
     own_device.raw.destroy()
     own_device.lost = True
-    with pytest.raises(BackendError, match=r"lies on another GPU device, or on one that was lost"):
+    with pytest.raises(BackendError, match=r"is on another GPU device or on one that was lost"):
         backend.to_list(backend.unary("exp", x))
 
 

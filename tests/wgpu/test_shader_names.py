@@ -110,3 +110,11 @@ def test_generated_names_are_no_words_of_wgsl_however_many_there_are() -> None:
         names.append(renderer.name(values.make("function", "f32", (values.const(n, "f32"),), ("exp",))))
     assert len({*names}) == 400
     assert not {*names} & (TAKEN | FUNCTIONS)
+
+
+@pytest.mark.parametrize("text", ["{{ a }}", "{{ a }}x", "x{{ a }}", "x {{a}} y {{ b }}", "{{ a }}{{ b }}", "x", ""])
+def test_placeholders_are_replaced_wherever_they_stand(text):
+    from emberlet.wgpu_backend.render.template import render
+
+    wanted = text.replace("{{ a }}", "1").replace("{{a}}", "1").replace("{{ b }}", "22")
+    assert render(text, {"a": 1, "b": 22}) == wanted

@@ -154,7 +154,17 @@ def test_a_multiple_is_known_to_be_one():
 def test_what_needs_the_number_is_refused_by_name():
     scope = Scope()
     n = scope.symbol("length", 1, 512, 37)
-    for use in (range, int, float, lambda n: n / 2, lambda n: n * 0.5, lambda n: [0] * n, lambda n: "abc"[n], hex):
+    for use in (
+        range,
+        int,
+        float,
+        lambda n: n / 2,
+        lambda n: 2 / n,
+        lambda n: n * 0.5,
+        lambda n: [0] * n,
+        lambda n: "abc"[n],
+        hex,
+    ):
         with pytest.raises(SizeNeeded, match="length") as caught:
             use(n)
         assert caught.value.symbols == ["length"]
@@ -183,4 +193,4 @@ def test_a_shape_that_is_broadcast_needs_no_guard():
 
 def test_counts_say_why_sizes_are_refused():
     counts = Counts([("past", 1, 64)], [0], [], [])
-    assert "past is 65, and the plan takes 1 to 64" in counts.refusal((65,), counts.values((65,)))
+    assert "past is 65; the plan takes 1 to 64" in counts.refusal((65,), counts.values((65,)))

@@ -101,7 +101,7 @@ def test_files_whose_parts_do_not_fit_are_refused(gpu, make, tmp_path):
 
     assert "in 1 parts" in refused(lambda c: c.__setitem__(3, None))
     assert "as 'int3' in 2 parts" in refused(lambda c: c.__setitem__(2, "int3"))
-    assert "that is not there" in refused(lambda c: c.__setitem__(3, "gone"))
+    assert "that is missing" in refused(lambda c: c.__setitem__(3, "gone"))
     assert "does not fit buffer" in refused(lambda c: c.__setitem__(3, c[1]))
     assert "not a list of 2 or 4" in refused(lambda c: c.pop())
     short = {**tensors, "constant0": tensors["constant0"][:-8]}

@@ -8,7 +8,8 @@ from ..paths import ROOT
 
 
 def keep(path: Path, wanted: str, arguments: list[str]) -> int:
-    """0 where the file holds `wanted`, or holds it now because of `--fix`; else say that it is out of date, and 1."""
+    """Returns 0 if the file's text is `wanted`, or was updated with `--fix`; else prints that it is out of date and
+    returns 1."""
     if path.is_file() and path.read_text(encoding="utf-8") == wanted:
         return 0
     if "--fix" in arguments:

@@ -30,7 +30,7 @@ def _without_types(line: str) -> str:
 
 
 def drifted(fix: bool) -> list[str]:
-    """The bytecode kernels that are not what the viper ones give; with `fix` they are written anew."""
+    """The bytecode kernels that do not match the viper ones; with `fix` they are rewritten."""
     found = []
     for viper in sorted((ROOT / "micro").glob("*" + VIPER)):
         name = viper.name.removesuffix(VIPER)

@@ -12,7 +12,7 @@ BEGIN, END = "<!-- operators: begin (written by dev.py check --fix) -->\n", "<!-
 
 
 def table() -> str:
-    """A row for each operator outside the standard: its name, and the first sentence that its class says of it."""
+    """One row per operator outside the standard: its name, and the first sentence of its class's docstring."""
     from emberlet.codegen.ops import REGISTRY
 
     rows = ["| operator | what it computes |", "|---|---|"]

@@ -31,7 +31,7 @@ TITLES = {
 
 
 def operators() -> dict[str, list[str]]:
-    """By what the importers' files hold: the names of ONNX's operators, with the domains of others."""
+    """The names of the operators, grouped by importer file, with the domains of those outside ONNX."""
     from emberlet.codegen.ops import REGISTRY
     from emberlet.micro.builder.importer import TRANSLATORS
 

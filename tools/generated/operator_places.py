@@ -1,4 +1,4 @@
-"""codegen/ops/places.py: which file of codegen/ops holds which operator."""
+"""codegen/ops/places.py: the file of codegen/ops of each operator."""
 
 from __future__ import annotations
 

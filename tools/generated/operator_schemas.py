@@ -1,4 +1,4 @@
-"""codegen/reader/schemas.json: what the schemas of the `onnx` package say of operators."""
+"""codegen/reader/schemas.json: the operators' schemas in the `onnx` package."""
 
 from __future__ import annotations
 

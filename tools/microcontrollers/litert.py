@@ -1,4 +1,4 @@
-"""What LiteRT's reference kernels answer, in a process of their own: they end it where an assertion of theirs fails."""
+"""Results of LiteRT's reference kernels, run in a separate process, because a failed assertion in them ends it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ np.savez(folder + "/answers.npz", **answers)
 
 
 def answers(models: Mapping[str, bytes], inputs: Mapping[str, Array], folder: Path) -> dict[str, Array]:
-    """The first output of each model for a series of its first input, one after the other: (inputs, elements)."""
+    """The first output of each model for a sequence of first inputs: (inputs, elements)."""
     for key, data in models.items():
         (folder / f"{key}.tflite").write_bytes(data)
     np.savez(folder / "inputs.npz", **dict(inputs))

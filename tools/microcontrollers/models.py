@@ -1,4 +1,4 @@
-"""Models the tests build, and the folders they are run from."""
+"""Models that the tests build, and the folders they run from."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def deployed(built: BuildResult, options: Options, out: Path, port_name: str) ->
 
 
 def desktop_boards() -> list[object]:
-    """Boards that stand for the Unix ports: their instruction sets, with room enough."""
+    """Boards that represent the Unix ports: their instruction sets, with ample memory."""
     from dataclasses import replace
 
     rp2 = BOARDS["rp2"]

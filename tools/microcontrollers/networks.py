@@ -1,4 +1,4 @@
-"""The architectures of MLPerf Tiny with weights at random: what microcontrollers are compared by.
+"""The architectures of MLPerf Tiny, the standard benchmark for microcontrollers, with random weights.
 
 Layers and sizes as in the benchmark's reference models (github.com/mlcommons/tiny); the streaming wake word is a
 separable network over 30 frames of 40 bands, of the size of that one.
@@ -22,7 +22,7 @@ INF = float("inf")
 
 
 class _Network:
-    """A graph in the making: each method appends a layer behind `at` and makes its output the new `at`."""
+    """A graph under construction: each method appends a layer after `at` and makes its output the new `at`."""
 
     def __init__(self, name: str, shape: tuple[int, ...], seed: int) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class _Network:
         return f"layer{count}", f"t{count}", self.shapes[self.at]
 
     def _same(self, kernel: tuple[int, int], strides: tuple[int, int]) -> Window:
-        """TensorFlow's "same" padding: what is odd goes below and to the right."""
+        """TensorFlow's "same" padding: an odd element goes below and to the right."""
         pads = []
         for side, k, s in zip(self.shapes[self.at][:2], kernel, strides, strict=True):
             total = max((-(-side // s) - 1) * s + k - side, 0)

@@ -1,4 +1,4 @@
-"""Layers at random: shapes, weights, zero points, multipliers and inputs, for every kind of int8 layer."""
+"""Random layers: shapes, weights, zero points, multipliers and inputs, for every kind of int8 layer."""
 
 from __future__ import annotations
 
@@ -44,18 +44,22 @@ from emberlet.micro.builder.program import Constants, Program, Step
 from emberlet.micro.builder.quantization.doubled import DividedRequant, doubled
 from emberlet.micro.builder.quantization.reference import Requant, choose, dot_bounds
 
+from . import random_layers_16
+
 Rng = np.random.Generator
 
 
 @dataclass(frozen=True)
 class Case:
-    """A layer with inputs for it. fill: what the border of its first input holds, where its window needs one."""
+    """A layer with inputs for it. fill: what the border of its first input holds, where its window needs one;
+    width: bytes of an element."""
 
     layer: Layer
     inputs: tuple[Array, ...]
     shape: tuple[int, ...]
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     fill: float = 0
+    width: int = 1
 
     @property
     def expected(self) -> Array:
@@ -63,7 +67,7 @@ class Case:
 
 
 def bytes_at_random(rng: Rng, shape: tuple[int, ...]) -> Array:
-    """Bytes; sometimes only the extremes, which reach the bounds of the accumulators."""
+    """Random bytes; sometimes only the extremes, which reach the bounds of the accumulators."""
     if rng.random() < 0.2:
         return rng.choice(np.array([0, 255], np.uint8), shape)
     return rng.integers(0, 256, shape).astype(np.uint8)
@@ -121,6 +125,23 @@ def conv(rng: Rng) -> Case:
     layer = Dot(
         "conv", ("x",), "y", (h, w, c), window, groups, weights, bias, zero, requant_for(rng, weights, bias, zero)
     )
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
+
+
+def packed(rng: Rng) -> Case:
+    """Weights of 4 bits, two in a byte."""
+    h, w = (int(v) for v in rng.integers(1, 6, 2))
+    groups = int(rng.choice([1, 1, 2]))
+    window = Window((1, 1)) if rng.random() < 0.4 else window_at_random(rng, h, w, 4)
+    each = int(rng.integers(1, 70 if window.kernel == (1, 1) else 9))
+    c, n = groups * each, groups * int(rng.integers(1, 4))
+    weights = rng.integers(0, 16, (n, *window.kernel, each)).astype(np.uint8)
+    bias, zero, middle = rng.integers(-5000, 5000, n), int(rng.integers(0, 256)), int(rng.integers(0, 16))
+    low, high = dot_bounds(weights, bias, zero, middle)
+    bound = np.maximum(abs(low), abs(high))
+    requant = choose(255 / np.maximum(bound, 1) * 10.0 ** rng.uniform(-0.5, 1), bound, int(rng.integers(0, 256)))
+    at = ("packed", ("x",), "y", (h, w, c), window, groups)
+    layer = Dot(*at, weights, bias, zero, requant, middle, True)
     return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
 
 
@@ -284,7 +305,7 @@ def kept(rng: Rng) -> Case:
 
 
 def product(rng: Rng) -> Case:
-    """Of two tensors, each of which may lie transposed."""
+    """A product of two tensors, each possibly transposed."""
     rows, depth, columns = (int(v) for v in rng.integers(1, 9, 3))
     count = int(rng.integers(1, 4))
     first = (depth, 1) if rng.random() < 0.5 else (1, rows)
@@ -365,7 +386,7 @@ def softmax_as_litert(rng: Rng) -> Case:
 
 
 def pair(rng: Rng) -> Case:
-    """The greater, the lesser, a quotient, a power or a comparison of two tensors, or of one and a constant."""
+    """A maximum, minimum, quotient, power or comparison of two tensors, or of a tensor and a constant."""
     shape = tuple(int(v) for v in rng.integers(1, 7, 3))
     other = tuple(1 if rng.random() < 0.3 else side for side in shape)
     x, second = bytes_at_random(rng, shape), bytes_at_random(rng, other)
@@ -397,7 +418,7 @@ def pair(rng: Rng) -> Case:
 
 
 def chosen(rng: Rng) -> Case:
-    """By a mask; each operand may be constant or repeated, and have bytes of its own."""
+    """A choice by a mask; each operand may be constant or broadcast, and have its own grid."""
     shape = tuple(int(v) for v in rng.integers(1, 6, int(rng.integers(1, 5))))
     sides = [tuple(1 if rng.random() < 0.3 else side for side in shape) for _ in range(3)]
     operands = [bytes_at_random(rng, side) for side in sides]
@@ -428,7 +449,7 @@ def norm(rng: Rng) -> Case:
 
 
 def along_an_axis(rng: Rng) -> Case:
-    """The k greatest, a running sum, elements picked by indices, or ones at their places."""
+    """TopK, CumSum, Gather or OneHot."""
     shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 40), rng.integers(1, 6)))
     outer, length, inner = shape
     x, which = bytes_at_random(rng, shape), int(rng.integers(4))
@@ -468,6 +489,16 @@ def interpolated(rng: Rng) -> Case:
     return Case(layer, (bytes_at_random(rng, shape),), (len(places[0]), len(places[1]), shape[2]))
 
 
+def of_sixteen_bits(rng: Rng) -> Case:
+    """Tensors of words."""
+    if rng.random() < 0.3:
+        return Case(*random_layers_16.others(rng))
+    h, w = (int(v) for v in rng.integers(1, 7, 2))
+    window = Window((1, 1)) if rng.random() < 0.3 else window_at_random(rng, h, w, 4)
+    make = random_layers_16.dot if rng.random() < 0.6 else random_layers_16.pool
+    return Case(*make(rng, window, h, w), 2)
+
+
 KINDS: tuple[Callable[[Rng], Case], ...] = (
     dense,
     conv,
@@ -498,11 +529,14 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     along_an_axis,
     along_an_axis,
     interpolated,
+    of_sixteen_bits,
+    of_sixteen_bits,
+    packed,
 )
 
 
 def large_cases() -> list[Case]:
-    """Layers with the largest kernels: what their loops hold must stay within the reach of a jump."""
+    """Layers with the largest kernels, whose loops must stay within the range of a jump."""
     rng = np.random.default_rng(5)
 
     def dot(shape: tuple[int, ...], n: int, window: Window, groups: int = 1) -> Case:
@@ -545,7 +579,10 @@ def cases(seed: int, count: int) -> Iterator[Case]:
         yield KINDS[n % len(KINDS)](rng)
 
 
-VIPER_KINDS = (pair, chosen, norm, along_an_axis, interpolated, normalization, arg, product, softmax, transpose)
+VIPER_KINDS = (
+    *(pair, chosen, norm, along_an_axis, interpolated, normalization, arg, product, softmax, transpose),
+    *(of_sixteen_bits, of_sixteen_bits, packed),
+)
 """Kinds of layers that run in viper everywhere, and whose loops, tables and divisions differ from the others'."""
 
 
@@ -557,7 +594,7 @@ def viper_cases(seed: int, count: int) -> Iterator[Case]:
 
 
 def wide_depthwise(rng: Rng) -> Case:
-    """Of as many channels as assembly wants, and more columns than it takes in one go."""
+    """A depthwise layer with as many channels as assembly requires, and more columns than it processes at once."""
     h, w = (int(v) for v in rng.integers(1, 9, 2))
     c = int(rng.integers(4, 14))
     window = window_at_random(rng, h, w, 7)
@@ -603,7 +640,7 @@ def border_view(shape: tuple[int, ...], pads: tuple[int, int, int, int]) -> tupl
 
 
 def program_of(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array]]]:
-    """One program that runs every case side by side, its arena with the inputs in place, where each output is due."""
+    """(a program that runs every case, its arena with the inputs in place, the offset of each output)."""
     constants, steps, arena = Constants(False), [], bytearray()
     due: list[tuple[int, Array]] = []
     for case in batch:
@@ -618,7 +655,7 @@ def program_of(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array
             arena += block.tobytes()
             views.append(view)
             if k == 0 and any(case.pads):
-                border = Border("border", ("x",), "x", view, size, case.fill)
+                border = Border("border", ("x",), "x", view, size, case.fill, case.width)
                 at = places["i0"]
                 steps.append(Step(border, (view,), view, {"i0": at, "o": at, "wo": 0, "to": 0}))
         places["o"] = len(arena)

@@ -1,4 +1,4 @@
-"""Running programs and modules on MicroPython, and reading back what they left in the arena."""
+"""Running programs and modules on MicroPython, and reading the arena afterwards."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FLOATS = "from array import array\nA = array('f', A)\n"
 
 
 def architecture(port: Port) -> str:
-    """mpy-cross's name of the instruction set a port runs machine code of."""
+    """mpy-cross's name of a port's instruction set."""
     return "armv7emdp" if "armhf" in port.name else "x64"
 
 
@@ -121,7 +121,7 @@ for k in range(len(due) // 8):
 def wrong_on_board(
     board: EmulatedBoard, program: Program, arena: bytes, due: list[tuple[int, Array]], assembly: bool = True
 ) -> list[int]:
-    """The numbers of the outputs that differ from what is due once an emulated board has run a program."""
+    """The indices of the outputs that are wrong after an emulated board has run a program."""
     own = board.arch if assembly else ""
     source, code = kernels_source(program, "viper", own), machine_code(program, own)
     files = {

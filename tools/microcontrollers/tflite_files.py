@@ -31,7 +31,7 @@ _SECOND = (
 )
 """Operators that take int8 from their second version on."""
 
-_TYPES = {"int8": "INT8", "uint8": "UINT8", "int32": "INT32", "int64": "INT64", "float32": "FLOAT32"}
+_TYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "float32": "FLOAT32"}
 
 
 @dataclass
@@ -159,7 +159,11 @@ def _offsets(b: Any, items: Sequence[int]) -> int:
 class Drawn:
     """A random model of int8 or uint8 that grows layer by layer from an image."""
 
+    image: tuple[str, ...] = ()
+    flat: tuple[str, ...] = ()
+
     def __init__(self, rng: Rng, dtype: str = "int8") -> None:
+        self.image, self.flat = self.image or IMAGE, self.flat or FLAT
         self.rng, self.file, self.dtype = rng, File(), dtype
         self.low = -128 if dtype == "int8" else 0
         shape = (1, int(rng.integers(3, 9)), int(rng.integers(3, 9)), int(rng.integers(1, 9)))
@@ -175,7 +179,7 @@ class Drawn:
 
     def grown(self, layers: int) -> bytes:
         for _ in range(layers):
-            kinds = IMAGE if len(self.here.shape) == 4 else FLAT
+            kinds = self.image if len(self.here.shape) == 4 else self.flat
             name = str(self.rng.choice(kinds))
             getattr(self, f"_{name}")()
         self.file.outputs.append(self.at)
@@ -341,7 +345,38 @@ IMAGE = (
 FLAT = ("dense", "dense", "pair", "function", "softmax", "concat")
 
 
+class Drawn16(Drawn):
+    """Activations of int16 and weights of int8: products, maxima, and what moves elements."""
+
+    image = ("conv", "conv", "depthwise", "maximum", "pad", "concat", "cut", "flatten")
+    flat = ("dense", "dense", "concat")
+
+    def _grid_args(self) -> tuple[str, float, int]:
+        return "int16", float(10 ** self.rng.uniform(-5, -3)), 0
+
+    def _filter(self, shape: Sequence[int], axis: int, channels: int, taps: int) -> tuple[int, int, float]:
+        rng = self.rng
+        weights = rng.integers(-127, 128, shape).astype(np.int8)
+        scales = 10 ** rng.uniform(-3.5, -1.5, channels if rng.random() < 0.7 and axis == self._axis(shape) else 1)
+        w = self.file.constant(weights, scales, [0] * len(scales), axis if len(scales) > 1 else 0)
+        steps = rng.integers(-(1 << 24), 1 << 24, channels).astype(np.int64)
+        x = self.here.scales[0]
+        bias = self.file.constant(steps, [s * x for s in scales], [0] * len(scales))
+        return w, bias, float(x * scales.max() * 50 * taps**0.5 * 10 ** rng.uniform(0, 0.7))
+
+    @staticmethod
+    def _axis(shape: Sequence[int]) -> int:
+        """The axis that may have a scale each: LiteRT's dense layers on int16 have one for all."""
+        return -1 if len(shape) == 2 else 3 if shape[0] == 1 and len(shape) == 4 else 0
+
+    def _maximum(self) -> None:
+        kernel = self._kernel()
+        window, out = self._window(kernel)
+        sizes = {"FilterHeight": kernel[0], "FilterWidth": kernel[1], "FusedActivationFunction": 0}
+        self._do("MAX_POOL_2D", [], self._same((1, *out, self.here.shape[3])), "Pool2D", **window, **sizes)
+
+
 def drawn(seed: int, dtype: str = "int8") -> bytes:
     """A model of a few layers, by its number."""
     rng = np.random.default_rng([seed, 7])
-    return Drawn(rng, dtype).grown(int(rng.integers(2, 9)))
+    return (Drawn16(rng, dtype) if dtype == "int16" else Drawn(rng, dtype)).grown(int(rng.integers(2, 9)))

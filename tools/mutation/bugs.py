@@ -37,7 +37,7 @@ ARITHMETIC = {
     ast.BitAnd: ("&", "|"),
     ast.BitOr: ("|", "&"),
 }
-# Below these nothing is changed: texts, types, and errors that are on their way.
+# Nothing inside these is changed: texts, types and raised errors.
 LEFT_ALONE = (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom, ast.Assert)
 
 
@@ -63,12 +63,12 @@ class Bug:
 
 
 def bugs_of(file: Path, source: bytes) -> list[Bug]:
-    """Every bug that `file` can be given. A few leave a file that does not compile: `compiles`."""
+    """Every bug that `file` can be given. A few break its syntax: see `compiles`."""
     return list(_Finder(file, source).found())
 
 
 def compiles(bug: Bug) -> bool:
-    """Whether the file with the bug is still Python."""
+    """Whether the file with the bug still compiles."""
     try:
         compile(bug.apply(bug.file.read_bytes()), "mutant", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):

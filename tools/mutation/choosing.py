@@ -1,4 +1,4 @@
-"""Which tests concern a bug, and in which order: those most likely to catch it per second first."""
+"""Selects and orders the tests for a bug: those most likely to catch it per second first."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ NOT_OF_ONE_FOLDER = ("tests/digits", "tests/docs", "tests/examples", "tests/setu
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PIECE = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+")  # of snake_case and CamelCase
 UNKNOWN_SECONDS = 0.5  # of a test that was not measured
-OTHERS = 300  # tests that are not known to execute a bug's line and may run all the same
+OTHERS = 300  # the maximum number of tests to run that are not known to execute a bug's line
 
 
 class Choice:
-    """The test files of a tree, what each is known to execute, and the words in each."""
+    """The test files of a tree, the lines each is known to execute, and the words in each."""
 
     def __init__(self, root: Path, learned: Learned) -> None:
         self.root, self.learned = root, learned
@@ -45,10 +45,10 @@ class Choice:
     def tests_for(self, bug: Bug, items: Sequence[str]) -> list[str]:
         """Those of `items` that may catch the bug, best first.
 
-        First those known to execute the bug's line, the quick ones and those with few companions before others. Then,
-        since only a sample was measured and nothing that runs in other processes: other parametrizations of those
-        tests, then tests whose names or files have the words around the bug in them, then those known to execute the
-        function. Within each of the four, the first parametrization of every test function comes before the second.
+        First those known to execute the bug's line, fast and specific ones before others. Then, since only a sample was
+        measured, and not other processes: other parametrizations of those tests, then tests whose names or files have
+        the words around the bug in them, then those known to execute the function. Within each of the four, the first
+        parametrization of every test function comes before the second.
         """
         known = {covering.test: covering for covering in self.learned.covering(self._path(bug).as_posix(), bug.line)}
         functions = {test.partition("[")[0] for test, covering in known.items() if covering.on_line}
@@ -77,7 +77,7 @@ class Choice:
         return [item for *_, item in ordered[: on_line + OTHERS]]
 
     def _scores(self, bug: Bug, items: Sequence[str]) -> dict[str, float]:
-        """How much each test has to do with a bug, by the words of its file and its name: 0 for nothing."""
+        """How related each test is to a bug, by the words of its file and its name; 0 for unrelated."""
         names, own = self._names_around(bug), parts_of(self._path(bug).with_suffix("").parts[1:])
         of_file = defaultdict(float)
         for file, words in self._words.items():
@@ -102,7 +102,7 @@ class Choice:
 
     @cached_property
     def _spread(self) -> Counter[str]:
-        """In how many test files each word is."""
+        """The number of test files that contain each word."""
         return Counter(word for words in self._words.values() for word in words)
 
     def _names_around(self, bug: Bug) -> set[str]:

@@ -61,6 +61,7 @@ class Copy:
         self._touch(file)
 
     def _touch(self, file: Path) -> None:
-        """Python trusts its bytecode where a file's size and whole second are the same: no two mutants share one."""
+        """Give each mutant a distinct timestamp, because Python reuses bytecode if a file's size and second are
+        unchanged."""
         self.mtime += 2_000_000_000
         os.utime(file, ns=(self.mtime, self.mtime))

@@ -1,4 +1,4 @@
-"""Which lines each test executes, measured once and kept under .cache/mutate until the test file changes."""
+"""The lines that each test executes, measured once and cached under .cache/mutate until the test file changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .rooms import Room
 
 SAMPLE = 8  # of the parametrizations of one test function; a fourth where that is more
 SECONDS = 120  # of processor time for one test file
-NEAR = 3  # lines after a bug's that tell which tests are closest to it
+NEAR = 3  # the number of lines after a bug's that are used to find the closest tests
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Measured:
 class Covering:
     """A test that executes a line (`on_line`) or only the function around it.
 
-    rarity: the sum, over the line and the few after it that the test executes, of 1 / how many tests do: what few tests
-    execute, such as a refusal, is best tested by those.
+    rarity: the sum, over the line and the few after it that the test executes, of 1 / the number of tests that execute
+    it: a line that few tests execute, such as a refusal, is best tested by those.
     """
 
     test: str

@@ -1,4 +1,4 @@
-"""Which statements run: every statement inside a function of the distribution notes that it did.
+"""Records which statements run: every statement inside a function of the distribution has a probe.
 
 An import hook compiles the files below one folder with `hits[n] = 1` in front of their n-th statement. That costs less
 than a tracer, which is called for every line. Used by room.py, inside the processes that run tests.

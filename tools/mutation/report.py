@@ -1,4 +1,4 @@
-"""The table of mutation runs, benches/results/mutation.md, and the bugs that are judged to make no difference."""
+"""The table of mutation runs, benches/results/mutation.md, and the bugs judged to be equivalent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUDGED = Path(__file__).with_name("equivalent.json")  # [[file, line before, lin
 HEAD = """# Mutation testing
 
 Written by `python3 dev.py mutate --count 100 --seed SEED --write`;
-[how it works](../../docs/development.md#do-the-tests-bite).
+[how it works](../../docs/development.md#mutation-testing).
 "Equivalent": survivors that compute the same, or differ in speed or memory only; the reasons are in
 `tools/mutation/equivalent.json`. "Undecided": no test failed before the time for the bug ran out. All times are
 processor time.
@@ -46,7 +46,7 @@ class Result:
 
 
 def equivalent(verdict: Verdict, root: Path) -> str:
-    """Why the bug is judged to make no difference; nothing where it was not judged."""
+    """Why the bug is judged to be equivalent; empty if it was not judged."""
     before, after = (line[2:] for line in verdict.diff.split("\n"))
     for file, old, new, why in json.loads(JUDGED.read_text(encoding="utf-8")):
         if (file, old, new) == (verdict.bug.file.relative_to(root).as_posix(), before, after):
@@ -55,7 +55,7 @@ def equivalent(verdict: Verdict, root: Path) -> str:
 
 
 def write(result: Result, root: Path) -> None:
-    """Add the run to the page, in the place of an earlier one with its seed."""
+    """Add the run to the page, replacing an earlier one with the same seed."""
     same = [verdict for verdict in result.survivors if equivalent(verdict, root)]
     others = [verdict for verdict in result.survivors if verdict not in same]
     row = [

@@ -35,7 +35,7 @@ from typing import Any, TextIO
 import probes  # type: ignore[import-not-found]  # beside this script
 import pytest
 
-MEMORY = 12 << 30  # bytes of address space: a bug may ask for all there is
+MEMORY = 12 << 30  # bytes of address space, because a bug may allocate without end
 WAITING = 10, 120  # a fork may take this many times its processor time, and so many seconds more; then it hangs
 
 
@@ -188,6 +188,7 @@ def _limit_processor_time(seconds: float) -> None:
 
 def main() -> None:
     sys.path[0] = os.getcwd()  # as `python -m pytest` has it
+    del globals()["__file__"]  # otherwise processes that tests spawn would run this script and fail
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if seconds := float(sys.argv[1]):
         _limit_processor_time(seconds)

@@ -14,7 +14,7 @@ from typing import Any
 
 SCRIPT = Path(__file__).with_name("room.py")
 UNKNOWN_LIMIT = 30.0  # seconds of processor time for a test that was never measured
-SLOWER = 10  # a test that takes so many times what it took has found the bug
+SLOWER = 10  # a test that takes this many times its measured time has caught the bug
 
 
 @dataclass
@@ -22,10 +22,10 @@ class Outcome:
     """What a run of chosen tests said."""
 
     failed: str = ""  # the first test that failed
-    why: str = ""  # where it took the process down with it
+    why: str = ""  # whether it ended the process
     ran: dict[str, float] = field(default_factory=dict)  # seconds of each that passed
     changed_at_import: bool = False  # the bug is in what runs on import: only a new process has it
-    over: bool = False  # whether the seconds were over before the tests
+    over: bool = False  # whether the time ran out before all tests had run
     seconds: float = 0.0  # of the process
 
 

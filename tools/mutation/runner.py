@@ -20,7 +20,7 @@ from .copies import Copy
 from .learned import Learned
 from .rooms import Outcome, Room
 
-ENOUGH = 0.95  # of the bugs are to be caught
+ENOUGH = 0.95  # the share of bugs to be caught
 GENERATED = "_bytecode.py"  # what another file gives: `dev.py check` compares them
 FRESH = 60  # tests, of those most likely to catch a bug, that are run in a new process before it is said to survive
 COLLECTING = 120  # seconds of processor time to import a tree with a bug
@@ -104,7 +104,7 @@ def candidates(root: Path, folders: list[Path], paths: list[str]) -> list[Bug]:
 
 
 def draw(bugs: list[Bug], count: int, seed: int) -> list[Bug]:
-    """`count` different ones at random, each kind as likely as another; all of them where there are fewer."""
+    """Up to `count` different bugs at random. Every kind is equally likely."""
     rng = random.Random(seed)
     by_kind: dict[str, list[Bug]] = {}
     for bug in bugs:

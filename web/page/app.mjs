@@ -1,6 +1,6 @@
 // The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
 import { begin, beginning, nameOf } from "./begin.mjs";
-import { devices, NAMES, offer, told } from "./devices.mjs";
+import { devices, NAMES, note, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
 import { toPixels, SIZE } from "./ink.mjs";
 import { keepForOffline } from "./offline.mjs";
@@ -22,6 +22,7 @@ let session = null; // the runtime in use
 let wanted = null; // pixels that wait for the model to be free; only the newest count
 let busy = false;
 let times = [];
+let lacking = ""; // why no GPU runs
 
 // -- the bars --------------------------------------------------------------------------------------------------------
 
@@ -128,6 +129,7 @@ function workerOf(runtime, device) {
 
 async function start() {
   const { runtime, device } = choice();
+  tellDevice(device);
   session?.end();
   session = workerOf(runtime, device);
   const mine = session;
@@ -160,13 +162,13 @@ function fallBack(error) {
   if (asked().get("device") === device || !next) return fail(error);
   console.error(error.details || error);
   form.elements.device.value = next;
-  say(`${NAMES[device]} failed (${error.message}): the CPU runs the model, in ${NAMES[next]}.`);
+  lacking = `${NAMES[device]} failed (${error.message})`;
   start();
 }
 
-function say(text) {
-  $("no-gpu").textContent = text;
-  $("no-gpu").hidden = !text;
+function tellDevice(device) {
+  $("no-gpu").textContent = note(lacking, device);
+  $("no-gpu").hidden = !$("no-gpu").textContent;
 }
 
 function progress(done, text) {
@@ -228,7 +230,7 @@ $("use-other").onclick = () => {
 
 const { there, why } = await known;
 offer(form, there);
-say(why);
+lacking = why;
 
 $("model").textContent =
   `digits.onnx: ${manifest.parameters.toLocaleString("en")} parameters; it reads ${manifest.accuracy} images it was not taught.`;

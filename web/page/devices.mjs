@@ -7,7 +7,12 @@ export const NAMES = { wgpu: "WebGPU", wasm: "WebAssembly", python: "plain Pytho
 // How the page tells what runs, where it is no GPU with a name of its own.
 export const told = (device, adapter) => adapter ?? `the CPU, in ${NAMES[device]}`;
 
-// { there: names of devices, why: what is missing, as a sentence, or "" }. A browser may have navigator.gpu and still no
+// What runs in place of a GPU, and why, as a sentence; "" where a GPU runs. why: of `devices`, or that a device failed.
+export function note(why, device) {
+  return why && device !== "wgpu" ? `${why}: the CPU runs the model, in ${NAMES[device]}.` : "";
+}
+
+// { there: names of devices, why: what is missing, or "" }. A browser may have navigator.gpu and still no
 // adapter, so one is asked for.
 export async function devices() {
   const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
@@ -15,7 +20,7 @@ export async function devices() {
   if (adapter) return { there, why: "" };
   const no = navigator.gpu ? "This browser has WebGPU, but offers no GPU to it" : "This browser has no WebGPU";
   const what = there[0] === "wasm" ? "" : ", and its WebAssembly has no SIMD";
-  return { there, why: `${no}${what}: the CPU runs the model, in ${NAMES[there[0]]}.` };
+  return { there, why: no + what };
 }
 
 // Offer the devices in a form whose radio buttons are called "device", and choose the fastest.

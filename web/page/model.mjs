@@ -1,7 +1,7 @@
 // The page of models: what is dropped goes to a worker, which loads it, runs it and measures it.
 
 import { Client } from "./client.mjs";
-import { devices, offer, told } from "./devices.mjs";
+import { devices, note, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
 import { Feed, Sizes } from "./feeds.mjs";
 import { keepForOffline } from "./offline.mjs";
@@ -15,14 +15,19 @@ let made = null; // of an ONNX file: { module, weights, structure, ms }
 let client = null; // the worker of the model that is loaded
 let feeds = [];
 let there = []; // the devices of this browser, once it has said
+let lacking = ""; // why no GPU runs
 let turn = 0; // of what is loaded: what an earlier one answers does not count
 
 const known = devices().then((found) => {
-  ({ there } = found);
+  ({ there, why: lacking } = found);
   offer(form, there);
-  $("no-gpu").textContent = found.why;
-  $("no-gpu").hidden = !found.why;
+  tellDevice();
 });
+
+function tellDevice() {
+  $("no-gpu").textContent = note(lacking, form.elements.device.value);
+  $("no-gpu").hidden = !$("no-gpu").textContent;
+}
 
 // -- what is dropped -------------------------------------------------------------------------------------------------
 
@@ -92,6 +97,7 @@ async function open() {
   for (const input of form.elements.device) input.disabled = !able.includes(input.value);
   if (able.length && !able.includes(form.elements.device.value)) form.elements.device.value = able[0];
   const [runtime, device] = [form.elements.runtime.value, form.elements.device.value];
+  tellDevice();
   try {
     let facts;
     if (given.plan || given.wasm) {
@@ -242,7 +248,10 @@ $("run").onclick = () => run(0);
 $("repeat").onclick = () => run(20);
 $("profile").onclick = profile;
 $("retry").onclick = () => given && open();
-form.onchange = () => given && open();
+form.onchange = () => {
+  tellDevice();
+  if (given) open();
+};
 
 // -- examples, and what this browser has ------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 """wgpu-py in a browser tab: `import emberlet.wgpu_backend.browser`, and wgpu-py's compute API runs on `navigator.gpu`.
 
-wgpu-py imports under Pyodide as it is, but the backend that it picks there (`js_webgpu`) is a stub. This package is
-that backend's body for compute: it subclasses wgpu-py's own classes, so that code written against wgpu-py runs
+wgpu-py can be imported under Pyodide, but the backend that it picks there (`js_webgpu`) is a stub. This package
+implements that backend for compute: it subclasses wgpu-py's own classes, so that code written against wgpu-py runs
 unchanged, its helpers (`get_default_device`, `compute_with_buffers`) included. Importing it installs it.
 
-Waiting works in both of wgpu-py's styles. The `_sync` methods suspend Python while the browser goes on, where it can
-(JavaScript Promise Integration, and Python entered through `runPythonAsync` or `callPromising`); the `_async` methods
-work everywhere. Rendering and textures are not covered and say so. See docs/browser.md.
+Both of wgpu-py's ways to wait work. The `_sync` methods suspend Python while the browser goes on, if it can (JavaScript
+Promise Integration, with Python entered through `runPythonAsync` or `callPromising`); the `_async` methods work
+everywhere. Rendering and textures are not supported and raise an error. See docs/browser.md.
 
 Source: https://gpuweb.github.io/gpuweb/ (the Web API), https://wgpu-py.readthedocs.io (the Python one).
 """

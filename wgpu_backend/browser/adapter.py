@@ -28,7 +28,7 @@ class GPU(classes.GPU):
         force_fallback_adapter: bool = False,
         canvas: object = None,
     ) -> GPUPromise[GPUAdapter]:
-        """An adapter of `navigator.gpu`. `canvas` is ignored: a browser's adapters can all present.
+        """An adapter of `navigator.gpu`. `canvas` is ignored, as all adapters of a browser can present.
 
         Raises (in the promise) RuntimeError when the browser has no WebGPU, or no adapter that fits.
         """
@@ -47,7 +47,7 @@ class GPU(classes.GPU):
         force_fallback_adapter: bool = False,
         canvas: object = None,
     ) -> GPUAdapter:
-        """The same, waited for."""
+        """The same, but blocking."""
         return self.request_adapter_async(
             feature_level=feature_level,
             power_preference=power_preference,
@@ -56,7 +56,8 @@ class GPU(classes.GPU):
         ).sync_wait()
 
     def enumerate_adapters_async(self) -> GPUPromise[list[GPUAdapter]]:
-        """The adapters that can be told apart: a browser lists none, but prefers one for speed and one for power."""
+        """The distinguishable adapters: a browser lists none, but offers one for high performance and one for low
+        power."""
         try:
             gpu = self._navigator_gpu()
         except RuntimeError as error:
@@ -64,7 +65,7 @@ class GPU(classes.GPU):
         return GPUPromise("enumerate_adapters", self._distinct, js=bridge.requestAdapters(gpu))
 
     def enumerate_adapters_sync(self) -> list[GPUAdapter]:
-        """The same, waited for."""
+        """The same, but blocking."""
         return self.enumerate_adapters_async().sync_wait()
 
     get_canvas_context = unsupported("GPU.get_canvas_context")
@@ -82,7 +83,7 @@ class GPU(classes.GPU):
                     "this page has no WebGPU because it is not a secure context: serve it over https or from "
                     "http://localhost"
                 )
-            raise RuntimeError("this browser has no WebGPU (navigator.gpu is not there)")
+            raise RuntimeError("this browser has no WebGPU (navigator.gpu is missing)")
         return gpu
 
     def _adapter(self, js: Any) -> GPUAdapter:
@@ -113,13 +114,13 @@ class GPUAdapter(classes.GPUAdapter):
         required_limits: dict[str, int | None] | None = None,
         default_queue: Any = None,
     ) -> GPUPromise[GPUDevice]:
-        """A device with these features, and with this adapter's own limits where `required_limits` names none.
+        """A device with these features, and with the adapter's own limits unless `required_limits` names others.
 
-        That is wgpu-py's rule on the desktop; a page that asks for nothing gets WebGPU's much lower defaults instead.
+        That is wgpu-py's rule on the desktop; a page that asks for nothing would get WebGPU's much lower defaults.
 
         Raises:
-            KeyError: A feature or limit that does not exist.
-            In the promise, a TypeError or GPUInternalError: The adapter does not have it.
+            KeyError: A feature or limit does not exist. In the promise, a TypeError or GPUInternalError: The adapter
+            does not have it.
         """
         features = [self._feature(name) for name in required_features]
         limits = dict(self._limits)
@@ -148,16 +149,16 @@ class GPUAdapter(classes.GPUAdapter):
 
     @property
     def summary(self) -> str:
-        """A one-line name: what the browser tells of the device, which may be its vendor and architecture only."""
+        """A one-line name, from what the browser discloses: perhaps only the vendor and architecture."""
         info = self._adapter_info
         name = info["device"] or info["description"] or f"{info['vendor']} {info['architecture']}".strip() or "unnamed"
         return f"{name} ({info['adapter_type']}) via {info['backend_type']}"
 
 
 async def get_default_device_async(**adapter: Any) -> GPUDevice:
-    """wgpu-py's default device, made without suspending Python: afterwards `wgpu.utils.get_default_device()` returns
-    it at once, also where `_sync` methods cannot work. Arguments are those of `request_adapter_async`, and count only
-    when the device does not exist yet.
+    """wgpu-py's default device, made without suspending Python: afterwards `wgpu.utils.get_default_device()` returns it
+    at once, even where `_sync` methods cannot work. Arguments are those of `request_adapter_async`; they are ignored if
+    the device already exists.
     """
     helper = wgpu.utils.device.helper
     if helper._the_device is None:
@@ -174,17 +175,17 @@ def _limits(js: Any) -> dict[str, int]:
 
 
 def _info(js: Any) -> classes.GPUAdapterInfo:
-    told = {name: value for name, value in bridge.info(js).to_py() if value is not None}
-    # `backend` and `type` are told by some browsers in developer mode only.
-    kind = told.get("type") or ("CPU" if told.get("isFallbackAdapter") else "unknown")
+    reported = {name: value for name, value in bridge.info(js).to_py() if value is not None}
+    # Some browsers report `backend` and `type` only in developer mode.
+    kind = reported.get("type") or ("CPU" if reported.get("isFallbackAdapter") else "unknown")
     info = classes.GPUAdapterInfo(
-        {name: told.get(name, "") for name in ("vendor", "architecture", "device", "description")}
+        {name: reported.get(name, "") for name in ("vendor", "architecture", "device", "description")}
     )
     info["adapter_type"] = kind
-    info["backend_type"] = told.get("backend") or "WebGPU"
+    info["backend_type"] = reported.get("backend") or "WebGPU"
     for name in ("subgroupMinSize", "subgroupMaxSize"):
-        if name in told:
-            info[_kebab(name).replace("-", "_")] = told[name]
+        if name in reported:
+            info[_kebab(name).replace("-", "_")] = reported[name]
     return info
 
 

@@ -12,7 +12,7 @@ from pyodide.ffi import run_sync as _run_sync
 
 
 def _bridge() -> Any:
-    """What the page imported as a module and registered; else the text, evaluated, which some pages forbid."""
+    """The module that the page imported and registered; else the evaluated text, which some pages forbid."""
     try:
         return importlib.import_module("emberlet_webgpu")
     except ImportError:
@@ -23,8 +23,8 @@ def _bridge() -> Any:
         return run_js(files(__package__).joinpath("bridge.js").read_text(encoding="utf-8"))
     except JsException as error:
         raise BackendError(
-            f"JavaScript's eval failed ({error}): a page whose content security policy forbids it registers "
-            "webgpu.mjs, docs/browser.md shows how"
+            f"JavaScript's eval failed ({error}): a page whose content security policy forbids it must "
+            "register webgpu.mjs, as docs/browser.md shows"
         ) from None
 
 
@@ -32,11 +32,10 @@ bridge: Any = _bridge()
 
 
 def run_sync(promise: Any) -> Any:
-    """The promise's result, with Python suspended until it is there.
+    """The promise's result; suspends Python until it is available.
 
     Raises:
-        RuntimeError: Python cannot be suspended here.
-        JsException: The promise was rejected.
+        RuntimeError: Python cannot be suspended here. JsException: The promise was rejected.
     """
     if not can_run_sync():
         raise RuntimeError(

@@ -21,7 +21,7 @@ _destroy = bridge.destroy
 class GPUBuffer(classes.GPUBuffer):
     """A buffer of the browser.
 
-    Its GPU memory is given back when the last Python reference goes, bind groups and recorded commands counted: the
+    Its GPU memory is freed with the last Python reference, including those of bind groups and recorded commands: the
     browser's own garbage collector does not see how large a buffer is.
     """
 
@@ -30,13 +30,13 @@ class GPUBuffer(classes.GPUBuffer):
 
     def __init__(self, label: str, internal: Any, device: Any, size: int, usage: int, map_state: str) -> None:
         super().__init__(label, internal, device, size, usage, map_state)
-        self._range: Any = None  # the mapped range: a browser hands it out once only
+        self._range: Any = None  # the mapped range: a browser hands it out only once
         self._mapped = (0, size, flags.MapMode.WRITE) if map_state == "mapped" else (0, 0, 0)
 
     def map_async(self, mode: int | str, offset: int = 0, size: int | None = None) -> GPUPromise[None]:
-        """As wgpu-py's. Raises ValueError for a misaligned or too large range.
+        """As in wgpu-py. Raises ValueError for a misaligned or too large range.
 
-        In the promise: RuntimeError when it is mapped already, and what the device met before (see GPUDevice).
+        In the promise: RuntimeError if it is already mapped, and earlier errors of the device (see GPUDevice).
         """
         mode = to_flags(flags.MapMode, mode)
         offset, size = self._check_range(0 if offset is None else int(offset), size, self._size)
@@ -55,11 +55,11 @@ class GPUBuffer(classes.GPUBuffer):
         return promise
 
     def map_sync(self, mode: int | str, offset: int = 0, size: int | None = None) -> None:
-        """The same, waited for."""
+        """The same, but blocking."""
         self.map_async(mode, offset, size).sync_wait()
 
     def unmap(self) -> None:
-        """As wgpu-py's; raises RuntimeError when the buffer is not mapped."""
+        """As in wgpu-py; raises RuntimeError when the buffer is not mapped."""
         if self._map_state != "mapped":
             raise RuntimeError(f"can only unmap a buffer that is mapped; this one is {self._map_state}")
         _unmap(self._internal)
@@ -70,14 +70,14 @@ class GPUBuffer(classes.GPUBuffer):
     def read_mapped(
         self, buffer_offset: int | None = None, size: int | None = None, *, copy: bool = True
     ) -> memoryview:
-        """As wgpu-py's, but always a copy: Python cannot see the browser's memory. `copy=False` makes it read-only."""
+        """As in wgpu-py, but always a copy: Python cannot see the browser's memory. `copy=False` makes it read-only."""
         start, size = self._mapped_part(buffer_offset, size, flags.MapMode.READ, "read from")
         data = bytearray(size)
         _part(self._range, start, start + size).assign_to(data)
         return memoryview(data) if copy else memoryview(data).toreadonly()
 
     def write_mapped(self, data: Any, buffer_offset: int | None = None) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         view = memoryview(data)
         view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
         padded = (view.nbytes + 3) & ~3
@@ -85,7 +85,7 @@ class GPUBuffer(classes.GPUBuffer):
         _put(self._range, start, view)
 
     def destroy(self) -> None:
-        """Give its memory back at once, whatever still refers to it."""
+        """Free its memory at once, even if it is still referenced."""
         if self._internal is not None:
             _destroy(self._internal)
 
@@ -120,7 +120,7 @@ class GPUBuffer(classes.GPUBuffer):
 
 
 class _MapPromise(GPUPromise[None]):
-    """Leaves the buffer unmapped, not pending, when mapping fails."""
+    """Resets the buffer to unmapped, not pending, if mapping fails."""
 
     _buffer: GPUBuffer
 

@@ -1,4 +1,4 @@
-"""The device: makes everything else, tells its errors and its loss."""
+"""The device: creates everything else, reports errors and its loss."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _create_command_encoder = bridge.createCommandEncoder
 class GPUDevice(classes.GPUDevice):
     """A device of the browser.
 
-    WebGPU tells errors later than the call that made them. Those that no error scope catches are raised by the next
+    WebGPU reports errors after the call that caused them. Those not caught by an error scope are raised by the next
     wait for this device: `read_buffer`, `map_sync`, `on_submitted_work_done_sync` and their `_async` twins. So is the
     loss of the device, as DeviceLostError.
     """
@@ -61,7 +61,7 @@ class GPUDevice(classes.GPUDevice):
     def create_buffer(
         self, *, label: str = "", size: int, usage: int | str, mapped_at_creation: bool = False
     ) -> GPUBuffer:
-        """As wgpu-py's; raises GPUOutOfMemoryError when a mapped buffer cannot be had."""
+        """As in wgpu-py; raises GPUOutOfMemoryError if a mapped buffer cannot be allocated."""
         usage = to_flags(flags.BufferUsage, usage)
         size = int(size)
         try:
@@ -71,7 +71,7 @@ class GPUDevice(classes.GPUDevice):
         return GPUBuffer(label, js, self, size, usage, "mapped" if mapped_at_creation else "unmapped")
 
     def create_buffer_with_data(self, *, label: str = "", data: Any, usage: int | str) -> GPUBuffer:
-        """As wgpu-py's, in one crossing."""
+        """As in wgpu-py; crosses to JavaScript once."""
         usage = to_flags(flags.BufferUsage, usage)
         view = memoryview(data).cast("B")
         if not view.nbytes:
@@ -86,22 +86,22 @@ class GPUDevice(classes.GPUDevice):
     # -- shaders, groups, pipelines -------------------------------------------------------------------------------
 
     def create_shader_module(self, *, label: str = "", code: str, compilation_hints: Any = ()) -> GPUShaderModule:
-        """A module of WGSL. A faulty one raises nothing yet: `get_compilation_info_sync()` tells what is wrong with
-        it, and so does the next wait for the device.
+        """A module of WGSL. Errors in it are not raised here: `get_compilation_info_sync()` reports them, and the next
+        wait for the device raises them.
 
-        Raises TypeError for anything but a str: SPIR-V has no way into a browser.
+        Raises TypeError for anything but a str: browsers do not accept SPIR-V.
         """
         if not isinstance(code, str):
             raise TypeError(f"a browser takes WGSL source as a str, not {type(code).__name__}")
         return GPUShaderModule(label, bridge.createShaderModule(self._internal, label, code), self)
 
     def create_bind_group_layout(self, *, label: str = "", entries: Sequence[Any]) -> GPUBindGroupLayout:
-        """As wgpu-py's, for buffers."""
+        """As in wgpu-py, for buffers."""
         js = bridge.createBindGroupLayout(self._internal, label, *bind_group_layout_entries(entries))
         return GPUBindGroupLayout(label, js, self)
 
     def create_bind_group(self, *, label: str = "", layout: Any, entries: Sequence[Any]) -> GPUBindGroup:
-        """As wgpu-py's, for buffers. The group keeps its buffers alive."""
+        """As in wgpu-py, for buffers. The group keeps its buffers alive."""
         flat, buffers = bind_group_entries(entries)
         group = GPUBindGroup(label, _create_bind_group(self._internal, label, layout._internal, *flat), self)
         group._buffers = buffers
@@ -110,25 +110,26 @@ class GPUDevice(classes.GPUDevice):
     def create_pipeline_layout(
         self, *, label: str = "", bind_group_layouts: Sequence[Any], immediate_size: int = 0
     ) -> GPUPipelineLayout:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         layouts = [layout._internal for layout in bind_group_layouts]
         js = bridge.createPipelineLayout(self._internal, label, immediate_size or None, *layouts)
         return GPUPipelineLayout(label, js, self)
 
     def create_compute_pipeline(self, *, label: str = "", layout: Any, compute: Any) -> GPUComputePipeline:
-        """As wgpu-py's. Faults are told by the next wait for the device."""
+        """As in wgpu-py. Errors are raised by the next wait for the device."""
         js = bridge.createComputePipeline(self._internal, label, pipeline_layout_of(layout), *compute_stage(compute))
         return GPUComputePipeline(label, js, self)
 
     def create_compute_pipeline_async(
         self, *, label: str = "", layout: Any, compute: Any
     ) -> GPUPromise[GPUComputePipeline]:
-        """As wgpu-py's; several at once are compiled in parallel. Raises GPUPipelineError when awaited, for a fault."""
+        """As in wgpu-py; several at once are compiled in parallel. Raises GPUPipelineError when awaited, if it is
+        faulty."""
         js = bridge.createComputePipelineAsync(self._watch, label, pipeline_layout_of(layout), *compute_stage(compute))
         return GPUPromise("create_compute_pipeline", lambda pipeline: GPUComputePipeline(label, pipeline, self), js=js)
 
     def create_query_set(self, *, label: str = "", type: str, count: int) -> GPUQuerySet:
-        """As wgpu-py's; "timestamp" needs the feature "timestamp-query"."""
+        """As in wgpu-py; "timestamp" needs the feature "timestamp-query"."""
         try:
             js = bridge.createQuerySet(self._internal, label, type, int(count))
         except JsException as error:
@@ -136,7 +137,7 @@ class GPUDevice(classes.GPUDevice):
         return GPUQuerySet(label, js, self, type, int(count))
 
     def create_command_encoder(self, *, label: str = "") -> GPUCommandEncoder:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         return GPUCommandEncoder(label, _create_command_encoder(self._internal, label), self)
 
     create_texture = unsupported("GPUDevice.create_texture")
@@ -157,21 +158,21 @@ class GPUDevice(classes.GPUDevice):
     def pop_error_scope_async(self) -> GPUPromise[classes.GPUError | None]:
         """End the innermost scope: the first error it caught, or None.
 
-        Raises (in the promise) GPUInternalError when there is no scope.
+        Raises (in the promise) GPUInternalError if there is no scope.
         """
 
-        def caught(told: Any) -> classes.GPUError | None:
-            return named(*told) if told.length else None
+        def caught(reported: Any) -> classes.GPUError | None:
+            return named(*reported) if reported.length else None
 
         return GPUPromise("pop_error_scope", caught, js=bridge.popErrorScope(self._internal))
 
     def pop_error_scope_sync(self) -> classes.GPUError | None:
-        """The same, waited for."""
+        """The same, but blocking."""
         return self.pop_error_scope_async().sync_wait()
 
     @property
     def onuncapturederror(self) -> Callable[[classes.GPUError], None] | None:
-        """A function that is given each uncaught error as it arrives, in place of the next wait raising it."""
+        """A function called with each uncaught error as it arrives; the next wait then does not raise it."""
         return self._on_error
 
     @onuncapturederror.setter
@@ -185,7 +186,7 @@ class GPUDevice(classes.GPUDevice):
             old.destroy()
 
     def _get_lost_async(self) -> GPUPromise[classes.GPUDeviceLostInfo]:
-        return GPUPromise("lost", lambda told: classes.GPUDeviceLostInfo(*told), js=bridge.lost(self._internal))
+        return GPUPromise("lost", lambda reported: classes.GPUDeviceLostInfo(*reported), js=bridge.lost(self._internal))
 
     @property
     def lost_async(self) -> GPUPromise[classes.GPUDeviceLostInfo]:
@@ -194,17 +195,17 @@ class GPUDevice(classes.GPUDevice):
 
     @property
     def lost_sync(self) -> classes.GPUDeviceLostInfo:
-        """The same, waited for."""
+        """The same, but blocking."""
         return self._get_lost_async().sync_wait()
 
     lost = lost_async
 
     def destroy(self) -> None:
-        """Give the device and all its memory back at once. Whoever waits for it later gets a DeviceLostError."""
+        """Free the device and all its memory at once. Later waits raise DeviceLostError."""
         bridge.destroy(self._internal)
 
     def _release(self) -> None:
-        # The last reference is gone, and no object of the device is left: each holds one.
+        # All objects of the device are gone too, as each holds a reference to it.
         internal, self._internal = self._internal, None
         if internal is not None:
             self.onuncapturederror = None

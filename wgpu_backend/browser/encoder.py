@@ -44,13 +44,13 @@ class GPUQuerySet(classes.GPUQuerySet):
     """A set of queries."""
 
     def destroy(self) -> None:
-        """Give its memory back at once."""
+        """Free its memory at once."""
         if self._internal is not None:
             bridge.destroy(self._internal)
 
 
 class GPUCommandBuffer(classes.GPUCommandBuffer):
-    """Recorded commands, to be submitted once; they keep what they use alive until then."""
+    """Recorded commands, to be submitted once; until then they keep alive what they use."""
 
     _used: list[Any] | None = None
 
@@ -60,10 +60,10 @@ class GPUCommandEncoder(_DebugCommands, classes.GPUCommandEncoder):
 
     def __init__(self, label: str, internal: Any, device: Any) -> None:
         super().__init__(label, internal, device)
-        self._used: list[Any] = []  # buffers and groups, alive until submitted
+        self._used: list[Any] = []  # buffers and groups, kept alive until submission
 
     def begin_compute_pass(self, *, label: str = "", timestamp_writes: Any = None) -> GPUComputePassEncoder:
-        """As wgpu-py's; `timestamp_writes` names a query set and where in it the pass leaves its times."""
+        """As in wgpu-py; `timestamp_writes` names a query set and the indices at which the pass writes its times."""
         timestamps: tuple[Any, ...] = ()
         if timestamp_writes is not None:
             writes = check_struct("ComputePassTimestampWrites", timestamp_writes)
@@ -80,7 +80,7 @@ class GPUCommandEncoder(_DebugCommands, classes.GPUCommandEncoder):
         return compute_pass
 
     def clear_buffer(self, buffer: classes.GPUBuffer, offset: int = 0, size: int | None = None) -> None:
-        """As wgpu-py's. Raises ValueError for a misaligned range."""
+        """As in wgpu-py. Raises ValueError for a misaligned range."""
         if offset % 4 or (size or 0) % 4:
             raise ValueError(f"offset and size must be multiples of 4, not {offset} and {size}")
         self._used.append(buffer)
@@ -94,7 +94,7 @@ class GPUCommandEncoder(_DebugCommands, classes.GPUCommandEncoder):
         destination_offset: int,
         size: int | None = None,
     ) -> None:
-        """As wgpu-py's. Raises ValueError for a misaligned range."""
+        """As in wgpu-py. Raises ValueError for a misaligned range."""
         if source_offset % 4 or destination_offset % 4 or (size or 0) % 4:
             raise ValueError(
                 f"offsets and size must be multiples of 4, not {source_offset}, {destination_offset} and {size}"
@@ -112,7 +112,7 @@ class GPUCommandEncoder(_DebugCommands, classes.GPUCommandEncoder):
         destination: classes.GPUBuffer,
         destination_offset: int,
     ) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         self._used += (query_set, destination)
         bridge.resolveQuerySet(
             self._internal,
@@ -124,7 +124,7 @@ class GPUCommandEncoder(_DebugCommands, classes.GPUCommandEncoder):
         )
 
     def finish(self, *, label: str = "") -> GPUCommandBuffer:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         commands = GPUCommandBuffer(label, _finish(self._internal, label), self._device)
         commands._used, self._used = self._used, []
         return commands
@@ -141,7 +141,7 @@ class GPUComputePassEncoder(_DebugCommands, classes.GPUComputePassEncoder):
     _used: list[Any]
 
     def set_pipeline(self, pipeline: classes.GPUComputePipeline) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         _set_pipeline(self._internal, pipeline._internal)
 
     def set_bind_group(
@@ -152,7 +152,7 @@ class GPUComputePassEncoder(_DebugCommands, classes.GPUComputePassEncoder):
         dynamic_offsets_data_start: int | None = None,
         dynamic_offsets_data_length: int | None = None,
     ) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         self._used.append(bind_group)
         if not len(dynamic_offsets_data):
             _set_bind_group(self._internal, index, bind_group._internal)
@@ -166,7 +166,7 @@ class GPUComputePassEncoder(_DebugCommands, classes.GPUComputePassEncoder):
         _set_bind_group_offsets(self._internal, index, bind_group._internal, *offsets)
 
     def set_immediates(self, range_offset: int, data: Any, data_offset: int = 0, data_size: int | None = None) -> None:
-        """As wgpu-py's; offsets and size in bytes. Raises TypeError in a browser that has no immediates."""
+        """As in wgpu-py; offsets and size in bytes. Raises TypeError if the browser has no immediates."""
         view = memoryview(data).cast("B")
         size = view.nbytes - data_offset if data_size is None else data_size
         try:
@@ -177,14 +177,14 @@ class GPUComputePassEncoder(_DebugCommands, classes.GPUComputePassEncoder):
     def dispatch_workgroups(
         self, workgroup_count_x: int, workgroup_count_y: int = 1, workgroup_count_z: int = 1
     ) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         _dispatch(self._internal, workgroup_count_x, workgroup_count_y, workgroup_count_z)
 
     def dispatch_workgroups_indirect(self, indirect_buffer: classes.GPUBuffer, indirect_offset: int) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         self._used.append(indirect_buffer)
         bridge.dispatchIndirect(self._internal, indirect_buffer._internal, indirect_offset)
 
     def end(self) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         _end(self._internal)

@@ -1,4 +1,4 @@
-"""What JavaScript throws, as the exceptions of wgpu-py."""
+"""Translates JavaScript's exceptions to those of wgpu-py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ...errors import UnsupportedError
 
 
 class DeviceLostError(classes.GPUInternalError):
-    """The GPU device is gone (`reason`: "unknown" or "destroyed"); its objects are useless, a new device is needed."""
+    """The GPU device is gone (`reason`: "unknown" or "destroyed"); its objects are unusable, and a new device is
+    needed."""
 
     def __init__(self, message: str, reason: str = "unknown") -> None:
         super().__init__(f"The GPU device was lost ({reason}): {message or 'the browser gives no cause'}")
@@ -31,7 +32,7 @@ _BY_NAME: dict[str, Callable[[str], Exception]] = {
     "GPUValidationError": classes.GPUValidationError,
     "GPUOutOfMemoryError": classes.GPUOutOfMemoryError,
     "GPUInternalError": classes.GPUInternalError,
-    "RangeError": classes.GPUOutOfMemoryError,  # how a browser says that mapped memory cannot be had
+    "RangeError": classes.GPUOutOfMemoryError,  # how a browser reports that mapped memory cannot be allocated
     "TypeError": TypeError,
 }
 
@@ -42,7 +43,7 @@ def named(name: str, message: str) -> Any:
 
 
 def translate(error: JsException) -> Exception:
-    """The Python exception for a JavaScript one; what has no counterpart in wgpu-py becomes a GPUInternalError."""
+    """The Python exception for a JavaScript one; those without a counterpart in wgpu-py become a GPUInternalError."""
     name, message = str(error.name), str(error.message)
     if name == "DeviceLostError":
         return DeviceLostError(message, str(error.reason))
@@ -54,7 +55,7 @@ def translate(error: JsException) -> Exception:
 
 
 def unsupported(what: str) -> Callable[..., NoReturn]:
-    """A method that says that `what` belongs to the part of wgpu-py's API this backend leaves out."""
+    """A method that raises an error: `what` belongs to a part of wgpu-py's API that this backend omits."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnsupportedError(

@@ -14,14 +14,14 @@ _STUB = "wgpu.backends.js_webgpu"
 
 
 def install() -> GPU:
-    """Make `wgpu.gpu` this backend, in place of wgpu-py's stub; returns it. A second call changes nothing.
+    """Replace wgpu-py's stub by this backend as `wgpu.gpu`, and return it. A second call changes nothing.
 
     Adapters and devices that were made before keep working.
     """
     if isinstance(wgpu.gpu, GPU):
         return wgpu.gpu
     gpu = GPU()
-    # wgpu-py imports its backend on first use, by this module name; whoever comes first must find this one.
+    # wgpu-py imports its backend on first use by this module name, which must lead to this one.
     module = types.ModuleType(_STUB, __doc__)
     module.gpu = gpu  # type: ignore[attr-defined]
     sys.modules[_STUB] = module

@@ -1,4 +1,4 @@
-"""What the objects of a device have in common: checks of their arguments."""
+"""Checks of arguments, shared by all objects of a device."""
 
 from __future__ import annotations
 

@@ -17,31 +17,31 @@ class GPUShaderModule(classes.GPUShaderModule):
     """A module of WGSL."""
 
     def get_compilation_info_async(self) -> GPUPromise[GPUCompilationInfo]:
-        """What the browser's compiler has to say about the module."""
+        """The messages of the browser's compiler about the module."""
         return GPUPromise(
             "get_compilation_info",
-            lambda told: GPUCompilationInfo([GPUCompilationMessage(*message) for message in told.to_py()]),
+            lambda found: GPUCompilationInfo([GPUCompilationMessage(*message) for message in found.to_py()]),
             js=bridge.compilationInfo(self._internal),
         )
 
     def get_compilation_info_sync(self) -> GPUCompilationInfo:
-        """The same, waited for."""
+        """The same, but blocking."""
         return self.get_compilation_info_async().sync_wait()
 
 
 class GPUCompilationMessage(classes.GPUCompilationMessage):
-    """One message: `type` ("error", "warning", "info"), `message`, and where it points to: `line_num` and `line_pos`
-    count from 1, `offset` and `length` are in UTF-16 units; all four are 0 when it points nowhere."""
+    """One message: `type` ("error", "warning", "info"), `message`, and its position: `line_num` and `line_pos` count
+    from 1, `offset` and `length` are in UTF-16 units; all four are 0 if it has no position."""
 
     def __init__(self, type: str, message: str, line_num: int, line_pos: int, offset: int, length: int) -> None:
-        self._told = (type, message, line_num, line_pos, offset, length)
+        self._fields = (type, message, line_num, line_pos, offset, length)
 
-    type = property(lambda self: self._told[0])
-    message = property(lambda self: self._told[1])
-    line_num = property(lambda self: self._told[2])
-    line_pos = property(lambda self: self._told[3])
-    offset = property(lambda self: self._told[4])
-    length = property(lambda self: self._told[5])
+    type = property(lambda self: self._fields[0])
+    message = property(lambda self: self._fields[1])
+    line_num = property(lambda self: self._fields[2])
+    line_pos = property(lambda self: self._fields[3])
+    offset = property(lambda self: self._fields[4])
+    length = property(lambda self: self._fields[5])
 
     def __repr__(self) -> str:
         return f"{self.line_num}:{self.line_pos} {self.type}: {self.message}"
@@ -77,12 +77,12 @@ class GPUComputePipeline(classes.GPUComputePipeline):
     """A compute pipeline."""
 
     def get_bind_group_layout(self, index: int) -> GPUBindGroupLayout:
-        """The layout of one of its groups, as its shader wants it."""
+        """The layout of one of its bind groups, derived from the shader."""
         return GPUBindGroupLayout("", bridge.bindGroupLayoutOf(self._internal, index), self._device)
 
 
 def bind_group_layout_entries(entries: Sequence[Any]) -> list[Any]:
-    """(binding, visibility, type, dynamic offset, smallest size) of each entry, one after the other."""
+    """(binding, visibility, type, dynamic offset, smallest size) of each entry, in one flat list."""
     flat: list[Any] = []
     for entry in entries:
         entry = check_struct("BindGroupLayoutEntry", entry)
@@ -103,7 +103,7 @@ def bind_group_layout_entries(entries: Sequence[Any]) -> list[Any]:
 
 
 def bind_group_entries(entries: Sequence[Any]) -> tuple[list[Any], tuple[classes.GPUBuffer, ...]]:
-    """(binding, buffer, offset, size) of each entry one after the other, and the buffers."""
+    """(binding, buffer, offset, size) of each entry in one flat list, and the buffers."""
     flat: list[Any] = []
     buffers = []
     for entry in entries:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 class GPUPromise(classes.GPUPromise[T]):
     """wgpu-py's `GPUPromise` (its docstring holds), resolved straight from the JavaScript promise.
 
-    `await` and `sync_wait` wait for that promise itself instead of for a callback through the event loop, which saves
+    `await` and `sync_wait` wait for that promise directly instead of for a callback through the event loop, which saves
     two turns of the loop.
     """
 
@@ -26,11 +26,11 @@ class GPUPromise(classes.GPUPromise[T]):
         self._js = js
         self._listening = False
         if js is not None:
-            # The base class keeps promises alive for their callbacks; this one may also be dropped unawaited.
+            # The base class keeps promises alive for their callbacks; these may be dropped without being awaited.
             self._UNRESOLVED.discard(self)
 
     def _settle(self, value: Any, error: JsException | None = None) -> None:
-        if self._state == "pending":  # else someone else who waited was first
+        if self._state == "pending":  # else another waiter was first
             if error is None:
                 self._set_input(value)
             else:
@@ -64,7 +64,7 @@ class GPUPromise(classes.GPUPromise[T]):
         return result
 
     def _listen(self) -> None:
-        """Have JavaScript call back, for whoever does not wait."""
+        """Have JavaScript call back, for callers that do not wait."""
         if self._js is not None and not self._listening and self._state == "pending":
             self._listening = True
             self._UNRESOLVED.add(self)
@@ -81,14 +81,14 @@ class GPUPromise(classes.GPUPromise[T]):
 
 
 def resolved(title: str, value: T) -> GPUPromise[T]:
-    """A promise that holds its value already."""
+    """A promise that is already resolved."""
     promise: GPUPromise[T] = GPUPromise(title, None)
     promise._set_input(value)
     return promise
 
 
 def rejected(title: str, error: Exception) -> GPUPromise[Any]:
-    """A promise that has failed already."""
+    """A promise that has already failed."""
     promise: GPUPromise[Any] = GPUPromise(title, None)
     promise._set_error(error)
     return promise

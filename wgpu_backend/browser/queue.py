@@ -19,7 +19,7 @@ _bytes_of = bridge.bytesOfStaging
 _destroy = bridge.destroy
 _new_bytes = js.Uint8Array.new
 
-# Up to this size one reused array is quicker to fill than a view of Python's memory is to make.
+# Up to this size, filling a reused array is faster than making a view of Python's memory.
 _SMALL = 16 * 1024
 _SCRATCH_ARRAYS = 16
 
@@ -32,16 +32,16 @@ class GPUQueue(classes.GPUQueue):
         self._scratch: dict[int, Any] = {}
 
     def submit(self, command_buffers: Sequence[classes.GPUCommandBuffer]) -> None:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         _submit(self._internal, *[commands._internal for commands in command_buffers])
         for commands in command_buffers:
-            commands._used = None  # the browser holds on to what is in flight
+            commands._used = None  # the browser keeps alive what is in flight
 
     def write_buffer(
         self, buffer: classes.GPUBuffer, buffer_offset: int, data: Any, data_offset: int = 0, size: int | None = None
     ) -> None:
-        """As wgpu-py's; `data_offset` and `size` in bytes. Raises ValueError for a range outside data or buffer, and
-        for one that is not a multiple of 4."""
+        """As in wgpu-py; `data_offset` and `size` in bytes. Raises ValueError for a range outside the data or the
+        buffer, or not a multiple of 4."""
         view = memoryview(data).cast("B")
         size = view.nbytes - data_offset if not size else int(size)
         if not 0 <= data_offset <= view.nbytes or not 0 <= size <= view.nbytes - data_offset:
@@ -64,10 +64,10 @@ class GPUQueue(classes.GPUQueue):
     def read_buffer_async(
         self, buffer: classes.GPUBuffer, buffer_offset: int = 0, size: int | None = None
     ) -> GPUPromise[memoryview]:
-        """The twin that wgpu-py lacks: the buffer's bytes once all that was submitted is done.
+        """The async `read_buffer` that wgpu-py lacks: the buffer's bytes once all submitted work is done.
 
-        Raises ValueError for a range outside the buffer or one that is not a multiple of 4; in the promise, what the
-        device met before (see GPUDevice).
+        Raises ValueError for a range outside the buffer or not a multiple of 4; in the promise, earlier errors of the
+        device (see GPUDevice).
         """
         size = buffer.size - buffer_offset if not size else int(size)
         if not 0 <= buffer_offset <= buffer.size - size:
@@ -87,17 +87,17 @@ class GPUQueue(classes.GPUQueue):
         return GPUPromise("read_buffer", download, js=promise, keepalive=buffer)
 
     def read_buffer(self, buffer: classes.GPUBuffer, buffer_offset: int = 0, size: int | None = None) -> memoryview:
-        """As wgpu-py's."""
+        """As in wgpu-py."""
         return self.read_buffer_async(buffer, buffer_offset, size).sync_wait()
 
     def on_submitted_work_done_async(self) -> GPUPromise[None]:
-        """Resolves when all that was submitted is done; raises what the device met before (see GPUDevice)."""
+        """Resolves when all submitted work is done; raises earlier errors of the device (see GPUDevice)."""
         return GPUPromise(
             "on_submitted_work_done", lambda _: None, js=bridge.workDone(self._device._watch, self._internal)
         )
 
     def on_submitted_work_done_sync(self) -> None:
-        """The same, waited for."""
+        """The same, but blocking."""
         self.on_submitted_work_done_async().sync_wait()
 
     write_texture = unsupported("GPUQueue.write_texture")

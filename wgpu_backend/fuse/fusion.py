@@ -1,11 +1,12 @@
-"""Which nodes become kernels: the recorded graph is cut into items, each of which is one kernel.
+"""Decides which nodes become kernels: cuts the recorded graph into items, one kernel each.
 
 One pass from the sources to the roots decides, for every node, between three states:
 
-- *stored*: the node has a buffer, the end of an item;
-- *inline*: the node is part of the expression of whoever reads it (elementwise operations, movement, constants);
-- *open*: the tail of an epilogue: an anchor (a reduction, matmul, convolution, …) and the elementwise operations that
-  follow it one to one. Its only reader may extend it; anybody else closes it, and then the tail is stored.
+- *stored*: the node has a buffer and ends an item;
+- *inline*: the node is part of its readers' expressions (elementwise operations, movement, constants);
+- *open*: the node ends an epilogue, which is an anchor (a reduction, matmul, convolution, …) and the elementwise
+  operations that follow it one to one. If the node has a single reader, that reader may extend the epilogue; otherwise
+  the node is stored.
 
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
@@ -16,17 +17,17 @@ from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_w
 from ..run import storage
 from .rows import find_regions
 
-MAX_INPUTS = 6  # distinct buffers an item reads, below WebGPU's 8 storage buffers a stage with the output and slack
+MAX_INPUTS = 6  # distinct buffers an item may read: below the 8 storage buffers of a WebGPU stage, for output and slack
 MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering and the length of a shader
-MAX_DIAMOND = 24  # elementwise nodes between an epilogue's node that several read and where they come together
-CHEAP = 3  # a node that costs no more may be computed several times instead of being stored
+MAX_DIAMOND = 24  # elementwise nodes between a fork in an epilogue and the node where its branches join
+CHEAP = 3  # a node of at most this cost may be recomputed instead of stored
 
 _COSTLY = (
     "exp", "expm1", "log", "log1p", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
     "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
 )  # fmt: skip
 _HEAVY = ("matmul", "conv", "attention")
-# Kernels that take an epilogue along.
+# Operations whose kernels can take an epilogue.
 _OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
 _REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
 
@@ -39,11 +40,11 @@ def _is_simple(node):
 
 
 class Item:
-    """One kernel: `node` is stored, computed from `anchor` (or by a plain map where it is None). copy: the node has a
-    buffer already, and is copied (into a region).
+    """One kernel, which computes `node` from `anchor` (None: by a plain map) and stores it. copy: the node already has
+    a buffer and is copied (into a region).
 
     chain: the nodes from the anchor (exclusive) to `node` (inclusive). region: None, or (concat node, starts): the
-    element goes into the buffer of the concatenation, `starts` further along each axis.
+    result goes into the concatenation's buffer, offset by `starts` along each axis.
     """
 
     def __init__(self, node, anchor, chain=(), region=None, copy=False):
@@ -56,8 +57,8 @@ class Item:
 
 class Stored(dict):
     """id -> node of everything that gets a buffer. apart: whether kernels take the numbers of fills, slices and so on
-    (node.numbers) from a buffer, so that one kernel serves all of them. limits: the Limits of the device's arrays,
-    None for WebGPU's baseline."""
+    (node.numbers) from a buffer, so that one kernel serves any values. limits: the Limits of the device's arrays, None
+    for WebGPU's baseline."""
 
     apart = False
     limits = None
@@ -92,9 +93,10 @@ class Fusion:
     stored node that is a reshape of another and shares its buffer.
     """
 
-    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP):
+    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP):
         self.max_inputs = max_inputs
         self.computed_again = computed_again
+        self.packed_again = packed_again
         self.order = topological(roots)
         self.roots = {}
         for r in roots:
@@ -109,7 +111,7 @@ class Fusion:
         self.stored = Stored()
         self.regions = {}
         self.aliases = []
-        self.inside = {}  # nodes of an epilogue that have several readers, all of them in it too
+        self.inside = {}  # nodes whose several readers all belong to the same epilogue
         self.place = {}
         for at in range(len(self.order)):
             self.place[id(self.order[at])] = at
@@ -153,7 +155,7 @@ class Fusion:
         return self._end(node, state)
 
     def _end(self, node, state):
-        """Roots are stored; so is an open tail that several read, unless what they make of it comes together again."""
+        """The final state of `node`: roots are stored, and open nodes whose several readers do not join again."""
         if (
             id(node) in self.roots
             or state.kind == "stored"
@@ -175,15 +177,23 @@ class Fusion:
         for s in node.srcs:
             state = self.states[id(s)]
             if state.kind == "open" or (
-                state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > self.computed_again
+                state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > self._again(node, s)
             ):
                 state = self._store(s)
-            elif node.op == "kernel":  # somebody's own: it reads buffers and nothing else
+            elif node.op == "kernel":  # a user's kernel: its inputs must be buffers
                 state = self._store(s)
             leaves.update(state.leaves)
         while len(leaves) > self.max_inputs and self._store_one(node):
             leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
         return self._end(node, _State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
+
+    def _again(self, node, source):
+        """The highest cost at which `source` is computed inside the kernel of `node`, at every read."""
+        if source.dtype is node.dtype or node.op not in ("matmul", "conv"):
+            return self.computed_again
+        # Integers whose sums are wider than they are: kernels pack them, once. Of a convolution only the weights.
+        once = node.op == "matmul" or (source is node.srcs[1] and node.arg[3] == 1)
+        return self.packed_again if once else self.computed_again
 
     def _visit_rows(self, node, region):
         """The exit of a row region is the anchor of an epilogue, like a single reduction."""
@@ -191,7 +201,7 @@ class Fusion:
         leaves = {}
         for s in outside:
             state = self.states[id(s)]
-            # What is read in every pass over the row is computed as often.
+            # An inlined source is recomputed in every pass over the row.
             if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
                 state = self._store(s)
             leaves.update(state.leaves)
@@ -201,7 +211,7 @@ class Fusion:
         return self._end(node, _State("open", leaves, {}, anchor, ()))
 
     def _extend(self, node):
-        """The state of `node` as the next link of an epilogue, or None where it cannot be one."""
+        """The state of `node` as the next link of an epilogue, or None if it cannot be one."""
         if node.op not in ELEMENTWISE and node.op not in ("reshape", "permute"):
             return None
         best = None
@@ -229,13 +239,13 @@ class Fusion:
         return _State("open", leaves, members, state.anchor, tuple(state.chain) + (node,))
 
     def _comes_together(self, node, state):
-        """Whether everything that is made of `node` one to one comes together again in one node, as in x * sigmoid(x):
-        then all of it can be one epilogue. What lies between is noted in `inside`."""
+        """Whether the elementwise nodes computed from `node` join again in one node, as in x * sigmoid(x), so that all
+        of them can be one epilogue. The nodes in between are added to `inside`."""
         leaves = {}
         members = {}
         waiting = list(self.consumers.get(id(node), ()))
         while waiting:
-            # The earliest first, so that whoever is last alone has everything before it.
+            # Take the earliest first: once a single node waits, all branches join in it.
             at = min(waiting, key=lambda n: self.place[id(n)])
             waiting.remove(at)
             if at.op not in ELEMENTWISE or not same(at.shape, node.shape) or id(at) in self.rows:
@@ -281,7 +291,7 @@ class Fusion:
         return total
 
     def _store_one(self, node):
-        """Store the inlined source of `node` that reads most; False where there is none."""
+        """Store the inlined source of `node` that reads most; False if there is none."""
         best = None
         for s in node.srcs:
             state = self.states[id(s)]
@@ -295,7 +305,7 @@ class Fusion:
         return True
 
     def _visit_concat(self, node):
-        """Whether the parts are written straight into the whole's buffer by the kernels that compute them."""
+        """Whether the kernels that compute the parts write them straight into the whole's buffer."""
         parts = [s for s in node.srcs if not same(s.count, 0)]
         opened = 0
         repeated = False
@@ -328,8 +338,8 @@ class Fusion:
         return True
 
     def _visit_append(self, node):
-        """What is appended to a buffer is written into it by the kernels that compute it, unless they read the same
-        buffer, which WebGPU does not allow."""
+        """Let the kernels that compute the appended parts write them into the buffer, unless they also read it: WebGPU
+        does not allow a kernel to do both."""
         whole = node.srcs[0]
         axis, places = node.arg
         regions = []
@@ -353,7 +363,7 @@ class Fusion:
     # -- the pass from the roots ----------------------------------------------------------------------------------
 
     def _share(self):
-        """Store inline nodes that more than one kernel would compute, where computing again costs more."""
+        """Store inline nodes that several kernels would compute, where that costs more than storing."""
         owners = {}
         for i in range(len(self.order) - 1, -1, -1):
             node = self.order[i]
@@ -366,7 +376,7 @@ class Fusion:
                 owners[key] = owners[id(self.rows[key].exit)]
                 continue
             if state.kind == "open":
-                # Its one reader is the next link, whose item it belongs to.
+                # Its only reader is the next link of the chain, in the same item.
                 owners[key] = owners[id(self.consumers[key][0])]
                 continue
             mine = {}
@@ -379,11 +389,11 @@ class Fusion:
             owners[key] = mine
 
     def _pack(self, results):
-        """Narrow elements that a map computes four at a time are stored in one word; roots only if `results`.
+        """Store narrow elements four to a word where a map computes four at a time; roots only if `results`.
 
-        A kernel of the user's own reads words, whatever reshape of them it is given.
+        What a user's kernel reads, directly or through reshapes, keeps one word per element.
         """
-        wanted = {}  # id -> True: one word an element
+        wanted = {}  # id -> True: keeps one word per element
         for i in range(len(self.order) - 1, -1, -1):
             node = self.order[i]
             if id(node) in self.roots and not results:
@@ -404,7 +414,7 @@ class Fusion:
                     node.word = narrow
 
     def _aliased(self, node):
-        """What a stored node can share the buffer of: the source of a reshape, where that has one."""
+        """The node whose buffer a stored node can share: the source of a reshape, if that has a buffer; else None."""
         source = node.srcs[0] if node.op == "reshape" and self.states[id(node)].anchor is None else None
         return source if source is not None and (is_leaf(source) or id(source) in self.stored) else None
 
@@ -423,7 +433,7 @@ class Fusion:
                 continue
             state = self.states[key]
             source = self._aliased(node)
-            # What is packed and wanted in words takes another buffer.
+            # A buffer is shared only if both are packed alike.
             if source is not None and source.word == node.word:
                 self.aliases.append((node, source))
                 continue

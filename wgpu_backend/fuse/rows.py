@@ -1,8 +1,8 @@
-"""Finds what can be computed row by row in one kernel: softmax, the normalizations, variances and their like.
+"""Finds what can be computed row by row in one kernel: softmax, the normalizations, variances and the like.
 
 A row region starts at a reduction (axes kept, extent 1) and takes in what only needs the same row: elementwise nodes of
-the full shape or of one value a row, and further reductions over the same axes. It must have one exit: no other member
-is read from outside.
+the full shape or of one value per row, and further reductions over the same axes. It must have one exit: no other
+member is read from outside.
 """
 
 from emberlet.backend.sizes import most, same
@@ -10,12 +10,12 @@ from emberlet.shapes import size
 
 from ..record.node import ELEMENTWISE
 
-MAX_LENGTH = 1 << 20  # of a row: longer ones are reduced in two steps by many workgroups
+MAX_LENGTH = 1 << 20  # elements of a row; longer rows are reduced in two steps by many workgroups
 
 
 class Region:
     """reductions: in order; scalars: elementwise members with one value a row, in order; full: the full shape; axes:
-    reduced ones; exit: the member that is stored; members: id -> node."""
+    the reduced axes; exit: the member that is stored; members: id -> node."""
 
     def __init__(self, reductions, scalars, full, axes, exit, members):
         self.reductions = reductions
@@ -89,7 +89,7 @@ def _grow(order, at, consumers, roots, found):
 
 
 def _closed(exit, members, consumers, roots):
-    """The members that `exit` depends on, where nothing but `exit` is read from outside them; else None."""
+    """The members that `exit` depends on, or None if any of them but `exit` is read from outside."""
     chosen = {}
     stack = [exit]
     while stack:

@@ -1,7 +1,7 @@
 """Attention without the matrix of scores: softmax(q kᵀ) v with a running maximum and sum.
 
 (Milakov and Gimelshein 2018; Dao et al. 2022.) An invocation holds a few queries and their results in registers and
-passes over the keys once; whenever a larger score appears, what was summed so far is scaled down.
+passes over the keys once; whenever a larger score appears, the sums so far are scaled down.
 """
 
 from emberlet.backend.sizes import divides, same, typical
@@ -13,11 +13,11 @@ from ..render import wgsl
 from ..run import storage
 from .loop import MAX_ITERATIONS, finish, flat, spread
 
-MAX_SIZE = 128  # of a head: its queries and results are kept in registers
+MAX_SIZE = 128  # channels of a head: its queries and results are kept in registers
 
 
 def serves(q, keys, values, software):
-    """Whether the kernel is a good choice: heads fit into registers, and there are enough queries to work on."""
+    """Whether the kernel is a good choice: heads fit into registers, and there are enough queries."""
     rows = q.shape[0] * q.shape[1] * q.shape[2]
     enough = typical(rows) >= (16 if software else 512) or typical(keys.shape[2]) <= 64
     enough = enough and keys.shape[2] <= MAX_ITERATIONS and not same(rows * keys.shape[2], 0)
@@ -25,8 +25,8 @@ def serves(q, keys, values, software):
 
 
 def attention(item, stored, name, options):
-    """The Kernel of an "attention" item: sources q, keys, values, then bias and sink where there are any;
-    arg (scale, softcap, has bias, has sink)."""
+    """The Kernel of an "attention" item: sources queries, keys, values, then bias and sink if present; arg (scale,
+    softcap, has bias, has sink)."""
     return _Attention(item, stored, options).kernel(name)
 
 
@@ -70,7 +70,7 @@ class _Attention:
         srcs = self.node.srcs
         scale, softcap, has_bias, has_sink = self.node.arg
         shared = ix.floordiv(self.head, self.group)
-        # A tile may overhang; what is computed there is not stored.
+        # A tile may overhang; results beyond the edge are not stored.
         lines = [line.bounded(0, self.length - 1) for line in self.lines]
         j = ix.counter("j", self.keys)
         queries = [self._fours(srcs[0], (self.batch, self.head, line), self.size) for line in lines]

@@ -1,4 +1,4 @@
-"""Kernels of your own: what `WgpuBackend.launch` does with the WGSL it is given."""
+"""Kernels of your own: how `WgpuBackend.launch` prepares the given WGSL."""
 
 from emberlet.errors import BackendError
 from emberlet.shapes import size
@@ -12,7 +12,7 @@ from .loop import Kernel, flat, spread
 
 
 def prepared(name, source, inputs, word, shape, groups, values):
-    """(source, groups) of a kernel to be launched: the template filled in, the workgroups as (x, y, z)."""
+    """(source, groups) of a kernel to be launched: the filled-in template, and the workgroups as (x, y, z)."""
     groups = tuple(groups)
     given = dict(values or {})
     if len(groups) == 2:
@@ -43,7 +43,7 @@ def prepared(name, source, inputs, word, shape, groups, values):
             declared = line[line.index(">") + 1 : line.rindex(":")].strip()
             if _occurrences(source, declared) < 2:
                 raise BackendError(
-                    "kernel {} declares {} and does not use it; WebGPU then has no place to bind it".format(
+                    "kernel {} declares {} but does not use it, so WebGPU has no place to bind it".format(
                         name, declared
                     )
                 )

@@ -1,8 +1,8 @@
-"""Kernels of your own over tensors larger than one binding may be: their text is rewritten to use pages.
+"""Kernels of your own over tensors larger than the limit of a binding: their text is rewritten to use pages.
 
-The library's kernels are rendered for pages in the first place (render/arrays.py). Of yours there is only the text: a
-binding must be declared in a line of its own as emberlet declares it, and its array be read as `in0[i]` and written as
-`out[i] = v;` or `out[i] += v;`.
+The library's kernels are rendered for pages directly (render/arrays.py). Of yours there is only the text: each binding
+must be declared on its own line, as emberlet declares it, and its array read as `in0[i]` and written as `out[i] = v;`
+or `out[i] += v;`.
 """
 
 from emberlet.errors import UnsupportedError
@@ -11,9 +11,9 @@ from ..render.arrays import accessors, declaration, labels
 
 
 def over_pages(name, source, counts, page_bytes):
-    """The text over pages of page_bytes; counts: the pages of each tensor it binds, in order, the result last.
+    """The text, rewritten for pages of `page_bytes`. counts: the pages of each bound tensor, in order, the result last.
 
-    Raises UnsupportedError where it declares its bindings in another way.
+    Raises UnsupportedError if the text declares its bindings differently.
     """
     lines = []
     functions = []
@@ -35,8 +35,8 @@ def over_pages(name, source, counts, page_bytes):
         slot += 1
     if slot != len(counts):
         raise UnsupportedError(
-            "kernel {} takes tensors of more than {} bytes, which this device binds in pages, and emberlet finds {} of "
-            "its {} bindings: declare each in a line of its own, or use {{{{ bindings }}}}".format(
+            "kernel {} takes tensors of more than {} bytes, which this device binds in pages, but emberlet finds only "
+            "{} of its {} bindings: declare each on its own line, or use {{{{ bindings }}}}".format(
                 name, page_bytes, slot, len(counts)
             )
         )
@@ -49,7 +49,7 @@ def over_pages(name, source, counts, page_bytes):
 
 
 def _rewritten(body, label):
-    """`label[i]` as load_label(i), and as store_label(i, v) where it is assigned to."""
+    """The body with `label[i]` replaced by load_label(i), or by store_label(i, v) if it is assigned to."""
     out = []
     at = 0
     key = label + "["
@@ -79,7 +79,7 @@ def _rewritten(body, label):
 
 
 def _assigned(body, at):
-    """What stands before the `=` of an assignment at `at`: "" for a plain one; None where there is none."""
+    """The operator before the `=` of an assignment at `at`: "" for plain assignment; None if there is no assignment."""
     rest = body[at : at + 8].lstrip()
     if rest[:1] == "=" and rest[1:2] != "=":
         return ""

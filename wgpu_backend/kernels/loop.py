@@ -1,4 +1,4 @@
-"""WGSL for a Loop: one invocation an element, or one workgroup an element where a long reduction has few results."""
+"""WGSL for a Loop: one invocation per element, or one workgroup per element if a long reduction has few results."""
 
 from emberlet.backend.sizes import is_open, most, positive, smaller, typical
 
@@ -8,18 +8,18 @@ from ..render.arrays import Arrays, with_sizes
 from ..render.template import read, render
 
 WORKGROUP = 64
-# llvmpipe silently ends an invocation's loops after 65535 iterations, all of its loops taken together.
+# llvmpipe silently ends an invocation's loops after 65535 iterations in total.
 MAX_ITERATIONS = 60000
-LARGE_WORKGROUP = 256  # where there are many elements, the cost of a workgroup counts
+LARGE_WORKGROUP = 256  # for many elements, where the overhead of a workgroup counts
 LARGE = 1 << 16
 MAX_GROUPS = 65535
-BLOCK = 256  # terms of a long sum that are added one after the other
-# A reduction is done by a workgroup a result where it is at least as long as the first number and there are at most as
-# many results as the second. In software a workgroup is one thread and its barriers cost more than it saves: measured
-# on lavapipe (benches/results/thresholds.md), it is faster for a single long result only; docs/wgpu.md ("What
-# SwiftShader rewards") tells of SwiftShader. The longest sums have one all the same, for precision. On a GPU wherever
-# the results alone would leave most of it idle; those numbers are not measured yet: `dev.py bench thresholds` on a
-# machine with a GPU does.
+BLOCK = 256  # terms of a long sum that are added sequentially
+# A reduction gets a workgroup per result if it is at least as long as the first number and has at most as many results
+# as the second. On a software device a workgroup is one thread, and its barriers cost more than it saves: as measured
+# on lavapipe (benches/results/thresholds.md), it is faster only for a single long result (SwiftShader: docs/wgpu.md,
+# "What SwiftShader rewards"). The longest sums still get one, for precision. On a GPU it pays where one invocation per
+# result would leave most of the device idle; those numbers are not measured yet (`dev.py bench thresholds` on a machine
+# with a GPU).
 GROUP_IN_SOFTWARE = ((1024, 1), (8192, 32))
 GROUP_ON_GPU = ((128, 2048), (1024, 16384))
 
@@ -40,7 +40,7 @@ def spread(groups):
     if most(groups) <= MAX_GROUPS:
         return (positive(groups), 1, 1)
     if is_open(groups):
-        # As many in the first dimension as there may be; a kernel does nothing in those beyond what it counts.
+        # Fill the first dimension; workgroups beyond the count do nothing.
         return (smaller(groups, MAX_GROUPS), (groups + MAX_GROUPS - 1) // MAX_GROUPS, 1)
     x = MAX_GROUPS
     y = (groups + x - 1) // x
@@ -53,7 +53,7 @@ def flat(groups, lane, width):
     """WGSL text of the flat invocation (or, with width 0, workgroup) number for `spread(groups)`."""
     x, y, z = spread(groups)
     if is_open(y):
-        x = MAX_GROUPS  # where there is a second row
+        x = MAX_GROUPS  # if there is a second row
     number = "group.x"
     if is_open(y) or y > 1:
         number = "({} + group.y * {}u)".format(number, x)
@@ -63,7 +63,7 @@ def flat(groups, lane, width):
 
 
 def wants_group(count, extent, software):
-    """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
+    """Whether a reduction should use a workgroup per result rather than an invocation per result."""
     if extent > MAX_ITERATIONS:
         return True
     for length, results in GROUP_IN_SOFTWARE if software else GROUP_ON_GPU:
@@ -73,29 +73,29 @@ def wants_group(count, extent, software):
 
 
 def held(type):
-    """The type that what is folded has between two steps: bools are held as 0 or 1, since NVIDIA's driver loses bools
-    in workgroup memory."""
+    """The type of an accumulator of `type`: bools are held as 0 or 1, since NVIDIA's driver loses bools in workgroup
+    memory."""
     return "u32" if type == "bool" else type
 
 
 def as_held(text, type):
-    """A value of `type` as it is held."""
+    """WGSL text that converts a value of `type` to the accumulator's type."""
     return "select(0u, 1u, {})".format(text) if type == "bool" else text
 
 
 def as_value(text, type):
-    """What is held as a value of `type`."""
+    """WGSL text that converts an accumulator to a value of `type`."""
     return "({} != 0u)".format(text) if type == "bool" else text
 
 
 def first(op, type):
-    """WGSL text of what `op` begins with, as it is held."""
+    """WGSL text of the accumulator's initial value under `op`."""
     value = identity(op, type)
     return wgsl.literal(int(value), "u32") if type == "bool" else wgsl.literal(value, type)
 
 
 def combine(op, type, a, b):
-    """WGSL text that folds b into a, both as they are held."""
+    """WGSL text that folds b into a, both of the accumulator's type."""
     if op == "sum":
         return "{} + {}".format(a, b)
     if op == "prod":
@@ -112,7 +112,7 @@ def combine(op, type, a, b):
 
 
 def better(op, type, new, old):
-    """WGSL text: whether `new` replaces the extreme `old` (argmax, argmin)."""
+    """WGSL text of whether `new` replaces the extreme `old` (argmax, argmin)."""
     sign = ">" if op == "argmax" else "<"
     text = "{} {} {}".format(new, sign, old)
     if type == "f32":
@@ -174,7 +174,7 @@ def _serial(renderer, red):
 
 
 def _serial_sum(renderer, red):
-    """A long sum in blocks of the innermost loops."""
+    """A long sum, by blocks of the innermost loops."""
     inner = 1
     cut = len(red.counters) - 1
     while cut and most(inner * red.counters[cut][1]) <= BLOCK:
@@ -195,10 +195,11 @@ def _serial_sum(renderer, red):
 
 
 def open_blocks(renderer, name, first, step, extent, size=BLOCK):
-    """Open the loops of `name` from `first` on by `step`, in blocks of `size` steps that each have a `part` of the sum.
+    """Open two loops over `name`, from `first` by `step`: over blocks, and over the `size` steps of a block, which sum
+    into `part`.
 
-    An error of rounding grows with the number of additions one after the other (Higham 1993, The accuracy of floating
-    point summation): summed by blocks it is that of a block's and of one a block, at no cost.
+    Rounding errors grow with the number of sequential additions (Higham 1993, The accuracy of floating point
+    summation). Summing by blocks leaves the steps of one block plus the number of blocks, at no cost.
     """
     span = size * step
     renderer.open("for (var block = {}; block < {}u; block += {}u) {{".format(first, extent, span))

@@ -14,8 +14,8 @@ from .loop import finish, flat, spread
 
 LANES = 256
 SIDE = 16
-# Below these a block is mostly overhang. Not measured yet: `dev.py bench thresholds` on a machine with a GPU does.
-# `compile(…, tune=True)` measures both kernels, and this one is taken wherever it wins (run/measure_tiles.py).
+# Below these a block is mostly overhang. Not measured yet (`dev.py bench thresholds` on a machine with a GPU).
+# `compile(…, tune=True)` measures both kernels and takes this one wherever it wins (run/measure_tiles.py).
 LEAST_SIDE = 32  # rows, columns and inner steps
 LEAST_MEMORY = 8192  # bytes of workgroup memory: two tiles of blocks of 64
 LARGE_MEMORY = 16384  # bytes: two tiles of blocks of 128
@@ -36,12 +36,12 @@ def serves(what, options):
 
 
 def matmul(item, stored, name, options, fine=0):
-    """The Kernel of a matmul or pointwise conv item whose elements are f32; fine: row and column vectors a lane holds,
-    0 to choose."""
+    """The Kernel of a matmul or pointwise conv item whose elements are f32; fine: row and column vectors per lane, 0 to
+    choose."""
     what = problem(item.anchor)
     if fine:
         return _Blocked(item, stored, what, fine).kernel(name)
-    # Large blocks reuse each element more; they need enough of them to keep the device busy.
+    # Large blocks reuse each element more, but enough of them must remain to keep the device busy.
     blocks = -(-typical(what.rows) // LARGE_BLOCK) * -(-typical(what.columns) // LARGE_BLOCK)
     grid = typical(what.cells() // (what.rows * what.columns))
     fine = 2 if blocks * grid >= ENOUGH_BLOCKS and options.workgroup_bytes >= LARGE_MEMORY else 1
@@ -53,7 +53,7 @@ class _Blocked:
         self.item = item
         self.what = what
         self.low = Lowering(item, stored)
-        self.vectors = fine  # row and column vectors an invocation holds
+        self.vectors = fine  # row and column vectors per invocation
         self.block = SIDE * 4 * fine
         self.depth = 16
         self.row_tiles = (what.rows + self.block - 1) // self.block
@@ -68,7 +68,7 @@ class _Blocked:
         self.column_block = position[-1]
 
     def _inside(self, block, offset, extent):
-        """block * size + offset; what overhangs is never stored, and so taken to be within the extent."""
+        """block * size + offset, assumed to lie within the extent: results beyond it are never stored."""
         return ix.add(ix.mul(block, self.block), offset).bounded(0, extent - 1)
 
     def kernel(self, name):
@@ -76,7 +76,7 @@ class _Blocked:
         inner = what.inner[0]
         ragged = not divides(self.depth, inner)
         left, right = [], []
-        count = self.block * self.depth // 4 // LANES  # vectors each lane brings in of either operand
+        count = self.block * self.depth // 4 // LANES  # vectors that each lane loads of either operand
         quads = self.depth // 4
         for u in range(count):
             # Left: four inner steps of one row; right: four columns of one inner step.
@@ -156,7 +156,7 @@ class _Blocked:
         out.line("right_tile[within{0} * {1}u + column{0}] = {2};".format(u, width, text))
 
     def _line(self, i, lane):
-        """The offset within the block of a lane's line i, as an Index of its lane counter."""
+        """The offset within the block of line i of a lane, as an Index of the lane counter."""
         vector = ix.add(ix.counter(lane, SIDE), ix.const(i // 4 * SIDE))
         return ix.add(ix.mul(vector, 4), ix.const(i % 4))
 

@@ -1,9 +1,9 @@
 """Matrix products for SwiftShader (shaders/panel.wgsl), which runs a shader as four-wide machine code without
-optimizing it: what counts is the number of loads and that the innermost loop fits the instruction cache (docs/wgpu.md).
+optimizing it: few loads and an innermost loop that fits the instruction cache matter most (docs/wgpu.md).
 
-An invocation holds a panel of the right operand, inner steps × columns, and lets rows of the left one pass: the only
-things carried around the loop are counters, and partial sums wait in the result's own buffer. Where the device has
-subgroups, its four lanes load different parts of a row and broadcast them.
+An invocation holds a panel of the right operand, inner steps × columns, and loops over rows of the left one: the loop
+carries only counters, and partial sums are kept in the result's buffer. If the device has subgroups, the four lanes
+load different parts of a row and broadcast them.
 """
 
 from emberlet.backend.sizes import divides, typical
@@ -16,8 +16,8 @@ from ..render import wgsl
 from .loop import finish, flat, spread
 
 LANES = 4
-LEAST_WORK = 1 << 24  # multiply-adds that are worth the time these shaders take to compile
-# Inner steps and columns of a panel: what keeps the loop over rows within 32 KiB of code.
+LEAST_WORK = 1 << 24  # multiply-adds from which on these shaders are worth their compile time
+# Inner steps and columns of a panel, chosen to keep the loop over rows within 32 KiB of code.
 SHARED = (32, 8)
 ALONE = (16, 16)
 
@@ -56,7 +56,7 @@ class _Panels:
         wide = LANES * self.columns
         self.rows = 32
         for rows in (64, 128):
-            # Longer ranges of rows load each panel for more; some tens of workgroups are to remain.
+            # Longer ranges of rows reuse each panel more, but some tens of workgroups should remain.
             if divides(rows, what.rows) and typical(what.cells() // (rows * wide)) >= 32:
                 self.rows = rows
         shape = tuple(what.before) + (what.rows // self.rows, what.columns // wide)
@@ -91,7 +91,7 @@ class _Panels:
             self._panel(out, left, right, sums, sums, "panel > 0u")
             out.close()
         if not plain:
-            # What follows the product is applied to the last panel's totals only.
+            # The epilogue is applied only to the last panel's totals.
             out.open("{")
             out.line("let panel = {}u;".format(self.steps - 1))
             self._panel(out, left, right, cells, sums, "true" if self.steps > 1 else "")
@@ -123,7 +123,7 @@ class _Panels:
         return block
 
     def _left(self):
-        """Fours of Values along the inner steps: one for four steps, or for sixteen that the lanes share."""
+        """Groups of four Values along the inner steps: one for four steps, or for sixteen that the lanes share."""
         fours = []
         for at in range(0, self.depth, 16 if self.subgroups else 4):
             start = ix.const(at)
@@ -142,7 +142,7 @@ class _Panels:
         return "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
 
     def _panel(self, out, left, right, cells, sums, before):
-        """One panel: load it, then let the rows pass. cells: what to store; before: when there are sums to add to."""
+        """One panel: load it, then loop over the rows. cells: what to store; before: when there are sums to add to."""
         for q in range(len(right)):
             for g in range(len(right[q])):
                 lines = [self._four(out, line) for line in right[q][g]]
@@ -172,7 +172,7 @@ class _Panels:
         out.close()
 
     def _stored(self, out, four):
-        """What was stored for the four neighboring sums."""
+        """The stored partial sums of four neighboring results."""
         if self.vector_out:
             return out.stored(ix.quarter(four[0][1]))
         return "vec4<f32>({})".format(", ".join([out.stored(store) for _, store in four]))

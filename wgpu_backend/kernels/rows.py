@@ -1,4 +1,4 @@
-"""The kernel of a row region: one workgroup a row (or one invocation, where rows are short or many)."""
+"""The kernel of a row region: one workgroup per row (one invocation, if rows are short or many)."""
 
 from emberlet.backend.sizes import most, same, typical
 
@@ -70,7 +70,7 @@ class _Rows:
         out = wgsl.Renderer(low.slots)
         for k in range(len(names)):
             self._stage(out, names[k], region.reductions[k], bodies[k])
-            # What depends on finished rows only is computed before the loops that use it.
+            # Values that depend only on finished reductions are computed before the loops that use them.
             for s in range(len(scalars)):
                 if self._ready(region.scalars[s], region.reductions[: k + 1]):
                     out.name(scalars[s])
@@ -94,7 +94,7 @@ class _Rows:
         return finish(Frame(name, low.slots, self.count), "rows.wgsl", values, spread(groups))
 
     def _fix(self, reduction, name):
-        """From here on the reduction is the variable that holds its result."""
+        """Make the reduction evaluate to the variable that holds its result."""
         value = self.lowering.build.make("variable", storage.register(reduction.dtype), (), name)
         if reduction.arg[0] in ("sum", "prod"):
             value = self.lowering.round(value, reduction.dtype)

@@ -1,4 +1,4 @@
-"""Cumulative sums, products, maxima and minima: one invocation a line, or one workgroup where lines are few."""
+"""Cumulative sums, products, maxima and minima: one invocation per line, or one workgroup if lines are few."""
 
 from emberlet.backend.sizes import most, typical
 
@@ -10,16 +10,16 @@ from ..run import storage
 from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, as_held, as_value, combine, finish, first, flat, held, spread
 
 _GROUP = 256
-# On a GPU a workgroup a line where lines are fewer than the first number and at least as long as the second: below, one
-# invocation a line keeps as many busy. Not measured yet: `dev.py bench thresholds` on a machine with a GPU does. In
-# software one invocation a line is up to 25 times as fast (benches/results/thresholds.md); longer than MAX_ITERATIONS a
-# line must have a workgroup everywhere.
+# On a GPU a line gets a workgroup if there are fewer lines than the first number, each at least as long as the second;
+# otherwise one invocation per line keeps as many busy. Not measured yet (`dev.py bench thresholds` on a machine with a
+# GPU). On software devices one invocation per line is up to 25 times as fast (benches/results/thresholds.md). Lines
+# longer than MAX_ITERATIONS need a workgroup everywhere.
 _FEW_LINES = 512
 _LONG_LINE = 128
 
 
 def _steps(combined):
-    """The doubling steps of a scan, written out."""
+    """The unrolled doubling steps of a scan."""
     lines = []
     reach = 1
     while reach < _GROUP:
@@ -37,7 +37,7 @@ def _steps(combined):
 
 
 def wants_group(lines, length, software):
-    """Whether a scan is better done by a workgroup a line than by an invocation a line."""
+    """Whether a scan should use a workgroup per line rather than an invocation per line."""
     few = not software and typical(lines) < _FEW_LINES and typical(length) >= _LONG_LINE
     return few or length > MAX_ITERATIONS
 
@@ -60,7 +60,7 @@ def cumulative(item, stored, name, options):
     grouped = wants_group(lines, length, options.software)
     read = wgsl.Renderer(lowering.slots)
     element = as_held(read.name(body), type)
-    # In scan.wgsl what is read and what is written stand in one block, and share their names.
+    # scan.wgsl has reads and writes in one block, so they share names.
     write = wgsl.Renderer(lowering.slots, as_value("acc", type), None if grouped else read)
     write.store(store, result)
     values = {
@@ -82,6 +82,6 @@ def cumulative(item, stored, name, options):
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
     if op == "sum" and type == "f32" and most(length) > 2 * BLOCK:
-        values["block"] = BLOCK  # for the precision (loop.open_blocks)
+        values["block"] = BLOCK  # for precision (loop.open_blocks)
         return finish(frame, "scan_blocks.wgsl", values, spread(groups))
     return finish(frame, "scan.wgsl", values, spread(groups))

@@ -1,4 +1,4 @@
-"""Scatter in the order of the updates, without atomics: lines along the axis are independent of one another.
+"""Scatter in the order of the updates, without atomics: lines along the axis are independent.
 
 Many lines: one invocation copies a line and applies its updates in turn. Few lines: one invocation per element looks
 through the indices of its line.
@@ -23,7 +23,7 @@ def scatter(item, stored, name):
     extent = x.shape[axis]
     steps = picks.shape[axis]
     lines = picks.count // positive(steps)
-    # Lines outside the extent of the indices are copied only, which the per-element form does as it is.
+    # Lines outside the extent of the indices are only copied, which the per-element form does anyway.
     whole = same(picks.shape[:axis] + picks.shape[axis + 1 :], x.shape[:axis] + x.shape[axis + 1 :])
     many = typical(lines) >= 256 or typical(steps * node.count) > (1 << 24)
     if whole and not same(steps, 0) and many and extent + steps <= MAX_ITERATIONS:
@@ -64,7 +64,7 @@ def _by_line(item, stored, name, extent, steps, lines):
     copy = wgsl.Renderer(lowering.slots)
     copy.store(ix.flatten(copy_to, node.shape), copied)
     apply = wgsl.Renderer(lowering.slots, "(old != 0u)" if node.dtype.is_bool else "old")
-    apply.open("if ({} < {}u) {{".format(apply.index(pick), extent))  # else it would be in another invocation's line
+    apply.open("if ({} < {}u) {{".format(apply.index(pick), extent))  # else it falls into another invocation's line
     at = apply.index(target)
     apply.line("let at = {};".format(at))
     old = element(lowering.slots, RESULT, "at")

@@ -1,8 +1,8 @@
-"""Stable sorting along the last axis, as a permutation: runs sorted in workgroup memory, then merged pairwise.
+"""Stable sorting along the last axis, as a permutation: runs are sorted in workgroup memory, then merged pairwise.
 
-Elements become unsigned keys whose order is theirs (shaders/math.wgsl, sort_key_*); ties are broken by the position,
-which makes every step stable. Merging is by rank: an element's place is its place in its own run plus the number of
-elements of the sibling run before it, found by bisection.
+Elements become unsigned keys of the same order (shaders/math.wgsl, sort_key_*); ties are broken by position, so every
+step is stable. Merging is by rank: an element's position is that in its own run plus the number of elements of the
+sibling run before it, found by bisection.
 """
 
 from ..lower import index as ix
@@ -12,7 +12,7 @@ from ..render import wgsl
 from ..render.arrays import assignment
 from .loop import WORKGROUP, finish, flat, spread
 
-RUN = 1024  # elements a workgroup sorts: 8 KiB of workgroup memory
+RUN = 1024  # elements that a workgroup sorts, in 8 KiB of workgroup memory
 
 
 def run_length(length):

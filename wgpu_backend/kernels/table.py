@@ -1,4 +1,4 @@
-"""From an item of the fused graph to a kernel: which template serves it."""
+"""Chooses the kernel template for an item of the fused graph."""
 
 from emberlet.backend.sizes import same
 
@@ -10,12 +10,12 @@ from . import loop as loop_kernel
 
 
 class Options:
-    """What kernels are made for; the defaults are WebGPU's baseline.
+    """The device properties and choices that kernels are made for; the defaults are WebGPU's baseline.
 
-    device_class: "gpu", or "swiftshader" or "cpu" for a device in software; max_bindings: storage buffers of a kernel;
-    page_bytes: the most bytes of one of them; workgroup_bytes: memory a workgroup may share; subgroups: whether kernels
-    may use WGSL's subgroup operations; tiles: problem key -> tiles.Tile, as measured; tile: one for every contraction,
-    or None.
+    device_class: "gpu", or "swiftshader" or "cpu" for a software device; max_bindings: the most storage buffers of a
+    kernel; page_bytes: the largest storage buffer; workgroup_bytes: the most workgroup memory; subgroups: whether
+    kernels may use WGSL's subgroup operations; tiles: problem key -> tiles.Tile, as measured; tile: one for every
+    contraction, or None.
     """
 
     def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384, subgroups=False):
@@ -27,7 +27,22 @@ class Options:
         self.tiles = {}
         self.tile = None
 
-    computed_again = CHEAP  # what an operand may cost that a kernel reads, and so computes, more than once
+    packed_again = CHEAP  # the same for operands that a kernel packs first
+    computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
+
+    def alike(self):
+        """The part of a kernel's key that these options are (kernels/alike.py)."""
+        return "{} {} {} {} {}".format(
+            self.device_class, self.max_bindings, self.page_bytes, self.workgroup_bytes, self.subgroups
+        )
+
+    def measured(self, anchor):
+        """The Tile to use for an anchor if one was given or measured; else None."""
+        if anchor.op not in ("matmul", "conv"):
+            return None
+        from ..lower.tiles import problem_key
+
+        return self.tile or self.tiles.get(problem_key(anchor))
 
     def build(self, item, stored):
         """The Kernel of an item."""
@@ -35,7 +50,7 @@ class Options:
 
     @property
     def software(self):
-        """Whether the device computes in software: few invocations keep it busy, loads and barriers are dear."""
+        """Whether this is a software device: few invocations keep it busy, and loads and barriers are expensive."""
         return self.device_class != "gpu"
 
     @staticmethod
@@ -48,7 +63,7 @@ class Options:
 
 
 def describe(item):
-    """A readable name for an item: its anchor, then what is fused behind it."""
+    """A readable name for an item: its anchor, then the fused operations that follow."""
     parts = []
     chain = (item.node,)
     if item.anchor is not None:
@@ -111,7 +126,7 @@ def _merge(item, stored, options):
 
 def _contraction(item, stored, options):
     from ..lower.contraction import problem
-    from ..lower.tiles import choose, problem_key
+    from ..lower.tiles import choose
     from . import matmul as matmul_kernel
     from . import panel as panel_kernel
     from .tile import contraction
@@ -121,9 +136,9 @@ def _contraction(item, stored, options):
         return None
     if options.tile is None and panel_kernel.serves(what, item, options):
         return panel_kernel.panels(item, stored, describe(item), options)
-    tile = options.tile or options.tiles.get(problem_key(item.anchor))
+    tile = options.measured(item.anchor)
     if tile is None:
-        # SwiftShader pays less for the loads of a few long loops than for a workgroup's barriers.
+        # On SwiftShader the loads of a few long loops cost less than a workgroup's barriers.
         alone = options.device_class == "swiftshader"
         if not alone and loop_kernel.wants_group(what.cells(), what.depth(), options.software):
             return None

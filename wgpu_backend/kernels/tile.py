@@ -1,4 +1,4 @@
-"""The kernel of a contraction: every invocation computes a tile of rows × columns in registers.
+"""The kernel of a contraction: each invocation computes a tile of rows × columns in registers.
 
 Operands are read through their lowered expressions, so that views, casts and padding are part of the kernel, and the
 epilogue is evaluated where a result is stored. Four neighboring reads become one vec4 where the index expressions
@@ -31,7 +31,7 @@ class _Tiled:
         p = self.problem
         self.row_tiles = (p.rows + tile.rows - 1) // tile.rows
         self.column_tiles = (p.columns + tile.columns - 1) // tile.columns
-        # Columns come in groups of 4 where their number allows: a group is read and stored as one vector.
+        # Columns are grouped by 4 if their number allows: a group is read and stored as one vector.
         self.group = 4 if tile.columns % 4 == 0 and divides(4, p.columns) else 1
         self.shape = tuple(p.before) + (self.row_tiles,) + tuple(p.after) + (self.column_tiles,)
         self.threads = 1
@@ -43,13 +43,13 @@ class _Tiled:
         self.column_tile = position[-1]
         self.rows = [self._line(self.row_tile, tile.rows, i).bounded(0, p.rows - 1) for i in range(tile.rows)]
         self.columns = [self._line(self.column_tile, tile.columns, j) for j in range(tile.columns)]
-        # A tile may overhang: what is read there, which WebGPU makes harmless, is never stored, and so the indices may
-        # be simplified as if they were within the extent. Not where columns share elements: an element read under
-        # that assumption by a column outside would serve one inside, too.
+        # A tile may overhang. Reads beyond the edge are harmless in WebGPU and their results never stored, so indices
+        # may be simplified as if they were within the extent; but not if columns share elements, since an element
+        # misread by a column outside would also serve one inside.
         if not p.step:
             self.columns = [c.bounded(0, p.columns - 1) for c in self.columns]
 
-        # Sums of neighboring columns are one vector: shorter shaders, which compile several times faster.
+        # Sums of neighboring columns form vectors: the shaders are shorter and compile several times faster.
         self.chunks = [(at, min(4, tile.columns - at)) for at in range(0, tile.columns, 4)]
 
     def _line(self, tile, count, offset):
@@ -118,7 +118,7 @@ class _Tiled:
                 return "acc{}_{}".format(i, q) + ("." + "xyzw"[j - start] if width > 1 else "")
 
     def _vector(self, out, k, q, line):
-        """The name of the chunk q of the right operand's line at step k."""
+        """The name of chunk q of the right operand's line at step k."""
         start, width = self.chunks[q]
         values = line[start : start + width]
         if width == 1:
@@ -132,7 +132,7 @@ class _Tiled:
         return "b{}_{}".format(k, q)
 
     def _vectors(self, line):
-        """`line` with every aligned, contiguous four loads replaced by the components of one."""
+        """`line` with each four aligned, contiguous loads replaced by the components of one vector load."""
         line = list(line)
         for at in range(0, len(line) - 3, 4):
             found = self.lowering.vector(line[at : at + 4])
@@ -141,7 +141,8 @@ class _Tiled:
         return line
 
     def _left_vectors(self, left):
-        """Vectors along the inner steps where those are contiguous, else along the rows (weights laid out for it)."""
+        """Vector loads along the inner steps if those are contiguous, else along the rows (for weights stored that
+        way)."""
         out = [self._vectors(line) for line in left]
         if len(left) % 4 or (len(left[0]) >= 4 and out[0][0] is not left[0][0]):
             return out
@@ -149,7 +150,7 @@ class _Tiled:
         return [[columns[k][i] for k in range(len(columns))] for i in range(len(left))]
 
     def _by_step(self, right):
-        """Vectors along the inner steps instead, for a transposed operand."""
+        """Vector loads along the inner steps, for a transposed operand."""
         columns = [self._vectors([step[j] for step in right]) for j in range(len(right[0]))]
         return [[columns[j][k] for j in range(len(columns))] for k in range(len(right))]
 

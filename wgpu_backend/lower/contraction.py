@@ -14,8 +14,8 @@ from .reductions import window
 class Problem:
     """rows, columns: extents; before, after: the grid's extents slower and faster than the row tiles; inner: extents
     of the inner counters, the last `unrolled` of which are short and written out; left(lowering, grid, row, inner),
-    right(lowering, grid, column, inner): Values; out(grid, row, column): coordinates of the result; step: by how much
-    the right operand's position moves with the column where neighboring columns share elements, else 0."""
+    right(lowering, grid, column, inner): Values; out(grid, row, column): coordinates of the result; step: how far the
+    right operand's position moves per column if neighboring columns share elements, else 0."""
 
     def __init__(self, rows, columns, before, after, inner, unrolled, left, right, out, step=0):
         self.rows = rows
@@ -36,7 +36,7 @@ class Problem:
         return n
 
     def cells(self):
-        """Results of the whole problem."""
+        """The number of results of the whole problem."""
         n = self.rows * self.columns
         for e in self.before:
             n *= e
@@ -56,7 +56,7 @@ def _matmul(node):
     rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
     lead = shape[:-2]
     if len(b.shape) == 2 and len(a.shape) > 2 and typical(rows) < 16:
-        # One matrix on the right for every batch: the batch axes are rows too.
+        # All batches share one right-hand matrix, so the batch axes count as rows.
         total = 1
         for d in shape[:-1]:
             total *= d

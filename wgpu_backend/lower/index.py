@@ -6,8 +6,8 @@ An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known
 kernel (a gathered index). The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
 `reshape(permute(reshape(x)))` of a contiguous buffer is read with the plain counter where that is possible.
 
-Numbers may be sizes that the plan leaves open (core/backend/sizes.py): a rule is applied where it holds whatever the
-sizes.
+Numbers may be sizes that the plan leaves open (core/backend/sizes.py): a rule is applied only if it holds for every
+size.
 
 Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps, which is harmless: it only
 occurs under a guard (padding) that discards what is read there.
@@ -50,7 +50,7 @@ class Index:
         self.const = const
         tlo = thi = const
         for c, a in terms:
-            if least(c) >= 0:
+            if (type(c) is int and c >= 0) or least(c) >= 0:
                 tlo += c * a.lo
                 thi += c * a.hi
             elif most(c) <= 0:
@@ -62,13 +62,20 @@ class Index:
                 thi += reach
         self.lo = tlo if lo is None or surely_less(lo, tlo) else lo
         self.hi = thi if hi is None or surely_less(thi, hi) else hi
-        self.key = "+".join(["{}*{}".format(c, a.key) for c, a in terms] + [str(const)])
+        self._key = None
         self._identity = None
 
     @property
+    def key(self):
+        """The sum as a text."""
+        if self._key is None:
+            self._key = "+".join(["{}*{}".format(c, a.key) for c, a in self.terms] + [str(self.const)])
+        return self._key
+
+    @property
     def identity(self):
-        """The key with every range that simplification goes by. Equal keys stand for the same number; what is made of
-        two indices is the same only where their identities are equal too."""
+        """The key with every range that simplification depends on. Indices with equal keys are the same number;
+        expressions made from them are the same only if their identities are equal too."""
         if self._identity is None:
             self._identity = "{}:{}:{}".format(
                 "+".join(["{}*{}".format(c, a.identity) for c, a in self.terms] + [str(self.const)]), self.lo, self.hi
@@ -76,7 +83,7 @@ class Index:
         return self._identity
 
     def bounded(self, lo, hi):
-        """The same expression where the caller knows (by a guard) that it lies in [lo, hi]."""
+        """The same expression, which the caller knows (by a guard) to lie in [lo, hi]."""
         return Index(
             self.terms,
             self.const,
@@ -96,7 +103,7 @@ def const(n):
 
 
 def last(extent):
-    """The last of `extent` positions; 0 where there is none."""
+    """The last of `extent` positions; 0 if there are none."""
     return extent - 1 if is_open(extent) else max(0, extent - 1)
 
 
@@ -185,7 +192,7 @@ def mul(a, n):
 
 
 def _split(a, n):
-    """(quotient part, remainder part): a == n * quotient part + remainder part, divisible terms in the first."""
+    """(quotient part, remainder part): a == n * quotient part + remainder part, all divisible terms in the first."""
     whole = []
     rest = []
     for c, x in a.terms:
@@ -194,6 +201,9 @@ def _split(a, n):
         else:
             rest.append((c, x))
     quotient = a.const // n if not is_open(n) or divides(n, a.const) else 0
+    if not whole:  # then the range known of `a` tells that of the remainder part
+        moved = quotient * n
+        return const(quotient), Index(a.terms, a.const - moved, a.lo - moved, a.hi - moved)
     return Index(tuple(whole), quotient), Index(tuple(rest), a.const - quotient * n)
 
 
@@ -209,7 +219,8 @@ def _coarse(r, n):
         quotient = r.const // g if not is_open(g) or divides(g, r.const) else 0
         x = Index(terms[cut:], r.const - quotient * g)
         if least(x.lo) >= 0 and surely_less(x.hi, g):
-            return Index(tuple([(c // g, a) for c, a in terms[:cut]]), quotient), g, x
+            y = Index(tuple([(c // g, a) for c, a in terms[:cut]]), quotient)
+            return y.bounded(r.lo // g, r.hi // g), g, x
     return None
 
 
@@ -217,14 +228,15 @@ def _borrow(whole, r, n):
     """(whole, r) with multiples of n moved from whole to r until r, which is divided unsigned, is never negative."""
     if least(r.lo) >= 0:
         return whole, r
-    # Positions lie within 2^31, but bounds of products of open sizes may not, and what is borrowed must fit 32 bits.
+    # Positions stay below 2^31, but bounds of products of open sizes may not; the borrowed amount must fit 32 bits.
     lo = r.lo if is_open(r.lo) else max(r.lo, -(1 << 31))
     k = (n - 1 - lo) // n
     return Index(whole.terms, whole.const - k), Index(r.terms, r.const + k * n)
 
 
 def _refined(r, div, mod):
-    """The digit of r, where r is itself one digit: its position in that digit's base. None where it is not."""
+    """The digit (r // div) % mod where r is itself a digit: a digit of the same base. None if there is no such
+    digit."""
     if len(r.terms) != 1 or not same(r.const, 0) or not same(r.terms[0][0], 1) or r.terms[0][1].kind != "digit":
         return None
     base, extent, d, m = r.terms[0][1].payload
@@ -240,16 +252,23 @@ def floordiv(a, n):
         return ZERO
     whole, r = _split(a, n)
     if least(r.lo) >= 0 and surely_less(r.hi, n):
-        return whole
+        return _quotient(whole, a, n)
     found = _coarse(r, n)
     if found:
         y, g, _ = found
-        return add(whole, floordiv(y, n // g))
+        return _quotient(add(whole, floordiv(y, n // g)), a, n)
     refined = _refined(r, n, 0)
     if refined is not None:
-        return add(whole, refined)
+        return _quotient(add(whole, refined), a, n)
     whole, r = _borrow(whole, r, n)
-    return add(whole, _digit(r, r.hi + 1, n, 0))
+    return _quotient(add(whole, _digit(r, r.hi + 1, n, 0)), a, n)
+
+
+def _quotient(q, a, n):
+    """q, which is a // n, with the range that follows from that of a."""
+    if least(a.lo) >= 0 and surely_less(a.hi // n, q.hi):
+        return q.bounded(a.lo // n, a.hi // n)
+    return q
 
 
 def mod(a, n):
@@ -293,7 +312,7 @@ def unflatten(flat, shape):
 
 
 def fours(a):
-    """Whether a is 4 * q + c for a whole q and a number c."""
+    """Whether a is 4 * q + c for an integer q and a constant c."""
     for c, _ in a.terms:
         if not divides(4, c):
             return False
@@ -301,13 +320,13 @@ def fours(a):
 
 
 def quarter(a):
-    """a // 4, where a is `fours` with a constant that 4 divides. It goes by no range: an index of an equal key may have
-    been made where another range was known."""
+    """a // 4, for an `a` that is `fours` with a constant divisible by 4. It uses no range: an index of an equal key may
+    have been made where another range was known."""
     return Index(tuple([(c // 4, x) for c, x in a.terms]), a.const // 4)
 
 
 def consecutive(four):
-    """Whether four indices are 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3 for a whole q."""
+    """Whether four indices are 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3 for an integer q."""
     first = four[0]
     if not divides(4, first.const) or least(first.lo) < 0 or not fours(first):
         return False
@@ -321,7 +340,7 @@ def render(a, atom_text):
     """WGSL text of a (u32); `atom_text(atom)` gives the text of an atom."""
     parts = []
     for c, x in a.terms:
-        if is_open(c) or c > 0:  # an open number that is negative wraps
+        if is_open(c) or c > 0:  # a negative open number wraps
             text = atom_text(x)
             if not same(c, 1):
                 text = "{} * {}u".format(text, c)

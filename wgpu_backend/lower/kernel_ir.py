@@ -4,8 +4,7 @@ A `Value` is one scalar of an expression tree; equal trees are shared (`Builder`
 Value once computes nothing twice. `Loop` describes a kernel: for every element of an iteration space, optionally fold
 `reduction.body` over inner counters, then evaluate `result` and store it at an index. wgsl.py renders this as WGSL.
 
-Value types are "f32", "i32", "u32" and "bool"; how elements are stored is another matter (storage.py): f16 is read as
-f32.
+Value types are "f32", "i32", "u32" and "bool"; elements may be stored otherwise (storage.py): f16 is read as f32.
 """
 
 from emberlet.backend.sizes import is_open, least, most, positive, surely_less
@@ -36,7 +35,7 @@ class Value:
 
 
 class Builder:
-    """Makes Values, each distinct one once."""
+    """Makes Values; equal ones are one object."""
 
     def __init__(self):
         self.values = {}
@@ -62,7 +61,7 @@ class Builder:
         return self.make("index", type, (), index, index.key)
 
     def guard(self, conditions, value, otherwise):
-        """value where 0 <= Index < limit for every (Index, limit); what the ranges prove is left out."""
+        """`value` where 0 <= Index < limit for every (Index, limit). Conditions that the ranges prove are left out."""
         needed = []
         for index, limit in conditions:
             if least(index.lo) >= 0 and surely_less(index.hi, limit):
@@ -87,7 +86,7 @@ class Reduction:
     """Fold `body` with op ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin") over nested counters.
 
     counters: ((name, extent), …), outermost first. type: of the accumulator. position: for argmax and argmin the Index
-    (over the counters) that is the answer. empty: an extent is 0, the result is the identity.
+    (over the counters) that is the answer. empty: whether an extent is 0; the result is then the identity.
     """
 
     def __init__(self, op, type, counters, body, position=None, empty=False):
@@ -109,17 +108,17 @@ RESULT = -1  # the slot of the result
 
 
 def pages(nbytes, page_bytes):
-    """How many pages a tensor of nbytes takes: buffers that are bound in its place, where one may not be as large. An
-    open size takes one: larger ones are another plan's."""
+    """The number of pages of a tensor of `nbytes`: buffers bound in its place if one may not be that large. A tensor of
+    open size takes one; larger ones need another plan."""
     if is_open(nbytes):
         return 1 if nbytes <= page_bytes else nbytes.__index__()
     return max(1, (nbytes + page_bytes - 1) // page_bytes)
 
 
 class Limits:
-    """What a device says about arrays. page_bytes: the most bytes of one; known_lengths: whether lengths are declared,
-    since an index into an array of known length is checked in fewer instructions (SwiftShader, docs/wgpu.md); sizes:
-    the Scope of the sizes that the plan leaves open, None where it leaves none."""
+    """A device's limits on arrays. page_bytes: the largest array, in bytes; known_lengths: whether lengths are
+    declared, as SwiftShader then checks an index in fewer instructions (docs/wgpu.md); sizes: the Scope of the plan's
+    open sizes, or None."""
 
     def __init__(self, page_bytes=1 << 27, known_lengths=False, sizes=None):
         self.page_bytes = page_bytes
@@ -128,11 +127,11 @@ class Limits:
 
 
 class Slots:
-    """The tensors of a kernel, by slot number: nodes; types: what each is bound as an array of; result: the node whose
-    buffer is written, RESULT its slot number; limits: a Limits.
+    """The tensors of a kernel by slot number. nodes; types: the element type each is bound as; result: the node whose
+    buffer is written (its slot is RESULT); limits: a Limits.
 
-    read: slots that rendered text reads. A binding that a shader does not use is not in its automatic layout, so only
-    those are bound. Each has the largest constant that is an index there, -1 without one.
+    read: slot -> its largest constant index, or -1, of the slots that the rendered text reads. Only those are bound: a
+    binding that a shader does not use is missing from its automatic layout.
     """
 
     def __init__(self, nodes=(), types=(), result=None, limits=None):
@@ -144,7 +143,7 @@ class Slots:
         self._numbers = {}
 
     def of(self, node):
-        """The slot of a node, a new one where it has none."""
+        """The slot of a node, a new one if it has none."""
         found = self._numbers.get(id(node))
         if found is None:
             found = self._numbers[id(node)] = len(self.nodes)
@@ -153,7 +152,7 @@ class Slots:
         return found
 
     def uses(self, slot, constant=-1):
-        """The rendered text reads the slot (or writes the result), at the index `constant` where it is one."""
+        """Note that the rendered text reads the slot (or writes the result), at index `constant` if it is known."""
         if constant > self.read.get(slot, -2):
             self.read[slot] = constant
 

@@ -46,8 +46,8 @@ class Lowering:
         return self.build.load(self.slots.of(node), flat, storage.register(node.dtype))
 
     def number(self, node, which, plain, type):
-        """Number `which` of a node's own (node.numbers) as a Value: the literal `plain`, or, where the kernel is to
-        serve other numbers too, an element of the buffer of its numbers."""
+        """Number `which` of node.numbers as a Value: the literal `plain`, or an element of the kernel's buffer of
+        numbers if the kernel is to serve other numbers too."""
         if not self.stored.apart:
             return self.build.const(plain, type)
         if self._numbers is None:
@@ -63,11 +63,11 @@ class Lowering:
         return word if type == "u32" else self.build.make("bitcast", type, (word,))
 
     def fix(self, node, value):
-        """From now on `node` is `value`, whatever the indices."""
+        """Make `node` evaluate to `value` from now on, whatever the indices."""
         self._fixed[id(node)] = value
 
     def vector(self, four):
-        """Four loads as the components of one vec4 load, or None where they are not contiguous and aligned."""
+        """Four loads as the components of one vec4 load, or None if they are not contiguous and aligned."""
         slot = None
         for v in four:
             if v.op != "load" or v.type != "f32" or (slot is not None and v.attr[0] != slot):
@@ -94,7 +94,7 @@ class Lowering:
         if id(node) in self._fixed:
             return self._fixed[id(node)]
         if same(node.count, 0):
-            return self.build.const(0, storage.register(node.dtype))  # never looked at, and there is no buffer
+            return self.build.const(0, storage.register(node.dtype))  # never read: there is no buffer
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
         return _LOWER[node.op](self, node, indices)
@@ -106,7 +106,7 @@ class Lowering:
         return self.value(node, [ix.ZERO if same(lengths[i], 1) else indices[skip + i] for i in range(len(lengths))])
 
     def round(self, value, dtype):
-        """value brought back into the values of a narrow dtype."""
+        """`value` rounded or wrapped to a narrow dtype."""
         how = storage.rounding(dtype)
         if how is None:
             return value
@@ -133,17 +133,16 @@ class Lowering:
         return out
 
     def place(self, coordinates, value=None):
-        """(result, store): what to store, and where, for the element of the item's anchor at `coordinates`.
+        """(result, index to store it at) for the element of the item's anchor at `coordinates`, whose value is `value`.
 
-        The element's own value is `value`; the epilogue is evaluated around it, and the store index counts in the
-        buffer the item writes (a concatenation's, for a region).
+        The epilogue is applied to the value. The index counts in the buffer that the item writes: for a region, the
+        concatenation's.
         """
         item = self.item
         self._root = None if item.copy else item.node
         if value is not None:
             self._fixed[id(item.anchor)] = value
-            # A cell of a tile that overhangs can have the coordinates of one inside, and what was made of its value
-            # must not serve that.
+            # A cell beyond the edge can have the coordinates of one inside, which must not reuse its value.
             self._memo = {}
         shape = item.anchor.shape if item.anchor is not None else item.node.shape
         for node in item.chain:
@@ -181,7 +180,7 @@ class Lowering:
         return loop
 
     def _widen_loads(self):
-        """Slots that are only read at 4 * q + constant are read as vectors."""
+        """Read slots as vectors that are only read at 4 * q + constant."""
         fits = {}
         for key in self.build.values:
             v = self.build.values[key]
@@ -222,8 +221,8 @@ def _binary(self, node, indices):
 
 
 def undisguised(build, op, a, b):
-    """What compilers of shaders would simplify to another value for infinities, NaN and 0, spelled out: x * 0, 0 / x,
-    x / 0, x / infinity, and x with itself. None for everything else."""
+    """x * 0, 0 / x, x / 0, x / infinity and x with itself, written so that shader compilers cannot simplify them to a
+    wrong value for infinities, NaN and 0. None for anything else."""
     if a is b:
         if op == "sub":
             return build.make(
@@ -342,7 +341,7 @@ def _slice(self, node, indices):
     for i in range(len(indices)):
         start = ix.const(starts[i])
         if i in apart:
-            # The range is that of every slice of this length and step.
+            # The range covers every slice of this length and step.
             reach = (node.shape[i] - 1) * abs(steps[i])
             low, high = (0, x.shape[i] - 1 - reach) if steps[i] > 0 else (reach, x.shape[i] - 1)
             start = ix.of_value(self.number(node, i, starts[i], "u32"), low, high)
@@ -373,7 +372,7 @@ def _concat(self, node, indices):
         here = indices[axis]
         if same(extent, 0) or surely_less(here.hi, at) or surely_less(at + extent - 1, here.lo):
             at += extent
-            continue  # never looked at
+            continue  # never read
         inner = list(indices)
         inner[axis] = ix.add(here, ix.const(-at)).bounded(0, extent - 1)
         values.append(self.value(s, inner))
@@ -387,8 +386,8 @@ def _concat(self, node, indices):
 
 
 def lookup(self, indices_node, indices, extent, clamped=False):
-    """The Index that `indices_node` holds at `indices`, negative ones counted from the end of `extent`; clamped: the
-    nearest that there is, where it is none."""
+    """The Index that `indices_node` holds at `indices`; a negative one counts from the end of `extent`. clamped: one
+    that is out of range becomes the nearest valid one."""
     at = self.value(indices_node, indices)
     make, const = self.build.make, self.build.const
     if at.type == "i32":

@@ -137,7 +137,7 @@ _SPECIFICATIONS = {"reduce": _reduce, "argreduce": _argreduce, "matmul": _matmul
 
 
 def identity(op, type):
-    """The value that changes nothing under op."""
+    """The identity element of op."""
     if op == "sum" or op == "any":
         return 0
     if op == "prod" or op == "all":

@@ -1,15 +1,15 @@
-"""Which tile a contraction gets: a small cost model per class of device, overridden by what was measured (tuning.py).
+"""Chooses the tile of a contraction: by what was measured (tuning.py), else by a small cost model per class of device.
 
-"cpu" and "swiftshader": devices in software, where a load costs many arithmetic operations and few invocations suffice;
-"gpu": many invocations must be in flight, and registers are few.
+"cpu" and "swiftshader": software devices, where a load costs as much as many arithmetic operations and few invocations
+suffice; "gpu": many invocations must be in flight, and registers are few.
 """
 
 from emberlet.backend.sizes import divides, typical
 
 
 class Class:
-    """lanes: invocations at work at once; load, vector: cost of a scalar and of a vec4 load in multiply-adds;
-    cells: the most results an invocation may hold; unroll: inner steps to write out; workgroup: its invocations."""
+    """lanes: invocations that run at once; load, vector: cost of a scalar and of a vec4 load in multiply-adds; cells:
+    the most results an invocation may hold; unroll: inner steps to write out; workgroup: invocations in one."""
 
     def __init__(self, lanes, load, vector, cells, unroll, workgroup):
         self.lanes = lanes
@@ -27,7 +27,7 @@ CLASSES = {
 }
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)
-BLOCKS = (1, 2)  # vectors a lane holds, with which the kernel through workgroup memory is measured
+BLOCKS = (1, 2)  # vectors per lane with which the workgroup-memory kernel is measured
 # Multiply-adds written out for one round of the innermost loop: the length of a shader, and so its compile time.
 MOST_TAPS = 384
 MOST_UNROLLED = 1024
@@ -35,7 +35,7 @@ MOST_UNROLLED = 1024
 
 class Tile:
     """rows × columns of results an invocation holds; unroll: inner steps written out; workgroup: invocations; blocks:
-    where it is not 0, the kernel through workgroup memory with that many vectors a lane is meant instead."""
+    if not 0, the workgroup-memory kernel is meant instead, with that many vectors per lane."""
 
     def __init__(self, rows, columns, unroll, workgroup, blocks=0):
         self.rows = rows
@@ -55,7 +55,7 @@ class Tile:
 
 
 def problem_key(node):
-    """What a measurement is kept under: the operation, its shapes and parameters."""
+    """The key of a measurement: the operation, its shapes and parameters."""
     shapes = ["x".join([str(d) for d in s.shape]) for s in node.srcs]
     return "{} {} {} {}".format(node.op, node.dtype.name, " ".join(shapes), node.arg or "").strip()
 
@@ -85,7 +85,7 @@ def cost(problem, rows, columns, kind):
 
 
 def candidates(problem, device_class, count=6):
-    """The Tiles that the cost model thinks best, best first."""
+    """The best Tiles by the cost model, best first."""
     kind = CLASSES[device_class]
     taps = problem.inner[-1] if problem.unrolled else 1
     work = typical(problem.cells() * problem.depth())
@@ -105,7 +105,7 @@ def candidates(problem, device_class, count=6):
     looped = problem.inner[len(problem.inner) - problem.unrolled - 1]
     out = []
     for _, rows, columns in found[:count]:
-        # Worth its longer shader where both operands are then read as vectors.
+        # Worth the longer shader if both operands are then read as vectors.
         vectors = divides(4, looped) and columns % 4 == 0 and divides(4, problem.columns)
         unroll = kind.unroll if taps == 1 and vectors and rows * columns * kind.unroll <= MOST_UNROLLED else 1
         out.append(Tile(rows, columns, unroll, kind.workgroup))

@@ -1,8 +1,9 @@
-"""How MicroPython's Wasm build reaches WebGPU: functions in JavaScript, and a way for bytes between the two memories.
+"""How MicroPython's Wasm build reaches WebGPU: through JavaScript functions, and a channel for bytes between the two
+memories.
 
-`bridge` holds the functions, each called with positional arguments; one that makes something returns None when
-JavaScript threw, and `bridge.take(None)` then tells what. `port` carries bytes: what `write` gets goes where the last
-call aimed it, `readinto` fills from there.
+`bridge` holds the functions, which take positional arguments. One that creates an object returns None if JavaScript
+threw; `bridge.take(None)` then returns the error. `port` carries bytes: `write` sends them to where the last call
+aimed, `readinto` fetches them from there.
 """
 
 import js
@@ -10,7 +11,7 @@ import js
 _PORT = "/dev/emberlet-webgpu"
 
 try:
-    # What the page imported as a module and registered: a content security policy may forbid to evaluate texts.
+    # The module that the page imported and registered: a content security policy may forbid eval.
     import emberlet_webgpu as bridge
 except ImportError:
     from .script import SCRIPT
@@ -22,7 +23,7 @@ except ImportError:
 
         raise BackendError(
             "JavaScript's eval failed (" + str(error) + "): a page whose content security policy forbids it "
-            "registers webgpu.mjs, docs/browser.md shows how"
+            "must register webgpu.mjs, as docs/browser.md shows"
         )
 bridge.mount(_PORT)
 port = open(_PORT, "r+b")

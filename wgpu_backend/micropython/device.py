@@ -9,9 +9,9 @@
     result = await device.queue.read_buffer_async(buffer)  # memoryview
 
 Names, arguments and semantics are wgpu-py's (https://wgpu-py.readthedocs.io), for buffers and compute. MicroPython
-cannot be suspended here, so that what must wait exists as `_async` only; such a call starts at once and is awaited
-later, several in parallel. Errors that WebGPU reports late, such as those of a faulty shader, are raised by the next
-wait, as BackendError. Buffers are freed by `destroy`, not by the garbage collector.
+cannot be suspended here, so methods that wait exist only as `_async`; such a call starts at once and is awaited later,
+several in parallel. Errors that WebGPU reports late, such as those of a faulty shader, are raised by the next wait, as
+BackendError. `destroy` frees buffers; the garbage collector does not.
 """
 
 from ...errors import BackendError
@@ -19,7 +19,7 @@ from .bridge import bridge, port
 
 
 class BufferUsage:
-    """Flags of a buffer's uses."""
+    """Flags for the uses of a buffer."""
 
     MAP_READ = 0x0001
     MAP_WRITE = 0x0002
@@ -32,7 +32,7 @@ class BufferUsage:
 
 
 class Promise:
-    """Something under way; `await` gives its result or raises BackendError. Await it once."""
+    """A pending result; `await` returns it or raises BackendError. Await it once."""
 
     def __init__(self, js_promise, handler):
         self._promise = js_promise
@@ -48,7 +48,7 @@ class Promise:
 
 
 class GPU:
-    """The entry point; `gpu` is the one there is."""
+    """The entry point; `gpu` is its only instance."""
 
     def request_adapter_async(self, power_preference=None, force_fallback_adapter=False):
         """A Promise of an Adapter.
@@ -91,14 +91,14 @@ class Adapter:
 
     @property
     def summary(self):
-        """Its name in one line, as far as the browser tells it."""
+        """Its name in one line, as far as the browser discloses it."""
         info = self.info
         name = info["device"] or info["description"] or (info["vendor"] + " " + info["architecture"]).strip()
         return "{} ({}) via {}".format(name or "unnamed", info["adapter_type"], info["backend_type"])
 
     def request_device_async(self, required_features=(), required_limits=None):
-        """A Promise of a Device, with this adapter's own limits where `required_limits` names none. An adapter makes
-        one device."""
+        """A Promise of a Device, with the adapter's own limits unless `required_limits` names others. An adapter makes
+        only one device."""
         import json
 
         limits = {_camel(name): value for name, value in (required_limits or {}).items()}
@@ -118,6 +118,10 @@ class Device:
         self.limits = _limits(device)
         self.queue = Queue(bridge.queue(device), self)
 
+    def trim(self):
+        """Free the buffers that results were read through."""
+        bridge.dropSpare(self._state)
+
     def create_buffer(self, size, usage, label=""):
         """A Buffer of `size` bytes (a multiple of 4), zeroed."""
         return Buffer(_made(bridge.createBuffer(self._internal, label, size, usage)), size, usage)
@@ -131,7 +135,7 @@ class Device:
         return buffer
 
     def create_shader_module(self, code, label=""):
-        """A ShaderModule of WGSL source; its faults are told by the next wait."""
+        """A ShaderModule of WGSL source; its errors are raised by the next wait."""
         return ShaderModule(_made(bridge.createShaderModule(self._internal, label, code)))
 
     def create_compute_pipeline(self, compute, layout="auto", label=""):
@@ -160,7 +164,7 @@ class Device:
         return CommandEncoder(_made(bridge.createEncoder(self._internal, label)))
 
     def destroy(self):
-        """Give the device and all its memory back; whoever waits for it later gets a BackendError."""
+        """Free the device and all its memory; later waits raise BackendError."""
         bridge.destroy(self._internal)
 
 
@@ -173,7 +177,7 @@ class Buffer:
         self.usage = usage
 
     def destroy(self):
-        """Give its memory back."""
+        """Free its memory."""
         bridge.destroy(self._internal)
 
 
@@ -184,7 +188,7 @@ class ShaderModule:
         self._internal = module
 
     async def get_compilation_messages_async(self):
-        """What the compiler says, as a list of (type, line, column, message); lines and columns from 1."""
+        """The compiler's messages, as a list of (type, line, column, message); lines and columns count from 1."""
         return [tuple(message) for message in await bridge.messages(self._internal)]
 
 
@@ -247,14 +251,14 @@ class ComputePass:
 
 
 class Queue:
-    """What is submitted runs in order."""
+    """Submitted work runs in order."""
 
     def __init__(self, queue, device):
         self._internal = queue
         self._device = device
 
     def write_buffer(self, buffer, buffer_offset, data, data_offset=0, size=None):
-        """Copy `data` (any buffer) into the GPU's, at a multiple of 4; `data_offset` and `size` are for bytes only.
+        """Copy `data` (any buffer) into a GPU buffer, at a multiple of 4; `data_offset` and `size` are for bytes only.
 
         Raises:
             BackendError: The range is misaligned or outside the buffer.
@@ -272,7 +276,7 @@ class Queue:
         port.write(data)
 
     def read_buffer_async(self, buffer, buffer_offset=0, size=None):
-        """A Promise of the buffer's bytes (a memoryview of its own) once all that was submitted is done."""
+        """A Promise of the buffer's bytes (a new memoryview) once all submitted work is done."""
         size = buffer.size - buffer_offset if size is None else size
         if buffer_offset % 4 or size % 4 or buffer_offset + size > buffer.size:
             raise BackendError(
@@ -283,24 +287,25 @@ class Queue:
 
         def download(staging):
             data = bytearray(size)
-            bridge.readFrom(staging)
+            bridge.readFrom(staging, size)
             port.readinto(data)
-            bridge.destroy(staging)
+            bridge.doneReading(state, staging)
             return memoryview(data)
 
-        return Promise(bridge.read(self._device._state, buffer._internal, buffer_offset, size), download)
+        state = self._device._state
+        return Promise(bridge.read(state, buffer._internal, buffer_offset, size), download)
 
     def submit(self, command_buffers):
         """Run recorded commands."""
         bridge.submit(self._internal, *command_buffers)
 
     def on_submitted_work_done_async(self):
-        """A Promise of None for when all that was submitted is done."""
+        """A Promise of None, resolved when all submitted work is done."""
         return Promise(bridge.workDone(self._device._state), lambda _: None)
 
 
 def _made(js_object):
-    """What JavaScript made, or BackendError with what it threw instead."""
+    """The object that JavaScript made. Raises BackendError with the error that it threw instead."""
     if js_object is None:
         raise BackendError(bridge.take(None))
     return js_object
@@ -315,7 +320,7 @@ def _stage(layout, compute):
 def _nbytes(data):
     if isinstance(data, (bytes, bytearray)):
         return len(data)
-    bridge.aimNowhere()  # MicroPython does not tell the size of a view's elements; what writes it must know
+    bridge.aimNowhere()  # MicroPython does not tell the size of a view's elements, so the writer must know it
     return port.write(data)
 
 

@@ -1,8 +1,8 @@
-"""The functions of bridge.py, in JavaScript: an expression, evaluated where the page did not import it as a module."""
+"""The functions of bridge.py in JavaScript: an expression, evaluated if the page did not import it as a module."""
 
-# MicroPython loses itself when JavaScript throws into it, and hands over None as null, which WebGPU takes for 0 or
-# "null" rather than for "not given": hence `safe`. Its memory is not exported either, but a device file's driver is
-# given it: bytes go up by writing to that file and come back by reading from it, without a copy in between.
+# MicroPython's state breaks if JavaScript throws into it, and passes None as null, which WebGPU takes for 0 or "null"
+# rather than for "not given": hence `safe`. Its memory is not exported either, but the driver of a device file gets it:
+# bytes are sent by writing to that file and fetched by reading from it, without a copy in between.
 SCRIPT = """(() => {
   const errors = [];
   const report = (error) => { if (errors.length < 16) errors.push(error); };
@@ -89,7 +89,7 @@ SCRIPT = """(() => {
         return adapter.requestDevice({ requiredFeatures: JSON.parse(names), requiredLimits });
       }),
     watch: (device) => {
-      const state = { errors: [], lost: null, device };
+      const state = { errors: [], lost: null, device, spare: [] };
       device.addEventListener("uncapturederror", ({ error }) => {
         if (state.errors.length < 16) state.errors.push(error);
       });
@@ -111,15 +111,25 @@ SCRIPT = """(() => {
     aimAt: (queue, buffer, offset) => { receive = (bytes) => queue.writeBuffer(buffer, offset, bytes); },
     read: (state, buffer, offset, size) =>
       outcome(state, async () => {
-        const { device } = state;
-        const staging = device.createBuffer({ size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+        const { device, spare } = state;
+        const at = spare.findIndex((staging) => staging.size >= size);
+        // As large as what it reads from, so that it serves later calls of larger sizes.
+        const room = Math.max(size, Math.min(buffer.size, 1 << 20));
+        const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+        const staging = at < 0 ? device.createBuffer({ size: room, usage }) : spare.splice(at, 1)[0];
         const encoder = device.createCommandEncoder();
         encoder.copyBufferToBuffer(buffer, offset, staging, 0, size);
         device.queue.submit([encoder.finish()]);
-        await staging.mapAsync(GPUMapMode.READ);
+        await staging.mapAsync(GPUMapMode.READ, 0, size);
         return staging;
       }),
-    readFrom: (staging) => { send = () => new Uint8Array(staging.getMappedRange()); },
+    readFrom: (staging, size) => { send = () => new Uint8Array(staging.getMappedRange(0, size)); },
+    doneReading: ({ spare }, staging) => {
+      staging.unmap();
+      if (spare.length < 2 && staging.size <= 1 << 24) spare.push(staging);
+      else staging.destroy();
+    },
+    dropSpare: ({ spare }) => { for (const staging of spare.splice(0)) staging.destroy(); },
     workDone: (state) => outcome(state, () => state.device.queue.onSubmittedWorkDone()),
 
     createShaderModule: (device, label, code) => device.createShaderModule({ label, code }),

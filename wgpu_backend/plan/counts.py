@@ -1,18 +1,18 @@
 """The numbers of a plan that depend on its open sizes, evaluated on the host at each call.
 
-Like the rest of what a saved plan needs, this runs under CPython, Pyodide and MicroPython.
+Like everything a saved plan needs, this runs under CPython, Pyodide and MicroPython.
 """
 
 
 class Count:
-    """A polynomial: terms, a list of [coefficient, atom, atom, …]; most: the highest value it can have."""
+    """A polynomial: terms, a list of [coefficient, atom, atom, …]; most: its upper bound."""
 
     def __init__(self, terms, most):
         self.terms = terms
         self.most = most
 
     def at(self, values):
-        """Its value for those of the atoms."""
+        """Its value, given those of the atoms."""
         total = 0
         for term in self.terms:
             product = term[0]
@@ -30,9 +30,9 @@ def at(n, values):
 class Counts:
     """The open sizes of a plan.
 
-    symbols: list of (name, lowest, highest); atoms: what Counts are made of: the symbols' numbers and
-    ("//" or "max", Count, Count) of earlier ones; block: numbers and Counts that kernels read, in their order; guards:
-    list of (Count, relation, answer): the plan serves sizes for which `count < 0` or `count == 0` has that answer.
+    symbols: list of (name, lowest, highest); atoms: the factors of Counts: the symbols' numbers and ("//" or "max",
+    Count, Count) of earlier ones; block: numbers and Counts that kernels read, in their order; guards: list of (Count,
+    relation, answer): the plan serves sizes for which `count < 0` or `count == 0` is `answer`.
     """
 
     def __init__(self, symbols, atoms, block, guards):
@@ -60,11 +60,11 @@ class Counts:
         return out
 
     def refusal(self, sizes, values):
-        """None if the plan serves these sizes; otherwise a text that says why not."""
+        """Why the plan does not serve these sizes, as a text; None if it does."""
         for i in range(len(self.symbols)):
             name, low, high = self.symbols[i]
             if not low <= sizes[i] <= high:
-                return "{} is {}, and the plan takes {} to {}".format(name, sizes[i], low, high)
+                return "{} is {}; the plan takes {} to {}".format(name, sizes[i], low, high)
         for count, relation, answer in self.guards:
             value = count.at(values)
             if (value < 0 if relation == "<" else value == 0) != answer:
@@ -74,7 +74,7 @@ class Counts:
 
 
 def counts_of(plan, scope):
-    """Put Counts in the place of every Size of a plan, and the Scope's Counts into `plan.counts`."""
+    """Replace every Size of a plan by a Count, and set `plan.counts` to the Scope's Counts."""
     symbols = []
     atoms = []
     for i in range(len(scope.atoms)):

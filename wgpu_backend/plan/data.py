@@ -1,9 +1,9 @@
-"""A Plan: everything that has to happen on the device, as plain data."""
+"""A Plan: the work for the device, as plain data."""
 
-KEY = "emberlet.plan"  # of the metadata entry that a saved plan is
-VERSION = 2  # of its format
-VERSION_OPEN = 4  # that leaves sizes open
-VERSION_STORED = 3  # of one whose weights are stored in fewer bits, which readers of version 2 cannot expand
+KEY = "emberlet.plan"  # the metadata entry that holds a saved plan
+VERSION = 2  # of the format
+VERSION_OPEN = 4  # of plans with open sizes
+VERSION_STORED = 3  # of plans with weights stored in fewer bits, which readers of version 2 cannot expand
 
 
 class Buffer:
@@ -23,7 +23,7 @@ class Step:
         self.kernel = kernel
         self.buffers = buffers
         self.pages = [1] * len(buffers) if pages is None else pages
-        self.flops = 0  # arithmetic operations and bytes read and written, as far as a plan knows (profile.py)
+        self.flops = 0  # estimated arithmetic operations, and bytes read and written (profile.py)
         self.nbytes = 0
         self.groups = groups
 
@@ -31,9 +31,9 @@ class Step:
 class Plan:
     """kernels: list of (name, WGSL source), each distinct source once; buffers: list of Buffer; steps: list of Step.
 
-    externals: buffer numbers the caller provides; outputs: per root the buffer number that holds it (an external one
-    where the root is just another shape of it). page_bytes: where a saved plan cuts its tensors, None for the device's
-    own measure. counts: the Counts of a plan that leaves sizes open, else None.
+    externals: buffer numbers the caller provides; outputs: per root the number of its buffer (an external's, if the
+    root merely reshapes that). page_bytes: the page size of a saved plan's tensors, None for the device's own. counts:
+    the Counts of a plan with open sizes, else None.
     """
 
     def __init__(self):
@@ -46,7 +46,7 @@ class Plan:
         self.counts = None
 
     def text_bytes(self):
-        """About what the plan itself takes in memory."""
+        """An estimate of the plan's own memory, in bytes."""
         total = 1024 + 256 * (len(self.steps) + len(self.buffers))
         for _, source in self.kernels:
             total += len(source)

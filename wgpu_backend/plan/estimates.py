@@ -1,4 +1,4 @@
-"""How much work a kernel is: arithmetic operations, and bytes that must move at the least."""
+"""Estimates a kernel's work: arithmetic operations, and the fewest bytes it must move."""
 
 from emberlet.backend.sizes import typical
 from emberlet.shapes import size
@@ -7,7 +7,8 @@ from ..lower.reductions import specification
 
 
 def flops(item):
-    """Arithmetic operations of an item. A multiply-add counts as two; what is inlined before the anchor as none."""
+    """Arithmetic operations of an item. A multiply-add counts as two; operations inlined before the anchor are not
+    counted."""
     return typical(_flops(item))
 
 
@@ -30,5 +31,5 @@ def _flops(item):
 
 
 def nbytes(item, kernel):
-    """Bytes of every input once and of what is written."""
+    """Bytes of each input, once, and of the output."""
     return typical(sum([n.nbytes for n in kernel.inputs]) + item.node.nbytes)

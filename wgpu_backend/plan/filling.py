@@ -1,10 +1,10 @@
-"""The weights of a plan that is loaded: which bytes of the file go where on the GPU."""
+"""Loads a plan's weights: which bytes of the file go where on the GPU."""
 
 from .parts import checksums, upload
 
 
 class Filling:
-    """The constants of a SavedPlan on their way from a Burnpack to the GPU's memory.
+    """Transfers the constants of a SavedPlan from a Burnpack to the GPU's memory.
 
     uploads: list of (Allocation, first and last byte + 1 in the file, checksum or None, name of the tensor).
     """
@@ -18,7 +18,7 @@ class Filling:
         self._expanding = []
 
     def add(self, number, how, names, room):
-        """The constant that fills buffer `number`, of `room` bytes. Raises ValueError where its tensors do not fit."""
+        """Add the constant for buffer `number`, of `room` bytes. Raises ValueError if its tensors do not fit."""
         entries = []
         sizes = None
         if how:
@@ -28,7 +28,7 @@ class Filling:
         for i in range(len(names)):
             entry = self._pack.tensors.get(names[i])
             if entry is None:
-                raise ValueError("uses a tensor {!r} that is not there".format(names[i]))
+                raise ValueError("uses a tensor {!r} that is missing".format(names[i]))
             if entry.nbytes % 4 or (entry.nbytes > room if sizes is None else entry.nbytes != sizes[i]):
                 raise ValueError(
                     "has a tensor {!r} of {} bytes, which does not fit buffer {}".format(names[i], entry.nbytes, number)
@@ -37,7 +37,8 @@ class Filling:
         self._constants.append((number, how, entries))
 
     def aim(self, allocations):
-        """The Allocations by number of buffer. Allocates more for what is to be expanded; raises BackendError."""
+        """Set the target Allocations, given by buffer number. Allocates staging for tensors to be expanded. Raises
+        BackendError."""
         for number, how, entries in self._constants:
             parts = []
             if how:
@@ -50,7 +51,7 @@ class Filling:
                 self.uploads.append((target, entry.start, entry.end, self._sums.get(name), name))
 
     def read(self):
-        """Upload everything from the Burnpack. Raises FormatError for bytes that are not those of their checksums."""
+        """Upload everything from the Burnpack. Raises FormatError if a checksum does not match."""
         for target, start, end, expected, name in self.uploads:
             if not upload(self._device, target, self._pack.data, start, end, expected):
                 from emberlet.errors import FormatError
@@ -58,7 +59,7 @@ class Filling:
                 raise FormatError("{}: damaged, the bytes of tensor {!r} have changed".format(self._pack.origin, name))
 
     def finish(self):
-        """To be called once everything is uploaded. Raises BackendError."""
+        """Expand compressed weights, once everything is uploaded. Raises BackendError."""
         if self._expanding:
             from .stored import expand
 
@@ -67,7 +68,7 @@ class Filling:
         self.free()
 
     def free(self):
-        """Give back what only loading needed."""
+        """Free what only loading needed."""
         for _, parts, _ in self._expanding:
             for part in parts:
                 part.free()

@@ -1,12 +1,13 @@
 """Planning: turns recorded nodes into a Plan, which refers to no device and to no object of the graph.
 
-So it can be cached, run with other inputs, and saved (plan_file.py).
+It can therefore be cached, run with other inputs, and saved (plan_file.py).
 """
 
 from emberlet.backend.sizes import greater, same, typical
 from emberlet.errors import UnsupportedError
 
 from ..fuse.fusion import Fusion
+from ..kernels.alike import Alike
 from ..lower.kernel_ir import Limits, pages
 from ..record.node import is_leaf
 from . import estimates
@@ -14,7 +15,7 @@ from .data import Buffer, Plan, Step
 
 
 def make_plan(roots, options, packed=True, apart=False, sizes=None):
-    """`plan_with`, fusing less until every kernel keeps to the device's number of bindings."""
+    """`plan_with`, fusing less until no kernel exceeds the device's number of bindings."""
     inputs = options.max_bindings - 2
     while True:
         try:
@@ -30,16 +31,15 @@ class TooManyBindings(Exception):
 
 
 def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
-    """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
+    """(Plan, external nodes): the plan that computes `roots`, and the nodes of its external buffers.
 
-    options: kernels.Options, whose `build` makes kernels; max_inputs: the most tensors a kernel is to read;
-    packed: whether narrow results may be
-    packed (fusion.py): afterwards the `word` of each root says how it is stored; apart: whether numbers in the graph
-    (fills, starts of slices, …) are kept out of the kernels, for graphs that come again with others: they are then
-    externals of their own ("numbers" nodes). A plan that is kept for its model is faster with them inside. sizes: the
-    Scope of the sizes that are left open (`counts_of` makes Counts of what depends on them).
+    options: kernels.Options, whose `build` makes kernels; max_inputs: the most tensors a kernel may read; packed:
+    whether narrow results may be packed (fusion.py), in which case the `word` of each root says so; apart: whether
+    numbers in the graph (fills, starts of slices, …) are passed to kernels at run time, as externals ("numbers" nodes),
+    for graphs that recur with other numbers. A plan of one model is faster with them compiled in. sizes: the Scope of
+    the open sizes (`counts_of` turns what depends on them into Counts).
     """
-    fusion = Fusion(roots, max_inputs, packed, options.computed_again)
+    fusion = Fusion(roots, max_inputs, packed, options.computed_again, options.packed_again)
     fusion.stored.apart = apart
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
     plan = Plan()
@@ -55,7 +55,7 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
             externals.append(node)
         return number[key]
 
-    # Numbered before any kernel is built, so that plans for other classes of device number their buffers alike.
+    # Number externals before building kernels, so that plans for all classes of device number them alike.
     for node in fusion.order:
         if is_leaf(node) and not same(node.count, 0):
             external(node)
@@ -83,8 +83,9 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
         return number[key]
 
     sources = {}
+    kernels = Alike(fusion.items, fusion.stored, options)
     for item in fusion.items:
-        kernel = options.build(item, fusion.stored)
+        kernel = kernels.build(item)
         whole = item.region[0] if item.region else item.node
         target = buffer_of(whole)
         tensors = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
@@ -109,6 +110,7 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
         step.flops = estimates.flops(item)
         step.nbytes = estimates.nbytes(item, kernel)
         plan.steps.append(step)
+    kernels.keep()
     plan.outputs = [buffer_of(r) for r in roots]
     _share_temporaries(plan)
     return plan, externals
@@ -136,7 +138,7 @@ def _share_temporaries(plan):
         for b in bound:
             if b in first and first[b] == at and b not in renumber:
                 renumber[b] = _take(free, new_buffers, plan.buffers[b].nbytes)
-        # What this step reads for the last time is free only afterwards: a step never writes what it reads.
+        # A buffer read here for the last time becomes free only after this step: a step never writes what it reads.
         done = []
         for b in bound:
             if b in last and last[b] == at and b not in done:

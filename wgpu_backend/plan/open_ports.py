@@ -1,37 +1,37 @@
-"""What a saved plan says of the sizes that it leaves open, and which numbers they are in a call.
+"""The open sizes of a saved plan: how the file describes them, and how a call's inputs determine them.
 
 In the file, a number that depends on them is a list of terms, [[coefficient, atom, …], …] (counts.py). The entry
-"sizes" holds "symbols", [[name, lowest, highest]]; "atoms", for each the number of a symbol or ["//" or "max", number,
+"sizes" holds "symbols", [[name, lowest, highest]]; "atoms", each the index of a symbol or ["//" or "max", number,
 number]; "block", the numbers that kernels read; and "guards", [[number, "<" or "==", answer]].
 """
 
 from .counts import Count, Counts, at
-from .port import MAX_BYTES, Port
+from .port import MAX_BYTES, Port, called
 
 MAX_TERMS = 64
 MAX_FACTOR = 1 << 40
 
 
 class OpenPort:
-    """An input or output of a shape with open lengths. lengths: numbers and Counts; shape: the same with texts."""
+    """An input or output with open axes. lengths: numbers and Counts; shape: the same, with Counts as texts."""
 
     def __init__(self, name, dtype, lengths, buffer, counts):
         self.name = name
         self.dtype = dtype
         self.lengths = lengths
-        self.shape = tuple([d if type(d) is int else told(d, counts) for d in lengths])
+        self.shape = tuple([d if type(d) is int else as_text(d, counts) for d in lengths])
         self.buffer = buffer
         self.length = None
 
     def closed(self, values):
-        """The Port for these values of the atoms."""
+        """The Port with these values of the atoms."""
         port = Port(self.name, self.dtype, tuple([at(d, values) for d in self.lengths]), self.buffer)
         if self.length is not None:
             port.length = at(self.length, values)
         return port
 
     def words(self):
-        """Bytes of the elements, one to a word, as a Count."""
+        """Bytes of the elements, one per word, as a Count."""
         terms = [[4]]
         for d in self.lengths:
             factors = [[d]] if type(d) is int else d.terms
@@ -44,7 +44,7 @@ class OpenPort:
         )
 
 
-def told(count, counts):
+def as_text(count, counts):
     """A Count in words: "past + 1"."""
     parts = []
     for term in count.terms:
@@ -52,7 +52,7 @@ def told(count, counts):
         for i in range(1, len(term)):
             atom = counts.atoms[term[i]]
             if type(atom) is not int and atom[0] == "//" and atom[2] == term[0] and type(atom[1]) is not int:
-                names = [told(atom[1], counts)]  # 64 * (length // 64), of a length that is a multiple of 64
+                names = [as_text(atom[1], counts)]  # 64 * (length // 64), for a length that is a multiple of 64
                 continue
             names.append(counts.symbols[atom][0] if type(atom) is int else "…")
         parts.append(" * ".join(names))
@@ -63,16 +63,16 @@ def told(count, counts):
 
 
 def read_counts(content):
-    """The Counts of a plan's "sizes". Raises ValueError."""
+    """The Counts of a plan's "sizes". Raises ValueError if they are malformed."""
     if not isinstance(content, dict):
-        raise ValueError("has sizes that are not an object")
+        raise ValueError("the sizes are not an object")
     symbols = []
     for found in _list(content.get("symbols")):
         if not isinstance(found, list) or len(found) != 3 or not isinstance(found[0], str):
             raise ValueError("a symbol is not a name and two numbers")
         low, high = found[1], found[2]
         if not _is_whole(low) or not _is_whole(high) or not 0 <= low <= high <= MAX_BYTES:
-            raise ValueError("{!r} cannot be {} to {}".format(found[0], low, high))
+            raise ValueError("the size {!r} cannot range from {} to {}".format(found[0], low, high))
         symbols.append((found[0], low, high))
     counts = Counts(symbols, [], [], [])
     for found in _list(content.get("atoms")):
@@ -83,7 +83,7 @@ def read_counts(content):
         else:
             raise ValueError("{!r} is not an atom of a size".format(found))
     if [a for a in counts.atoms if type(a) is int] != list(range(len(symbols))) or not symbols:
-        raise ValueError("each symbol must be an atom exactly once")
+        raise ValueError("each symbol must occur exactly once among the atoms")
     counts.block = [read_number(n, counts) for n in _list(content.get("block"))]
     for found in _list(content.get("guards")):
         if not isinstance(found, list) or len(found) != 3 or found[1] not in ("<", "==") or type(found[2]) is not bool:
@@ -93,7 +93,7 @@ def read_counts(content):
 
 
 def read_number(found, counts):
-    """A number or a Count of atoms that are known."""
+    """A number, or a Count of the atoms read so far."""
     if _is_whole(found):
         return found
     terms = []
@@ -102,7 +102,7 @@ def read_number(found, counts):
             raise ValueError("a term of a size is not a list of numbers")
         for a in term[1:]:
             if not _is_whole(a) or not 0 <= a < len(counts.atoms):
-                raise ValueError("a size depends on an atom {!r} that is not there".format(a))
+                raise ValueError("a size depends on an unknown atom {!r}".format(a))
         terms.append(term)
     return Count(terms, 0)
 
@@ -121,8 +121,8 @@ def _list(found, most=100000):
 
 
 def sizes_of(counts, ports, given, last=None):
-    """The numbers of the symbols, a tuple, by the inputs of a call: arrays with a shape, or bytes. last: those of the
-    call before, whose inputs are kept where None is given. Raises ValueError in words where they do not fit."""
+    """The values of the symbols, as a tuple, from the inputs of a call: arrays with a shape, or bytes. last: those of
+    the previous call, whose inputs are reused where None is given. Raises ValueError if the inputs do not fit."""
     equations = []
     for i in range(len(ports)):
         if given[i] is None:
@@ -155,7 +155,7 @@ def sizes_of(counts, ports, given, last=None):
         known.setdefault(i, last[i])
     missing = [counts.symbols[i][0] for i in range(len(counts.symbols)) if i not in known]
     if missing:
-        raise ValueError("needs an input of this call to tell how long {} is".format(missing[0]))
+        raise ValueError("needs an input that determines {}".format(missing[0]))
     sizes = tuple([known[i] for i in range(len(counts.symbols))])
     if last is not None and sizes != last:
         for i in range(len(ports)):
@@ -173,11 +173,11 @@ def sizes_of(counts, ports, given, last=None):
 
 
 def bytes_of(data, port):
-    """How many bytes an input has. Raises ValueError where it is none."""
+    """The number of bytes of an input. Raises ValueError if it is neither an array nor bytes."""
     try:
         return len(memoryview(data))
     except TypeError:
-        raise ValueError("takes an array or bytes for {}, and was given a {}".format(port, type(data).__name__))
+        raise ValueError("takes an array or bytes for {}, but got {}".format(port, called(data)))
 
 
 def _named(counts, sizes):
@@ -185,7 +185,7 @@ def _named(counts, sizes):
 
 
 def _symbols(count, counts):
-    """The symbols that a Count depends on, by their numbers."""
+    """The indices of the symbols that a Count depends on."""
     found = []
     stack = [count]
     while stack:
@@ -201,7 +201,7 @@ def _symbols(count, counts):
 
 
 def _solved(counts, count, wanted, symbol, known, port):
-    """The number of a symbol for which a Count, which grows with it, is `wanted`."""
+    """The value of a symbol for which a Count, which grows with it, equals `wanted`."""
     name, low, high = counts.symbols[symbol]
     first, last = low, high
     while low < high:
@@ -215,5 +215,5 @@ def _solved(counts, count, wanted, symbol, known, port):
     trial = [known.get(i, 0) for i in range(len(counts.symbols))]
     trial[symbol] = low
     if count.at(counts.values(tuple(trial))) != wanted:
-        raise ValueError("takes {} with {} between {} and {}, and got another size".format(port, name, first, last))
+        raise ValueError("takes {} with {} between {} and {}, but got another size".format(port, name, first, last))
     return low

@@ -1,6 +1,6 @@
-"""A file that is read part by part, so that a plan of any size loads in the memory of one part."""
+"""Reads a file in parts, so that loading a plan of any size takes the memory of one part."""
 
-PART = 1 << 20  # bytes of a tensor that are read at once
+PART = 1 << 20  # bytes of a tensor read at once
 
 try:
     from binascii import crc32
@@ -9,7 +9,7 @@ except ImportError:  # a small port
 
 
 class FileParts:
-    """The bytes of an open binary file; each slice of them is read when asked for. Raises OSError."""
+    """The bytes of a binary file, each slice read on demand. Raises OSError."""
 
     def __init__(self, path):
         self._path = path
@@ -23,7 +23,7 @@ class FileParts:
         return self.read(part.start or 0, min(part.stop, self._size) - (part.start or 0))
 
     def read(self, start, count):
-        """`count` bytes from `start` on. Raises FormatError where the file ends before."""
+        """`count` bytes from `start` on. Raises FormatError if the file ends earlier."""
         self._file.seek(start)
         data = bytearray(count)
         view = memoryview(data)
@@ -44,7 +44,7 @@ class FileParts:
 
 def upload(device, allocation, data, start, end, expected):
     """Write data[start:end] into an allocation, a part at a time. expected: eight hexadecimal digits of the CRC-32 of
-    these bytes, or None; returns whether they are what is there."""
+    these bytes, or None; returns whether it matches."""
     check = 0
     for at in range(start, end, PART):
         part = data[at : min(end, at + PART)]
@@ -55,8 +55,8 @@ def upload(device, allocation, data, start, end, expected):
 
 
 def checksums(pack):
-    """name -> eight hexadecimal digits, of the tensors of a Burnpack that holds them ("emberlet.crc32": one after the
-    other in the order of the names); empty for one that does not."""
+    """name of a tensor -> CRC-32 as eight hexadecimal digits, from a Burnpack's metadata ("emberlet.crc32": the digits
+    concatenated in the order of the names). Empty without that entry."""
     text = getattr(pack, "checksums", None) or pack.metadata.get("emberlet.crc32") or ""
     names = sorted(pack.tensors)
     if len(text) != 8 * len(names):

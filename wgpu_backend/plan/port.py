@@ -13,15 +13,21 @@ class Port:
         self.dtype = dtype
         self.shape = shape
         self.buffer = buffer
-        self.length = None  # of the axis that its elements are indices of, where they are
+        self.length = None  # of the axis that the elements index, if they are indices
         self.count = 1
         for d in shape:
             self.count *= d
 
     @property
     def given(self):
-        """Bytes of an input: narrow elements stay packed, four to a word."""
+        """Bytes of an input on the GPU: narrow elements stay packed, four to a word."""
         return storage.nbytes(storage.packed(self.dtype), self.count)
 
     def __repr__(self):
         return "{}: {} {}".format(self.name, self.dtype, self.shape)
+
+
+def called(data):
+    """What a message calls a value that is no input."""
+    name = type(data).__name__
+    return "a JavaScript value; pass what its .to_py() gives" if name == "JsProxy" else name

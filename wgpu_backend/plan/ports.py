@@ -1,25 +1,26 @@
-"""What goes into a saved model and what comes out: bytes of words, checked and converted."""
+"""Inputs and outputs of a saved model: checked, and converted to and from words."""
 
 from emberlet import dtypes
 from emberlet.errors import FormatError, IndexingError
 
 from ..run import storage
+from .port import called
 
 
 class Ported:
-    """A model with a `program` that runs on words. origin: the file's name; inputs, outputs: lists of Port, and of
-    OpenPort where the plan leaves sizes open."""
+    """A model whose `program` runs on words. origin: the file's name; inputs, outputs: lists of Port, and of OpenPort
+    if the plan has open sizes."""
 
     _sizes = None
 
     def _bad(self, message):
-        raise FormatError("{}: as a plan it {}".format(self.origin, message))
+        raise FormatError("{}: the model {}".format(self.origin, message))
 
-    counts = None  # the Counts of a plan that leaves sizes open
+    counts = None  # the Counts of a plan with open sizes
 
     def sizes(self, inputs):
-        """The numbers of the sizes that the plan leaves open, by these inputs; None for a plan that leaves none open.
-        Raises FormatError where the inputs do not fit."""
+        """The values of the plan's open sizes for these inputs; None if it has none. Raises FormatError if the inputs
+        do not fit."""
         if self.counts is None:
             return None
         from .open_ports import sizes_of
@@ -40,10 +41,10 @@ class Ported:
 
     def _check_number(self, inputs):
         if len(inputs) != len(self.inputs):
-            self._bad("takes {} inputs, {} were given".format(len(self.inputs), len(inputs)))
+            self._bad("takes {} inputs, but got {}".format(len(self.inputs), len(inputs)))
 
     def words(self, inputs, sizes=None):
-        """The inputs, as `run` takes them, as bytes of what the GPU holds. Raises FormatError, IndexingError."""
+        """The inputs of `run` as bytes of the GPU's words. Raises FormatError, IndexingError."""
         self._check_number(inputs)
         ports = self.ports(sizes, self.inputs)
         out = []
@@ -58,12 +59,12 @@ class Ported:
                 data = data.backend.to_bytes(data)
             elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
                 data = data.tobytes()
-            elif type(data).__name__ == "array":  # MicroPython's have no tobytes
+            elif type(data).__name__ == "array":  # MicroPython's array has no tobytes
                 data = bytes(data)
             try:
                 nbytes = len(memoryview(data))
             except TypeError:
-                self._bad("takes an array or bytes for {}, and was given a {}".format(port, type(data).__name__))
+                self._bad("takes an array or bytes for {}, but got {}".format(port, called(data)))
             if nbytes != port.dtype.nbytes(port.count):
                 self._bad("takes {} bytes for {}".format(port.dtype.nbytes(port.count), port))
             words = storage.widen(data, port.dtype, port.count, storage.packed(port.dtype))
@@ -84,21 +85,21 @@ class Ported:
             )
 
     def _check_type(self, data, port):
-        """Refuse an array of the right length in another dtype or shape, whose bytes would be taken for the input's.
-        Unsigned integers may be bits of anything, and one axis may hold any shape, row by row.
+        """Refuse an array of the right size but another dtype or shape, whose bytes would be misread. Unsigned integers
+        may stand for the bits of any dtype, and one axis for any shape, in row-major order.
         """
         dtype = getattr(data, "dtype", None)
         name = getattr(dtype, "name", port.dtype.name)
         if name != port.dtype.name and not (name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind == "uint"):
-            self._bad("takes {}, and was given {} {}".format(port, name, tuple(data.shape)))
+            self._bad("takes {}, but got {} {}".format(port, name, tuple(data.shape)))
         if getattr(dtype, "isnative", True) is False:
             self._bad("takes {} in the machine's byte order; .astype('{}') converts it".format(port, name))
         shape = tuple(getattr(data, "shape", None) or port.shape)
         if shape != port.shape and len(shape) != 1:
-            self._bad("takes {}, and was given {} {}".format(port, name, shape))
+            self._bad("takes {}, but got {} {}".format(port, name, shape))
 
     def narrowed(self, data, ports):
-        """What the GPU holds for these ports as TensorData."""
+        """The words of these ports as TensorData."""
         from emberlet.data import TensorData
 
         out = []
@@ -109,12 +110,12 @@ class Ported:
 
     def run(self, *inputs):
         """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
-        for one that is the same as in the call before, which then needs no upload."""
+        for one that is unchanged since the previous call and needs no upload."""
         sizes = self.sizes(inputs)
         return self.narrowed(self.program.run(self.words(inputs, sizes), sizes), self.ports(sizes, self.outputs))
 
     async def run_async(self, *inputs):
-        """`run`, awaited: the only way under MicroPython. Calls may overlap, and run in order."""
+        """`run`, awaited: the only way under MicroPython. Calls may overlap; they run in order."""
         sizes = self.sizes(inputs)
         found = await self.program.run_async(self.words(inputs, sizes), sizes=sizes)
         return self.narrowed(found, self.ports(sizes, self.outputs))

@@ -1,5 +1,5 @@
-"""From a saved plan's JSON to a Plan. A file is never trusted: whatever does not hold together raises ValueError in
-words, before anything is allocated for it."""
+"""Parses a saved plan's JSON into a Plan. Files are not trusted: malformed or inconsistent content raises ValueError
+before anything is allocated for it."""
 
 from emberlet import dtypes
 
@@ -7,14 +7,14 @@ from ..run import storage
 from .data import Buffer, Plan, Step
 from .port import MAX_BYTES, Port
 
-PAGE_BYTES = 1 << 27  # of WebGPU's baseline, for which plans are made
+PAGE_BYTES = 1 << 27  # the limit of WebGPU's baseline, for which plans are made
 MAX_COUNT = 100000  # buffers, kernels, steps, inputs
 MAX_RANK = 64
 
 
 def read(content, device_class):
-    """(Plan, inputs, outputs, [(buffer, how, tensors)]) for the steps of a class of device; how: see stored.py, None
-    for a tensor that is stored as it is."""
+    """(Plan, inputs, outputs, [(buffer, how, tensors)]) for the steps of a class of device. how: see stored.py; None
+    for a tensor stored unchanged."""
     plan = Plan()
     if content.get("sizes") is not None:
         from .open_ports import read_counts
@@ -33,7 +33,7 @@ def read(content, device_class):
         number, length = _list(found, "an index", 2)
         port = inputs[_whole(number, "the input of an index", len(inputs) - 1)]
         if not port.dtype.is_integer:
-            raise ValueError("{} cannot be indices".format(port))
+            raise ValueError("{} is not of integers, so it cannot hold indices".format(port))
         port.length = _number(length, plan, "the length of an axis", MAX_BYTES)
     outputs = [_port(p, plan, False) for p in _list(_of(content, "outputs"), "outputs")]
     constants = []
@@ -45,7 +45,7 @@ def read(content, device_class):
 
 def _constant(found, plan):
     if not isinstance(found, list) or len(found) not in (2, 4):
-        raise ValueError("a constant is not a list of 2 or 4")
+        raise ValueError("a constant is not a list of 2 or 4 items")
     number = _buffer(found[0], plan, "a constant")
     if type(plan.buffers[number].nbytes) is not int:
         raise ValueError("a constant has a buffer of an open size")
@@ -54,7 +54,7 @@ def _constant(found, plan):
         return number, None, names
     if found[3] is not None:
         names.append(_text(found[3], "a constant's scales"))
-    how = _text(found[2], "how a constant is stored")
+    how = _text(found[2], "a constant's encoding")
     from .stored import PARTS
 
     if PARTS.get(how) != len(names):
@@ -67,7 +67,7 @@ def _constant(found, plan):
 def _page_bytes(content):
     size = _whole(content.get("page_bytes", PAGE_BYTES), "page_bytes", MAX_BYTES)
     if size < 256 or size & (size - 1):
-        raise ValueError("page_bytes is {}, not a power of two from 256 on".format(size))
+        raise ValueError("page_bytes is {}, not a power of two of at least 256".format(size))
     return size
 
 
@@ -77,7 +77,7 @@ def _read_steps(plan, kernels, steps, page_bytes):
     for found in _list(steps, "steps"):
         what = "dispatch {}".format(len(plan.steps))
         if not isinstance(found, list) or len(found) not in (3, 4):
-            raise ValueError("{} is not a list of 3 or 4".format(what))
+            raise ValueError("{} is not a list of 3 or 4 items".format(what))
         kernel = _whole(found[0], what + "'s kernel", len(kernels) - 1)
         groups = [_number(n, plan, what + "'s workgroups", (1 << 32) - 1) for n in _list(found[1], what, 3)]
         bound = [_buffer(b, plan, what) for b in _list(found[2], what)]
@@ -120,7 +120,7 @@ def _port(found, plan, is_input):
 
 
 def _check_written(plan, inputs, outputs, constants):
-    """Refuse a plan that leaves an output unwritten: it would return what other tensors left in that memory."""
+    """Refuse a plan that leaves an output unwritten: it would return stale memory."""
     written = {}
     for port in inputs:
         written[port.buffer] = True
@@ -135,7 +135,7 @@ def _check_written(plan, inputs, outputs, constants):
 
 def _of(content, key):
     if not isinstance(content, dict) or key not in content:
-        raise ValueError("has no {!r}".format(key))
+        raise ValueError("{!r} is missing".format(key))
     return content[key]
 
 
@@ -144,13 +144,13 @@ def _list(value, what, length=None):
         raise ValueError("{} is {}, not a list".format(what, _short(value)))
     if len(value) > MAX_COUNT or (length is not None and len(value) != length):
         most = "at most {}".format(MAX_COUNT) if length is None else str(length)
-        raise ValueError("{} is a list of {}, expected at most {}".format(what, len(value), most))
+        raise ValueError("{} is a list of {}, expected {}".format(what, len(value), most))
     return value
 
 
 def _text(value, what):
     if not isinstance(value, str):
-        raise ValueError("{} is {}, not a text".format(what, _short(value)))
+        raise ValueError("{} is {}, not a string".format(what, _short(value)))
     return value
 
 
@@ -161,7 +161,7 @@ def _whole(value, what, most):
 
 
 def _number(value, plan, what, most):
-    """A whole number, or a Count of a plan that leaves sizes open."""
+    """A whole number, or a Count in a plan with open sizes."""
     if plan.counts is not None and isinstance(value, list):
         from .open_ports import read_number
 

@@ -1,13 +1,14 @@
-"""Weights that a plan's file stores in fewer bits: a kernel on the GPU expands them, once, when the plan is loaded.
+"""Weights that a plan's file stores in fewer bits. A GPU kernel expands them once, when the plan is loaded.
 
 "float16": two elements to a word. "q8": blocks of 32 elements, each an int8 times the block's float16 scale, as GGUF's
 Q8_0, the scales apart. An entry of the plan's "stored" is [buffer, how, tensor, tensor of the scales or null].
 """
 
-BLOCK = 32  # elements of a scale
+BLOCK = 32  # elements per scale
 PARTS = {"float16": 1, "q8": 2}  # how -> number of tensors
 
-# An invocation expands one word of the file; what lies behind the last is in the same allocation, and never read.
+# Each invocation expands one word of the file. Elements beyond the last fall into the allocation's padding and are
+# never read.
 _KERNELS = {
     "float16": """
 @group(0) @binding(0) var<storage, read> packed: array<u32>;
@@ -41,7 +42,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
 
 
 def stored_bytes(how, nbytes):
-    """Bytes of each tensor that stands for `nbytes` of float32, multiples of 4; None where it cannot."""
+    """Bytes of each tensor that encodes `nbytes` of float32, multiples of 4; None for an unknown `how`."""
     count = nbytes // 4
     if how == "float16":
         return [(2 * count + 3) // 4 * 4]
@@ -51,7 +52,7 @@ def stored_bytes(how, nbytes):
 
 
 def expand(device, how, parts, target):
-    """Fill the Allocation `target` from those of its parts. Raises BackendError."""
+    """Fill the Allocation `target` from those of the parts. Raises BackendError."""
     device.enter()
     try:
         pipeline, layout = device.pipeline("expand " + how, _KERNELS[how])

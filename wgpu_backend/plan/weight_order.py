@@ -1,4 +1,4 @@
-"""Lays weights out for the kernels that read them: done once, when a plan is made."""
+"""Reorders weights for the kernels that read them: once, when a plan is made."""
 
 from ..record.node import Node, topological, unpacked
 
@@ -7,8 +7,8 @@ def reorder_weights(roots, compute, memo):
     """Store the weights of convolutions with the output channel last, which kernels/tile.py reads four at a time.
 
     The weight of a node becomes a view (a permutation back) of the stored one, so that nothing else changes.
-    compute(nodes): gives nodes that depend on no input their values. memo: id of a weight -> (weight, stored), shared
-    by plans of one model.
+    compute(nodes): evaluates nodes that depend on no input. memo: id of a weight -> (weight, stored), shared by plans
+    of one model.
     """
     wanted = []
     for node in topological(roots):

@@ -26,7 +26,7 @@ from .reading import PAGE_BYTES
 from .traced import traced_for
 from .weight_order import reorder_weights
 
-# SwiftShader stands for devices in software: it is the one that browsers bring.
+# SwiftShader stands for all software devices: it is the one that browsers ship.
 CLASSES = {
     "gpu": ("gpu", False),
     "software": ("swiftshader", False),
@@ -52,15 +52,13 @@ def save(
 ) -> Plan:
     """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
 
-    Where `path` ends in ".wasm", it is a WebAssembly module instead (wasm/file.py).
-    model: a Module (which stays where it is) or a function of Tensors. examples: Tensors or arrays. inputs, outputs:
-    names; from the signature of the model's `forward`, and "output0" …, where none are given. The plan is made for
-    WebGPU's baseline limits.
-    weights: how the file stores large weights, "float16" or "q8" (storing.py); they are float32 again once loaded.
-    dims: axes that the plan leaves open, as `compile` takes them, each with its limit: {"length": 512}. The file's plan
-    runs every length up to it.
-    Raises ValueError for another word, ModelError if Python code of the model depends on values of its inputs, or a
-    result is not on the GPU.
+    A `path` that ends in ".wasm" gets a WebAssembly module instead (wasm/file.py). model: a Module (left unchanged) or
+    a function of Tensors. examples: Tensors or arrays. inputs, outputs: names; by default those in the signature of
+    `forward`, and "output0" …. The plan is made for WebGPU's baseline limits. weights: how the file stores large
+    weights, "float16" or "q8" (storing.py); they are float32 again once loaded. dims: axes that the plan leaves open,
+    as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. Raises
+    ValueError for another encoding, ModelError if Python code of the model depends on values of its inputs, or a result
+    is not on the GPU.
     """
     from emberlet.host import burnpack_writer
 
@@ -71,9 +69,7 @@ def save(
     if path.endswith(".wasm"):
         from ..wasm.writer import save as save_module
 
-        if weights is not None:
-            raise ModelError("a WebAssembly file stores its weights as float32: leave --weights out, or write a .plan")
-        return save_module(path, model, *examples, inputs=inputs, outputs=outputs)
+        return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights)
     backend = WgpuBackend(planning=True)
     if dims:
         traced, results, plans = _open(model, examples, backend, dims)
@@ -102,7 +98,7 @@ def save(
     ports = []
     for node in traced.inputs:
         number = given.get(node.arg)
-        if number is None:  # the results do not depend on it; it is still to be given
+        if number is None:  # unused by the results, but callers still pass it
             plan.buffers.append(_unused(node))
             for other, _ in plans.values():
                 if other is not plan:
@@ -150,8 +146,8 @@ def save(
 def _planned(
     model: Any, examples: Sequence[Tensor], backend: Any, opening: Any = None
 ) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The Trace, the nodes of its results and, by the name of each class, (Plan, externals). opening: an Opening, for
-    which SizeNeeded is raised where a size cannot be left open."""
+    """The Trace, the nodes of its results and, per class name, (Plan, externals). opening: an Opening. Raises
+    SizeNeeded if a size cannot be left open."""
     scope = opening.scope if opening else None
     traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
     host = get_backend("numpy")
@@ -168,7 +164,8 @@ def _planned(
 def _open(
     model: Any, examples: Sequence[Tensor], backend: Any, dims: dict[str, Any]
 ) -> tuple[Any, list[Any], dict[str, Any]]:
-    """`_planned` with open sizes: of the plans that typical sizes lead to, the first that serves all of `dims`."""
+    """`_planned` with open sizes: plans made for several typical sizes are tried, and the first that serves all of
+    `dims` is taken."""
     names = argument_names(model, len(examples))
     shapes = [x.shape for x in examples]
     axes = of_model(model, names, shapes, dims)
@@ -176,9 +173,9 @@ def _open(
     opened = named(dims)
     without = [name for name in opened if name not in axes.limits or axes.limits[name][2] is None]
     if without:
-        raise ModelError(f"say how long {without[0]!r} may be, such as {without[0]}=1..512: a plan has memory for it")
+        raise ModelError(f"give {without[0]!r} a limit, such as {without[0]}=1..512: a plan reserves memory for it")
     if numbers is None:
-        raise ModelError("the examples have no sizes that fit the named axes of the model's inputs")
+        raise ModelError("the shapes of the examples do not fit the named axes of the model's inputs")
     problem = ""
     for attempt in ATTEMPTS:
         opening = Opening(axes, opened, numbers, attempt, shapes, [])
@@ -197,7 +194,8 @@ def _open(
 
 
 def _unserved(counts: Any, axes: Any) -> str | None:
-    """The first sizes found that a plan does not serve, in words: of one symbol all are tried, of several the ends."""
+    """Why the plan does not serve some sizes of its ranges, as a text; None if it does. Tries all values of a single
+    symbol, but only the extremes of several."""
     ranges = []
     for name, low, high in counts.symbols:
         step = axes.limits[name][3] if name in axes.limits else 1
@@ -211,7 +209,7 @@ def _unserved(counts: Any, axes: Any) -> str | None:
 
 
 def _number(n: Any) -> Any:
-    """A number as it is; a Size or a Count as the terms that the file has (open_ports.py)."""
+    """A number as it is; a Size or Count as the file's list of terms (open_ports.py)."""
     found = count(n) if is_open(n) else n
     return found.terms if isinstance(found, Count) else found
 

@@ -1,1 +1,1 @@
-"""Recorded graphs: what tensors on the GPU hold until a value is asked for."""
+"""Recorded graphs: what GPU tensors hold until a value is needed."""

@@ -1,5 +1,5 @@
-"""States that grow in place: the concatenation of a state and what is new becomes a write behind the state, in a buffer
-with room for more. Who reads the state, before or after, reads the first positions of that buffer."""
+"""In-place append: concatenating a state and new elements becomes a write behind the state, in a buffer with room for
+more. Readers of the state, old or new, read the first positions of that buffer."""
 
 from emberlet.backend.sizes import is_open
 
@@ -7,10 +7,11 @@ from .node import Node
 
 
 def append_in_place(traced, states, room, most):
-    """{argument: (number of the root, node of the whole buffer, node of what it becomes)}, for those of `states` that
-    the Trace appends to by one concatenation: tuples (argument, number of the root, axis). The Trace is changed.
+    """Rewrite a Trace so that states are appended to in place. Returns {argument: (number of the root, node of the
+    whole buffer, node of the buffer after the append)} for those that the Trace appends to by one concatenation.
 
-    room: positions of the buffers, a number or a Size; most: bytes that one may have.
+    states: tuples (argument, number of the root, axis); room: positions of the buffers, a number or a Size; most: the
+    most bytes of a buffer.
     """
     found = {}
     taken = [k for _, k, _ in states]
@@ -38,7 +39,7 @@ def append_in_place(traced, states, room, most):
 
 
 def _appends(past, whole, axis):
-    """Whether `whole` is past with more behind it, and both are floats of one to a word."""
+    """Whether `whole` is `past` with more behind it, and both are floats of the same storage type."""
     return (
         whole.op == "concat"
         and whole.arg == axis
@@ -50,7 +51,7 @@ def _appends(past, whole, axis):
 
 
 def _become_part(node, of):
-    """The node is the first positions of another from now on."""
+    """Make the node a view of the first positions of another."""
     node.op = "slice"
     node.srcs = (of,)
     node.arg = ((0,) * len(node.shape), (1,) * len(node.shape))

@@ -1,24 +1,24 @@
-"""The interval that the elements of an integer node lie in: whether the GPU's 32 bits hold a 64-bit integer result.
+"""Bounds on the elements of integer nodes, which show whether the GPU's 32 bits hold a 64-bit integer result.
 
-Interval arithmetic (Moore 1966) over what is recorded: data are looked at, constants known, and every operation widens
-the intervals of what it is computed from as far as its result can reach. Bounds are mathematical: a result whose
-interval lies within 32 bits has not wrapped at 64 either. Narrower integers are only followed (a few steps back) when
-they are cast to a 64-bit one.
+Interval arithmetic (Moore 1966) over the recorded graph: data are inspected, constants are known, and each operation
+maps the intervals of its sources to one that holds every possible result. Bounds are mathematical: a result whose
+interval lies within 32 bits has not wrapped at 64 either. Narrower integers are followed, a few steps back, only when
+they are cast to 64 bits.
 """
 
 from emberlet.backend.sizes import is_open, least, most
 
 from ..run import storage
 
-UNKNOWN = ()  # the interval of what is taken to fit: inputs of a plan being traced, casts from floats
+UNKNOWN = ()  # the interval of nodes assumed to fit: inputs of a plan being traced, casts from floats
 DEPTH = 16  # operations on narrow integers that are followed back
-_CAP = 1 << 66  # no interval needs to be told apart from one that reaches this far
-_VALUES = ("data", "full", "arange")  # their intervals are those of their values, not only what could be
+_CAP = 1 << 66  # intervals saturate here, far beyond 64 bits
+_VALUES = ("data", "full", "arange")  # their intervals are exact: those of their values
 _SAME = ("reshape", "permute", "expand")
 
 
 def interval(node, depth=DEPTH):
-    """(lowest, highest) that an element of a node of integers or bools can have, or UNKNOWN; kept in `node.bounds`."""
+    """(lowest, highest) possible element of a node of integers or bools, or UNKNOWN; cached in `node.bounds`."""
     if node.bounds is None:
         if depth == 0 or not node.dtype.is_integer:
             return _of_dtype(node.dtype)
@@ -39,7 +39,7 @@ def within(found, dtype):
 
 
 def _of_dtype(dtype):
-    """The interval of all values of dtype; UNKNOWN for floats, and for 64 bits, which are more than the GPU holds."""
+    """The interval of all values of dtype; UNKNOWN for floats and for 64-bit integers, which the GPU cannot hold."""
     if dtype.is_bool:
         return (0, 1)
     if dtype.bits == 64 or not dtype.is_integer:
@@ -63,7 +63,7 @@ def _worked_out(node, depth):
 
 
 def sources(node):
-    """Those of a node's sources whose elements its own are made of: no conditions, no indices."""
+    """The sources whose elements enter the node's own: not conditions, not indices."""
     if node.op in ("take", "gather"):
         return node.srcs[:1]
     if node.op == "scatter":
@@ -127,7 +127,7 @@ def _arange(node):
 
 
 def _ends(n):
-    """The interval of a number; an open one is within 32 bits (`within_words`)."""
+    """The interval of a number; an open one fits 32 bits (`within_words`)."""
     if is_open(n):
         return (max(least(n), -(1 << 31)), min(most(n), (1 << 31) - 1))
     return (int(n), int(n))
@@ -152,7 +152,7 @@ def _same(node, a):
 
 
 def _divide(node, a, b):
-    # |a / b| is at most |a|; by zero the protocol gives 0. Rounding down a negative quotient stays within that, too.
+    # |a / b| is at most |a|, also when a negative quotient is rounded down; the protocol defines a / 0 as 0.
     if b[0] >= 0:
         return (min(a[0], 0), max(a[1], 0))
     return (-_reach(a), _reach(a))
@@ -177,7 +177,7 @@ def _fmod(node, a, b):
 
 
 def _pow(node, a, b):
-    # To a negative power the protocol gives -1, 0 or 1.
+    # The protocol defines a negative power as -1, 0 or 1.
     low, high = _products(a, max(b[0], 0), max(b[1], 0))
     if b[0] < 0:
         return (min(low, 0 if a[0] >= 0 else -1), max(high, 1))
@@ -185,7 +185,7 @@ def _pow(node, a, b):
 
 
 def _covering(a, b):
-    """The smallest (-2**k or 0, 2**k - 1) with both intervals in it."""
+    """The smallest (-2**k or 0, 2**k - 1) that contains both intervals."""
     low, high = _union(a, b)
     top = 1
     while top <= high or -top > low:
@@ -289,7 +289,7 @@ def _pool_sum(node, a):
 
 def _scatter(node, a, b):
     axis, op = node.arg
-    n = most(node.srcs[1].shape[axis])  # at most so many updates meet at one element
+    n = most(node.srcs[1].shape[axis])  # at most this many updates hit one element
     if op == "add":
         return (a[0] + min(0, b[0] * n), a[1] + max(0, b[1] * n))
     if op == "mul":

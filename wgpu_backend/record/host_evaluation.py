@@ -1,11 +1,11 @@
-"""Computes recorded nodes on the host backend: constants of a plan that is made where there is no GPU."""
+"""Computes recorded nodes on the host backend, such as the constants of a plan made without a GPU."""
 
 from emberlet.errors import BackendError
 
 from ..run import storage
 from .node import CONSTANTS, is_leaf, of_open_size, topological
 
-MOST = 16  # nodes of a history that is looked at on the way
+MOST = 16  # the longest history, in nodes, that `given` computes
 
 
 def evaluate(nodes, host):
@@ -14,13 +14,13 @@ def evaluate(nodes, host):
     for n in nodes:
         n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word)
         if n.arg is None:
-            raise BackendError("a constant {} {} of the plan holds values beyond 32 bits".format(n.dtype, n.shape))
+            raise BackendError("a constant of the plan, {} {}, holds values beyond 32 bits".format(n.dtype, n.shape))
         n.op = "data"
         n.srcs = ()
 
 
 def given(node, host):
-    """The value of a node that is made, in a few steps, of nothing but what the host has given; None otherwise."""
+    """The value of a node that is computed from host data alone in a few steps; else None."""
     order = topological([node])
     if len(order) > MOST or [n for n in order if of_open_size(n)]:
         return None
@@ -44,8 +44,18 @@ def _leaf(host, node):
 
 
 def _sort_runs(host, node, srcs):
-    # The first step already gives what the merging steps lead to.
+    # Sort fully in the first step; the merging steps then change nothing.
     return host.sort(srcs[0], len(node.shape) - 1, node.arg)[1]
+
+
+def _wide(host, node, srcs):
+    """The operands in the dtype of the sum, which may be wider than theirs (int16 products summed in int32)."""
+    return [s if s.dtype is node.dtype else host.cast(s, node.dtype) for s in srcs]
+
+
+def _conv(host, node, srcs):
+    x, weight = _wide(host, node, srcs)
+    return host.conv(x, weight, None, *node.arg)
 
 
 def _attention(host, node, srcs):
@@ -71,8 +81,8 @@ _EVALUATE = {
     "cumulative": lambda host, n, s: host.cumulative(n.arg[0], s[0], n.arg[1]),
     "sort_runs": _sort_runs,
     "merge_runs": lambda host, n, s: s[1],
-    "matmul": lambda host, n, s: host.matmul(s[0], s[1]),
-    "conv": lambda host, n, s: host.conv(s[0], s[1], None, n.arg[0], n.arg[1], n.arg[2], n.arg[3]),
+    "matmul": lambda host, n, s: host.matmul(*_wide(host, n, s)),
+    "conv": _conv,
     "pool": lambda host, n, s: host.pool(n.arg[0], s[0], n.arg[1], n.arg[2], n.arg[3], n.arg[4]),
     "attention": _attention,
     "take": lambda host, n, s: host.take(s[0], s[1], n.arg),

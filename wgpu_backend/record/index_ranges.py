@@ -1,4 +1,4 @@
-"""Which inputs of a plan are indices, and of what: their values are checked on the host, before they are uploaded."""
+"""Finds the inputs of a plan that are indices, and their valid ranges: the host checks them before uploading."""
 
 from emberlet.backend.sizes import smaller
 from emberlet.errors import IndexingError
@@ -9,7 +9,7 @@ _SAME_VALUES = ("reshape", "permute", "expand", "cast")
 
 
 def index_ranges(roots):
-    """{number of the input: length of the shortest axis that its elements are indices of}."""
+    """{number of the input: length of the shortest axis that its elements index}."""
     found = {}
     for node in topological(roots):
         if node.op not in LOOKUP:
@@ -24,7 +24,7 @@ def index_ranges(roots):
 
 
 def check_range(ends, length, what):
-    """Raise IndexingError where the lowest or the highest index is outside an axis."""
+    """Raise IndexingError if the lowest or highest index is outside its axis."""
     if ends[0] < -length or ends[1] >= length:
         index = ends[0] if ends[0] < -length else ends[1]
         raise IndexingError("index {} is outside {} of length {}".format(index, what, length))

@@ -12,7 +12,7 @@ CONSTANTS = ("full", "arange", "random")
 MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
 ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
 LOOKUP = ("take", "gather")
-WIDE = 1 << 14  # elements from which on a plain map computes four at a time
+WIDE = 1 << 14  # from this many elements on, a plain map computes four at a time
 _VIEWS = ("reshape", "permute", "expand")
 
 
@@ -20,14 +20,13 @@ class Node:
     """What a wgpu tensor's `data` is.
 
     op and arg: "data" words as bytes, not uploaded yet; "buffer" realized; "input" a placeholder while a plan is
-    traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); "numbers" what
-    a kernel takes of other nodes' arguments (arg [(id of the node, which of its `numbers`)]); otherwise an
-    operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
-    buffer: the Allocation holding the elements, row-major; None until realized. word: their type there, "f32", "i32",
+    traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); "numbers" the
+    arguments of other nodes that a kernel reads from a buffer (arg [(id of the node, which of its `numbers`)]);
+    otherwise an operation over `srcs` with the parameters `arg` (backend.py records them, lowering.py reads them).
+    buffer: the Allocation holding the elements, row-major; None until realized. word: their storage type, "f32", "i32",
     "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
-    holder: a weak reference to the Tensor made with the node, None where there is none (also on a port without weak
-    references). bounds: the interval that the elements of an integer node lie in, once somebody asked (bounds.py);
-    exact: whether it is that of the elements themselves.
+    holder: a weak reference to the node's Tensor, None if it has none or the port has no weak references. bounds: the
+    interval of an integer node's elements, once computed (bounds.py); exact: whether it is the tightest.
     """
 
     __slots__ = ("arg", "bounds", "buffer", "count", "dtype", "exact", "holder", "op", "shape", "srcs", "word")
@@ -51,11 +50,11 @@ class Node:
         return storage.nbytes(self.word, self.count)
 
     def become_buffer(self, buffer, word=None):
-        """The node is realized: it forgets how it was computed, so that what it came from can be freed. word: how its
-        elements are stored, where that is no longer what it was."""
+        """Mark the node as realized. It forgets how it was computed, so that its sources can be freed. word: its
+        storage type, if that has changed."""
         if self.dtype.bits == 64:
             interval(self)
-        # Nothing is called from here on, so that an interrupt finds the node in one state or in the other.
+        # No calls from here on, so that an interrupt finds the node in either state, never between them.
         self.word = word or self.word
         self.buffer = buffer
         self.op = "buffer"
@@ -71,14 +70,14 @@ def is_leaf(node):
 
 
 def is_inline(node):
-    """Whether the node can be part of another kernel's expression (it needs no kernel of its own kind)."""
+    """Whether the node can be part of another kernel's expression: it needs no kernel of its own."""
     op = node.op
     return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP
 
 
 def is_wide(node):
-    """Whether a plain map that stores `node` computes four elements an invocation: fewer and wider accesses, where
-    enough invocations remain."""
+    """Whether a plain map that stores `node` computes four elements per invocation: fewer and wider accesses, if enough
+    invocations remain."""
     return typical(node.count) >= WIDE and divides(4, node.count)
 
 
@@ -98,7 +97,7 @@ def of_open_size(node):
 
 
 def topological(roots):
-    """Unrealized nodes that `roots` depend on, sources first; leaves included. Iterative: graphs are deep."""
+    """The unrealized nodes that `roots` depend on, and the leaves, sources first. Iterative, as graphs are deep."""
     order = []
     state = {}
     for root in roots:
@@ -120,17 +119,17 @@ def topological(roots):
 
 
 def unpacked(node):
-    """`node`, or where its elements are packed its copy of one word each."""
+    """`node`, or an unpacked copy with one word per element."""
     if node.word not in ("i8", "u8"):
         return node
     return Node("permute", (node,), tuple(range(len(node.shape))), node.dtype, node.shape)
 
 
 def live_nodes(order, roots):
-    """Nodes of `order`, besides `roots`, to compute with them because a Tensor that somebody holds is made of them:
-    read later it would compute its history again, a state that is carried from call to call ever more of it.
+    """Nodes of `order` to compute along with `roots`, because live Tensors hold them. If they were left out, reading
+    such a Tensor later would recompute its history, which for a state carried from call to call keeps growing.
 
-    Views of what has a buffer take none of their own, and a view of something else holds that.
+    A view of a node with a buffer needs none of its own; a view of any other node keeps that node.
     """
     kept = {}
     for r in roots:
@@ -150,8 +149,8 @@ def live_nodes(order, roots):
 
 
 def numbers(node):
-    """The words, as unsigned integers, of what a kernel of this node takes from a buffer where it serves other numbers
-    too: a fill, the start and step of an arange, a random stream's key, the starts of a slice. () where it has none."""
+    """The parameters, as unsigned words, that this node's kernel reads from a buffer if it is to serve other values
+    too: a fill, the start and step of an arange, a random stream's key, the starts of a slice. () if it has none."""
     op = node.op
     if op == "full":
         return (storage.word_of(node.arg, node.dtype),)
@@ -169,17 +168,17 @@ def numbers(node):
 
 
 def own_numbers(node):
-    """Which of a node's `numbers` are passed to its kernel at run time, so that no signature contains them."""
+    """Which of a node's `numbers` are passed to its kernel at run time; signatures leave them out."""
     if node.op == "slice":
         return [i for i in range(len(node.shape)) if node.shape[i] != node.srcs[0].shape[i]]
     if node.op == "arange" and node.arg == (0, 1):
-        return []  # plain positions, which simplify
+        return []  # plain positions, which index expressions simplify
     return range(len(numbers(node)))
 
 
 def signature(order, roots):
-    """A key that two graphs share when one plan serves both: their structure, without the values of leaves and without
-    the numbers that kernels are given (`numbers`)."""
+    """A key that graphs have in common if one plan serves them: their structure, without the values of leaves and the
+    `numbers` that kernels read at run time."""
     number = {}
     out = []
     for i in range(len(order)):
@@ -189,12 +188,12 @@ def signature(order, roots):
             out.append((node.dtype.name, node.word, node.shape))
         else:
             srcs = tuple([number[id(s)] for s in node.srcs])
-            out.append((node.op, _structure(node), node.dtype.name, node.shape, srcs))
+            out.append((node.op, structure(node), node.dtype.name, node.shape, srcs))
     out.append(tuple([number[id(r)] for r in roots]))
     return tuple(out)
 
 
-def _structure(node):
+def structure(node):
     """The part of a node's argument that its kernel depends on."""
     if node.op in ("full", "random"):
         return None
@@ -209,11 +208,11 @@ def _structure(node):
 
 
 class ValueNeeded(BackendError):
-    """While a plan is traced, Python asked for a value that depends on the inputs."""
+    """Python needs a value that depends on the inputs of the plan being traced."""
 
 
 def depends_on_input(node):
-    """Whether an input of a plan that is being traced, or an open size, is among what `node` is computed from."""
+    """Whether `node` depends on an input of the plan being traced, or on an open size."""
     for n in topological([node]):
         if n.op == "input" or of_open_size(n):
             return True

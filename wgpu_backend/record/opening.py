@@ -1,11 +1,11 @@
-"""What a plan with open sizes is made for: its symbols, and the states that a call appends to in place."""
+"""The open sizes of a plan to be made: its symbols, and the states that a call appends to in place."""
 
 from emberlet.backend.sizes import HIGHEST
 
 
 class Rooms:
     """States that a call appends to in place. states: list of (argument, output, axis); length: positions that their
-    buffers have room for; fixed: whether plans may take that number as it is."""
+    buffers have room for; fixed: whether plans may treat that number as a constant."""
 
     def __init__(self, states, length, fixed):
         self.states = states
@@ -13,13 +13,13 @@ class Rooms:
         self.fixed = fixed
 
     def serves(self, other):
-        """Whether a plan for these serves a call with others."""
+        """Whether a plan for these Rooms serves a call with `other`."""
         return other is not None and self.states == other.states and (not self.fixed or self.length == other.length)
 
 
 class Opening:
-    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand. rooms:
-    the Rooms of the call, None where no state is appended to in place."""
+    """What a plan is to leave open: the symbols `opened` of Axes, whose values in the current arguments are `numbers`.
+    rooms: the Rooms of the call, None if no state is appended to in place."""
 
     def __init__(self, axes, opened, numbers, attempt, shapes, kinds, rooms=None):
         self.axes = axes
@@ -36,6 +36,6 @@ class Opening:
             self.capacity.append(rooms.length)
 
     def numbers(self, numbers, rooms):
-        """Those of the open sizes, a tuple."""
+        """The values of the open sizes in a call, as a tuple."""
         found = [numbers[name] for name in self.names]
         return tuple(found + [rooms.length] if self.rooms and not self.rooms.fixed else found)

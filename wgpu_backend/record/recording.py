@@ -10,7 +10,7 @@ from ..device import can_wait, lock
 from ..kernels.table import Options
 from ..plan.make import make_plan
 from ..run import storage
-from ..run.kept import Kept
+from ..run.caches import LRUCache
 from .bounds import UNKNOWN, interval, sources, within
 from .host_evaluation import evaluate, given
 from .node import (
@@ -33,9 +33,9 @@ try:
 except ImportError:  # MicroPython
     _ref = None
 
-MAX_INPUTS = 7  # of a custom kernel: WebGPU grants 8 storage buffers, and one is the result
-LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the host
-_PLAN_TEXT = 4 << 20  # bytes of WGSL and the like in plans kept for graphs that were realized before
+MAX_INPUTS = 7  # inputs of a custom kernel: WebGPU guarantees 8 storage buffers, one of which is the result
+LOOK = 1 << 16  # the host finds the extremes of tensors up to this many elements
+_PLAN_TEXT = 4 << 20  # bytes of plans (mostly WGSL) cached for graphs that were realized before
 
 
 def _tells(argument):
@@ -67,11 +67,11 @@ class Recording(Backend):
         self.planning = planning
         self._options = None
         self._lock = lock()
-        self._plans = Kept(_PLAN_TEXT)
+        self._plans = LRUCache(_PLAN_TEXT)
 
     @property
     def device(self):
-        """The Device (device.py), opened on first use. Raises BackendError where the machine has none."""
+        """The Device (device.py), opened on first use. Raises BackendError if the machine has none."""
         if self._device is None or (self._device.lost and self._opened):
             if self.planning:
                 raise BackendError("this wgpu backend only makes plans and has no device to compute values on")
@@ -83,14 +83,14 @@ class Recording(Backend):
 
     @property
     def options(self):
-        """The kernels.Options of the device; WebGPU's baseline where the backend only plans."""
+        """The kernels.Options of the device; WebGPU's baseline if the backend only plans."""
         if self._options is None:
             self._options = Options() if self.planning else Options.of(self.device)
         return self._options
 
     @property
     def host(self):
-        """The backend that computes what the GPU does not: numpy where there is one."""
+        """The backend that computes what the GPU cannot: numpy, if installed."""
         if self._host is None:
             from emberlet.backend import get_backend
 
@@ -108,13 +108,13 @@ class Recording(Backend):
         return self._half
 
     def word(self, dtype):
-        """The stored type of dtype: "f32", "i32", "u32", "f16", or None where it does not live on the GPU."""
+        """The stored type of dtype: "f32", "i32", "u32", "f16", or None if the GPU cannot hold it."""
         if dtype is dtypes.float16 and self.half:
             return "f16"
         return storage.word(dtype)
 
     def given(self, dtype):
-        """The stored type of data from the host: as `word`, packed where the dtype is narrow."""
+        """The stored type of data from the host: as `word`, but packed if the dtype is narrow."""
         return storage.packed(dtype) or self.word(dtype)
 
     # -- recording ------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Recording(Backend):
         return out
 
     def _record(self, name, tensors, args, op, arg, dtype, shape):
-        """Record op over tensors; on the host where one of them, or the result, cannot live on the GPU."""
+        """Record op over tensors; compute it on the host if the GPU cannot hold one of them or the result."""
         for x in tensors:
             if x.backend is not self:
                 raise BackendError(
@@ -149,10 +149,10 @@ class Recording(Backend):
         return out
 
     def _holds(self, node):
-        """Whether 32 bits hold every element of a node just recorded, as far as that can be known without its values.
+        """Whether 32 bits hold every element of a node just recorded.
 
-        Where the interval that they could lie in is wider, the values of what it is computed from are looked at: on
-        the host they would be needed anyway.
+        If the bounds are wider than 32 bits, the values of its sources are inspected: computing on the host would need
+        them anyway.
         """
         if within(interval(node), node.dtype):
             return True
@@ -164,12 +164,12 @@ class Recording(Backend):
         return within(interval(node), node.dtype)
 
     def _can_wait(self):
-        """Whether Python can wait for what the device computes."""
+        """Whether Python can block until the device is done."""
         return can_wait()
 
     def _look(self, node):
-        """Find the exact interval of an integer node; False where its values cannot be had (a plan is being traced,
-        the GPU can only be awaited)."""
+        """Find the exact interval of an integer node. False if its values are out of reach: a plan is being traced, or
+        the GPU can only be awaited."""
         if node.exact or node.dtype.is_bool:
             return True
         if depends_on_input(node) or not (self.planning or self._can_wait()):
@@ -188,7 +188,7 @@ class Recording(Backend):
         return True
 
     def on_host(self, name, args):
-        """Compute the primitive `name` on the host; counted in `fallbacks`, an error where `strict`."""
+        """Compute the primitive `name` on the host and count it in `fallbacks`. Raises UnsupportedError if `strict`."""
         self.fallbacks[name] = self.fallbacks.get(name, 0) + 1
         if self.strict:
             what = [a if isinstance(a, str) else "{} {}".format(a.dtype, a.shape) for a in args if _tells(a)]
@@ -205,16 +205,15 @@ class Recording(Backend):
         return self._from_host(out)
 
     def launch(self, name, source, inputs, dtype, shape, groups, values=None):
-        """The tensor of `dtype` and `shape` that a kernel of your own computes (docs/writing-a-kernel.md).
+        """A tensor of `dtype` and `shape`, computed by a kernel of your own (docs/writing-a-kernel.md).
 
         source: WGSL with an entry point `main`, or the path of a .wgsl file; placeholders `{{ … }}` are filled from
-        `values` and with what emberlet knows itself. Group 0 binds the inputs in order, then the result: arrays of
-        32-bit words, row-major without gaps (f32 for floats, i32 and u32 for integers, u32 for bools; f16 for
-        float16 where the device has it). It is compiled
-        once, and is what a compiled kernel is found by. inputs: at most 7 Tensors; groups: workgroups (x, y, z), or
-        (elements, workgroup size) for as many workgroups as those elements take.
-        The launch is recorded like every operation, and so becomes part of plans; what goes into it is computed first.
-        Raises BackendError for a tensor of another backend or one that does not live on the GPU.
+        `values` and by emberlet. Group 0 binds the inputs in order, then the result: arrays of 32-bit words, row-major
+        without gaps (f32 for floats, i32 and u32 for integers, u32 for bools; f16 for float16 where the device has it).
+        The kernel is compiled once per source. inputs: at most 7 Tensors; groups: workgroups (x, y, z), or (elements,
+        workgroup size) for as many workgroups as the elements need. The launch is recorded like every operation, and so
+        becomes part of plans; its inputs are computed first. Raises BackendError for a tensor of another backend or one
+        that is not on the GPU.
         """
         dtype = dtypes.dtype(dtype)
         for d in list(shape) + [x.size for x in inputs if isinstance(x, Tensor)]:
@@ -237,8 +236,8 @@ class Recording(Backend):
         return self._tensor("kernel", tuple([unpacked(x.data) for x in inputs]), arg, dtype, shape)
 
     def visible(self, x):
-        """x on the host backend where its elements have never left the host, so that looking at them waits for nothing;
-        None where they are the GPU's."""
+        """x on the host backend if its elements never left the host, so that reading them waits for nothing; else
+        None."""
         if x.data.op == "host":
             return x.data.arg
         if is_open(x.size) or x.size > LOOK:
@@ -301,7 +300,7 @@ class Recording(Backend):
         return storage.narrow(self._words(x), x.dtype, x.size, x.data.word)
 
     async def to_data_async(self, x):
-        """The elements as a TensorData, awaited where the GPU can only be awaited."""
+        """The elements as a TensorData; for devices that can only be awaited."""
         from emberlet.data import TensorData
 
         if x.data.op in ("host", "data") or not x.size:
@@ -321,9 +320,9 @@ class Recording(Backend):
         return storage.to_list(self._words(x), x.dtype, x.size, x.data.word)
 
     def realize(self, *tensors):
-        """Compute what is recorded: one plan, one submission. Tensors on the way that somebody holds are kept too.
+        """Compute recorded tensors: one plan, one submission. Intermediate ones that are still referenced are kept too.
 
-        What depends on an input of a plan that is being traced stays recorded.
+        Nodes that depend on an input of a plan being traced stay recorded.
         """
         with self._lock:
             for x in tensors:
@@ -340,8 +339,8 @@ class Recording(Backend):
                 roots[i].become_buffer(outputs[i], words[i])
 
     def _to_compute(self, tensors):
-        """(the nodes to compute: those of `tensors`, and on the way those that somebody holds; all they depend on, in
-        order). Without what depends on an input of a plan that is being traced."""
+        """(the nodes to compute: those of `tensors`, and intermediate ones still referenced; all nodes they depend on,
+        in order). Leaves out nodes that depend on an input of a plan being traced."""
         roots = []
         for x in tensors:
             if not is_leaf(x.data) and x.data.count and x.data not in roots:
@@ -355,7 +354,7 @@ class Recording(Backend):
         return roots, order
 
     def _plan(self, order, roots):
-        """(plan, Allocations of its externals, words of the roots) for roots, with all they depend on in `order`; the
+        """(plan, Allocations of its externals, words of the roots) for `roots`; `order` holds all they depend on. The
         same graph over other values and numbers gets the same plan."""
         key = signature(order, roots)
         found = self._plans.get(key)
@@ -363,13 +362,14 @@ class Recording(Backend):
             try:
                 plan, externals = make_plan(roots, self.options, apart=True)
             except UnsupportedError:
-                # Their numbers take a binding, which tensors of many pages may not leave: these serve this graph only.
+                # The numbers need a binding, but tensors of many pages left none: write them into the kernels of this
+                # graph.
                 plan, externals = make_plan(roots, self.options)
                 return plan, [self.upload(n) for n in externals], [r.word for r in roots]
             place = {}
             for i in range(len(order)):
                 place[id(order[i])] = i
-            # Where each external comes from: its place in `order`, or those of the nodes whose numbers it holds.
+            # Each external's place in `order`, or the places of the nodes whose numbers it holds.
             given = []
             for n in externals:
                 given.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
@@ -379,33 +379,33 @@ class Recording(Backend):
         return plan, [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given], words
 
     def _numbers(self, order, places):
-        """The Allocation of a kernel's numbers: those of the nodes of `order` at (place, which)."""
+        """The Allocation of a kernel's numbers; places: [(a node's place in `order`, which of its `numbers`)]."""
         words = [numbers(order[at])[which] for at, which in places]
         allocation = self.device.allocate(4 * len(words))
         self.device.write(allocation, storage.unsigned(words))
         return allocation
 
     def constant(self, node):
-        """What a `program` takes for a leaf that is no input."""
+        """The value that a `program` takes for a leaf that is not an input."""
         return self.upload(node)
 
     def program(self, plan, constants, inputs, results, owner):
-        """The Program of a plan that is kept (run/runtime.py)."""
+        """A Program that runs the plan many times (run/runtime.py)."""
         from ..run.runtime import Program
 
         return Program(self.device, plan, constants, inputs, results, owner=owner)
 
     def upload(self, node):
-        """The Allocation of a leaf, its data uploaded first where it still lies on the host."""
+        """The Allocation of a leaf, whose data are uploaded first if still on the host."""
         if node.op == "data":
             with self._lock:
-                if node.op == "data":  # still: another thread may have been first
+                if node.op == "data":  # again: another thread may have been first
                     allocation = self.device.allocate(node.nbytes)
                     self.device.write(allocation, node.arg)
                     node.become_buffer(allocation)
         if node.buffer.device is not self.device:
             raise BackendError(
-                "a tensor {} {} lies on another GPU device, or on one that was lost; this is {!r}".format(
+                "a tensor, {} {}, is on another GPU device or on one that was lost; this is {!r}".format(
                     node.dtype, node.shape, self
                 )
             )

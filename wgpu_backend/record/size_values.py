@@ -1,13 +1,13 @@
-"""What small tensors of integers hold that are made of open sizes: shapes that a model puts together as tensors, and of
-which it makes shapes again. Their elements are followed as numbers and Sizes, with no GPU."""
+"""Elements of small integer tensors that are computed from open sizes, such as shapes that a model computes with as
+tensors. They are followed as numbers and Sizes, without a GPU."""
 
 from emberlet.backend.sizes import greater, is_open, smaller
 
 from ..run import storage
 from .node import of_open_size, topological
 
-MOST = 64  # elements of such a tensor
-LONGEST = 200  # nodes of its history
+MOST = 64  # the most elements of such a tensor
+LONGEST = 200  # the most nodes of its history
 
 
 def _divided(a, b):
@@ -35,7 +35,7 @@ _BINARY = {
 
 
 def size_values(node):
-    """The elements of a node as a list of numbers and Sizes; None where there is no open size in it, or one that is not
+    """The elements of a node as a list of numbers and Sizes; None if it contains no open size, or they cannot be
     followed."""
     if not _small(node) or node.op in ("data", "buffer", "host", "input"):
         return None
@@ -80,7 +80,7 @@ def _values(node, srcs):
 
 
 def _each(node, srcs):
-    """Element by element, those of length one with every other."""
+    """An elementwise operation; sources of one element broadcast."""
     srcs = [v * node.count if len(v) == 1 else v for v in srcs]
     if [v for v in srcs if len(v) != node.count]:
         return None

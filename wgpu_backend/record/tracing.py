@@ -6,8 +6,8 @@ from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topologic
 
 
 class Trace:
-    """roots: the nodes to compute; inputs: the placeholder nodes, in order; structure: how the results are put
-    together from the roots: ("tensor", number of the root), ("value", anything), or (list | tuple | dict, parts)."""
+    """roots: the nodes to compute; inputs: the placeholder nodes, in order; structure: how the results are assembled
+    from the roots: ("tensor", number of the root), ("value", anything), or (list | tuple | dict, parts)."""
 
     def __init__(self, roots, inputs, structure):
         self.roots = roots
@@ -16,10 +16,11 @@ class Trace:
 
 
 def trace(function, arguments, backend, shapes=None):
-    """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: those of the arguments
-    with Sizes for what is left open, where something is.
+    """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: the arguments' shapes
+    with Sizes for open axes, if any.
 
-    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs, or one holds strings.
+    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs, or an input holds
+    strings.
     """
     inputs = []
     given = []
@@ -68,8 +69,8 @@ def assemble(structure, tensors):
 
 
 def constants(roots, launched=True):
-    """Nodes that depend on no input and are worth computing once: read by one that does, and more than a view.
-    launched: also those that a kernel of the user's own takes part in, which only a GPU can compute."""
+    """Nodes to compute once: they depend on no input, are read by nodes that do, and are not mere views. launched:
+    include those that depend on a user's kernel, which only a GPU can compute."""
     order = topological(roots)
     depends = {}
     for node in order:
@@ -94,6 +95,31 @@ def constants(roots, launched=True):
             continue
         if node.op in ("reshape", "expand"):
             frontier.extend(node.srcs)
-        else:
+            continue
+        narrow = _of_8_bits(node)
+        if narrow is None or [s for s in narrow if s in roots]:  # results have a word for each element
             out.append(node)
+            continue
+        for s in narrow:
+            if not is_leaf(s):
+                s.word = "u8" if s.dtype.kind == "uint" else "i8"
+        frontier.extend(narrow)
     return out
+
+
+def _of_8_bits(node):
+    """The 8-bit tensors that the int16 operand of a product is cast from, minus a zero point; None for other nodes.
+    Kernels cast them again, from a quarter of the bytes."""
+    if node.op != "cast" or node.dtype.name != "int16":
+        return None
+    source = node.srcs[0]
+    out = []
+    for s in source.srcs if source.op == "binary" and source.arg == "sub" else (source,):
+        while s.op in ("reshape", "expand") or (s.op == "cast" and s.dtype.name == "int32"):
+            s = s.srcs[0]
+        if s.op in CONSTANTS:
+            continue
+        if not s.dtype.is_integer or s.dtype.bits != 8 or (s.op == "data" and s.word not in ("i8", "u8")):
+            return None
+        out.append(s)
+    return out or None

@@ -1,6 +1,6 @@
 """A kernel's arrays in WGSL: how they are declared, read and written.
 
-A tensor larger than one binding may be is bound as pages, each an array of its own: `in0[i]` is then `load_in0(i)`,
+A tensor larger than the limit of a binding is bound as pages, each an array of its own: `in0[i]` is then `load_in0(i)`,
 which picks the page, and `out[i] = v` is `store_out(i, v)`. On most devices every tensor fits.
 """
 
@@ -15,7 +15,7 @@ def name(slot):
 
 
 def element(slots, slot, at):
-    """Text that reads the slot's array at `at`. The caller tells the slots that it is used (`Slots.uses`)."""
+    """Text that reads the slot's array at `at`. The caller registers the use (`Slots.uses`)."""
     return ("{}[{}]" if slots.pages(slot) == 1 else "load_{}({})").format(name(slot), at)
 
 
@@ -30,12 +30,12 @@ def declaration(binding, access, label, element, length=None):
     return "@group(0) @binding({}) var<storage, {}> {}: array<{}{}>;".format(binding, access, label, element, size)
 
 
-SIZES = "var<uniform> sizes:"  # in the text of a kernel that reads the block of open sizes, its last binding
+SIZES = "var<uniform> sizes:"  # in the text of a kernel whose last binding is the block of open sizes
 
 
 def with_sizes(source, scope):
-    """A kernel's text with `sizes.n5u`, as lowering calls the Size with that number, read from the block of sizes; in
-    a comment, where no `u` follows, it is spelled out."""
+    """A kernel's text with each `sizes.n5u`, lowering's name for Size number 5, replaced by a read from the block of
+    sizes. In comments, where no `u` follows, the Size is spelled out."""
     parts = source.split("sizes.n")
     if len(parts) == 1:
         return source
@@ -78,11 +78,11 @@ class Arrays:
                 self.elements[slot] = "u32"
 
     def half(self):
-        """Whether one is of f16."""
+        """Whether any array is of f16."""
         return any("f16" in element for element in self.elements.values())
 
     def declarations(self):
-        """One a line: the slots that are read, in order, then the result."""
+        """One per line: the slots that are read, in order, then the result."""
         lines = []
         for slot in self.slots.bound() + [RESULT]:
             access = "read_write" if slot == RESULT else "read"
@@ -101,12 +101,11 @@ class Arrays:
         return "\n\n".join(functions)
 
     def _length(self, slot):
-        """The length to declare, or None: where none is wanted, for pages, for open sizes, and where a constant index
-        lies beyond the end (in a tile that reaches over it, whose results are dropped), which WGSL refuses for a known
-        length."""
+        """The length to declare, or None: if none is wanted, for pages, for open sizes, and for a constant index beyond
+        the end (of a tile that overhangs it), which WGSL refuses for a known length."""
         if not self.slots.limits.known_lengths or is_open(self.slots.node(slot).nbytes) or self.slots.pages(slot) > 1:
             return None
-        length = -(-self.slots.node(slot).nbytes // element_bytes(self.elements[slot]))  # a buffer has room for it
+        length = -(-self.slots.node(slot).nbytes // element_bytes(self.elements[slot]))  # buffers are padded
         return length if self.slots.read.get(slot, -1) < length else None
 
 
@@ -116,12 +115,12 @@ def labels(label, count):
 
 
 def accessors(label, element, count, page_bytes, written):
-    """load_LABEL over `count` pages, and store_LABEL where it is written, too."""
+    """The functions load_LABEL over `count` pages, and store_LABEL if `written`."""
     length = page_bytes // element_bytes(element)
     load = ["fn load_{}(i: u32) -> {} {{".format(label, element)]
     store = ["fn store_{}(i: u32, value: {}) {{".format(label, element)]
     for page in range(count):
-        # A last page takes what is left, a wrapped negative index included: it is discarded where it is read.
+        # The last page takes all further indices, wrapped negative ones included: what is read there is discarded.
         test = "    if (i < {}u) {{ ".format((page + 1) * length) if page < count - 1 else "    "
         end = " }" if page < count - 1 else ""
         place = "{}_{}[i - {}u]".format(label, page, page * length)

@@ -7,12 +7,11 @@ The same few lines serve the library's kernels and yours: `render(text, {"count"
 from emberlet.errors import BackendError
 
 _texts = {}
-_functions = {}
-_order = []
+_library = []  # one dict, once it is whole: threads may ask for it together
 
 
 def folder():
-    """Where the library's own shaders lie."""
+    """The folder of the library's own shaders."""
     here = __file__
     cut = max(here.rfind("/"), here.rfind("\\"))
     return (here[:cut] if cut >= 0 else ".") + "/shaders/"
@@ -24,7 +23,7 @@ def read(name):
     if found is None:
         own = not ("/" in name or "\\" in name)
         path = folder() + name if own else name
-        # The importer reads what lies in an archive beside the code. MicroPython has none, and no archives.
+        # The importer can read files from an archive. MicroPython has neither importers nor archives.
         loader = globals().get("__loader__") if own else None
         try:
             if hasattr(loader, "get_data"):
@@ -66,11 +65,12 @@ def render(text, values):
         at = end + 2
 
 
-def _load_library():
-    lines = read("math.wgsl").split("\n")
+def _read_library():
+    """name -> (its place, its WGSL, the names that it calls) of each function of shaders/math.wgsl."""
+    functions = {}
     name = None
     body = []
-    for line in lines:
+    for line in read("math.wgsl").split("\n"):
         if line.startswith("fn "):
             name = line[3 : line.index("(")]
             body = []
@@ -78,9 +78,9 @@ def _load_library():
             body.append(line)
             if line == "}":
                 text = "\n".join(body)
-                _functions[name] = (text, called(text, name))
-                _order.append(name)
+                functions[name] = (len(functions), text, called(text, name))
                 name = None
+    return functions
 
 
 def _is_name(character):
@@ -104,13 +104,14 @@ def called(text, but=None):
 
 def library(text):
     """The functions of shaders/math.wgsl that `text` calls, with those they call, as WGSL text."""
-    if not _functions:
-        _load_library()
+    if not _library:
+        _library.append(_read_library())
+    functions = _library[0]
     wanted = {}
     stack = called(text)
     while stack:
         name = stack.pop()
-        if name in _functions and name not in wanted:
-            wanted[name] = True
-            stack.extend(_functions[name][1])
-    return "\n\n".join([_functions[name][0] for name in _order if name in wanted])
+        if name in functions and name not in wanted:
+            wanted[name] = functions[name]
+            stack.extend(functions[name][2])
+    return "\n\n".join([found[1] for found in sorted(wanted.values())])

@@ -81,8 +81,8 @@ def literal(value, type):
         return "{}u".format(int(value) % (1 << 32))
     bits = storage.f32_bits(float(value))
     magnitude = bits & 0x7FFFFFFF
-    # A constant expression must not be infinite or NaN, a compiler may read a number below the normal ones as 0, and
-    # `-0.0` as 0.0.
+    # A constant expression must not be infinite or NaN, and a compiler may read a subnormal number as 0 and `-0.0` as
+    # 0.0.
     if (magnitude < 0x00800000 and bits) or magnitude >= 0x7F7FFFFF:
         return "from_bits(0x{:08x}u)".format(bits)
     text = repr(float(value))
@@ -103,7 +103,7 @@ def _cast(to, source, text):
 
 
 def _constant(index):
-    """The number that an Index is as an unsigned one, -1 where it is none."""
+    """The unsigned value of a constant Index; -1 if it is not constant."""
     return index.const & 0xFFFFFFFF if index.is_const() and not is_open(index.const) else -1
 
 
@@ -111,7 +111,7 @@ class Renderer:
     """Turns Values into statements; every Value gets one name in the innermost block that needs it.
 
     reduced: the text of a finished reduction; before: a Renderer whose statements come earlier in the same block.
-    Names are v_1, v_2, … (Values) and i_1, … (indices): no word of WGSL and no name of a template looks like that.
+    Names are v_1, v_2, … (Values) and i_1, … (indices): no keyword of WGSL and no name in a template looks like that.
     """
 
     def __init__(self, slots, reduced=None, before=None):
@@ -232,8 +232,8 @@ class Renderer:
             return self._choose(value)
         names = [self.name(a) for a in value.args]
         if names and len([a for a in value.args if a.op == "const"]) == len(names):
-            # WGSL evaluates what is all literals while it compiles, and refuses overflow, infinity and NaN; a `let`
-            # is none of its constants.
+            # WGSL evaluates expressions of literals at compile time, and refuses overflow, infinity and NaN; a `let` is
+            # not a constant expression.
             names[0] = self.temporary("const {}".format(names[0]), names[0])
         if op == "cast":
             return _cast(value.type, value.args[0].type, names[0])
@@ -264,7 +264,7 @@ class Renderer:
         return arrays.element(self.slots, slot, self.index(index))
 
     def _quarter(self, slot, index, at):
-        """The vector or word that the element at `index`, whose text is `at`, is in."""
+        """The vector or word that holds the element at `index`, whose text is `at`."""
         self.slots.uses(slot, _constant(index) // 4)
         return arrays.element(self.slots, slot, at + " / 4u")
 
@@ -315,7 +315,7 @@ class Renderer:
         if self.slots.result.word != "f16":
             return name
         if value.op == "const":
-            name = self.temporary("const {}".format(name), name)  # as a literal it would have to fit
+            name = self.temporary("const {}".format(name), name)  # a literal would have to fit f16
         return "f16({})".format(name)
 
     def store(self, index, value):
@@ -343,8 +343,8 @@ class Renderer:
 
 
 def finish(text, accessors="", half=False):
-    """`text` with the library functions it calls and `accessors` put in front of its entry point; half: whether an
-    array is one of f16."""
+    """`text` with the library functions it calls and `accessors` put in front of its entry point; half: whether any
+    array is of f16."""
     functions = "\n\n".join([part for part in (template.library(text), accessors) if part])
     if functions:
         at = text.index("@compute")

@@ -1,1 +1,1 @@
-"""Running plans: submission, and how values lie in buffers."""
+"""Running plans: submission, and the layout of values in buffers."""

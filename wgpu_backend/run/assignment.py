@@ -1,7 +1,7 @@
-"""`x[key] = value` in place: words written into a buffer that one tensor alone refers to.
+"""`x[key] = value` in place: writes words into a buffer that no other tensor refers to.
 
-What was submitted before reads the old words, since a queue runs in order; what is recorded and not yet submitted
-refers to the node, and then nothing is written here. Runs on CPython only, which counts references.
+Work submitted earlier reads the old words, as a queue runs in order. Work recorded but not yet submitted refers to the
+node, and then nothing is written in place. Runs on CPython only, which counts references.
 """
 
 import sys
@@ -13,14 +13,14 @@ from ..record.node import depends_on_input, unpacked
 from ..render.template import read
 from . import storage
 
-LONGEST = 1 << 14  # words that are written from the host; more are made on the GPU
-AXES = 5  # of a region, that the kernel follows
+LONGEST = 1 << 14  # words written from the host; longer values are copied on the GPU
+AXES = 5  # axes of a region that the kernel supports
 WORKGROUP = 64
 MAX_GROUPS = 65535
 
 
 def _references(holder):
-    """How many refer to a tensor's node, and how many to the node's Allocation."""
+    """The reference counts of a tensor's node and of the node's Allocation."""
     node = holder.data
     return sys.getrefcount(node), sys.getrefcount(node.buffer)
 
@@ -35,8 +35,8 @@ _UNSHARED = _references(_Alone(data=_Alone([]))) if hasattr(sys, "getrefcount") 
 
 
 def write_region(backend, x, starts, sizes, steps, value):
-    """Put `value`, of shape `sizes`, at starts[i] + j * steps[i] along each axis i of x. False, and nothing done, where
-    somebody else has the elements, or where they are not one to a word in one buffer."""
+    """Put `value`, of shape `sizes`, at starts[i] + j * steps[i] along each axis i of x. Returns False, and does
+    nothing, if the elements are shared, packed, or in several buffers."""
     if "host" in (x.data.op, value.data.op) or not x.size or depends_on_input(x.data) or depends_on_input(value.data):
         return False
     if x.data.word not in ("f32", "i32", "u32") or (x.data.op != "buffer" and not _alone(x)):
@@ -63,12 +63,13 @@ def write_region(backend, x, starts, sizes, steps, value):
 
 
 def _alone(x):
-    """Whether x alone refers to its node, which has no buffer yet (None, that everybody refers to)."""
+    """Whether only x refers to its node, which has no buffer yet (references to None cannot be counted)."""
     return _references(x)[0] == _UNSHARED[0]
 
 
 def _axes(shape, starts, sizes, steps):
-    """(the first element's place, [(length, stride)…] of the region, outermost first, merged where they can be)."""
+    """(position of the first element, [(length, stride)…] of the region, outermost first, axes merged where
+    possible)."""
     at = 0
     stride = 1
     axes = []
@@ -85,7 +86,7 @@ def _axes(shape, starts, sizes, steps):
 
 
 def _words(node, word):
-    """The words of a node whose elements lie on the host, where they are few; else None."""
+    """The words of a node with few elements, all on the host; else None."""
     while node.op == "reshape":
         node = node.srcs[0]
     if node.word != word or node.count > LONGEST:
@@ -96,8 +97,8 @@ def _words(node, word):
 
 
 def _dispatch(backend, node, value, words, at, axes):
-    """Copy on the GPU: one invocation a word. words: the value's, where they lie on the host. False where the values
-    lie in several buffers."""
+    """Copy on the GPU, one invocation per word. words: the value's, if they are on the host. False if the value is in
+    several buffers."""
     device = backend.device
     if words is None:
         source = Tensor(unpacked(value.data), value.dtype, value.shape, backend)

@@ -1,4 +1,4 @@
-"""Results that are inputs of the next run, such as the state of an LSTM: they stay in the GPU's memory."""
+"""Results that are inputs of the next run, such as the state of an LSTM, stay in the GPU's memory."""
 
 from emberlet.errors import BackendError
 
@@ -6,10 +6,10 @@ from .runtime import Results
 
 
 class Carried:
-    """The states of one caller of a SavedPlan, in buffers of their own: other callers' runs do not change them.
+    """The states of one caller of a SavedPlan, in their own buffers, which other callers' runs do not change.
 
-    pairs: list of (position of an input, position of the result that is its value in the next run). All states begin
-    as zeros. Raises BackendError where an input and its result are not of one dtype and shape.
+    pairs: list of (position of an input, position of the result that is its value in the next run). All states start as
+    zeros. Raises BackendError if an input and its result differ in dtype or shape.
     """
 
     def __init__(self, saved, pairs):
@@ -38,8 +38,8 @@ class Carried:
         """Set all states to zero."""
         self._device.clear([self.inputs[i] for i in self.inputs])
 
-    def house(self, program):
-        """These states are copied, and no buffer of the program is another's."""
+    def lend_buffers(self, program):
+        """Lend nothing: these states are copied to and from the program's own buffers."""
 
     def restore(self, encoder):
         """Record the copies of the states to the program's inputs."""
@@ -52,7 +52,7 @@ class Carried:
             _copy(encoder, self._program.allocations[self._results[i]], self.inputs[i])
 
     def free(self):
-        """Give their memory back."""
+        """Free their memory."""
         for i in self.inputs:
             self.inputs[i].free()
         self.inputs = {}

@@ -1,4 +1,4 @@
-"""Measures which tile serves each matrix product and convolution of a model best on this device."""
+"""Measures which tile is fastest for each matrix product and convolution of a model on this device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .runtime import run_once
 
 
 def tune(roots: list[Node], backend: Any) -> dict[str, Tile]:
-    """Measure the contractions among what `roots` depend on that were not measured before; returns what was found."""
+    """Measure the contractions that `roots` depend on, unless measured before; returns the results."""
     options = backend.options
     found = {}
     for node in topological(roots):
@@ -58,7 +58,7 @@ def _best(node: Node, what: Problem, backend: Any) -> Tile:
 
 
 def _time(backend: Any, plan: Any, buffers: list[Any], limit: float) -> float:
-    """Seconds of the fastest of a few runs; given up early where it is far slower than `limit`."""
+    """Seconds of the fastest of a few runs; stops early if far slower than `limit`."""
     shortest = float("inf")
     for turn in range(6):
         begin = time.perf_counter()

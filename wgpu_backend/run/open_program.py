@@ -1,6 +1,7 @@
-"""Runs a plan that leaves sizes open: what depends on them is counted on the host at each call, nothing is compiled.
+"""Runs a plan with open sizes. Each call computes the sizes, and all that depends on them, on the host; nothing is
+compiled anew.
 
-Buffers have room for a capacity. A call that needs more gets twice as much of each size; memory never shrinks.
+Buffers have room for the capacity, a value of each size. A call that exceeds it doubles it; memory never shrinks.
 """
 
 from emberlet.errors import BackendError
@@ -10,11 +11,11 @@ from ..plan.counts import at
 from . import storage
 from .runtime import Program, Results
 
-_KNOWN = 7  # sets of buffers that callers bring in turns, for which the bound groups are kept
+_KNOWN = 7  # sets of lent buffers whose bind groups are cached
 
 
 class _Block:
-    """The block of sizes that kernels read, where `Device.bind` expects an Allocation."""
+    """The uniform block of sizes that kernels read; `Device.bind` takes it like an Allocation."""
 
     def __init__(self, raw, nbytes):
         self.gpu = raw.create_buffer(size=nbytes, usage=UNIFORM | COPY_DST)
@@ -23,23 +24,23 @@ class _Block:
 
 
 class OpenProgram(Program):
-    """A plan with `counts` made ready on a device. capacity: for each symbol, how large it is expected to become.
-    housed: numbers of buffers that callers bring along (`house`), beginning with those of `constants`. The rest is as a
-    Program's, with Counts in inputs and results."""
+    """A Program of a plan with `counts`. capacity: for each symbol, its expected maximum. lent: numbers of the buffers
+    that callers lend (`use_buffers`), at first those in `constants`. The rest as for a Program, with Counts in inputs
+    and results."""
 
-    def __init__(self, device, plan, constants, inputs, results, capacity, owned=False, owner=None, housed=()):
+    def __init__(self, device, plan, constants, inputs, results, capacity, owned=False, owner=None, lent=()):
         self.counts = plan.counts
         self.open_results = results
         self._sizes = None
         self._capacity = tuple(capacity)
         values = self.counts.values(self._capacity)
-        # What is open takes one page: a plan's guards see to that.
+        # Buffers of open size take one page: a plan's guards ensure that.
         self._most = min(plan.page_bytes or device.page_bytes, device.page_bytes)
         self._words = max(1, len(self.counts.block))
         self._block = None
         self._pipelines = None
-        self._housed = list(housed)
-        self._known = []  # [(Allocations of the housed buffers, the steps' groups with them)], the last one first
+        self._lent = list(lent)
+        self._known = []  # [(lent Allocations, the steps' bind groups with them)], the latest first
         fixed = [(number, at(n, values)) for number, n in results]
         given = dict(constants)
         for i in range(len(plan.buffers)):
@@ -78,18 +79,18 @@ class OpenProgram(Program):
             pages = list(pages) + [1]
         return pipeline, self.device.bind(layout, bound, pages)
 
-    def house(self, brought):
-        """Use these buffers from now on: {number: Allocation}, of all that are housed."""
-        numbers = self._housed
-        if all(self.allocations[n] is brought[n] for n in numbers):
+    def use_buffers(self, given):
+        """Use these lent buffers from now on. given: {number: Allocation} for all of `lent`."""
+        numbers = self._lent
+        if all(self.allocations[n] is given[n] for n in numbers):
             return
         self._known.insert(0, ([self.allocations[n] for n in numbers], self._groups))
         del self._known[_KNOWN:]
         for n in numbers:
-            self.allocations[n] = brought[n]
+            self.allocations[n] = given[n]
         self._sizes = None
         for i in range(len(self._known)):
-            if all(self._known[i][0][k] is brought[numbers[k]] for k in range(len(numbers))):
+            if all(self._known[i][0][k] is given[numbers[k]] for k in range(len(numbers))):
                 self._groups = self._known.pop(i)[1]
                 return
         groups = list(self._groups)
@@ -100,7 +101,7 @@ class OpenProgram(Program):
         self._groups = groups
 
     def fit(self, sizes):
-        """Make ready for these sizes."""
+        """Prepare for calls with these sizes. Raises BackendError if the plan does not serve them."""
         if sizes == self._sizes:
             return
         counts = self.counts
@@ -117,7 +118,7 @@ class OpenProgram(Program):
         words += [0] * ((self._words + 3) // 4 * 4 - len(words))
         self.device.queue.write_buffer(self._block.gpu, 0, storage.unsigned(words))
         steps = []
-        self.dispatched = []  # their places in the plan
+        self.dispatched = []  # their indices in the plan
         for i in range(len(self._groups)):
             x, y, z = [at(n, values) for n in self.plan.steps[i].groups]
             if x and y and z:
@@ -129,11 +130,11 @@ class OpenProgram(Program):
         self._sizes = sizes
 
     def _grow(self, sizes, values):
-        """Larger buffers where one has no room for these sizes."""
+        """Replace buffers that are too small for these sizes."""
         buffers = self.plan.buffers
         for i in range(len(buffers)):
             if (
-                i not in self._housed
+                i not in self._lent
                 and type(buffers[i].nbytes) is not int
                 and at(buffers[i].nbytes, values) > self.allocations[i].nbytes
             ):
@@ -151,7 +152,7 @@ class OpenProgram(Program):
         roomy = self.counts.values(self._capacity)
         for i in range(len(buffers)):
             n = buffers[i].nbytes
-            if type(n) is int or i in self._housed:
+            if type(n) is int or i in self._lent:
                 continue
             nbytes = max(n.at(values), min(n.at(roomy), self._most), 4)
             if nbytes > self._most:
@@ -161,7 +162,7 @@ class OpenProgram(Program):
                 self.allocations[i] = self.device.allocate(nbytes)
                 self._own = [a for a in self._own if a is not old] + [self.allocations[i]]
                 old.free()
-        # An input that is left as it is would be lost.
+        # Inputs in the replaced buffers are lost, so they must be given again.
         self._given = [False] * len(self._given)
         self._out.room = sum([at(n, roomy) for _, n in self.open_results])
         self._bind(self._pipelines)
@@ -176,7 +177,7 @@ class OpenProgram(Program):
 
 
 def room(nbytes, plan):
-    """Bytes of a saved plan's buffer at the largest sizes; at most a page."""
+    """Bytes of a saved plan's buffer at the largest sizes, at most a page."""
     largest = plan.counts.values(tuple([high for _, _, high in plan.counts.symbols]))
     return min(max(4, nbytes.at(largest)), plan.page_bytes)
 

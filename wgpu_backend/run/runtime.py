@@ -1,18 +1,18 @@
 """Runs plans on a device: one command encoder, one compute pass, one submission.
 
-`run_once` serves values that are asked for; a `Program` keeps a plan's buffers, bind groups and pipelines ready for
-many calls. This file and device.py are all that a saved plan needs, under CPython, Pyodide and MicroPython alike.
+`run_once` computes values on demand; a `Program` keeps a plan's buffers, bind groups and pipelines for many calls. A
+saved plan needs only this file and device.py, under CPython, Pyodide and MicroPython alike.
 """
 
 from emberlet.errors import BackendError
 
 from ..device import COPIED, READABLE, lock, must_await
 
-_SPARE = 2  # staging buffers that a Program keeps: calls that overlap take one each
+_SPARE = 2  # staging buffers that a Program keeps, one for each overlapping call
 
 
 def run_once(device, plan, externals):
-    """Run with the Allocations of the plan's externals; returns the Allocations of its outputs."""
+    """Run a plan once, with the Allocations of its externals. Returns the Allocations of its outputs."""
     allocations = {}
     for i in range(len(externals)):
         allocations[plan.externals[i]] = externals[i]
@@ -21,12 +21,17 @@ def run_once(device, plan, externals):
             allocations[i] = device.allocate(plan.buffers[i].nbytes)
     device.enter()
     try:
-        device.prepare(plan.kernels)
+        pipelines = device.prepare(plan.kernels)
+        for name, source in plan.kernels:
+            # Compile kernels one by one if they are not prepared: Python that cannot be suspended cannot await a
+            # pipeline.
+            if source not in pipelines:
+                pipelines[source] = device.pipeline(name, source)
+        device.pipelines.ran(pipelines)
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         for step in plan.steps:
-            # One by one where they are not prepared: Python that cannot be suspended waits for no pipeline.
-            pipeline, layout = device.pipeline(plan.kernels[step.kernel][0], plan.kernels[step.kernel][1])
+            pipeline, layout = pipelines[plan.kernels[step.kernel][1]]
             run.set_pipeline(pipeline)
             run.set_bind_group(0, device.bind(layout, [allocations[b] for b in step.buffers], step.pages))
             run.dispatch_workgroups(step.groups[0], step.groups[1], step.groups[2])
@@ -40,20 +45,20 @@ def run_once(device, plan, externals):
 
 
 def named(plan):
-    """The kernels of a plan, as many as fit into a message."""
+    """The first kernels of a plan, for a message."""
     names = [name for name, _ in plan.kernels[:4]]
     more = len(plan.kernels) - len(names)
     return "kernels {}{}".format(", ".join(names), " and {} more".format(more) if more else "")
 
 
 class Results:
-    """How results of a Program come back: those of the list (number of a buffer, nbytes), in one buffer. room: bytes of
-    that, where more may be needed later; staging: such buffers that are there already."""
+    """Copies a Program's results, a list of (number of a buffer, nbytes), into one staging buffer to be read. room:
+    bytes of that buffer, if more may be needed later; staging: staging buffers to reuse."""
 
     def __init__(self, program, results, room=0, staging=None):
         self.results = results
         self.copies = []
-        self.staging = [] if staging is None else staging  # none of them mapped, none in use
+        self.staging = [] if staging is None else staging  # neither mapped nor in use
         at = 0
         for number, nbytes in results:
             left = nbytes
@@ -67,10 +72,10 @@ class Results:
         self.room = max(room, self.nbytes)
 
     def take(self, device, taken):
-        """A buffer to copy them to, put into the list `taken`."""
+        """A staging buffer, also put into the list `taken`."""
         while self.staging and not taken:
             taken.append(self.staging.pop())
-            if taken[0].size < self.nbytes:  # made when less was needed
+            if taken[0].size < self.nbytes:  # too small: made for smaller sizes
                 taken.pop().destroy()
         if not taken:
             usage = COPIED if must_await() else READABLE
@@ -87,17 +92,17 @@ class Results:
         return out
 
     def free(self):
-        """Give the buffers back."""
+        """Free the staging buffers."""
         while self.staging:
             self.staging.pop().destroy()
 
 
 class Program:
-    """A plan made ready on a device.
+    """A plan prepared on a device, for many calls.
 
-    constants: per number of a constant buffer its Allocation; owned: whether `release` frees them too. inputs and
-    results, lists of (buffer number, nbytes), say which buffers `run` fills and reads. owner: who may want the same
-    kernels compiled again (Pipelines).
+    constants: {number of a constant buffer: Allocation}; owned: whether `release` frees them too. inputs, results:
+    lists of (buffer number, nbytes) that `run` fills and reads. owner: an object that may need the same kernels again
+    (Pipelines).
     """
 
     def __init__(self, device, plan, constants, inputs, results, owned=False, owner=None):
@@ -123,12 +128,12 @@ class Program:
         self._lock = lock()
 
     def prepare(self):
-        """Compile the kernels and bind the buffers. Done by the first run; earlier where it is called."""
+        """Compile the kernels and bind the buffers. The first run does this unless it was called earlier."""
         if self.steps is None:
             self._bind(self.device.pipelines_of(self.plan.kernels))
 
     async def prepare_async(self):
-        """`prepare`, awaited: the kernels compile side by side."""
+        """`prepare`, awaited; the kernels compile in parallel."""
         if self.steps is None:
             self._bind(await self.device.pipelines_async(self.plan.kernels))
 
@@ -140,7 +145,7 @@ class Program:
             x, y, z = step.groups
             steps.append((pipeline, group, x, y, z))
         with self._lock:
-            if self.steps is None:  # else another call was first
+            if self.steps is None:  # else another call came first
                 for i in range(len(pipelines)):
                     source = self.plan.kernels[i][1]
                     self._held.append(source)
@@ -148,14 +153,14 @@ class Program:
                 self.steps = steps
 
     def _submit(self, data, taken, carried=None, sizes=None):
-        """Upload and run; returns the Results. `taken` is given the buffer that they come back through.
+        """Upload and run; returns the Results. Their staging buffer is put into `taken`.
 
-        No other call's upload comes between: what is submitted runs in order, so that calls may overlap from here on.
+        The lock keeps other calls' uploads out. Submitted work runs in order, so calls may overlap from here on.
         """
         with self._lock:
             if sizes is not None:
                 if carried:
-                    carried.house(self)
+                    carried.lend_buffers(self)
                 self.fit(sizes)
             return self._submit_now(data, taken, carried)
 
@@ -167,10 +172,10 @@ class Program:
                 device.write(self.allocations[self.inputs[i][0]], data[i])
                 self._given[i] = True
             elif carried and i in carried.inputs:
-                self._given[i] = False  # for others: it holds this caller's state
+                self._given[i] = False  # unset for other callers: it holds this caller's state
             elif not self._given[i]:
                 raise BackendError(
-                    "input {} was left as it is, but the last call did not give it or did not end".format(i)
+                    "input {} was left unchanged, but the last call did not pass it or did not finish".format(i)
                 )
         out = carried.out if carried else self._out
         staged = out.take(device, taken)
@@ -200,8 +205,8 @@ class Program:
             self._running += 1
 
     def _end(self, taken):
-        """A call has ended, in whatever way. A staging buffer that it still has may be mapped, and would end the
-        process if it were submitted again."""
+        """End a call, however it ended. A staging buffer that it still holds may be mapped; submitting it again would
+        end the process."""
         with self._lock:
             self._running -= 1
             while taken:
@@ -216,11 +221,11 @@ class Program:
                 out.staging.append(taken.pop())
 
     def run(self, data, sizes=None, carried=None):
-        """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission. sizes: the
-        numbers of an OpenProgram's symbols (open_program.py). carried: as for `run_async`.
+        """The bytes of the results, given those of the inputs (None leaves an input unchanged), in one submission.
+        sizes: the values of an OpenProgram's symbols (open_program.py). carried: as for `run_async`.
 
-        Calls of several threads may overlap, and any may be interrupted: the others and later ones are not disturbed.
-        Raises BackendError where the device refuses, or where an input that was never given is left as it is.
+        Calls of several threads may overlap, and any may be interrupted without affecting the others or later ones.
+        Raises BackendError if the device fails, or if an input is None that was never given.
         """
         self._begin()
         taken = []
@@ -240,8 +245,8 @@ class Program:
         return out.split(whole)
 
     async def run_async(self, data, carried=None, sizes=None):
-        """`run`, awaited. Calls may overlap; they are run in the order in which they were begun. carried: the Carried
-        states of the caller, whose results do not come back."""
+        """`run`, awaited. Calls may overlap; they run in the order in which they began. carried: the caller's Carried
+        states, whose results are not returned."""
         self._begin()
         taken = []
         try:
@@ -267,7 +272,7 @@ class Program:
             raise BackendError("this program was released; load or compile the model again")
 
     def release(self):
-        """Give the memory back, once the calls under way have ended; later ones raise BackendError."""
+        """Free the memory once running calls have ended. Later calls raise BackendError."""
         with self._lock:
             self._released = True
             if self._running <= 0:
@@ -289,7 +294,7 @@ class Program:
             self.device.pipelines.release(source, self.owner)
 
     def disown(self, owner):
-        """The owner goes, and wants nothing compiled again."""
+        """Called when the owner goes: nothing is kept for it any longer."""
         self.owner = None
         self.device.pipelines.forget(owner)
 

@@ -1,4 +1,4 @@
-"""Compiling kernels on several threads: the driver and wgpu's own compiler run without Python's lock."""
+"""Compiles kernels on several threads: the driver and wgpu's compiler release Python's lock."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from threading import Thread
 from typing import Any
 
 
-def compile_kernels(device: Any, kernels: Iterable[tuple[str, str]]) -> None:
-    """Compile the (name, source) of `kernels` that the Device has no pipeline for, as many at a time as there are
-    cores. One that fails is left out: whoever asks for it alone is told why."""
+def compile_kernels(device: Any, kernels: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The pipelines of `kernels`, (name, source) each, by source: those that the Device has, and the others compiled,
+    one per core at a time. A single missing one and those that fail are left out; `Device.pipeline` compiles the one
+    and raises the others' errors."""
+    found: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for name, source in kernels:
-        if device.pipelines.get(source) is None:
+        known = device.pipelines.get(source)
+        if known is None:
             missing.setdefault(source, name)
+        else:
+            found[source] = known
     if len(missing) < 2:
-        return
+        return found
     left = list(missing.items())
     done: list[tuple[str, Any]] = []
 
@@ -31,7 +36,7 @@ def compile_kernels(device: Any, kernels: Iterable[tuple[str, str]]) -> None:
             except Exception:
                 continue
 
-    # This thread is one of them; concurrent.futures would take longer to import than a small model to compile.
+    # This thread works too. Importing concurrent.futures for a pool would take longer than compiling a small model.
     others = [Thread(target=work) for _ in range(min(len(missing), cpu_count() or 1) - 1)]
     for thread in others:
         thread.start()
@@ -39,4 +44,5 @@ def compile_kernels(device: Any, kernels: Iterable[tuple[str, str]]) -> None:
     for thread in others:
         thread.join()
     for source, pipeline in done:
-        device.keep(source, pipeline)
+        found[source] = device.keep(source, pipeline)
+    return found

@@ -1,10 +1,11 @@
-"""How long each dispatch of a Program takes by the host's clock, where a page has no timestamps of the GPU to hand."""
+"""Times each dispatch of a Program by the host's clock, for pages without GPU timestamps."""
 
 
 async def measure(program, clock, runs=3):
-    """A list of (name of the kernel, workgroups, time) in the order of the plan.
+    """A list of (name of the kernel, workgroups, time) in the plan's order.
 
-    Of each the shortest of `runs` counts, less what an empty submission takes. clock(): the time, in the results' unit.
+    Each time is the shortest of `runs`, less that of an empty submission. clock(): the time, in the unit of the
+    results.
     """
     await program.prepare_async()
     device = program.device

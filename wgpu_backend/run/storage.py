@@ -1,11 +1,11 @@
-"""How each dtype is held on the GPU, and the packing and widening at the border.
+"""How the GPU stores each dtype, and the conversions to and from that.
 
-WGSL computes with 32-bit words, so a result takes one: floats as f32, signed integers as i32, unsigned ones and bool
-as u32. int8, uint8 and bool that are given to the GPU (inputs, weights) stay as they are, four to a word ("i8", "u8"),
-and large maps store them so (Fusion._pack). float16 is stored as f16 where the device has shader-f16, and computed in
-f32 all the same. 64-bit integers are held as 32-bit ones when their values fit; `widen` says so when they do not, and
-the tensor then lives on the host, as results do that 32 bits may not hold (bounds.py).
-Narrow floats are rounded to the dtype, narrow integers wrapped to it, after every operation.
+WGSL computes with 32-bit words, so a result takes one: floats as f32, signed integers as i32, unsigned ones and bool as
+u32. int8, uint8 and bool data uploaded to the GPU (inputs, weights) stay packed, four to a word ("i8", "u8"), and large
+maps pack their results too (Fusion._pack). float16 is stored as f16 if the device has shader-f16, but always computed
+in f32. 64-bit integers are stored in 32 bits if their values fit; otherwise `widen` returns None and the tensor stays
+on the host, as do results that may exceed 32 bits (bounds.py). After every operation, narrow floats are rounded to
+their dtype and narrow integers wrapped.
 """
 
 import struct
@@ -17,7 +17,7 @@ _FLOAT_ROUNDING = {"float16": "round_f16", "bfloat16": "round_bf16"}
 
 
 def word(dtype):
-    """The storage type: "f32", "i32" or "u32"; None where the dtype does not live on the GPU."""
+    """The storage type: "f32", "i32" or "u32"; None if the GPU cannot hold the dtype."""
     if dtype.kind == "float":
         return "f32" if dtype.bits >= 16 else None
     if dtype.kind == "int":
@@ -47,7 +47,8 @@ def register(dtype):
 
 
 def rounding(dtype):
-    """The function that brings a result back into the dtype's values, or None: ("round_f16", None), ("wrap_i", 8)…"""
+    """The WGSL function that rounds or wraps a result to the dtype, such as ("round_f16", None) or ("wrap_i", 8); None
+    if there is none."""
     if dtype.kind == "float":
         return (_FLOAT_ROUNDING[dtype.name], None) if dtype.name in _FLOAT_ROUNDING else None
     if dtype.bits < 32 and dtype.is_integer:
@@ -65,11 +66,11 @@ def _numpy():
 
 
 def widen(data, dtype, count, stored=None):
-    """Row-major bytes of dtype as bytes of 32-bit words; None where a 64-bit integer does not fit.
+    """Row-major bytes of dtype as bytes of 32-bit words; None if a 64-bit integer does not fit.
 
-    stored: the storage type; "f16", "i8" and "u8" are what the bytes are already, padded to a multiple of 4.
+    stored: the storage type; for "f16", "i8" and "u8" the bytes are only padded to a multiple of 4.
 
-    Raises DTypeError for a dtype that does not live on the GPU.
+    Raises DTypeError for a dtype that the GPU cannot hold.
     """
     if dtype.bits == 32:
         return data
@@ -131,7 +132,7 @@ def narrow(data, dtype, count, stored=None):
 
 
 def from_list(values, dtype, stored=None):
-    """Python numbers as bytes of words; None where a 64-bit integer does not fit. Narrower integers wrap."""
+    """Python numbers as bytes of words; None if a 64-bit integer does not fit. Narrower integers wrap."""
     if dtype.is_integer and dtype.bits < 64:
         values = _wrapped(values, dtype)
     if stored in _BYTES:
@@ -191,12 +192,12 @@ def word_of(value, dtype):
 
 
 def f32_bits(v):
-    """The bits of a Python float as a float32, infinite where it is beyond."""
+    """The bits of a Python float as a float32, rounded to infinity beyond its range."""
     return struct.unpack("<I", struct.pack("<f", _to_f32(v)))[0]
 
 
 def _to_f32(v):
-    # array('f') refuses a finite double beyond f32 on CPython; NumPy and the GPU make it infinite.
+    # On CPython array('f') refuses a finite double beyond f32; NumPy and the GPU make it infinite.
     if v > 3.4028235677973366e38:
         return float("inf")
     if v < -3.4028235677973366e38:
@@ -209,7 +210,7 @@ def _unpack_code(data, code, count):
 
 
 def _unpack(data, dtype, count):
-    """Python numbers from packed bytes of any dtype held on the GPU."""
+    """Python numbers from packed bytes of any dtype that the GPU stores."""
     bits = dtype.bits
     if bits < 8:
         out = []

@@ -1,4 +1,4 @@
-"""WebAssembly as a device: recorded graphs become one Wasm module each, with its own linear memory."""
+"""WebAssembly as a device: each recorded graph becomes a Wasm module with its own linear memory."""
 
 
 def __getattr__(name):

@@ -1,4 +1,4 @@
-"""Expressions, functions and modules of WebAssembly, assembled to bytes."""
+"""Assembles expressions, functions and modules of WebAssembly to bytes."""
 
 import struct
 
@@ -6,8 +6,8 @@ from .opcodes import OPCODES, TYPES, signed, unsigned
 
 
 class E:
-    """An expression: the code that leaves one value of `type` on the stack. Its text is repeated wherever it is used;
-    `Function.let` keeps a value in a local instead. code: a list of bytes and of ("call", name)."""
+    """An expression: code that leaves one value of `type` on the stack. It is repeated at every use; `Function.let`
+    keeps the value in a local instead. code: a list of bytes and ("call", name)."""
 
     __slots__ = ("code", "type")
 
@@ -45,7 +45,7 @@ def op(name, *args, imm=b""):
 
 
 def lane(name, number, *args):
-    """An instruction with the number of a lane."""
+    """An instruction with a lane index."""
     return op(name, *args, imm=bytes((number,)))
 
 
@@ -77,7 +77,7 @@ def i64(n):
 
 
 def f32_bytes(x):
-    """A Python float as the bytes of a float32, infinite where it is beyond."""
+    """A Python float as the bytes of a float32, rounded to infinity beyond its range."""
     if x > 3.4028235677973366e38:
         x = float("inf")
     elif x < -3.4028235677973366e38:
@@ -110,26 +110,26 @@ def number(x, type):
 
 
 def select(condition, a, b):
-    """a where condition is not 0, else b: numbers of one type; both are evaluated."""
+    """a if condition is not 0, else b: numbers of one type; both are evaluated."""
     return E(a.type, a.code + b.code + condition.code + [b"\x1b"])
 
 
 def bits(mask, a, b):
-    """Bits of a where the mask's are set, of b elsewhere: vectors."""
+    """Vectors: bits of a where the mask is set, of b elsewhere."""
     return op("v128.bitselect", a, b, mask)
 
 
-MOST_LOCALS = 49000  # of a function: V8 and wasmtime take 50,000, parameters among them
+MOST_LOCALS = 49000  # locals of a function: V8 and wasmtime accept 50,000, including parameters
 
 
 class TooManyLocals(Exception):
-    """A function has grown beyond what engines of WebAssembly compile."""
+    """A function has more locals than WebAssembly engines accept."""
 
 
 class Function:
-    """A function under construction. params, results: lists of types; scratch: bytes that it needs to work in.
+    """A function under construction. params, results: lists of types; scratch: bytes of scratch memory that it needs.
 
-    Code goes to the innermost buffer of `buffers`. Two functions are equal where their code is.
+    Code goes to the innermost buffer of `buffers`. Functions are equal if their code is.
     """
 
     def __init__(self, name, params, results=()):
@@ -151,7 +151,7 @@ class Function:
         return E(self.params[n], [b"\x20" + unsigned(n)])
 
     def local(self, type):
-        """The number of a new local. Raises TooManyLocals."""
+        """The index of a new local. Raises TooManyLocals."""
         if len(self.locals) >= MOST_LOCALS:
             raise TooManyLocals(self.name)
         self.locals.append(type)
@@ -167,21 +167,21 @@ class Function:
         self.code.append(b"\x21" + unsigned(n))
 
     def let(self, e):
-        """The value of e in a local of its own."""
+        """The value of e, kept in a new local."""
         n = self.local(e.type)
         self.set(n, e)
         return self.get(n)
 
     def do(self, e):
-        """An instruction that leaves nothing."""
+        """Append an instruction that leaves nothing on the stack."""
         self.code.extend(e.code)
 
     def give(self, e):
-        """The function's result."""
+        """Append the function's result."""
         self.code.extend(e.code)
 
     def push(self):
-        """From here on code goes to a buffer of its own."""
+        """Direct code to a new buffer from here on."""
         self.buffers.append([])
 
     def pop(self):
@@ -219,7 +219,7 @@ class Function:
     # -- written --------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """Joins neighboring bytes; nothing may be added afterwards."""
+        """Join neighboring bytes; nothing may be added afterwards."""
         out = []
         part = []
         for chunk in self.buffers[0]:
@@ -239,7 +239,7 @@ class Function:
         return [chunk[1] for chunk in self.buffers[0] if isinstance(chunk, tuple)]
 
     def body(self, numbers):
-        """The bytes of the function in a code section, given the numbers of the functions it calls."""
+        """The bytes of the function in a code section, given the indices of the functions it calls."""
         groups = []
         for type in self.locals:
             if groups and groups[-1][0] == type:
@@ -286,11 +286,12 @@ def code_section(functions):
     return _section(10, _vector([function.body(numbers) for _, function in functions]))
 
 
-def module(functions, exports, pages, custom=(), data=()):
+def module(functions, exports, pages, custom=(), data=(), start=None):
     """The bytes of a module with one memory of `pages` times 64 KiB, exported as "memory".
 
-    functions: list of (name, Function); exports: the names of those that are exported; custom: (name, bytes) of custom
-    sections; data: (address, bytes) of what the memory holds at first.
+    functions: list of (name, Function); exports: names of exported functions; custom: (name, bytes) of custom sections;
+    data: (address, bytes) of the memory's initial content; start: the name of the function to run once, when the module
+    is instantiated.
     """
     types = []
     numbers = {}
@@ -309,6 +310,8 @@ def module(functions, exports, pages, custom=(), data=()):
     out.append(_section(5, b"\x01\x00" + unsigned(pages)))
     named = [_name(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
     out.append(_section(7, _vector([_name("memory") + b"\x02\x00"] + named)))
+    if start is not None:
+        out.append(_section(8, unsigned(numbers[start])))
     if data:
         out.append(_section(12, unsigned(len(data))))
     out.append(code_section(functions))

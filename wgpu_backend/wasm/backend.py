@@ -1,6 +1,7 @@
-"""The wasm backend: what the wgpu backend records and fuses, run by WebAssembly with 128-bit vectors on one thread."""
+"""The wasm backend: runs what the wgpu backend records and fuses in WebAssembly, with 128-bit vectors, on one
+thread."""
 
-from emberlet import dtypes
+from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError
 
 from ..backend import WgpuBackend
@@ -20,15 +21,15 @@ from .prepare import prepare
 
 
 class WasmBackend(WgpuBackend):
-    """Tensors that WebAssembly computes with. strict: what would be computed on the host raises instead.
+    """Computes tensors with WebAssembly. strict: raise UnsupportedError instead of computing on the host.
 
-    Everything recorded but not read yet is computed when a value is read: as one module, which is kept for the same
-    graph with other values. `model.compile(backend="wasm")` keeps the weights in the module's memory too.
-    Raises BackendError where nothing runs WebAssembly: on a desktop, without the package wasmtime.
+    When a value is read, everything recorded so far is computed as one module, which is cached for the same graph with
+    other values. `model.compile(backend="wasm")` also keeps the weights in the module's memory. Raises BackendError
+    without a WebAssembly engine: on a desktop, the package wasmtime.
     """
 
     name = "wasm"
-    OVERRIDES = ()
+    OVERRIDES = ("matmul_8bit", "conv_8bit")
 
     def __init__(self, index=0, strict=False, planning=False):
         WgpuBackend.__init__(self, index, strict=strict, planning=planning)
@@ -42,8 +43,11 @@ class WasmBackend(WgpuBackend):
 
     @property
     def device(self):
-        """Raises BackendError: values are in the memory of Python and of modules, not on a device."""
+        """Raises BackendError: values are in Python's memory or a module's, not on a device."""
         raise BackendError("the wasm backend has no GPU device")
+
+    def open_early(self):
+        """Nothing: WebAssembly has no device that takes long to open."""
 
     def _can_wait(self):
         return True
@@ -52,6 +56,17 @@ class WasmBackend(WgpuBackend):
         from emberlet.functional.transformer.dot_product_attention import compose_attention
 
         return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
+
+    def matmul_8bit(self, a, b):
+        """a @ b of int32 within ±255, recorded as int16 operands, whose products kernels/integers.py sums in int32."""
+        shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
+        a, b = self.cast(a, dtypes.int16), self.cast(b, dtypes.int16)
+        return self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
+
+    def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
+        """`conv` of int32 within ±255, in the same way. bias: None."""
+        x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
+        return self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
 
     def _sorted_positions(self, x, descending):
         return self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)
@@ -68,7 +83,8 @@ class WasmBackend(WgpuBackend):
     # -- values ---------------------------------------------------------------------------------------------------
 
     def realize(self, *tensors):
-        """Compute what is recorded, as one module. What depends on an input of a plan that is traced stays recorded."""
+        """Compute recorded tensors as one module. Nodes that depend on an input of a plan being traced stay
+        recorded."""
         with self._lock:
             roots, order = self._to_compute(tensors)
             if not roots:
@@ -89,7 +105,7 @@ class WasmBackend(WgpuBackend):
                 _become_data(node, data, stored[i])
 
     def _module(self, order, roots):
-        """(module, Image, where the data of each buffer that is given come from, words of the roots)."""
+        """(module, Image, the source of each external buffer's data, words of the roots)."""
         key = signature(order, roots)
         found = self._plans.get(key)
         if found is None:
@@ -126,7 +142,7 @@ class WasmBackend(WgpuBackend):
         return node.arg
 
     async def to_data_async(self, x):
-        """The elements as a TensorData; nothing has to be awaited."""
+        """The elements as a TensorData, without waiting."""
         from emberlet.data import TensorData
 
         return TensorData(self.to_bytes(x), x.shape, x.dtype)
@@ -141,7 +157,7 @@ class WasmBackend(WgpuBackend):
 
 
 def _become_data(node, data, word):
-    """Give the node its value and drop how it was computed."""
+    """Give the node its value and drop its history."""
     if node.dtype.bits == 64:
         interval(node)
     node.word = word

@@ -1,12 +1,13 @@
-"""A model as a WebAssembly module: its kernels, with the weights as the memory's first content.
+"""A model as a WebAssembly module: its kernels, with the weights as the memory's initial content.
 
 `emberlet compile model.onnx --out model.wasm` writes one; web/package/wasm.mjs runs it in a browser, plan_file.load in
-Python. The module exports "memory" and "run". What runtimes have to know is JSON in the custom section "emberlet":
-{"version": 1, "inputs" and "outputs": [[name, dtype, shape, address, bytes]], "indices": [[input, length]]}.
-A run is: write the inputs, call "run", read the outputs. Elements are as on the GPU (run/storage.py): 32-bit words, but
-for inputs of bool, int8 and uint8, which take a byte each. Where the JSON has "checksum": "crc32", the last section is
-"emberlet.crc32", of all bytes before it; files without one load, too. The custom section "emberlet.simd" holds a code
-section without relaxed SIMD, to be put in the place of the module's own where an engine lacks that.
+Python. The module exports "memory" and "run". The custom section "emberlet" describes it to runtimes, in JSON:
+{"version": 1, "inputs" and "outputs": [[name, dtype, shape, address, bytes]], "indices": [[input, length]]}. A run is:
+write the inputs, call "run", read the outputs. Elements are stored as on the GPU (run/storage.py): as 32-bit words,
+except inputs of bool, int8 and uint8, which take a byte each. If the JSON has "checksum": "crc32", the last section is
+"emberlet.crc32", a checksum of all bytes before it. Files without one load, too. The custom section "emberlet.simd"
+holds a code section without relaxed SIMD, which replaces the module's own on engines that lack it. Where weights are
+stored in fewer bits, a start function expands them (stored.py).
 """
 
 import json
@@ -35,7 +36,7 @@ def load_file(path):
 
 
 def load(source, origin="module"):
-    """The `SavedModule` in the bytes of a file. Raises FormatError if they are not one, or are damaged."""
+    """The `SavedModule` in the bytes of a file. Raises FormatError if they are not one or are damaged."""
     try:
         found = sections(source)
         content = _content(source, found)
@@ -57,7 +58,7 @@ def _content(source, found):
 
 
 def _for_this_engine(source, found):
-    """The module, with the other code section where relaxed SIMD is missing."""
+    """The module, with the alternative code section if the engine lacks relaxed SIMD."""
     if engine.relaxed():
         return source
     (code,) = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]
@@ -71,7 +72,7 @@ def _for_this_engine(source, found):
 
 
 class SavedModule(Ported):
-    """A compiled model ready to run: what plan_file.SavedPlan is on a GPU, with the same methods."""
+    """A compiled model ready to run; like plan_file.SavedPlan on a GPU, with the same methods."""
 
     def __init__(self, origin, content, instance):
         self.origin = origin
@@ -84,7 +85,7 @@ class SavedModule(Ported):
                 port = Port(name, dtypes.dtype(dtype), tuple(shape), len(places))
                 wanted = port.given if key == "inputs" else port.count * 4
                 if nbytes != wanted or at < 0 or at + nbytes > size:
-                    raise ValueError("{} lies outside of the memory".format(port))
+                    raise ValueError("{} lies outside the memory".format(port))
                 places.append(at)
                 ports.append(port)
         for number, length in content["indices"]:
@@ -94,5 +95,5 @@ class SavedModule(Ported):
         self.program = Program(instance, inputs, results)
 
     def release(self):
-        """Give its memory back; later calls raise BackendError."""
+        """Free its memory; later calls raise BackendError."""
         self.program.release()

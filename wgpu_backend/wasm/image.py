@@ -4,6 +4,7 @@ from emberlet.errors import BackendError
 
 from . import library
 from .assembler import Function, code_section, i32, module
+from .stored import ROOM, expansion, nbytes
 
 PAGE = 1 << 16
 MOST = 1 << 16  # pages of a memory with 32-bit addresses
@@ -13,13 +14,25 @@ class Image:
     """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of the
     memory."""
 
-    def __init__(self, plan):
+    def __init__(self, plan, stored=None):
+        """stored: {number of a constant buffer: how its file encodes it} (stored.py)."""
         self.plan = plan
         at = 64
         self.addresses = []
-        for b in plan.buffers:
+        for number in range(len(plan.buffers)):
             self.addresses.append(at)
-            at += (b.nbytes + 63) // 64 * 64
+            room = ROOM if stored and number in stored else 64
+            at += (plan.buffers[number].nbytes + room - 1) // room * room
+        parts = []
+        self.encoded = {}  # number of a stored buffer -> addresses of what encodes it
+        for number in sorted(stored or ()):
+            how, count = stored[number], plan.buffers[number].nbytes // 4
+            elements, scales = nbytes(how, count)
+            to = self.addresses[number]
+            first = to + (count * 4 + ROOM - 1) // ROOM * ROOM - elements
+            self.encoded[number] = (first, at)[: 2 if scales else 1]
+            parts.append((how, to, count, first, at))
+            at += (scales + 63) // 64 * 64
         scratch = at
         at += max([0] + [f.scratch for _, f in plan.kernels])
         self.nbytes = at + 64
@@ -37,27 +50,37 @@ class Image:
             run.do(i32(scratch))
             run.code.append(("call", "kernel{}".format(step.kernel)))
         functions.append(("run", run.finish()))
+        self._start = None
+        if parts:
+            self._start = "expand"
+            functions.append(("expand", expansion(parts)))
         self._functions = functions
         self._pages = pages
         self.module = module(functions, ["run"], pages)
 
     def file(self, custom, data):
-        """The module with custom sections (name, bytes), and with `data`: number of a buffer -> its bytes."""
-        placed = [(self.addresses[number], data[number]) for number in data]
-        return module(self._functions, ["run"], self._pages, custom, placed)
+        """The module with custom sections (name, bytes), and with `data`: number of a buffer -> its bytes, or a list of
+        what encodes it."""
+        placed = []
+        for number in data:
+            if number in self.encoded:
+                placed.extend(zip(self.encoded[number], data[number]))
+            else:
+                placed.append((self.addresses[number], data[number]))
+        return module(self._functions, ["run"], self._pages, custom, placed, self._start)
 
     def code(self):
         """The code section."""
         return code_section(self._functions)
 
     def open_module(self):
-        """The module with every kernel exported as well, to time them one by one."""
+        """The module with every kernel exported too, to time them one by one."""
         names = [name for name, _ in self._functions if name.startswith("kernel")]
         return module(self._functions, names + ["run"], self._pages)
 
 
 def _add(functions, seen, name, f):
-    """A function and those that it calls."""
+    """Add a function and those that it calls."""
     seen[name] = True
     for called in f.called():
         if called not in seen:

@@ -1,7 +1,7 @@
 """Elementwise functions that WebAssembly has no instruction for, as functions of the module.
 
-Those that networks use a lot work on four float32 at once; the others on one number, in float64 where that gives a
-correctly rounded result nearly everywhere. tests/wasm/test_library.py states the error of each.
+Those common in networks work on four float32 at once; the others on scalars, in float64 where that rounds correctly
+almost everywhere. tests/wasm/test_library.py states the error of each.
 """
 
 from .assembler import Function, bits, call, f32, f32x4, f64, i32, i32x4, i64, lane, op, select
@@ -13,7 +13,7 @@ ONE = ("expm1", "log1p", "sinh", "cosh", "asinh", "acosh", "atanh", "asin", "aco
 
 
 def _poly(z, terms, number=f32x4):
-    """The polynomial of z whose coefficients are `terms`, the highest first, by Horner's scheme."""
+    """The polynomial in z with coefficients `terms`, highest first, by Horner's scheme."""
     out = number(terms[0])
     for c in terms[1:]:
         out = out * z + number(c)
@@ -21,7 +21,7 @@ def _poly(z, terms, number=f32x4):
 
 
 def _exp(f):
-    # Cephes' expf: x = n log(2) + r; the power of two is multiplied in two steps, so that results may be subnormal.
+    # Cephes' expf: x = n log(2) + r; the power of two is applied in two steps, so that results may be subnormal.
     x = f.let(op("f32x4.pmin", op("f32x4.pmax", f.param(0), f32x4(-105.0)), f32x4(90.0)))
     n = f.let(op("f32x4.nearest", x * 1.44269504088896341))
     r = f.let(x - n * 0.693359375 - n * -2.12194440e-4)
@@ -58,7 +58,7 @@ def _log(f):
 
 
 def _signed(f, magnitude, x):
-    """magnitude with the sign of x."""
+    """`magnitude` with the sign of x."""
     return bits(i32x4(0x80000000), x, magnitude)
 
 
@@ -116,7 +116,7 @@ def _exp64(f):
 
 
 def _log64(f):
-    # Of a positive, normal number: m in [sqrt(1/2), sqrt(2)), and log(m) = 2 atanh((m - 1) / (m + 1)).
+    # For a positive, normal number: m in [sqrt(1/2), sqrt(2)), and log(m) = 2 atanh((m - 1) / (m + 1)).
     word = f.let(op("i64.reinterpret_f64", f.param(0)))
     moved = f.let(op("i64.sub", word, i64(0x3FE6A09E667F3BCD)))
     e = f.let(op("i64.shr_s", moved, i64(52)))
@@ -145,7 +145,7 @@ TWO_OVER_PI = (0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C4
 
 def _sine(f):
     # sin(x + quarters quarter turns). Cody and Waite's reduction up to 2^28, beyond it Payne and Hanek's: the product
-    # with a window of 96 bits of 2/pi, from the bit on that counts less than two turns of four quarters.
+    # with a 96-bit window of 2/pi that starts at the first bit worth less than two full turns (eight quarters).
     x, quarters = f.param(0), f.param(1)
     wide = f.let(op("f64.promote_f32", x))
     f.begin_if(op("i32.eqz", op("f64.lt", op("f64.abs", wide), f64(INF))))
@@ -159,7 +159,7 @@ def _sine(f):
     f.begin_if(op("f64.ge", op("f64.abs", wide), f64(2.0**28)))
     word = f.let(op("i32.reinterpret_f32", x))
     e = op("i32.and", op("i32.shr_u", word, i32(23)), i32(255))
-    first = f.let(op("i32.sub", e, i32(152)))  # the exponent of the last bit of the significand, less 2
+    first = f.let(op("i32.sub", e, i32(152)))  # the exponent of the significand's last bit, minus 2
     m = op("i32.or", op("i32.and", word, i32(0x7FFFFF)), i32(0x800000))
     m = f.let(op("i64.extend_i32_u", m))
     at = f.let(op("i32.shr_u", first, i32(5)))
@@ -232,7 +232,7 @@ def _tan(f):
 
 
 def _nan_and_infinity(f, low=None):
-    """Returns x itself for NaN and positive infinity, `low` for negative infinity (x itself where it is None)."""
+    """Return x itself for NaN and positive infinity, and `low` for negative infinity (x itself if `low` is None)."""
     x = f.param(0)
     f.begin_if(op("i32.eqz", op("f32.lt", op("f32.abs", x), f32(INF))))
     f.exit(x if low is None else select(op("f32.eq", x, f32(-INF)), f32(low), x))
@@ -337,7 +337,7 @@ def _pow_f32(f):
     odd = op("i32.and", op("i32.trunc_sat_f32_u", size), i32(1))
     odd = f.let(op("i32.and", op("i32.and", whole, op("f32.lt", size, f32(16777216.0))), odd))
     infinite = f.let(op("f32.eq", size, f32(INF)))
-    # Where the base or the exponent is infinite, or the base 0.
+    # The base or the exponent is infinite, or the base is 0.
     large = op("i32.eq", op("f32.gt", m, f32(1.0)), op("f32.gt", b, f32(0.0)))
     edge = f.let(select(op("f32.eq", m, f32(1.0)), f32(1.0), select(large, f32(INF), f32(0.0))))
     inside = op("i32.and", op("f32.gt", m, f32(0.0)), op("f32.lt", m, f32(INF)))
@@ -357,7 +357,7 @@ def _pow_f32(f):
 
 
 def _fmod_f32(f):
-    # Exact, by long division of the significands: 38 bits of the quotient a step.
+    # Exact, by long division of the significands: 38 bits of the quotient per step.
     a, b = f.param(0), f.param(1)
     small, large = f.let(op("f32.abs", a)), f.let(op("f32.abs", b))
     f.begin_if(op("i32.eqz", op("i32.and", op("f32.lt", small, f32(INF)), op("f32.gt", large, f32(0.0)))))
@@ -389,14 +389,14 @@ def _fmod_f32(f):
     f.branch(1)
     f.end()
     f.end()
-    # The rest times two to the exponent of b, exact in float64.
+    # The remainder times two to the exponent of b, exact in float64.
     power = op("i64.shl", op("i64.extend_i32_u", op("i32.add", other, i32(1023 - 150))), i64(52))
     r = _demote(op("f64.convert_i64_s", f.get(rest)) * op("f64.reinterpret_i64", power))
     f.give(op("f32.copysign", r, a))
 
 
 def _differ(a, b):
-    """Whether one of two float32, but not the other, is below 0."""
+    """Whether exactly one of two float32 is negative."""
     return op("i32.ne", op("f32.lt", a, f32(0.0)), op("f32.lt", b, f32(0.0)))
 
 
@@ -421,7 +421,7 @@ def _floor_divide_f32(f):
     f.give(select(op("f32.eq", q, f32(0.0)), op("f32.copysign", f32(0.0), a / b), whole))
 
 
-# -- integers; by zero the protocol gives 0 ----------------------------------------------------------------------
+# -- integers; the protocol defines x / 0 as 0 --------------------------------------------------------------------
 
 
 def _guarded(instruction, signed, at_minus_one):
@@ -430,7 +430,7 @@ def _guarded(instruction, signed, at_minus_one):
         f.begin_if(op("i32.eqz", b))
         f.exit(i32(0))
         f.end()
-        if signed:  # the most negative number by -1 would end the program
+        if signed:  # dividing the most negative number by -1 would trap
             f.begin_if(op("i32.eq", b, i32(-1)))
             f.exit(op("i32.sub", i32(0), a) if at_minus_one else i32(0))
             f.end()
@@ -567,7 +567,7 @@ def _sort_key_f32(f):
 
 
 _F, _I = "f32", "i32"
-# name -> (types of the parameters, type of the result, what writes the code)
+# name -> (types of the parameters, type of the result, function that writes the code)
 _FUNCTIONS = {
     "exp": (("v128",), "v128", _exp),
     "log": (("v128",), "v128", _log),
@@ -629,5 +629,5 @@ def function(name):
 
 
 def result_type(name):
-    """The type of what a function gives, and whether it takes and gives four numbers at once."""
+    """(type of a function's result, whether it works on four numbers at once)."""
     return _FUNCTIONS[name][1]

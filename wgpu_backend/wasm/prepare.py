@@ -1,4 +1,4 @@
-"""Rewrites a graph before it is fused: padded inputs of convolutions and poolings are stored with their border."""
+"""Rewrites a graph before fusion: padded inputs of convolutions and poolings are stored with their border."""
 
 from ..lower.reductions import identity
 from ..record.host_evaluation import evaluate
@@ -7,8 +7,8 @@ from ..run import storage
 
 
 def prepare(roots):
-    """Give convolutions and poolings of these graphs operands with the border added, so that no kernel has to ask of
-    each element whether it is inside. Returns the nodes that were added."""
+    """Give convolutions and poolings operands with the border added, so that kernels need no bounds test per element.
+    Returns the added nodes."""
     added = []
     for node in topological(roots):
         if node.op == "conv":
@@ -35,7 +35,7 @@ def prepare(roots):
 
 
 def materialize(roots, host):
-    """Store weights that are a single number repeated, because kernels of products read their weights from memory."""
+    """Store weights that repeat a single number: the kernels of products read weights from memory."""
     wanted = {}
     for node in topological(roots):
         if node.op in ("matmul", "conv"):

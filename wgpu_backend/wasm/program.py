@@ -1,4 +1,4 @@
-"""A module that keeps its memory between calls: a call writes the inputs and reads the results."""
+"""A module that keeps its memory between calls: each call writes the inputs and reads the results."""
 
 from emberlet.errors import BackendError
 
@@ -7,8 +7,8 @@ from . import engine
 
 
 def program(plan, constants, inputs, results):
-    """The Program of a Plan. constants: per number of a constant buffer its bytes; inputs and results: lists of
-    (buffer number, nbytes)."""
+    """The Program of a Plan. constants: {number of a constant buffer: its bytes}; inputs and results: lists of (buffer
+    number, nbytes)."""
     from .image import Image
 
     image = Image(plan)
@@ -20,9 +20,9 @@ def program(plan, constants, inputs, results):
 
 
 class Program:
-    """An instance ready to run: what run/runtime.py's Program is on a GPU, with the same methods.
+    """An instance ready to run; like run/runtime.py's Program on a GPU, with the same methods.
 
-    inputs and results: lists of (address, nbytes). Calls of several threads run one after the other.
+    inputs and results: lists of (address, nbytes). Calls from several threads run one after the other.
     """
 
     def __init__(self, instance, inputs, results):
@@ -34,8 +34,8 @@ class Program:
         self._lock = lock()
 
     def run(self, data, sizes=None):
-        """Bytes of the results, given those of the inputs; None leaves an input as it is. Raises BackendError where an
-        input that was never given is left as it is, and after `release`. sizes: None, as no sizes are open."""
+        """The bytes of the results, given those of the inputs; None leaves an input unchanged. Raises BackendError if
+        an input is None that was never given, and after `release`. sizes: None, as no sizes are open."""
         with self._lock:
             instance = self._instance
             if instance is None:
@@ -45,18 +45,18 @@ class Program:
                     instance.write(self.inputs[i][0], data[i])
                     self._given[i] = True
                 elif not self._given[i]:
-                    raise BackendError("input {} was left as it is, but no earlier call gave it".format(i))
+                    raise BackendError("input {} was left unchanged, but no earlier call passed it".format(i))
             instance.run()
             return [instance.read(at, nbytes) for at, nbytes in self.results]
 
     async def run_async(self, data, sizes=None):
-        """`run`; there is nothing to wait for."""
+        """`run`, without waiting."""
         return self.run(data)
 
     def release(self):
-        """Give the memory back; later calls raise BackendError."""
+        """Free the memory; later calls raise BackendError."""
         with self._lock:
             self._instance = None
 
     def disown(self, owner):
-        """Nothing is compiled for others."""
+        """Nothing to do: modules are not shared."""

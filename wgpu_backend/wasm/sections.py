@@ -1,4 +1,4 @@
-"""The sections of a WebAssembly module, read, and the checksum in the last of them."""
+"""Reads the sections of a WebAssembly module, and verifies the checksum in the last one."""
 
 try:
     from binascii import crc32
@@ -9,8 +9,8 @@ CHECKSUM = "emberlet.crc32"
 
 
 def sections(source):
-    """(number, name of a custom section or "", start of its content, end, where it begins) of each section of a module.
-    Raises ValueError."""
+    """(id, name of a custom section or "", start of its content, end, offset of the section) for each section of a
+    module. Raises ValueError."""
     if source[:8] != b"\0asm\1\0\0\0":
         raise ValueError("it does not start like a WebAssembly module")
     out = []
@@ -32,19 +32,19 @@ def sections(source):
 
 
 def checksum(source):
-    """The custom section that goes behind these bytes of a module: their CRC-32, four bytes, the lowest first."""
+    """The custom section to append to these bytes of a module: their CRC-32, four little-endian bytes."""
     name = CHECKSUM.encode()
     content = bytes((len(name),)) + name + (crc32(source) & 0xFFFFFFFF).to_bytes(4, "little")
     return bytes((0, len(content))) + content
 
 
 def verify(source, found, promised):
-    """Raise ValueError where the bytes of a module do not match its checksum. found: `sections` of it; promised:
-    whether it says that it has one."""
+    """Raise ValueError if the bytes of a module do not match its checksum. found: its `sections`; promised: whether its
+    JSON announces a checksum."""
     for _, name, start, end, begin in found:
         if name == CHECKSUM:
             if end != len(source) or end - start != 4:
-                raise ValueError("something follows its checksum, or replaces it")
+                raise ValueError("its checksum is not the last section, or is malformed")
             if crc32 and crc32(memoryview(source)[:begin]) & 0xFFFFFFFF != int.from_bytes(source[start:end], "little"):
                 raise ValueError("its bytes do not match its checksum: download or compile it again")
             return
@@ -53,11 +53,11 @@ def verify(source, found, promised):
 
 
 def _read(source, at):
-    """(number, place behind it) of an unsigned LEB128."""
+    """(value, offset behind it) of an unsigned LEB128 number."""
     out = shift = 0
     while True:
         if at >= len(source) or shift > 28:
-            raise ValueError("it holds a number without an end")
+            raise ValueError("it holds an unterminated number")
         byte = source[at]
         out |= (byte & 0x7F) << shift
         at += 1

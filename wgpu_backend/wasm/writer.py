@@ -12,6 +12,7 @@ from emberlet.errors import ModelError
 
 from ..plan.data import Buffer
 from ..plan.make import make_plan
+from ..plan.storing import encoded
 from ..plan.traced import traced_for
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION
@@ -20,15 +21,20 @@ from .kernels.table import Options
 from .prepare import materialize, prepare
 from .sections import checksum
 
-MOST = 1 << 30  # bytes of a module that browsers accept
+MOST = 1 << 30  # the most bytes of a module that browsers accept
 
 
 def save(
-    path: str, model: Any, *examples: Any, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    path: str,
+    model: Any,
+    *examples: Any,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    weights: str | None = None,
 ) -> Any:
     """Trace model(*examples) for their dtypes and shapes and write its module to `path`; returns the Plan.
 
-    inputs, outputs: as of plan/writer.py. Raises ModelError where the model is not one plan, or is too large.
+    inputs, outputs, weights: as in plan/writer.py. Raises ModelError if the model is not a single plan or is too large.
     """
     from emberlet.host.files import atomic_write
 
@@ -41,18 +47,22 @@ def save(
     simple, _ = make_plan(traced.roots, Options(relaxed=False), False)
     plan, externals = make_plan(traced.roots, Options(), False)
     given: dict[int, int] = {}
-    data: dict[int, bytes] = {}
+    data: dict[int, Any] = {}
+    stored: dict[int, str] = {}
     for number, node in zip(plan.externals, externals):
         if node.op == "input":
             given[node.arg] = number
         else:
-            data[number] = node.arg
+            parts = encoded(weights, node.arg) if node.word == "f32" else []
+            data[number] = [part.tobytes() for part in parts] or node.arg
+            if parts and weights:
+                stored[number] = weights
     for node in traced.inputs:
-        if node.arg not in given:  # the results do not depend on it; it is still to be given
+        if node.arg not in given:  # unused by the results, but callers still pass it
             given[node.arg] = len(plan.buffers)
             for one in (plan, simple):
                 one.buffers.append(Buffer("external", node.nbytes))
-    image = Image(plan)
+    image = Image(plan, stored)
     names = list(inputs or argument_names(model, len(examples)))
     labels = list(outputs or ["output{}".format(i) for i in range(len(results))])
     places = {}
@@ -70,7 +80,7 @@ def save(
         ],
         "indices": [[at, lengths[n.arg]] for at, n in enumerate(traced.inputs) if n.arg in lengths],
     }
-    custom = [(NAME, json.dumps(content).encode()), (SIMD, Image(simple).code())]
+    custom = [(NAME, json.dumps(content).encode()), (SIMD, Image(simple, stored).code())]
     whole = image.file(custom, data)
     whole += checksum(whole)
     if len(whole) > MOST:

@@ -1,1 +1,1 @@
-"""Tensors from values, values from tensors, and the way from dtype to dtype and backend to backend."""
+"""Creating tensors, reading their values, and converting between dtypes and backends."""

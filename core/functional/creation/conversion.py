@@ -1,4 +1,4 @@
-"""From a tensor to Python values and data, and from dtype to dtype."""
+"""Converting tensors to Python values and data, and between dtypes."""
 
 from ... import dtypes
 from ..operands import alias, tensor
@@ -46,7 +46,7 @@ async def item_async(x):
 def astype(x, dtype, *, copy=True, device=None):
     """x in another dtype. Float to integer truncates and saturates, integer to integer wraps, anything to bool is != 0.
 
-    copy: False returns x itself where it has the dtype already. (Elements never change in place, nothing is copied.)
+    copy: False returns x itself if it already has the dtype. (Elements never change in place, so nothing is copied.)
     """
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
@@ -63,16 +63,16 @@ def astype(x, dtype, *, copy=True, device=None):
 
 #: method; ONNX Cast
 def cast(x, dtype, saturate=True, round_mode="up"):
-    """`astype`; `saturate` False lets floats beyond the range of an 8-bit float become inf or NaN (ONNX Cast).
+    """`astype`; with `saturate` False, floats beyond the range of an 8-bit float become inf or NaN (ONNX Cast).
 
-    round_mode: to which power of two float8_e8m0fnu rounds, "up", "down" or "nearest".
+    round_mode: the direction in which float8_e8m0fnu rounds to a power of two: "up", "down" or "nearest".
     """
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
     if dtype is x.dtype:
         return alias(x)
     if round_mode != "up" and dtype is dtypes.float8_e8m0fnu:
-        # Without its mantissa a float32 is a power of two; half a mantissa more carries into the exponent.
+        # Clearing the mantissa of a float32 leaves a power of two; adding half a mantissa first rounds to the nearest.
         backend = x.backend
         bits = backend.bitcast(backend.cast(x, dtypes.float32), dtypes.uint32)
         if round_mode == "nearest":
@@ -85,7 +85,7 @@ def cast(x, dtype, saturate=True, round_mode="up"):
 
 #: method; ONNX BitCast
 def bitcast(x, dtype):
-    """The same bits read as another dtype of the same width. Raises DTypeError where the widths differ."""
+    """The same bits read as another dtype of the same width. Raises DTypeError if the widths differ."""
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
     if dtype.bits != x.dtype.bits:
@@ -111,7 +111,7 @@ def int(x):
 
 #: method; array API; Burn bool
 def bool(x):
-    """x as bool: true where it is not 0."""
+    """x as bool: True where x is not 0."""
     return astype(x, dtypes.bool)
 
 

@@ -1,4 +1,4 @@
-"""Tensors from numbers, lists, other arrays and nothing: the creation functions of the array API standard."""
+"""The creation functions of the array API standard, and masks of triangles and diagonals."""
 
 from ... import dtypes
 from ...backend import get_backend
@@ -23,7 +23,7 @@ def _shape(shape):
 
 #: function; array API; x: Any
 def from_dlpack(x, *, device=None, backend=None, copy=None):
-    """A tensor over what `x.__dlpack__()` exports; shares memory where the backend's data is on the CPU."""
+    """A tensor of what `x.__dlpack__()` exports. It shares memory if the backend's data is on the CPU."""
     from ...host.sharing.dlpack import from_dlpack
 
     return from_dlpack(x, get_backend(backend or device), copy)
@@ -31,8 +31,8 @@ def from_dlpack(x, *, device=None, backend=None, copy=None):
 
 #: function; array API; Burn full; fill_value: float
 def full(shape, fill_value, *, dtype=None, device=None, backend=None):
-    """Every element `fill_value`, whose kind decides the dtype unless one is given. Raises DTypeError where an
-    integer dtype cannot hold it.
+    """A tensor filled with `fill_value`, whose Python type determines the dtype unless one is given. Raises DTypeError
+    if fill_value is out of an integer dtype's range.
     """
     dtype = default_dtype(fill_value) if dtype is None else dtypes.dtype(dtype)
     if dtype.is_integer:
@@ -44,19 +44,19 @@ def full(shape, fill_value, *, dtype=None, device=None, backend=None):
 
 #: function; array API; Burn zeros
 def zeros(shape, *, dtype=None, device=None, backend=None):
-    """Zeros, float32 unless told otherwise."""
+    """Zeros, float32 unless `dtype` is given."""
     return full(shape, 0, dtype=dtype or dtypes.float32, backend=backend or device)
 
 
 #: function; array API; Burn ones
 def ones(shape, *, dtype=None, device=None, backend=None):
-    """Ones, float32 unless told otherwise."""
+    """Ones, float32 unless `dtype` is given."""
     return full(shape, 1, dtype=dtype or dtypes.float32, backend=backend or device)
 
 
 #: function; array API; Burn empty
 def empty(shape, *, dtype=None, device=None, backend=None):
-    """A tensor whose values do not matter (zeros)."""
+    """A tensor whose values are unspecified (here zeros)."""
     return zeros(shape, dtype=dtype, backend=backend or device)
 
 
@@ -88,7 +88,7 @@ def empty_like(x, *, dtype=None, device=None, backend=None):
 def arange(start, stop=None, step=1, *, dtype=None, device=None, backend=None):
     """start, start + step, … below stop (1-D). int64 when all three are ints, else float32.
 
-    Raises ShapeError for a step of 0, and where a number is NaN or the result would be endless.
+    Raises ShapeError if the step is 0, an argument is NaN, or the result would be infinitely long.
     """
     if stop is None:
         start, stop = 0, start
@@ -108,7 +108,7 @@ def arange(start, stop=None, step=1, *, dtype=None, device=None, backend=None):
 
 #: function; array API; start: float; stop: float; num: int
 def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoint=True):
-    """num values from start to stop in even steps (1-D); stop itself only where `endpoint`."""
+    """num evenly spaced values from start to stop (1-D); stop is included only if `endpoint`."""
     from ..elementwise.arithmetic import add, multiply
 
     target = get_backend(backend or device)
@@ -128,7 +128,7 @@ def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoin
 
 #: function; array API; Burn eye; n_rows: int; n_cols: int
 def eye(n_rows, n_cols=None, *, k=0, dtype=None, device=None, backend=None):
-    """Ones on diagonal k, zeros elsewhere, (n_rows, n_cols)."""
+    """A matrix (n_rows, n_cols) with ones on diagonal k and zeros elsewhere."""
     target = get_backend(backend or device)
     n_rows, n_cols = _shape((n_rows, n_rows if n_cols is None else n_cols))
     row = target.reshape(target.arange(k, 1, n_rows, dtypes.int64), (n_rows, 1))
@@ -139,7 +139,8 @@ def eye(n_rows, n_cols=None, *, k=0, dtype=None, device=None, backend=None):
 #: function; array API; arrays: TensorLike -> list[Tensor]
 @one_backend
 def meshgrid(*arrays, indexing="xy"):
-    """Coordinate tensors of the grid that the 1-D arrays span; "xy" swaps the first two axes, "ij" does not."""
+    """Coordinate tensors of the grid that the 1-D arrays span. indexing: "xy" swaps the first two axes, "ij" does
+    not."""
     if indexing not in ("xy", "ij"):
         raise ValueError("indexing is 'xy' or 'ij', found {!r}".format(indexing))
     arrays = [tensor(a) for a in arrays]
@@ -191,7 +192,8 @@ def _mask(shape, diagonal, op, backend):
 
 #: function; Burn tril_mask
 def tril_mask(shape, diagonal=0, *, backend=None):
-    """bool (…, m, n): False in the lower triangle up to `diagonal`, True above it (what `mask_fill` shall fill)."""
+    """bool (…, m, n): False in the lower triangle up to `diagonal`, True above it (the part for `mask_fill` to
+    fill)."""
     return _mask(shape, diagonal, "gt", backend)
 
 
@@ -209,7 +211,7 @@ def diag_mask(shape, diagonal=0, *, backend=None):
 
 #: function; Burn cartesian_grid -> Tensor
 def cartesian_grid(shape, *, backend=None):
-    """int64 (*shape, rank): the index of every position of a grid of that shape."""
+    """int64 (*shape, rank): the index of every position in a grid of the given shape."""
     b = get_backend(backend)
     shape = _shape(shape)
     columns = []

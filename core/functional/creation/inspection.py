@@ -1,4 +1,4 @@
-"""Questions about dtypes and about this library, as the array API standard asks them."""
+"""The array API standard's inspection of dtypes and of this library."""
 
 from ... import dtypes
 from ...errors import DTypeError
@@ -79,7 +79,7 @@ def isdtype(dtype, kind):
 
 #: function; array API; from_: DType | str | Tensor; to: DType | str -> bool
 def can_cast(from_, to):
-    """Whether promotion leads from a dtype (or a tensor's) to another."""
+    """Whether type promotion allows a cast from a dtype (or a tensor's) to another."""
     to = dtypes.dtype(to)
     try:
         return dtypes.promote(_dtype(from_), to) is to
@@ -89,7 +89,7 @@ def can_cast(from_, to):
 
 #: function; array API; arrays_and_dtypes: TensorLike | DType -> DType
 def result_type(*arrays_and_dtypes):
-    """The dtype that tensors, dtypes and Python scalars give together. Raises DTypeError where there is none."""
+    """The dtype to which tensors, dtypes and Python scalars promote together. Raises DTypeError if there is none."""
     found = None
     scalars = []
     for a in arrays_and_dtypes:
@@ -98,7 +98,7 @@ def result_type(*arrays_and_dtypes):
         else:
             found = _dtype(a) if found is None else dtypes.promote(found, _dtype(a))
     if found is None:
-        raise ValueError("result_type wants at least one tensor or dtype")
+        raise ValueError("result_type needs at least one tensor or dtype")
     for s in scalars:
         found = scalar_dtype(s, found)
     return found

@@ -1,4 +1,4 @@
-"""Tensors from objects that are neither numbers nor lists of them."""
+"""Tensors from objects other than numbers and lists of numbers."""
 
 from ... import dtypes
 from ...backend import get_backend
@@ -6,7 +6,7 @@ from ...errors import refuse
 
 
 def texts(flat, shape, dtype, target):
-    """A tensor of strings from a flat list. Raises DTypeError where `dtype` is one of numbers."""
+    """A tensor of strings from a flat list. Raises DTypeError if `dtype` is numeric."""
     if dtype is not None and dtype is not dtypes.string:
         refuse("string")
     return target.from_list(flat, dtypes.string, shape)

@@ -1,4 +1,4 @@
-"""The same elements on another backend, or in memory of their own."""
+"""Moving a tensor to another backend, or to memory of its own."""
 
 from ... import dtypes
 from ...backend import Backend, get_backend, names
@@ -8,7 +8,7 @@ from ..operands import alias
 
 #: function; backend: Backend | str
 def move(x, backend):
-    """x on another backend (a copy through host memory; the same elements where it lives there)."""
+    """x on another backend, copied through host memory (not copied if it is there already)."""
     backend = get_backend(backend)
     if x.backend is backend:
         return alias(x)
@@ -42,14 +42,14 @@ def to_device(x, device, *, stream=None):
 
 
 def duplicate(x):
-    """A tensor with x's elements in memory of its own."""
+    """A copy of x in memory of its own."""
     if x.dtype.kind == "string":
         return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
     return x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
 
 
 def converted(x, dtype, backend, copy):
-    """What `asarray` makes of a tensor."""
+    """`asarray` of a tensor."""
     target = x.backend if backend is None else get_backend(backend)
     if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
         raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")

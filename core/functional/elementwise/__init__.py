@@ -1,1 +1,1 @@
-"""Functions of each element by itself: arithmetic, comparisons, exponentials, activations."""
+"""Elementwise functions: arithmetic, comparisons, exponentials, activations."""

@@ -33,7 +33,7 @@ def leaky_relu(x, negative_slope=0.01):
 #: method; ONNX PRelu; PyTorch prelu; Burn prelu; alpha: TensorLike
 @composite
 def prelu(x, alpha):
-    """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values goes along axis 1 (the channels)."""
+    """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values broadcasts along axis 1 (the channels)."""
     x = floating(x)
     backend = x.backend
     alpha = like(alpha, x)
@@ -60,7 +60,7 @@ def sigmoid(x):
 #: method; ONNX HardSigmoid; Burn hard_sigmoid
 @composite
 def hard_sigmoid(x, alpha=0.2, beta=0.5):
-    """alpha * x + beta held between 0 and 1. Defaults are Burn's and ONNX's; PyTorch's alpha is 1/6."""
+    """alpha * x + beta, clamped to [0, 1]. Defaults are Burn's and ONNX's; PyTorch's alpha is 1/6."""
     from .arithmetic import clip
 
     x, dtype = widened(x)
@@ -98,7 +98,7 @@ def hard_swish(x):
 
 #: method; ONNX Gelu; Burn gelu
 def gelu(x, approximate="none"):
-    """x times the normal distribution's cumulative probability at x; "tanh" uses the usual approximation."""
+    """x times the standard normal distribution function at x; approximate="tanh" uses the tanh approximation."""
     x = floating(x)
     backend = x.backend
     fast = operation(backend, "gelu")
@@ -207,7 +207,7 @@ def shrink(x, lambd=0.5, bias=0.0):
     """x + bias below -lambd, x - bias above lambd, 0 between."""
     x = numeric(x, "shrink")
     backend = x.backend
-    # The shift happens in float and is cut back to x's dtype, as ONNX has it for integers.
+    # ONNX computes the shift in float and truncates it to x's dtype, for integers too.
     wide = floating(x)
     low = backend.binary("add", wide, backend.full((), bias, wide.dtype))
     high = backend.binary("sub", wide, backend.full((), bias, wide.dtype))
@@ -221,7 +221,7 @@ def shrink(x, lambd=0.5, bias=0.0):
 #: method; PyTorch hardtanh
 @composite
 def hardtanh(x, min_value=-1.0, max_value=1.0):
-    """x held between min_value and max_value."""
+    """x clamped to [min_value, max_value]."""
     from .arithmetic import clip
 
     return clip(x, min_value, max_value)
@@ -229,14 +229,14 @@ def hardtanh(x, min_value=-1.0, max_value=1.0):
 
 #: method; ONNX Softmax; Burn softmax
 def softmax(x, axis=-1):
-    """exp(x) over its sum along axis; the largest element is subtracted first."""
+    """exp(x) / sum(exp(x)) along axis; the largest element is subtracted first, so that nothing overflows."""
     x = floating(x)
     axis = axis_of(axis, x.ndim)
     backend = x.backend
     fast = operation(backend, "softmax")
     if fast:
         return fast(x, axis)
-    # Every step is rounded to x's dtype as ONNX rounds it, but for a sum that would overflow.
+    # Every step is rounded to x's dtype, as in ONNX, except a sum that would overflow.
     e, dtype = widened(backend.unary("exp", backend.binary("sub", x, backend.reduce("max", x, (axis,), True))))
     total = backend.reduce("sum", e, (axis,), True)
     if e.dtype is not dtype:
@@ -256,7 +256,7 @@ def softmin(x, axis=-1):
 #: method; Burn quiet_softmax
 @composite
 def quiet_softmax(x, axis=-1):
-    """exp(x) / (1 + its sum along axis): attention that may attend to nothing."""
+    """exp(x) / (1 + sum(exp(x))) along axis: attention that may attend to nothing."""
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     backend = x.backend
@@ -301,7 +301,7 @@ def hardmax(x, axis=-1):
 #: method; PyTorch glu
 @composite
 def glu(x, axis=-1):
-    """The first half of x along axis times the sigmoid of the second."""
+    """The first half of x along axis times the sigmoid of the second half."""
     from ..movement.joining import split
 
     x, dtype = widened(x)

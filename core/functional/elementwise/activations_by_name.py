@@ -1,4 +1,4 @@
-"""Activation functions by the names that ONNX's recurrent operators and com.microsoft's fused ones use."""
+"""Activation functions by the names that ONNX's recurrent operators and com.microsoft's fused operators use."""
 
 from ...errors import UnsupportedError
 from ..rectifiers import relu as _relu
@@ -33,8 +33,8 @@ ACTIVATIONS = {
 
 #: function; name: str | Callable[[Tensor], Tensor] -> Callable[[Tensor], Tensor]
 def activation(name, alphas=(), betas=()):
-    """The function called `name` (a function is returned as it is), with its parameters taken from the front of the
-    lists `alphas` and `betas` as far as they reach. Raises UnsupportedError for an unknown name."""
+    """The function called `name` (a function is returned as it is), with its parameters popped from the front of the
+    lists `alphas` and `betas`; defaults apply once these are empty. Raises UnsupportedError for an unknown name."""
     if not isinstance(name, str):
         return name
     for known in ACTIVATIONS:

@@ -1,4 +1,4 @@
-"""Arithmetic on numbers: the array API's elementwise operators, and the few Burn and ONNX add to them."""
+"""Arithmetic: the array API's elementwise operators, and the few that Burn and ONNX add."""
 
 from ... import dtypes
 from ...backend import operation
@@ -46,7 +46,7 @@ def divide(x1, x2):
 #: method; ONNX Div
 @composite
 def trunc_divide(x1, x2):
-    """x1 / x2 rounded toward zero, as C, Burn and ONNX divide integers; by zero gives 0 for integers."""
+    """x1 / x2 rounded toward zero, as C, Burn and ONNX divide integers; dividing an integer by zero gives 0."""
     a, b = paired(x1, x2)
     out = _binary("div", a, b)
     return a.backend.unary("trunc", out) if a.dtype.is_float else out
@@ -54,19 +54,19 @@ def trunc_divide(x1, x2):
 
 #: method; array API
 def floor_divide(x1, x2):
-    """x1 / x2 rounded toward minus infinity; by zero gives 0 for integers."""
+    """x1 / x2 rounded toward minus infinity; dividing an integer by zero gives 0."""
     return _binary("floor_divide", x1, x2)
 
 
 #: method; array API
 def remainder(x1, x2):
-    """x1 - x2 * floor(x1 / x2): takes the sign of x2; by zero gives 0 for integers, NaN for floats."""
+    """x1 - x2 * floor(x1 / x2), with the sign of x2; dividing by zero gives 0 for integers, NaN for floats."""
     return _binary("remainder", x1, x2)
 
 
 #: method; ONNX Mod; PyTorch fmod
 def fmod(x1, x2):
-    """x1 - x2 * trunc(x1 / x2): takes the sign of x1."""
+    """x1 - x2 * trunc(x1 / x2), with the sign of x1."""
     return _binary("fmod", x1, x2)
 
 
@@ -140,7 +140,7 @@ def reciprocal(x):
 
 #: method; array API; ONNX Clip; Burn clamp; min: TensorLike; max: TensorLike
 def clip(x, min=None, max=None):
-    """x held between min and max (numbers, tensors or None); the dtype stays x's. NaN stays NaN."""
+    """x clamped to [min, max] (numbers, tensors or None), in x's dtype. NaN stays NaN."""
     x = numeric(x, "clip")
     if min is None and max is None:
         return alias(x)
@@ -149,7 +149,7 @@ def clip(x, min=None, max=None):
         max = max if max is None else _bound(max, x)
         for bound in (min, max):
             if bound is not None and bound.shape:
-                broadcast(x.shape, bound.shape)  # raises where they do not fit
+                broadcast(x.shape, bound.shape)  # raises if they do not broadcast
     fast = operation(x.backend, "clip")
     if fast:
         return fast(x, min, max)
@@ -184,7 +184,7 @@ def clamp_max(x, max):
 #: method; array API
 @composite
 def hypot(x1, x2):
-    """sqrt(x1² + x2²) without overflow on the way."""
+    """sqrt(x1² + x2²), without intermediate overflow."""
     a, b = paired(x1, x2)
     a, b = abs(floating(a)), abs(floating(b))
     backend = a.backend
@@ -208,7 +208,7 @@ def logaddexp(x1, x2):
     big = backend.binary("maximum", a, b)
     gap = backend.unary("neg", backend.unary("abs", backend.binary("sub", a, b)))
     out = backend.binary("add", big, backend.unary("log1p", backend.unary("exp", gap)))
-    # Two equal infinities have no difference; their sum is the infinity itself (or NaN, which `big` is then too).
+    # The difference of equal infinities is NaN, but the result is that infinity itself.
     return backend.where(
         backend.binary("eq", a, b), backend.binary("add", a, backend.full((), 0.6931471805599453, a.dtype)), out
     )
@@ -217,7 +217,7 @@ def logaddexp(x1, x2):
 #: method; array API
 @composite
 def copysign(x1, x2):
-    """x1 with the sign of x2 (of its zero too)."""
+    """x1 with the sign of x2, also that of a signed zero."""
     a, b = paired(x1, x2)
     a, b = floating(a), floating(b)
     backend = a.backend
@@ -227,7 +227,7 @@ def copysign(x1, x2):
 
 #: method; array API
 def signbit(x):
-    """Whether the sign bit is set: true for -0.0, and for NaN where its bit is kept."""
+    """Whether the sign bit is set: True for -0.0, and for a NaN whose sign bit the backend preserves."""
     x = tensor(x)
     backend = x.backend
     if not x.dtype.is_float:
@@ -235,7 +235,7 @@ def signbit(x):
     fast = operation(backend, "signbit")
     if fast:
         return fast(x)
-    # 1 / -0.0 is minus infinity; the sign of a NaN is only in its bits.
+    # 1 / -0.0 is minus infinity; the sign of a NaN can only be read from its bits.
     wide = astype(x, dtypes.float64) if x.dtype is dtypes.float64 else astype(x, dtypes.float32)
     bits = backend.bitcast(wide, dtypes.int64 if wide.dtype is dtypes.float64 else dtypes.int32)
     return backend.binary("lt", bits, backend.full((), 0, bits.dtype))

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and the choice between two tensors."""
+"""Comparisons, logic, bitwise operations, and choosing between two tensors."""
 
 from ... import dtypes
 from ...errors import DTypeError
@@ -160,7 +160,7 @@ def bitwise_invert(x):
     return x.backend.unary("logical_not" if x.dtype.is_bool else "bitwise_not", x)
 
 
-# What the operators &, |, ^ and ~ call.
+# Called by the operators &, |, ^ and ~.
 #: operator
 _and = bitwise_and
 #: operator
@@ -174,7 +174,7 @@ _invert = bitwise_invert
 #: function; array API
 @one_backend
 def where(condition, x1, x2):
-    """x1 where condition (bool; numbers count as true when not 0) holds, else x2; all three broadcast."""
+    """x1 where condition is True (or a nonzero number), else x2; all three broadcast."""
     condition = tensor(condition, getattr(x1, "backend", None) or getattr(x2, "backend", None))
     if is_scalar(x1) and is_scalar(x2):
         x1 = tensor(x1, condition.backend)
@@ -187,7 +187,7 @@ def where(condition, x1, x2):
 #: method; Burn mask_where
 @one_backend
 def mask_where(x, mask, value):
-    """`value` (tensor) where mask holds, else x, in x's dtype. Raises ShapeError unless the three broadcast."""
+    """`value` (tensor) where mask is True, else x, in x's dtype. Raises ShapeError unless the three broadcast."""
     x = tensor(x)
     mask = tensor(mask, x.backend)
     value = like(value, x)
@@ -199,14 +199,14 @@ def mask_where(x, mask, value):
 #: method; Burn mask_fill
 @composite
 def mask_fill(x, mask, value):
-    """`value` (number) where mask holds, else x, in x's dtype."""
+    """`value` (number) where mask is True, else x, in x's dtype."""
     return mask_where(x, mask, value)
 
 
 #: method; NumPy isclose; Burn is_close
 @composite
 def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Elementwise |x1 - x2| <= atol + rtol * |x2|; infinities are close to themselves only."""
+    """Elementwise |x1 - x2| <= atol + rtol * |x2|; an infinity is close only to itself."""
     a, b = paired(x1, x2)
     backend = a.backend
     same = backend.binary("eq", a, b)

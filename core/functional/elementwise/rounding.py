@@ -28,5 +28,5 @@ def trunc(x):
 
 #: method; array API; Burn round
 def round(x):
-    """The nearest whole number; halves go to the even one."""
+    """The nearest whole number; halves round to even."""
     return _round("round", x)

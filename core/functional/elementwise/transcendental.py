@@ -39,7 +39,7 @@ def exp2(x):
 
 #: method; array API
 def expm1(x):
-    """exp(x) - 1, exact for small x."""
+    """exp(x) - 1, accurate for small x."""
     return _unary("expm1", x)
 
 
@@ -51,12 +51,12 @@ def log(x):
 
 #: method; array API; Burn log1p
 def log1p(x):
-    """log(1 + x), exact for small x."""
+    """log(1 + x), accurate for small x."""
     return _unary("log1p", x)
 
 
 def _log(x, base):
-    # Divided rather than multiplied by the inverse: exact powers of the base then give whole numbers more often.
+    # Dividing, instead of multiplying by the inverse, gives whole numbers for more exact powers of the base.
     x = floating(x)
     return x.backend.binary("div", x.backend.unary("log", x), x.backend.full((), base, x.dtype))
 

@@ -1,4 +1,4 @@
-"""Boxes of detectors: non-maximum suppression. Reads its inputs, as the number of boxes kept depends on them."""
+"""Non-maximum suppression of a detector's boxes. Reads its inputs, because the result's shape depends on them."""
 
 from ... import dtypes
 from ..operands import tensor
@@ -13,7 +13,7 @@ def non_max_suppression(
     """boxes (batch, n, 4), scores (batch, classes, n) -> int64 (kept, 3): batch, class and box index, best score first.
 
     Boxes are corner pairs y1, x1, y2, x2 in any order, or x, y, width, height with center_point_box. A box is dropped
-    where its intersection over union with one kept is over iou_threshold (ONNX NonMaxSuppression).
+    if its intersection over union with a kept box exceeds iou_threshold (ONNX NonMaxSuppression).
     """
     boxes, scores = tensor(boxes), tensor(scores)
     backend = boxes.backend
@@ -55,7 +55,7 @@ def _keep(corners, scores, limit, iou_threshold, score_threshold):
 
 
 def _overlap(a, b):
-    """Intersection over union; 0 where either box has no area."""
+    """Intersection over union; 0 if either box has no area."""
     height = min(a[2], b[2]) - max(a[0], b[0])
     width = min(a[3], b[3]) - max(a[1], b[1])
     if height <= 0 or width <= 0:

@@ -1,4 +1,4 @@
-"""Indices to vectors and back, and other rearrangements that values decide."""
+"""One-hot and embedding vectors, running sums, and rearrangements that depend on values."""
 
 from ... import dtypes
 from ...errors import IndexingError, ShapeError
@@ -13,9 +13,10 @@ from .visibility import visible
 #: method; ONNX OneHot; Burn one_hot; num_classes: int; on_value: float; off_value: float
 @composite
 def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
-    """A new axis of num_classes elements: on_value where it equals x (negative indices from the end), else off_value.
+    """A new axis of num_classes elements: on_value at index x (negative indices count from the end), off_value
+    elsewhere.
 
-    Indices outside give off_value everywhere. The dtype is x's unless given.
+    An index out of range gives off_value everywhere. The dtype is x's unless given.
     """
     x = tensor(x)
     backend = x.backend
@@ -47,7 +48,7 @@ def embedding(indices, weight):
 #: function; ONNX CumSum
 @composite
 def cumsum(x, axis=-1, *, exclusive=False, reverse=False):
-    """Running sums along axis in x's dtype; exclusive: without the element itself, reverse: from the end."""
+    """Running sums along axis in x's dtype. exclusive: leave out the element itself; reverse: sum from the end."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     if reverse:
@@ -69,14 +70,15 @@ def eye_like(x, k=0, *, dtype=None):
 
     x = tensor(x)
     if x.ndim != 2:
-        raise ShapeError("eye_like wants 2 axes, found shape {}".format(x.shape))
+        raise ShapeError("eye_like needs 2 axes, found shape {}".format(x.shape))
     return eye(x.shape[0], x.shape[1], k=k, dtype=dtype or x.dtype, backend=x.backend)
 
 
 #: function; ONNX Compress
 @composite
 def compress(x, condition, axis=None):
-    """The slices of x along axis (elements, for None) where the 1-D `condition` holds; it may be shorter."""
+    """The slices of x along axis (for None, the elements) where the 1-D `condition` is True; it may be shorter than
+    axis."""
     x = tensor(x)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
@@ -87,7 +89,7 @@ def compress(x, condition, axis=None):
 #: function; ONNX ReverseSequence
 @composite
 def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
-    """The first lengths[b] steps of each batch entry in reverse order, the rest as they are."""
+    """x with the first lengths[b] steps of each batch entry in reverse order, and the rest unchanged."""
     x = tensor(x)
     backend = x.backend
     batch_axis, time_axis = axis_of(batch_axis, x.ndim), axis_of(time_axis, x.ndim)

@@ -11,9 +11,9 @@ from ..promotion import integers
 
 
 def _flat_index(indices, lengths, left_out=False, first=0):
-    """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative ones count from
-    the end. Raises IndexingError where one is outside its axis, counted from `first`; what a GPU computed is the
-    nearest index instead, or with left_out one behind all others."""
+    """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative indices count from
+    the end. Raises IndexingError if one is out of range; axes are numbered from `first`. Indices computed on a GPU are
+    clamped instead, or with left_out mapped to one past the last."""
     from .selection import check_bounds
 
     backend = indices.backend
@@ -77,9 +77,9 @@ def gather_nd(x, indices, batch_dims=0):
 #: function; ONNX ScatterND
 @composite
 def scatter_nd(x, indices, updates, reduction="none"):
-    """x with `updates` (*indices.shape[:-1], *x.shape[depth:]) put at tuples of indices (…, depth).
+    """x with `updates` (*indices.shape[:-1], *x.shape[depth:]) written at tuples of indices (…, depth).
 
-    reduction: "none" (assigned, the last of equal indices wins), "add", "mul", "max" or "min".
+    reduction: "none" (assign; the last of equal indices wins), "add", "mul", "max" or "min".
     """
     x = tensor(x)
     backend = x.backend
@@ -101,10 +101,10 @@ def scatter_nd(x, indices, updates, reduction="none"):
 #: function; ONNX TensorScatter
 @one_backend
 def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
-    """past with update[b] written along axis from position write_indices[b] on (0 by default): a cache's update.
+    """past with update[b] written along axis, starting at write_indices[b] (0 by default): updates a cache.
 
-    past (batch, …, length, …), update of the same shape but shorter along axis; mode "circular" goes on at the front
-    when the end is reached (ONNX TensorScatter). Raises ShapeError where they do not fit.
+    past (batch, …, length, …), update of the same shape but shorter along axis; mode "circular" wraps around at the end
+    (ONNX TensorScatter). Raises ShapeError if the shapes do not match.
     """
     past = tensor(past)
     backend = past.backend

@@ -1,7 +1,7 @@
 """x[key], x[key] = value, and the functions that pick or place elements by index.
 
-Keys follow NumPy: ints, slices, ..., None (a new axis), bool tensors, and integer tensors or lists, which broadcast
-together and stand at the place of the first where they are neighbors, in front otherwise.
+Keys follow NumPy: ints, slices, ..., None (a new axis), bool tensors, and integer tensors or lists. The last broadcast
+together; their axes replace the first of them if they are adjacent, and come first otherwise.
 """
 
 from ... import dtypes
@@ -15,7 +15,7 @@ from ..overriding import composite, one_backend
 
 
 class _Span:
-    """A slice where `slice` cannot be called (MicroPython)."""
+    """A slice on MicroPython, where `slice` cannot be called."""
 
     def __init__(self, start=None, stop=None, step=None):
         self.start = start
@@ -50,7 +50,7 @@ def _slice_positions(key, n):
 
 
 def _parts(x, key):
-    """The key as a list with one entry per axis it speaks of, `...` filled in."""
+    """The key as a list with one entry per axis it covers, with `...` expanded."""
     key = list(key) if isinstance(key, tuple) else [key]
     out, used, dots = [], 0, None
     for k in key:
@@ -72,7 +72,7 @@ def _parts(x, key):
                 raise IndexingError("an index is integer or bool, found {}".format(k.dtype))
         elif k is Ellipsis:
             if dots is not None:
-                raise IndexingError("an index can hold ... only once")
+                raise IndexingError("an index may contain ... only once")
             dots = len(out)
         elif isinstance(k, bool):
             pass
@@ -93,7 +93,7 @@ def _parts(x, key):
 
 
 def _with_axes_for_bools(x, parts):
-    """x and the key with a new axis of length 1 for each bool without axes, which is a mask over it."""
+    """x and the key, with a new axis of length 1 for each 0-D bool, which is a mask over that axis."""
     shape, out, axis = [], [], 0
     for k in parts:
         if isinstance(k, bool):
@@ -108,8 +108,8 @@ def _with_axes_for_bools(x, parts):
 
 
 def _spans(x, parts):
-    """What the ints, slices and None of a key say: (starts, sizes, steps, the shape that they give,
-    [(axis of that shape, advanced index)…], whether the advanced ones are no neighbors)."""
+    """The ints, slices and None of a key as (starts, sizes, steps, resulting shape, [(axis of that shape, advanced
+    index)…], whether the advanced indices are not adjacent)."""
     starts, sizes, steps, shape, advanced = [], [], [], [], []
     gap, apart, axis = False, False, 0
     has_arrays = False
@@ -141,7 +141,7 @@ def _spans(x, parts):
             if not -n <= k < n:
                 raise IndexingError("index {} is outside axis {} of length {}".format(k, axis, n))
             if has_arrays:
-                # Beside arrays an int is an array of one index (it takes part in their place).
+                # Beside index arrays an int counts as an index array of one element.
                 apart = apart or gap
                 advanced.append((len(shape), k))
                 shape.append(1)
@@ -183,7 +183,7 @@ def _index_arrays(x, advanced):
 
 
 def _linear(x, axes, arrays, shape):
-    """One int64 index of `shape` into the merged `axes` of x; negative indices are turned, bounds are checked."""
+    """One int64 index of `shape` into the merged `axes` of x, with negative indices wrapped and bounds checked."""
     backend = x.backend
     total = None
     for axis, index in zip(axes, arrays):
@@ -193,7 +193,7 @@ def _linear(x, axes, arrays, shape):
             return broadcast_to(index, shape)
         turned = backend.where(backend.binary("lt", index, backend.full((), 0, index.dtype)),
                          backend.binary("add", index, backend.full((), n, index.dtype)), index)  # fmt: skip
-        if not seen:  # the nearest, or it would be an element of another row
+        if not seen:  # clamped, or it would address another row
             turned = backend.binary("maximum", turned, backend.full((), 0, index.dtype))
             turned = backend.binary("minimum", turned, backend.full((), max(0, n - 1), index.dtype))
         total = (
@@ -205,7 +205,7 @@ def _linear(x, axes, arrays, shape):
 
 
 def check_bounds(index, n, axis):
-    """Whether indices could be looked at without waiting. Raises IndexingError where one is outside an axis of n."""
+    """Check indices against an axis of length n; False if reading them would wait for a GPU. Raises IndexingError."""
     from .visibility import visible
 
     index = visible(index)
@@ -220,8 +220,8 @@ def check_bounds(index, n, axis):
 #: method; array API __getitem__
 @one_backend
 def getitem(x, key):
-    """x[key]; a view where the key holds only ints, slices, None and `...`."""
-    if isinstance(key, int) and not isinstance(key, bool) and x.shape:  # the commonest, made short
+    """x[key]; a view if the key holds only ints, slices, None and `...`. Raises IndexingError if it does not fit x."""
+    if isinstance(key, int) and not isinstance(key, bool) and x.shape:  # a fast path for the most common key
         n = x.shape[0]
         if not -n <= key < n:
             raise IndexingError("index {} is outside axis 0 of length {}".format(key, n))
@@ -262,7 +262,7 @@ def setitem(x, key, value):
 #: method
 @one_backend
 def assigned(x, key, value):
-    """A tensor equal to x but for x[key], which is `value` (number or tensor, broadcast to x[key])."""
+    """A copy of x in which x[key] is `value` (a number or tensor, broadcast to the shape of x[key])."""
     backend = x.backend
     region = _region(x, key, value)
     if region:
@@ -280,7 +280,7 @@ def assigned(x, key, value):
 
 
 def _region(x, key, value):
-    """(starts, sizes, steps, value of the shape `sizes`) of an assignment; None where the key holds bools, tensors."""
+    """(starts, sizes, steps, value of the shape `sizes`) of an assignment; None if the key holds bools or tensors."""
     parts = _parts(x, key)
     for k in parts:
         if isinstance(k, (bool, Tensor)):
@@ -290,7 +290,7 @@ def _region(x, key, value):
 
 
 def _spread(value, x, shape):
-    """A number or tensor as a tensor like x, broadcast to `shape`; leading axes of length 1 may be too many."""
+    """A number or tensor as a tensor like x, broadcast to `shape`; surplus leading axes of length 1 are dropped."""
     value = like(value, x)
     lead = value.ndim - len(shape)
     if lead > 0 and value.shape[:lead] == (1,) * lead:
@@ -310,7 +310,7 @@ def slice(x, ranges):
 #: method; Burn slice_assign; ranges: Sequence[slice | Sequence[int]]
 @composite
 def slice_assign(x, ranges, values):
-    """A tensor equal to x but for the part that `slice(x, ranges)` gives, which is `values`."""
+    """A copy of x in which the part `slice(x, ranges)` is `values`."""
     return assigned(x, _key(ranges), values)
 
 
@@ -321,7 +321,8 @@ def _key(ranges):
 #: method; array API
 @one_backend
 def take(x, indices, axis=None):
-    """Slices of x at `indices` (any shape) along axis (None: the only one). Negative indices count from the end."""
+    """Slices of x at `indices` (any shape) along axis (None if x is 1-D). Negative indices count from the end. Raises
+    IndexingError for an index out of range."""
     x = tensor(x)
     if axis is None:
         if x.ndim != 1:
@@ -357,7 +358,7 @@ def take_along_axis(x, indices, axis=-1):
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
     if indices.ndim != x.ndim:
-        raise ShapeError("take_along_axis wants indices of {} axes, found shape {}".format(x.ndim, indices.shape))
+        raise ShapeError("take_along_axis needs indices of {} axes, found shape {}".format(x.ndim, indices.shape))
     lead = broadcast(
         x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
     )
@@ -379,7 +380,7 @@ def gather(x, axis, indices):
 
 
 def _cut(x, indices, axis):
-    """x limited to the extent of `indices` on every axis but `axis`."""
+    """x cut to the size of `indices` along every axis but `axis`."""
     shape = tuple([x.shape[i] if i == axis else indices.shape[i] for i in range(x.ndim)])
     return x if shape == x.shape else x.backend.slice(x, (0,) * x.ndim, shape, (1,) * x.ndim)
 
@@ -396,7 +397,8 @@ def _check_elements(x, indices, axis):
 #: method; ONNX ScatterElements; Burn scatter
 @one_backend
 def scatter(x, axis, indices, values, reduction="add"):
-    """x with values[i][j] joined to x[indices[i][j]][j] for axis 0 by "add", "none" (assign), "mul", "max" or "min"."""
+    """x with values[i][j] combined into x[indices[i][j]][j], for axis 0. reduction: "add", "none" (assign), "mul",
+    "max" or "min"."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
@@ -424,10 +426,10 @@ def select_assign(x, axis, indices, values):
 
 #: method; array API; ONNX NonZero; Burn nonzero -> tuple[Tensor, ...]
 def nonzero(x):
-    """A tuple of int64 tensors, one per axis: the indices of the elements that are not 0, in row-major order."""
+    """The indices of the nonzero elements in row-major order: a tuple of int64 tensors, one per axis."""
     x = tensor(x)
     if not x.ndim:
-        raise ShapeError("nonzero wants at least one axis")
+        raise ShapeError("nonzero needs at least one axis")
     backend = x.backend
     found = backend.nonzero(x)
     n = found.shape[1]
@@ -436,7 +438,7 @@ def nonzero(x):
 
 #: method; NumPy argwhere; Burn argwhere
 def argwhere(x):
-    """int64 (count, rank): the index of each element that is not 0."""
+    """int64 (count, rank): the index of each nonzero element."""
     x = tensor(x)
     if not x.ndim:
         n = 1 if x.item() else 0

@@ -1,1 +1,1 @@
-"""Products of matrices, dense layers, determinants, einsum."""
+"""Matrix products, determinants and einsum."""

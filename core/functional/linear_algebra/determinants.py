@@ -9,13 +9,13 @@ from ..operands import astype, floating
 
 #: function; ONNX Det
 def det(x):
-    """The determinant of each matrix of x (…, n, n) -> (…), by elimination with the largest pivot of each column.
+    """The determinant of each matrix of x (…, n, n) -> (…), by Gaussian elimination with partial pivoting.
 
     Raises ShapeError unless the last two axes have the same length.
     """
     x = floating(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError("det wants square matrices (…, n, n), found shape {}".format(x.shape))
+        raise ShapeError("det needs square matrices (…, n, n), found shape {}".format(x.shape))
     fast = operation(x.backend, "det")
     if fast:
         return fast(x)
@@ -26,7 +26,7 @@ def det(x):
     out = backend.full((rest.shape[0], 1), 1, wide)
     one = backend.full((), 1, wide)
     for m in range(n, 0, -1):
-        # rest (batch, m, m): its best row divides the others, whose first column vanishes.
+        # rest (batch, m, m): the pivot row eliminates the first column of the others.
         column = reshape(narrow(rest, 2, 0, 1), (rest.shape[0], m))
         best = backend.argreduce("max", backend.unary("abs", column), 1, True)
         row = backend.gather(rest, broadcast_to(reshape(best, (rest.shape[0], 1, 1)), (rest.shape[0], 1, m)), 1)
@@ -34,7 +34,7 @@ def det(x):
         out = backend.binary("mul", out, pivot)
         if m == 1:
             break
-        # The row changes places with the first one, which turns the sign.
+        # Swapping the pivot row with the first flips the sign.
         moved = backend.binary("ne", best, backend.full((), 0, best.dtype))
         out = backend.where(moved, backend.unary("neg", out), out)
         place = backend.reshape(backend.arange(0, 1, m, best.dtype), (1, m, 1))

@@ -8,8 +8,8 @@ from ..promotion import all_together
 
 
 def _terms(text, operands):
-    """(labels of each operand's axes, labels of the result): letters, and ".0", ".1", … for what `...` stands for,
-    counted from its last axis."""
+    """(labels of each operand's axes, labels of the result): letters, and ".0", ".1", … for the axes of `...`, counted
+    from the last."""
     left, arrow, right = text.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
@@ -69,13 +69,13 @@ def _sizes(operands):
 
 
 def _without_ones(x, labels, sizes):
-    """x without the axes of length 1 that broadcast: an axis that is missing broadcasts by itself."""
+    """x without the axes of length 1 that broadcast, since a missing axis broadcasts by itself."""
     keep = [i for i in range(x.ndim) if x.shape[i] == sizes[labels[i]]]
     return reshape(x, tuple([x.shape[i] for i in keep])), [labels[i] for i in keep]
 
 
 def _summed(x, labels, needed):
-    """x summed over the labels that nothing else needs."""
+    """x summed over the labels that neither the result nor another operand has."""
     axes = tuple([i for i in range(x.ndim) if labels[i] not in needed])
     if not axes:
         return x, labels
@@ -94,7 +94,7 @@ def _lengths(x, order, labels, group):
 
 
 def _contract(a, a_labels, b, b_labels, needed, sizes):
-    """The product of two operands, summed over the labels they share and nothing else needs."""
+    """The product of two operands, summed over the labels they share and that are needed no further."""
     backend = a.backend
     shared = [c for c in a_labels if c in b_labels]
     inner = [c for c in shared if c not in needed]
@@ -131,9 +131,9 @@ def _cheapest(operands, sizes):
 def einsum(equation, *operands):
     """Sums of products of operands whose axes `equation` names: einsum("bij,bjk->bik", a, b) is a matrix product.
 
-    A letter that the result leaves out is summed over; twice in one operand it means the diagonal; `...` stands for
-    axes that broadcast. Without `->` the result has the letters that occur once, in alphabetical order (NumPy, ONNX).
-    Raises ShapeError where letters and shapes do not fit.
+    A letter missing from the result is summed over; a letter repeated in one operand takes the diagonal; `...` stands
+    for axes that broadcast. Without `->` the result has the letters that occur once, in alphabetical order (NumPy,
+    ONNX). Raises ShapeError if the letters do not match the shapes.
     """
     operands = all_together(operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands)
     terms, result = _terms(equation, operands)

@@ -10,11 +10,11 @@ from ..promotion import together
 
 #: method; array API
 def matmul(x1, x2):
-    """Matrix product (…, m, k) @ (…, k, n) -> (…, m, n); leading axes broadcast, 1-D operands count as a row or
-    column that then vanishes. Raises ShapeError where the inner sizes differ."""
+    """Matrix product (…, m, k) @ (…, k, n) -> (…, m, n); leading axes broadcast. A 1-D operand counts as a row or
+    column whose axis is then removed. Raises ShapeError if the inner sizes differ."""
     a, b = together(x1, x2)
     if not a.ndim or not b.ndim:
-        raise ShapeError("matmul wants at least one axis, found shapes {} and {}".format(a.shape, b.shape))
+        raise ShapeError("matmul needs at least one axis, found shapes {} and {}".format(a.shape, b.shape))
     row, column = a.ndim == 1, b.ndim == 1
     if row:
         a = reshape(a, (1,) + a.shape)
@@ -22,7 +22,7 @@ def matmul(x1, x2):
         b = reshape(b, b.shape + (1,))
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
-            "matmul of {} and {}: {} columns do not fit {} rows".format(x1.shape, x2.shape, a.shape[-1], b.shape[-2])
+            "matmul of {} and {}: {} columns do not match {} rows".format(x1.shape, x2.shape, a.shape[-1], b.shape[-2])
         )
     broadcast(a.shape[:-2], b.shape[:-2])
     out = a.backend.matmul(a, b)
@@ -64,10 +64,10 @@ def tensordot(x1, x2, axes=2):
 #: method; array API
 @composite
 def vecdot(x1, x2, *, axis=-1):
-    """Products summed along axis (negative, counted in each operand), the other axes broadcasting."""
+    """The dot product along axis (negative, counted in each operand); the other axes broadcast."""
     a, b = together(x1, x2)
     if axis >= 0:
-        raise ShapeError("vecdot wants a negative axis, which both operands have; found {}".format(axis))
+        raise ShapeError("vecdot needs a negative axis, which both operands have; found {}".format(axis))
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError("vecdot: shapes {} and {} differ along axis {}".format(x1.shape, x2.shape, axis))
@@ -95,7 +95,7 @@ def outer(x1, x2):
 #: function; ONNX Gemm
 @composite
 def gemm(a, b, c=None, alpha=1.0, beta=1.0, trans_a=False, trans_b=False):
-    """alpha * a' @ b' + beta * c, a' and b' transposed where asked (ONNX Gemm)."""
+    """alpha * a' @ b' + beta * c, where a' and b' are a and b, transposed if trans_a, trans_b (ONNX Gemm)."""
     a, b = together(a, b)
     backend = a.backend
     out = matmul(permute_dims(a, (1, 0)) if trans_a else a, permute_dims(b, (1, 0)) if trans_b else b)

@@ -1,1 +1,1 @@
-"""Rearranging elements without computing: shapes, axes, joining, splitting."""
+"""Moving elements without arithmetic: shapes, axes, joining, splitting."""

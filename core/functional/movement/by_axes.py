@@ -1,4 +1,4 @@
-"""Slices, padding and shapes by values of the model: ONNX Slice, Pad and Reshape where nothing is constant."""
+"""ONNX Slice, Pad and Reshape whose starts, pads and shapes are computed by the model."""
 
 from ...errors import ShapeError
 from ...shapes import axis_of
@@ -8,7 +8,7 @@ from .rearranging import pad
 
 
 def _pairs(what, ndim, axes, *lists):
-    """[(axis, an element of each list)…]. Raises ShapeError where they differ in number."""
+    """[(axis, an element of each list)…]. Raises ShapeError if the lists differ in length."""
     axes = [axis_of(a, ndim) for a in (range(ndim) if axes is None else axes)]
     for values in lists:
         if len(values) != len(axes):
@@ -18,7 +18,7 @@ def _pairs(what, ndim, axes, *lists):
 
 #: function; starts: Sequence[int]; ends: Sequence[int]; axes: Sequence[int] | None; steps: Sequence[int] | None
 def slice_axes(x, starts, ends, axes=None, steps=None):
-    """x[starts[i] : ends[i] : steps[i]] along axes[i], with the meaning that Python gives it (ONNX Slice)."""
+    """x[starts[i] : ends[i] : steps[i]] along axes[i], as Python slices (ONNX Slice)."""
     from ..indexing.selection import _Span, getitem
 
     x = tensor(x)
@@ -32,7 +32,7 @@ def slice_axes(x, starts, ends, axes=None, steps=None):
 
 #: function; pads: Sequence[int]; axes: Sequence[int] | None; value: float
 def pad_axes(x, pads, axes=None, value=0, mode="constant"):
-    """x with pads[i] elements before and pads[i + len(axes)] behind along axes[i], as `pad` makes them (ONNX Pad)."""
+    """x with pads[i] elements before and pads[i + len(axes)] after it along axes[i]; modes as in `pad` (ONNX Pad)."""
     x = tensor(x)
     half = len(pads) // 2
     padding = [(0, 0)] * x.ndim
@@ -43,7 +43,7 @@ def pad_axes(x, pads, axes=None, value=0, mode="constant"):
 
 #: function; shape: Sequence[int]
 def reshape_keeping(x, shape):
-    """x under another shape, in which 0 stands for x's own size of that axis (ONNX Reshape). Raises ShapeError."""
+    """x reshaped; a 0 in `shape` keeps x's size of that axis (ONNX Reshape). Raises ShapeError."""
     x = tensor(x)
     for i in range(len(shape)):
         if shape[i] == 0 and i >= x.ndim:

@@ -1,4 +1,4 @@
-"""Joining tensors, and taking them apart again."""
+"""Joining and splitting tensors."""
 
 from ... import dtypes
 from ...errors import ShapeError
@@ -12,13 +12,14 @@ from .rearranging import expand_dims, narrow, reshape
 def _some(arrays, name):
     arrays = list(arrays)
     if not arrays:
-        raise ShapeError("{} wants at least one tensor, found none".format(name))
+        raise ShapeError("{} needs at least one tensor, found none".format(name))
     return all_together(arrays)
 
 
 #: function; array API
 def concat(arrays, axis=0, *, dtype=None):
-    """Tensors joined along axis (None: flattened first); all other sizes must agree. Dtypes are promoted."""
+    """Tensors joined along axis (None: flattened first), with promoted dtypes. Raises ShapeError unless all other sizes
+    are equal."""
     arrays = _some(arrays, "concat")
     if axis is None:
         arrays, axis = [reshape(a, (a.size,)) for a in arrays], 0
@@ -45,14 +46,14 @@ def stack(arrays, axis=0):
     arrays = _some(arrays, "stack")
     for a in arrays:
         if a.shape != arrays[0].shape:
-            raise ShapeError("stack wants equal shapes, found {} and {}".format(arrays[0].shape, a.shape))
+            raise ShapeError("stack needs equal shapes, found {} and {}".format(arrays[0].shape, a.shape))
     axis = axis_of(axis, arrays[0].ndim + 1)
     return arrays[0].backend.concat([expand_dims(a, axis) for a in arrays], axis)
 
 
 #: method; array API -> tuple[Tensor, ...]
 def unstack(x, axis=0):
-    """A tuple of the slices along axis, without it."""
+    """A tuple of the slices along axis, with that axis removed."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     shape = x.shape[:axis] + x.shape[axis + 1 :]
@@ -61,13 +62,16 @@ def unstack(x, axis=0):
 
 #: method; ONNX Split; sections: int | Sequence[int] -> list[Tensor]
 def split(x, sections, axis=0):
-    """Parts of x along axis: `sections` is their sizes, or their number (then all but the last have equal size)."""
+    """Parts of x along axis. `sections`: the list of their sizes, or their number (then all but the last have equal
+    size)."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis]
     if isinstance(sections, int):
         if sections < 1:
             raise ShapeError("the number of parts is at least 1, found {}".format(sections))
+        if sections > n + 65536:  # all but n are empty: a mistake, and a list that may not fit into memory
+            raise ShapeError("{} parts of axis {} of {}: most would be empty".format(sections, axis, x.shape))
         each = -(-n // sections)
         sections = [max(0, min(each, n - i * each)) for i in range(sections)]
     elif sum(sections) != n:
@@ -81,6 +85,10 @@ def split(x, sections, axis=0):
 
 #: method; PyTorch chunk; Burn chunk; chunks: int -> list[Tensor]
 def chunk(x, chunks, axis=0):
-    """At most `chunks` parts along axis, of equal size but for the last (a list; fewer parts where x is short)."""
+    """A list of at most `chunks` parts along axis, of equal size except the last (fewer parts if x is short)."""
     x = tensor(x)
-    return [part for part in split(x, chunks, axis) if part.shape[axis_of(axis, x.ndim)]] or [x]
+    if chunks < 1:
+        raise ShapeError("the number of parts is at least 1, found {}".format(chunks))
+    n = x.shape[axis_of(axis, x.ndim)]
+    each = -(-n // chunks)
+    return split(x, -(-n // each), axis) if n else [x]

@@ -1,5 +1,6 @@
-"""Rearranging elements without computing: shapes, axes, views, padding, repetition."""
+"""Moving elements without arithmetic: axes, views, padding, repetition."""
 
+from ...backend import operation
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, broadcast, size, whole
 from ..operands import alias, same_backend, tensor
@@ -13,7 +14,7 @@ def permute_dims(x, axes):
     x = tensor(x)
     axes = tuple([axis_of(a, x.ndim) for a in axes])
     if sorted(axes) != list(range(x.ndim)):
-        raise ShapeError("axes {} are no permutation of the {} axes of {}".format(axes, x.ndim, x.shape))
+        raise ShapeError("axes {} are not a permutation of the {} axes of {}".format(axes, x.ndim, x.shape))
     return alias(x) if list(axes) == sorted(axes) else x.backend.permute(x, axes)
 
 
@@ -25,8 +26,8 @@ def permute(x, *axes):
 
 #: method; NumPy transpose; PyTorch transpose; Burn transpose; axes: Any; more: int
 def transpose(x, axes=None, *more):
-    """With axes, as a tuple or one by one, `permute_dims`; without, the last two axes swapped (for NumPy's reversal of
-    all: axes in full)."""
+    """x with its last two axes swapped; with `axes` (a tuple, or one by one), `permute_dims`. NumPy reverses all axes
+    instead: for that, pass all of them."""
     return matrix_transpose(x) if axes is None else permute_dims(x, (axes,) + more if more else axes)
 
 
@@ -51,7 +52,7 @@ def swap_dims(x, dim1, dim2):
 
 #: method; array API; source: int | Sequence[int]; destination: int | Sequence[int]
 def moveaxis(x, source, destination):
-    """The axes `source` put at the places `destination`, the others in order around them."""
+    """The axes `source` moved to positions `destination`; the others keep their order."""
     x = tensor(x)
     source = (source,) if isinstance(source, int) else source
     destination = (destination,) if isinstance(destination, int) else destination
@@ -74,7 +75,8 @@ def movedim(x, source, destination):
 
 #: method; array API; PyTorch squeeze; axis: int | Sequence[int]
 def squeeze(x, axis=None):
-    """x without the axes `axis` (int or tuple; None: all of length 1). Raises ShapeError where one is longer than 1."""
+    """x without the axes `axis` (int or tuple; None: all of length 1). Raises ShapeError if one of them is longer than
+    1."""
     x = tensor(x)
     axes = [i for i in range(x.ndim) if x.shape[i] == 1] if axis is None else axes_of(axis, x.ndim)
     for a in axes:
@@ -85,7 +87,7 @@ def squeeze(x, axis=None):
 
 #: method; array API; axis: int | Sequence[int]
 def expand_dims(x, axis=0):
-    """x with a new axis of length 1 at each place of `axis` (int or tuple) in the result."""
+    """x with a new axis of length 1 at each position in `axis` (int or tuple) of the result."""
     x = tensor(x)
     new = axes_of(axis if isinstance(axis, int) else tuple(axis), x.ndim + (1 if isinstance(axis, int) else len(axis)))
     out = list(x.shape)
@@ -102,7 +104,7 @@ def unsqueeze(x, axis=0):
 
 #: method; array API
 def broadcast_to(x, shape):
-    """x seen under `shape`, by NumPy's rule (a view)."""
+    """x broadcast to `shape` by NumPy's rule (a view)."""
     x = tensor(x)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if x.shape == shape:
@@ -176,12 +178,12 @@ def flip(x, axis=None):
 #: method; array API; shift: int | Sequence[int]
 @composite
 def roll(x, shift, axis=None):
-    """Elements moved along axis by `shift` places, those that fall off coming in on the other side.
+    """x with its elements shifted along axis by `shift` places, wrapping around.
 
-    shift and axis are integers or as many of them; one of either goes with all of the other. axis None: the order of
-    the flat elements. Raises DTypeError for a shift that is no integer, ShapeError where the numbers of them differ.
+    shift and axis: an int or a tuple; a single one applies to all of the other. axis None rolls the flattened elements.
+    Raises DTypeError for a shift that is not an integer, ShapeError if the tuples differ in length.
     """
-    x = tensor(x)
+    x = alias(tensor(x))
     shifts = [_whole_shift(s) for s in (shift if isinstance(shift, (tuple, list)) else (shift,))]
     if axis is None:
         return reshape(roll(reshape(x, (-1,)) if x.size else x, shifts, 0) if x.ndim else x, x.shape)
@@ -191,13 +193,14 @@ def roll(x, shift, axis=None):
     elif len(axes) == 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise ShapeError("roll wants a shift for each axis, found shifts {} and axes {}".format(shifts, axes))
+        raise ShapeError("roll needs a shift for each axis, found shifts {} and axes {}".format(shifts, axes))
     for s, a in zip(shifts, axes):
         a = axis_of(a, x.ndim)
         n = x.shape[a]
         s = s % n if n else 0
         if s:
-            x = x.backend.concat((narrow(x, a, n - s, s), narrow(x, a, 0, n - s)), a)
+            fast = operation(x.backend, "rotate")
+            x = fast(x, s, a) if fast else x.backend.concat((narrow(x, a, n - s, s), narrow(x, a, 0, n - s)), a)
     return x
 
 
@@ -213,7 +216,8 @@ def _whole_shift(value):
 #: method; array API; Burn repeat
 @composite
 def tile(x, repetitions):
-    """x laid side by side repetitions[i] times along axis i; missing axes are added in front on either side."""
+    """x repeated repetitions[i] times along axis i; the shorter of x.shape and repetitions is extended with leading
+    ones."""
     x = tensor(x)
     repetitions = [repetitions] if isinstance(repetitions, int) else [whole(r) for r in repetitions]
     _not_negative(repetitions, "tile")
@@ -264,7 +268,7 @@ def repeat(x, repeats, *, axis=None):
 #: method; Burn repeat_dim; times: int
 @composite
 def repeat_dim(x, axis, times):
-    """x laid side by side `times` times along axis (Burn's repeat_dim)."""
+    """x repeated as a whole `times` times along axis (Burn's repeat_dim)."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     return tile(x, [times if i == axis else 1 for i in range(x.ndim)])
@@ -272,17 +276,18 @@ def repeat_dim(x, axis, times):
 
 #: method; ONNX Pad; Burn pad; pads: Sequence[Any]; value: float; x: TensorLike
 def pad(x, pads, value=0, mode="constant"):
-    """x with a (low, high) pair of new elements per axis.
+    """x padded along its axes.
 
-    pads: one pair per axis, or a flat (left, right, top, bottom) for the last two axes as Burn has it. Negative pads
-    cut off. mode: "constant" (`value`), "reflect" (mirrored, the edge once), "edge" (the edge repeated) or "wrap".
+    pads: one (low, high) pair per axis, or a flat (left, right, top, bottom) for the last two axes, as in Burn.
+    Negative pads crop. mode: "constant" (`value`), "reflect" (mirrored without repeating the edge), "edge" (the edge
+    repeated) or "wrap".
     """
     x = tensor(x)
     pads = list(pads)
     if len(pads) == 4 and x.ndim >= 2 and isinstance(pads[0], int):
         pads = [(0, 0)] * (x.ndim - 2) + [(pads[2], pads[3]), (pads[0], pads[1])]
     if len(pads) != x.ndim:
-        raise ShapeError("pad wants a (low, high) pair for each of {} axes, found {}".format(x.ndim, len(pads)))
+        raise ShapeError("pad needs a (low, high) pair for each of {} axes, found {}".format(x.ndim, len(pads)))
     pads = [tuple([whole(n) for n in p]) for p in pads]
     for i in range(x.ndim):
         low, high = pads[i]
@@ -305,6 +310,7 @@ def _pad_from_inside(x, pads, mode):
     from ... import dtypes
 
     backend = x.backend
+    x = alias(x)
     for axis in range(x.ndim):
         low, high = pads[axis]
         n = x.shape[axis]
@@ -312,7 +318,7 @@ def _pad_from_inside(x, pads, mode):
             continue
         positions = range(-low, n + high)
         if not n:
-            raise ShapeError("cannot pad axis {} of {} in mode {!r}: it is empty".format(axis, x.shape, mode))
+            raise ShapeError("cannot pad the empty axis {} of {} in mode {!r}".format(axis, x.shape, mode))
         if mode == "edge":
             index = [min(max(p, 0), n - 1) for p in positions]
         elif mode == "wrap":
@@ -361,7 +367,7 @@ def _not_negative(sizes, what):
 
 
 def check_same_shape(a, b):
-    """Raise ShapeError or BackendError unless a and b have one shape and one backend."""
+    """Raise ShapeError or BackendError unless a and b have the same shape and backend."""
     same_backend(a, b)
     if a.shape != b.shape:
         raise ShapeError("expected equal shapes, found {} and {}".format(a.shape, b.shape))

@@ -1,6 +1,6 @@
-"""Lists of tensors, as ONNX's sequence operators have them; every function returns a new list.
+"""Lists of tensors: ONNX's sequence operators, each of which returns a new list.
 
-Also what turns bytes of a picture into a tensor: `decode_image`.
+Also `decode_image`, from a picture's bytes to a tensor.
 """
 
 from ... import dtypes
@@ -34,9 +34,10 @@ def sequence_erase(sequence, position=-1):
 
 #: function; ONNX SplitToSequence; split: TensorLike -> list[Tensor]
 def split_to_sequence(x, split=None, axis=0, keepdims=True):
-    """A list of parts of x along axis: of the lengths in `split`, or of `split` each (the last may be shorter).
+    """A list of parts of x along axis, with the lengths in `split`, or of `split` elements each (the last may be
+    shorter). Without split the parts have length 1, and the axis is dropped unless keepdims.
 
-    Without split, parts of length 1, the axis dropped unless keepdims. Raises ShapeError where lengths do not add up.
+    Raises ShapeError if the lengths do not add up.
     """
     from .rearranging import narrow, squeeze
 

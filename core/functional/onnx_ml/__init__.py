@@ -1,1 +1,1 @@
-"""What ai.onnx.ml and ONNX's training preview define: trees, support vector machines, texts, optimizers."""
+"""The operators of ai.onnx.ml and ONNX's training preview: trees, support vector machines, strings, optimizers."""

@@ -1,4 +1,4 @@
-"""What classifiers make of scores and of names: softmax_zero, probit, one_hot_encode, and maps, which are dicts.
+"""Post-processing of classifiers: softmax_zero, probit, one_hot_encode, and ONNX maps (dicts).
 
 Semantics: the operators of ai.onnx.ml.
 """
@@ -17,7 +17,7 @@ _INF = float("inf")  # math.inf is missing on some ports
 #: function; ai.onnx.ml SOFTMAX_ZERO
 @composite
 def softmax_zero(x):
-    """Softmax along the last axis that leaves zeros alone: they stay 0 and count for nothing."""
+    """Softmax along the last axis over the nonzero elements; zeros stay 0."""
     x = floating(x)
     backend, axis = x.backend, (x.ndim - 1,)
     zero = backend.full((), 0, x.dtype)
@@ -54,10 +54,10 @@ def probit(x):
 #: function; ai.onnx.ml OneHotEncoder; categories: Sequence[int | str]
 @composite
 def one_hot_encode(x, categories, unknown="zeros"):
-    """float32 (*x.shape, n): 1 where x is the n-th of `categories`, all strings or all integers. Reads its input.
+    """float32 (*x.shape, n): 1 where x equals the n-th of `categories`, which are all strings or all integers. Reads
+    its input.
 
-    Numbers count as the integers they are cut off to. What is no category is all zeros; with unknown="error" it raises
-    IndexingError.
+    Floats are truncated to integers. An unknown category gives all zeros; with unknown="error" it raises IndexingError.
     """
     x = tensor(x)
     place = {}
@@ -76,7 +76,7 @@ def one_hot_encode(x, categories, unknown="zeros"):
 
 #: function; ai.onnx.ml ZipMap; keys: Sequence[int | str] -> list[dict[Any, float]]
 def zip_map(x, keys):
-    """A dict for each row of x (rows, n) or (n,): from keys[i] to element i. Reads its input."""
+    """A dict from keys[i] to element i for each row of x (rows, n) or (n,). Reads its input."""
     x = tensor(x)
     if x.ndim not in (1, 2) or x.shape[-1] != len(keys):
         raise ShapeError("zip_map takes (rows, {}), one element for each key, found {}".format(len(keys), x.shape))
@@ -86,7 +86,7 @@ def zip_map(x, keys):
 
 #: function; ai.onnx.ml DictVectorizer; x: Mapping[Any, Any]; vocabulary: Sequence[Any]
 def dict_vectorize(x, vocabulary, dtype, backend=None):
-    """(1, n) of dtype: what the dict x holds under each word of the vocabulary; 0, or "", where it holds nothing."""
+    """(1, n) of dtype: the dict's value for each word of the vocabulary; 0, or "", for a missing word."""
     dtype = dtypes.dtype(dtype)
     missing = "" if dtype is dtypes.string else 0
     values = [x.get(word, missing) for word in vocabulary]
@@ -95,10 +95,10 @@ def dict_vectorize(x, vocabulary, dtype, backend=None):
 
 #: function; ai.onnx.ml CastMap; x: Mapping[int, Any]; size: int
 def map_to_tensor(x, dtype, size=None, backend=None):
-    """(1, n) of dtype: the values of a dict with integer keys, in the order of these; strings are read as numbers.
+    """(1, n) of dtype: the values of a dict with integer keys, sorted by key; strings are parsed as numbers.
 
-    size: the keys are places in a row of that length instead, and what has no key is 0, or "". Raises IndexingError
-    for a key outside of it.
+    size: the keys are positions in a row of this length instead; positions without a key are 0, or "". Raises
+    IndexingError for a key out of range.
     """
     dtype = dtypes.dtype(dtype)
     convert = _written if dtype is dtypes.string else float if dtype.is_float else int

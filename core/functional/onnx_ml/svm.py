@@ -1,7 +1,8 @@
-"""Support vector machines (ai.onnx.ml, after libsvm): kernels, votes of the pairs, probabilities."""
+"""Support vector machines (ai.onnx.ml, after libsvm): kernels, one-against-one votes, probabilities."""
 
 import math
 
+from ...errors import ShapeError
 from ..linear_algebra.products import matmul
 from ..operands import floating
 from ..overriding import composite
@@ -10,7 +11,7 @@ from ..overriding import composite
 #: function; ai.onnx.ml SVMClassifier
 @composite
 def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
-    """(rows, n): how alike the rows of x (rows, features) and of vectors (n, features) are.
+    """(rows, n): the kernel of each row of x (rows, features) with each of vectors (n, features).
 
     kind: "linear" x·v, "poly" (gamma x·v + coef0)^degree, "sigmoid" tanh(gamma x·v + coef0), "rbf" exp(-gamma |x-v|²).
     """
@@ -32,14 +33,27 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     return products**degree
 
 
+def _decisions(decisions, classes):
+    """The decisions as floats, where there is one for each pair of classes."""
+    decisions = floating(decisions)
+    if classes < 1 or decisions.ndim != 2 or decisions.shape[1] != classes * (classes - 1) // 2:
+        raise ShapeError(
+            "{} classes want decisions of shape (rows, {}), found {}".format(
+                classes, max(classes * (classes - 1) // 2, 0), decisions.shape
+            )
+        )
+    return decisions
+
+
 #: function; ai.onnx.ml SVMClassifier
 @composite
 def one_against_one(decisions, classes):
-    """(rows, classes): the votes of decisions (rows, pairs): over 0 for the first class of a pair, else for the second.
+    """(rows, classes): the number of votes for each class. A decision (rows, pairs) above 0 votes for the first class
+    of its pair, else for the second.
 
     The pairs are (0, 1), (0, 2), …, (1, 2), ….
     """
-    decisions = floating(decisions)
+    decisions = _decisions(decisions, classes)
     backend = decisions.backend
     first = []
     for i in range(classes):
@@ -54,12 +68,12 @@ def one_against_one(decisions, classes):
 #: function; ai.onnx.ml SVMClassifier; prob_a: Sequence[float]; prob_b: Sequence[float]
 @composite
 def pairwise_coupling(decisions, prob_a, prob_b, classes):
-    """(rows, classes): probabilities from decisions (rows, pairs) by Platt's sigmoids and Wu's coupling of pairs.
+    """(rows, classes): probabilities from decisions (rows, pairs), by Platt scaling and Wu's pairwise coupling.
 
-    prob_a, prob_b: numbers for each pair. Reads its input. As libsvm: 100 rounds, or until nothing moves by more than
-    0.005 / classes.
+    prob_a, prob_b: Platt's parameters, one per pair. Reads its input. As in libsvm, iterates at most 100 times, until
+    no change exceeds 0.005 / classes.
     """
-    decisions = floating(decisions)
+    decisions = _decisions(decisions, classes)
     out = []
     for row in decisions.tolist():
         pairs = [[0.0] * classes for _ in range(classes)]

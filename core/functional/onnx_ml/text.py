@@ -1,12 +1,13 @@
 """Strings and vocabularies: string_concat, string_split, string_normalizer, regex_full_match, tfidf, label_encode.
 
-String tensors live on the backends that hold Python objects (python, numpy). Semantics: ONNX, operators of these names.
+String tensors exist on the backends that hold Python objects (python, numpy). Semantics: the ONNX operators of these
+names.
 """
 
 from ... import dtypes
 from ...dtypes.decimal import shortest
 from ...errors import DTypeError, ShapeError
-from ..operands import tensor
+from ..operands import alias, tensor
 from ..overriding import one_backend
 
 
@@ -20,7 +21,7 @@ def _strings(x, what):
 #: function; ONNX StringConcat
 @one_backend
 def string_concat(a, b):
-    """Each string of a followed by that of b; the two broadcast."""
+    """Each string of a followed by the string of b; the two broadcast."""
     from ...shapes import broadcast
 
     a, b = _strings(a, "string_concat"), _strings(b, "string_concat")
@@ -34,7 +35,7 @@ def string_concat(a, b):
 def string_split(x, delimiter=None, maxsplit=None):
     """(pieces, count): x split at `delimiter` (runs of white space by default), at most `maxsplit` times.
 
-    pieces has one axis more than x, filled up with empty strings; count is int64 of x's shape.
+    pieces has one more axis than x, padded with empty strings; count is int64 of x's shape.
     """
     x = _strings(x, "string_split")
     backend = x.backend
@@ -50,9 +51,10 @@ def string_split(x, delimiter=None, maxsplit=None):
 
 #: function; ONNX StringNormalizer; case_change: str; stopwords: Sequence[str]
 def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()):
-    """x (n,) or (1, n) without the stopwords, in case_change "LOWER", "UPPER" or None.
+    """x (n,) or (1, n) without the stopwords, with its case changed.
 
-    is_case_sensitive: stopwords are compared as they are, else in any case. One empty string where nothing is left.
+    case_change: "LOWER", "UPPER" or None. is_case_sensitive: whether stopwords are compared case-sensitively. If
+    nothing is left, the result is one empty string.
     """
     x = _strings(x, "string_normalizer")
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
@@ -71,10 +73,10 @@ def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()
 def tokenize(x, pad_value, separators=(), expression=None, mark=False, shortest=1):
     """The tokens of each string of x (n,) or (batch, n): strings of shape (..., most tokens), padded with `pad_value`.
 
-    Tokens are what matches the regular expression `expression`, or what is left between matches of the separators, each
-    of which splits what the one before it left; the only separator "" makes every character a token. Tokens of fewer
+    Tokens are the matches of the regular expression `expression`, or the text between matches of the separators, which
+    split one after the other; the single separator "" makes every character a token. Tokens of fewer
     than `shortest` characters are dropped. mark: "\x02" before the first token and "\x03" after the last.
-    com.microsoft's Tokenizer, as onnxruntime computes it, but with the syntax of Python's re in the place of RE2's.
+    com.microsoft's Tokenizer, as onnxruntime computes it, but with Python's re syntax instead of RE2's.
     """
     import re
 
@@ -103,7 +105,7 @@ def tokenize(x, pad_value, separators=(), expression=None, mark=False, shortest=
 
 
 def _between(separator, text):
-    """What is left of a text between the matches of a separator."""
+    """The text between the matches of a separator."""
     parts, end = [], 0
     for match in separator.finditer(text):
         if match.end() > match.start():
@@ -114,7 +116,7 @@ def _between(separator, text):
 
 #: function; ONNX RegexFullMatch; pattern: str
 def regex_full_match(x, pattern):
-    """bool: whether each whole string matches `pattern` (Python's re, of which RE2's syntax is nearly a subset)."""
+    """bool: whether each whole string matches `pattern` (Python's re syntax, of which RE2's is nearly a subset)."""
     import re
 
     x = _strings(x, "regex_full_match")
@@ -144,8 +146,9 @@ def _vocabulary(pool, counts, low, high):
 def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, max_gram_length, max_skip_count):
     """Counts of the pool's n-grams in each row of x (n,) or (batch, n): float32 (..., max(ngram_indexes) + 1).
 
-    Up to max_skip_count elements are skipped between those of an n-gram. mode "TF" counts, "IDF" gives the weight of
-    each n-gram that occurs, "TFIDF" count times weight. ngram_counts: where in pool the n-grams of each length start.
+    Up to max_skip_count elements may be skipped between the elements of an n-gram. mode "TF" counts, "IDF" gives the
+    weight of each n-gram that occurs, "TFIDF" count times weight. ngram_counts: where in pool the n-grams of each
+    length start.
     """
     x = tensor(x)
     if x.ndim > 2:
@@ -158,8 +161,8 @@ def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, 
     out = [0.0] * (rows * width)
     for r in range(rows):
         row = values[r * length : (r + 1) * length]
-        for n in range(min_gram_length, min(max_gram_length, length, len(ngram_counts)) + 1):
-            # Skipping makes no difference to a single element, which counts once.
+        for n in range(max(min_gram_length, 1), min(max_gram_length, length, len(ngram_counts)) + 1):
+            # A single element has nothing to skip, so it counts once.
             for step in range(1, (min(max_skip_count + 1, length) if n > 1 else 1) + 1):
                 for start in range(length - (n - 1) * step):
                     found = grams.get(tuple([row[start + i * step] for i in range(n)]))
@@ -187,10 +190,10 @@ def label_encode(x, keys, values, default, dtype):
 
 #: function; ONNX Cast
 def as_strings(x):
-    """x as a string tensor, numbers written as ONNX Cast writes them ("1", "0.5", "NaN", "INF")."""
+    """x as a string tensor, with numbers formatted as by ONNX Cast ("1", "0.5", "NaN", "INF")."""
     x = tensor(x)
     if x.dtype is dtypes.string:
-        return x
+        return alias(x)
     return x.backend.from_list([_written(v, x.dtype) for v in x.backend.to_list(x)], dtypes.string, x.shape)
 
 
@@ -206,7 +209,8 @@ def _written(value, dtype):
 
 #: function; ONNX Cast
 def as_numbers(x, dtype):
-    """A string tensor read as numbers of `dtype` ("1e-3", "inf", "NaN", "True"). Raises DTypeError on anything else."""
+    """A string tensor parsed as numbers of `dtype` ("1e-3", "inf", "NaN", "True"). Raises DTypeError for any other
+    string."""
     x = _strings(x, "as_numbers")
     dtype = dtypes.dtype(dtype)
     out = []

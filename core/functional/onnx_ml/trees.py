@@ -1,4 +1,4 @@
-"""Ensembles of decision trees (ai.onnx.ml TreeEnsemble). Reads its input: every row takes its own way."""
+"""Ensembles of decision trees (ai.onnx.ml TreeEnsemble). Reads its input, because every row takes its own path."""
 
 import math
 
@@ -9,7 +9,7 @@ from .classifier_outputs import probit_of
 
 _INF = float("inf")  # math.inf is missing on some ports
 
-# Columns of `nodes`: what a node compares, and where it goes.
+# Columns of `nodes`: the comparison of a node, and its branches.
 FEATURE, MODE, TRUE_ID, FALSE_ID, TRUE_LEAF, FALSE_LEAF, MISSING_TRUE = range(7)
 
 _COMPARISONS = (
@@ -41,14 +41,15 @@ def tree_ensemble(
     members=None,
     leaf_starts=None,
 ):
-    """Sum, average, smallest or largest of the leaves that the trees reach: x (rows, features) -> (rows, n_targets).
+    """The sum, average, minimum or maximum of the leaves that each row reaches: x (rows, features) -> (rows,
+    n_targets).
 
-    splits (n,): what each node compares its feature with; nodes int64 (n, 7): feature, mode (0 <=, 1 <, 2 >=, 3 >,
+    splits (n,): the value each node compares its feature with; nodes int64 (n, 7): feature, mode (0 <=, 1 <, 2 >=, 3 >,
     4 ==, 5 !=, 6 member), node or leaf for true and for false, whether that is a leaf, whether NaN counts as true;
-    leaf_weights and leaf_targets: one entry a leaf; roots: first node of each tree; members: the sets of the mode-6
-    nodes in the order in which the trees are walked, each ended by a NaN. post_transform: None, "softmax", "logistic",
-    "softmax_zero" or "probit". leaf_starts (leaves + 1,): leaf i has the entries from leaf_starts[i] to
-    leaf_starts[i + 1], several, one or none, instead of entry i.
+    leaf_weights and leaf_targets: one entry per leaf; roots: the first node of each tree; members: the sets of the
+    mode-6 nodes in traversal order, each terminated by a NaN. post_transform: None, "softmax", "logistic",
+    "softmax_zero" or "probit". leaf_starts (leaves + 1,): leaf i has the entries leaf_starts[i] to leaf_starts[i + 1]
+    (any number) instead of entry i. Raises ShapeError if a node reads a feature that x does not have.
     """
     x = floating(x)
     if x.ndim != 2:
@@ -81,12 +82,12 @@ def tree_ensemble(
 
 
 def _is_leaf(node):
-    """Whether a root stands for a tree of a single leaf: both ways lead to the same one."""
+    """Whether a tree is a single leaf: both branches of its root lead to the same leaf."""
     return node[TRUE_LEAF] and node[FALSE_LEAF] and node[TRUE_ID] == node[FALSE_ID]
 
 
 def _give_sets(table, splits, roots, members):
-    """Replace the split of every membership node by its set; the sets stand in the order of a walk, true side first."""
+    """Replace the split of every membership node by its set; the sets are in depth-first order, true branch first."""
     at = 0
     for root in roots:
         waiting = [root]
@@ -125,7 +126,7 @@ def _leaf(table, splits, root, row):
 
 
 def _transformed(scores, kind):
-    if kind == "softmax" or kind == "softmax_zero":  # the latter leaves zeros alone
+    if kind == "softmax" or kind == "softmax_zero":  # softmax_zero keeps zeros
         top = max(scores)
         powers = [0.0 if kind == "softmax_zero" and s == 0 else math.exp(s - top) for s in scores]
         total = sum(powers)

@@ -1,1 +1,1 @@
-"""Small integers for real numbers: quantizing, and products of what is quantized."""
+"""Quantization, and products and convolutions of quantized tensors."""

@@ -1,8 +1,8 @@
-"""Products and convolutions of 8-bit integers: ONNX MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, and
-com.microsoft's relatives of them.
+"""Products and convolutions of 8-bit integers: ONNX MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, and their
+com.microsoft relatives.
 
-Zero points are taken off first, so that padding with zeros is padding with the zero point. Sums are int32; a backend
-may say how it sums fastest (`matmul_8bit`, `conv_8bit`: operands in int32 that lie within ±255).
+Zero points are subtracted first, so that padding with zeros is padding with the zero point. Sums are int32; a backend
+may override them (`matmul_8bit`, `conv_8bit`, with int32 operands within ±255).
 """
 
 from ... import dtypes
@@ -16,8 +16,8 @@ from ..overriding import composite, one_backend
 from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 
-def centred(x, zero_point, shape=None):
-    """x less its zero point, in int32; `shape` spreads a zero point of several values."""
+def centered(x, zero_point, shape=None):
+    """x minus its zero point, in int32; `shape` broadcasts a zero point of several values."""
     x = tensor(x)
     if not x.dtype.is_integer or x.dtype.bits > 8:
         raise DTypeError("expected integers of at most 8 bits, found {}".format(x.dtype))
@@ -34,12 +34,12 @@ def centred(x, zero_point, shape=None):
 
 
 def _scale(value, backend):
-    """A scale as a tensor; a number is float32."""
+    """A scale as a tensor; a number becomes float32."""
     return backend.full((), value, dtypes.float32) if is_scalar(value) else tensor(value, backend)
 
 
 def _column(values):
-    """The scale of a left operand: one value a row."""
+    """The scale of a left operand: one value per row."""
     return reshape(values, (values.size, 1)) if values.ndim == 1 and values.size > 1 else values
 
 
@@ -57,16 +57,17 @@ def integer_product(a, b):
 def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
     """(a - a_zero_point) @ (b - b_zero_point) in int32, for a (…, m, k) and b (…, k, n) of int8 or uint8.
 
-    A zero point is one value, one per row of a (m,), one per column of b (n,), or broadcasts (…, m, 1), (…, 1, n).
+    A zero point is one value, one per row of a (m,) or per column of b (n,), or a tensor (…, m, 1) or (…, 1, n) that
+    broadcasts.
     """
-    return integer_product(centred(a, a_zero_point, (-1, 1)), centred(b, b_zero_point))
+    return integer_product(centered(a, a_zero_point, (-1, 1)), centered(b, b_zero_point))
 
 
 #: function
 @composite
 def requantize(total, scale, zero_point, dtype=None):
-    """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the range of dtype: the zero
-    point's by default, or uint8 where that is a number."""
+    """int32 sums times a float scale, rounded half to even, plus the zero point, saturated to dtype: by default the
+    zero point's, or uint8 if that is a number."""
     backend = total.backend
     real = backend.binary("mul", backend.cast(total, scale.dtype), scale)
     if is_scalar(zero_point):
@@ -89,10 +90,10 @@ def _ratio(a_scale, b_scale, y_scale):
 #: function; ONNX QLinearMatMul
 @composite
 def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, dtype=None):
-    """Quantized matrix product: the product of the real numbers behind a and b, quantized by y_scale, y_zero_point.
+    """Quantized matrix product: dequantized a @ dequantized b, quantized by y_scale and y_zero_point.
 
-    Scales and zero points are numbers, tensors of one value, or of one per row of a and per column of b. dtype: of the
-    result, the zero point's by default (ONNX QLinearMatMul).
+    Scales and zero points are numbers, tensors of one value, or of one per row of a and per column of b. dtype: the
+    result's, by default the zero point's (ONNX QLinearMatMul).
     """
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
     backend = total.backend
@@ -114,7 +115,7 @@ def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_po
 #: function; com.microsoft DynamicQuantizeMatMul
 @composite
 def dynamic_quantize_matmul(x, b, b_scale, b_zero_point=None, bias=None):
-    """x @ the real numbers behind b, with x quantized to uint8 on the way (com.microsoft DynamicQuantizeMatMul)."""
+    """x @ dequantized b, with x dynamically quantized to uint8 (com.microsoft DynamicQuantizeMatMul)."""
     values, scale, zero_point = dynamic_quantize_linear(x)
     return matmul_integer_to_float(values, b, scale, b_scale, zero_point, b_zero_point, bias)
 
@@ -125,9 +126,10 @@ def qgemm(
     a, a_scale, a_zero_point, b, b_scale, b_zero_point, c=None, y_scale=None, y_zero_point=None, *, alpha=1.0,
     trans_a=False, trans_b=False, dtype=None,
 ):  # fmt: skip
-    """alpha * a' @ b' + c of quantized matrices, c in int32 at the scale of the sum (com.microsoft QGemm).
+    """alpha * a' @ b' + c of quantized matrices, with c in int32 at the scale of the sum (com.microsoft QGemm).
 
-    Quantized by y_scale and y_zero_point to dtype (the zero point's by default) where they are given, else float32.
+    If y_scale and y_zero_point are given, the result is quantized to dtype (by default the zero point's), else it is
+    float32.
     """
     a, b = tensor(a), tensor(b)
     total = matmul_integer(
@@ -147,9 +149,9 @@ def qgemm(
 #: function; ONNX ConvInteger
 @composite
 def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padding=0, dilation=1, groups=1):
-    """Cross-correlation of x - x_zero_point with weight - w_zero_point in int32; shapes and options as those of `conv`.
+    """Cross-correlation of x - x_zero_point with weight - w_zero_point in int32; shapes and options as in `conv`.
 
-    w_zero_point is one value or one per output channel. Raises ShapeError where shapes do not fit.
+    w_zero_point is one value or one per output channel. Raises ShapeError if the shapes do not match.
     """
     x, weight = tensor(x), tensor(weight)
     n = x.ndim - 2
@@ -158,13 +160,13 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
             "conv_integer: input {} does not fit weight {}, {} groups".format(x.shape, weight.shape, groups)
         )
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
-    padding = padding_pairs(padding, n, weight.shape[2:], dilation)
+    padding = padding_pairs(padding, n, weight.shape[2:], dilation, stride, x)
     for i in range(n):
         if x.shape[i + 2] + sum(padding[i]) < dilation[i] * (weight.shape[i + 2] - 1) + 1:
             refuse("kernel", "conv_integer", weight.shape[2:], x.shape, padding)
     shapes = x.shape, weight.shape
-    x = centred(x, x_zero_point)
-    weight = centred(weight, w_zero_point, (-1,) + (1,) * (n + 1))
+    x = centered(x, x_zero_point)
+    weight = centered(weight, w_zero_point, (-1,) + (1,) * (n + 1))
     if (x.shape, weight.shape) != shapes:
         raise ShapeError("conv_integer: a zero point has more axes than its tensor")
     convolve = operation(x.backend, "conv_8bit") or x.backend.conv
@@ -177,10 +179,10 @@ def qlinear_conv(
     x, x_scale, x_zero_point, weight, w_scale, w_zero_point, y_scale, y_zero_point, bias=None, stride=1, padding=0,
     dilation=1, groups=1, dtype=None,
 ):  # fmt: skip
-    """Quantized convolution: `conv` of the real numbers behind x and weight, quantized by y_scale and y_zero_point.
+    """Quantized convolution: `conv` of the dequantized x and weight, quantized by y_scale and y_zero_point.
 
     bias (m,) is int32 at scale x_scale * w_scale; w_scale and w_zero_point are one value or one per output channel.
-    Values are tensors or numbers; dtype is the result's, the zero point's by default (ONNX QLinearConv).
+    Scales and zero points are tensors or numbers; dtype: the result's, by default the zero point's (ONNX QLinearConv).
     """
     total = conv_integer(x, weight, x_zero_point, w_zero_point, stride, padding, dilation, groups)
     backend = total.backend
@@ -200,8 +202,8 @@ def qlinear_conv(
 #: function; function: Callable[..., Tensor]; inputs: Sequence[Sequence[Any]] -> Tensor
 @one_backend
 def qlinear(function, inputs, y_scale, y_zero_point):
-    """Any function on quantized tensors: `inputs` are (values, scale, zero_point), and the result of `function` on the
-    real numbers behind them is quantized by y_scale and y_zero_point (com.microsoft QLinearAdd, QLinearSigmoid, …)."""
+    """Any function on quantized tensors: `inputs` are (values, scale, zero_point). `function` gets the dequantized
+    inputs, and its result is quantized by y_scale and y_zero_point (com.microsoft QLinearAdd, QLinearSigmoid, …)."""
     from .quantization import dequantize_linear
 
     return quantize_linear(function(*[dequantize_linear(*i) for i in inputs]), floating(y_scale), y_zero_point)

@@ -13,12 +13,10 @@ from ..overriding import composite
 #: function; bits: int
 @composite
 def unpack_bits(x, bits):
-    """uint8 (…, n) -> uint8 (…, n * 8 / bits): the numbers of 2, 4 or 8 bits in each byte, lowest first."""
+    """uint8 (…, n) -> uint8 (…, n * 8 / bits): the 2-, 4- or 8-bit numbers in each byte, lowest bits first."""
     x = tensor(x)
     if bits not in (2, 4, 8) or x.dtype is not dtypes.uint8:
-        raise DTypeError(
-            "unpack_bits takes bytes (uint8) of 2, 4 or 8 bits a number, found {}, {}".format(x.dtype, bits)
-        )
+        raise DTypeError("unpack_bits takes uint8 with bits 2, 4 or 8, found {} and {}".format(x.dtype, bits))
     if bits == 8:
         return x
     backend = x.backend
@@ -30,7 +28,7 @@ def unpack_bits(x, bits):
 
 
 def _blocks(values, scales, zero_points, block_size):
-    """(values - zero_points) * scales along the last axis: values (…, n), the others (…, blocks)."""
+    """(values - zero_points) * scales, blocked along the last axis: values (…, n), the others (…, blocks)."""
     backend = scales.backend
     n, count = values.shape[-1], scales.shape[-1]
     lead = values.shape[:-1]
@@ -52,10 +50,11 @@ def _blocks(values, scales, zero_points, block_size):
 #: function; com.microsoft MatMulBnb4; rows: int
 @composite
 def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4, block_size=32, group_indices=None):
-    """The real weights (columns, rows) behind MatMulNBits' packed (columns, blocks, block_size * bits / 8) bytes.
+    """MatMulNBits' packed (columns, blocks, block_size * bits / 8) bytes, dequantized to (columns, rows).
 
-    scales (columns * blocks); zero_points packed like weight, a row a column, or in the scales' dtype (columns *
-    blocks), 2 ** (bits - 1) where None; group_indices (rows,): the block of each row, where not simply in order.
+    scales: (columns * blocks,). zero_points: packed like the weight, one row per column, or in the scales' dtype
+    (columns * blocks,); None means 2 ** (bits - 1). group_indices (rows,): the block of each row, if not
+    in order.
     """
     weight = tensor(weight)
     backend = weight.backend
@@ -89,7 +88,8 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
 def matmul_nbits(
     x, weight, scales, zero_points=None, group_indices=None, bias=None, *, rows, columns, bits=4, block_size=32
 ):
-    """x (…, rows) @ weight (rows, columns) + bias for a weight of few bits (see `dequantize_nbits`)."""
+    """x (…, rows) @ weight (rows, columns) + bias, with the weight packed in 2, 4 or 8 bits (see
+    `dequantize_nbits`)."""
     x = floating(x)
     if not x.ndim or x.shape[-1] != rows:
         raise ShapeError("matmul_nbits: input {} does not fit a weight of {} rows".format(x.shape, rows))
@@ -110,7 +110,7 @@ def matmul_nbits(
 def gather_block_quantized(
     table, indices, scales, zero_points=None, *, gather_axis=0, quantize_axis=-1, block_size=128, bits=4
 ):
-    """Slices of a quantized table at `indices` along gather_axis, as real numbers.
+    """Slices of a quantized table at `indices` along gather_axis, dequantized.
 
     table: int4, uint4 or other integers; or uint8 with `bits` 2 or 4, packed along its last axis. Blocks of block_size
     along quantize_axis share a scale and a zero point (packed like the table; 0 by default, 2 ** (bits - 1) if packed).
@@ -120,7 +120,7 @@ def gather_block_quantized(
     packed = table.dtype is dtypes.uint8
     gather_axis, quantize_axis = axis_of(gather_axis, table.ndim), axis_of(quantize_axis, table.ndim)
     if gather_axis == quantize_axis or (packed and bits < 8 and gather_axis == table.ndim - 1):
-        raise ShapeError("gather_block_quantized picks along an axis without blocks, found {}".format(gather_axis))
+        raise ShapeError("gather_block_quantized cannot gather along its quantized axis {}".format(gather_axis))
     indices = tensor(indices, backend)
     table, scales = backend.take(table, indices, gather_axis), backend.take(scales, indices, gather_axis)
     if packed:
@@ -130,7 +130,7 @@ def gather_block_quantized(
     else:
         zero = backend.take(tensor(zero_points, backend), indices, gather_axis)
         zero = unpack_bits(zero, bits) if packed else zero
-    # The axis with blocks goes last and comes back.
+    # The quantized axis is moved last, and back afterwards.
     axis = quantize_axis + (indices.ndim - 1 if gather_axis < quantize_axis else 0)
     last = [i for i in range(table.ndim) if i != axis] + [axis]
     back = [last.index(i) for i in range(table.ndim)]

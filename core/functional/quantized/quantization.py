@@ -1,7 +1,8 @@
-"""Between real numbers and small integers (or 8-, 6- and 4-bit floats) with a scale and a zero point.
+"""Quantizing to small integers (or 8-, 6- and 4-bit floats) and back.
 
-real = (quantized - zero_point) * scale. Scale and zero point are numbers or tensors: one for all, one per slice along
-`axis`, or one per block of `block_size` elements along it (ONNX QuantizeLinear, DequantizeLinear; Burn's schemes).
+real = (quantized - zero_point) * scale. Scale and zero point are numbers or tensors: one per tensor, one per slice
+along `axis`, or one per block of `block_size` elements along it (ONNX QuantizeLinear, DequantizeLinear; Burn's
+schemes).
 """
 
 from ... import dtypes
@@ -17,7 +18,7 @@ RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uin
 
 
 def _spread(value, x, axis, block_size):
-    """`value` shaped so that it broadcasts along x."""
+    """`value` reshaped to broadcast with x."""
     if value.size == 1 and not block_size:
         return reshape(value, ())
     axis = axis_of(axis, x.ndim)
@@ -36,8 +37,9 @@ def _spread(value, x, axis, block_size):
 #: function; ONNX QuantizeLinear
 @composite
 def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None, saturate=True):
-    """x / scale rounded half to even, plus zero_point, cut to the range of the dtype (the zero point's, else `dtype`,
-    else uint8). Narrow floats are rounded instead; for 8 bits, `saturate` says what becomes of what is too large."""
+    """x / scale rounded half to even, plus zero_point, saturated to the dtype (the zero point's, else `dtype`, else
+    uint8). Narrow floats are rounded to the nearest value; `saturate` False lets 8-bit floats overflow to inf or
+    NaN."""
     x = floating(x)
     backend = x.backend
     if zero_point is not None and not is_scalar(zero_point):
@@ -49,7 +51,7 @@ def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=No
     else:
         dtype = dtypes.uint8
     scale = tensor(scale, backend)
-    # The quotient is taken in the wider of the two precisions.
+    # The quotient is computed in the wider of the two precisions.
     wide = scale.dtype if scale.dtype.is_float and scale.dtype.bits >= 32 else dtypes.promote(x.dtype, dtypes.float32)
     x, scale = astype(x, wide), _spread(astype(scale, wide), x, axis, block_size)
     y = backend.binary("div", x, scale)
@@ -63,7 +65,7 @@ def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=No
 
 
 def to_levels(x, zero, dtype):
-    """Floats x rounded half to even, plus zero (of x's dtype, or None), cut to the range of an integer dtype."""
+    """Floats x rounded half to even, plus `zero` (of x's dtype, or None), saturated to an integer dtype."""
     backend = x.backend
     if dtype.name not in RANGES:
         raise DTypeError("cannot quantize to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
@@ -84,7 +86,7 @@ def to_levels(x, zero, dtype):
 #: function; ONNX DequantizeLinear
 @composite
 def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None):
-    """(x - zero_point) * scale, in `dtype`, else the scale's."""
+    """(x - zero_point) * scale, in `dtype` or, by default, the scale's dtype."""
     x = tensor(x)
     backend = x.backend
     scale = tensor(scale, backend)
@@ -97,7 +99,7 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
     fast = operation(backend, "from_levels")
     if fast and x.dtype.is_integer and x.dtype.bits <= 16:
         return astype(fast(x, zero, factor), out)
-    # int32 accumulators do not fit float32's mantissa: the difference is taken in integers.
+    # int32 accumulators do not fit float32's mantissa, so the difference is computed in integers.
     if zero is not None:
         if x.dtype.is_integer:
             exact = dtypes.int32 if x.dtype.bits < 32 else x.dtype
@@ -112,12 +114,12 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
 #: function; ONNX DynamicQuantizeLinear -> tuple[Tensor, Tensor, Tensor]
 @composite
 def dynamic_quantize_linear(x):
-    """(uint8 values, scale, zero point) with the scale chosen so that x's range, widened to hold 0, fills 0 … 255."""
+    """(uint8 values, scale, zero point), with the scale that maps x's range, extended to include 0, to 0 … 255."""
     x = floating(x)
     backend = x.backend
     axes = tuple(range(x.ndim))
     zero = backend.full((), 0, x.dtype)
-    if not x.size:  # as onnxruntime and the reference have it
+    if not x.size:  # as in onnxruntime and ONNX's reference
         point = backend.full((), 0, dtypes.uint8)
         return backend.full(x.shape, 0, dtypes.uint8), backend.full((), 1, x.dtype), point
     high = backend.binary("maximum", backend.reduce("max", x, axes, False), zero)

@@ -1,20 +1,21 @@
-"""Quantized tensors, which say of themselves how to become real numbers again, and how to choose their scale.
+"""Quantized tensors, which carry their scale and zero point, and the schemes that choose these.
 
-As in Burn, no operation computes with the integers: a `Quantized` is dequantized for it.
+As in Burn, no operation computes with the integers: a `Quantized` operand is dequantized first.
 """
 
 from ... import dtypes
 from ...errors import DTypeError, UnsupportedError
-from ..operands import floating, is_scalar, tensor
+from ..operands import alias, floating, is_scalar, tensor
 from ..overriding import composite
 from .quantization import RANGES, dequantize_linear, quantize_linear
 
 
 #: class; Burn QuantScheme
 class QuantScheme:
-    """How `quantize` chooses: dtype of the result, and "symmetric" (zero point 0) or "affine" over the whole tensor.
+    """How `quantize` chooses the scale of a tensor: the result's dtype, and its mode.
 
-    Raises DTypeError for a dtype that is no integer of at most 16 bits, UnsupportedError for another mode.
+    mode: "symmetric" (zero point 0) or "affine". Raises DTypeError unless dtype is an integer of at most 16 bits,
+    UnsupportedError for any other mode.
     """
 
     def __init__(self, dtype="int8", mode="symmetric"):
@@ -28,7 +29,7 @@ class QuantScheme:
 
     @staticmethod
     def named(scheme):
-        """A scheme from one, from its mode ("affine"), from its dtype ("uint8"), or the default from None."""
+        """The scheme given as a scheme, a mode ("affine") or a dtype ("uint8"); the default for None."""
         if scheme is None or isinstance(scheme, QuantScheme):
             return scheme or QuantScheme()
         if isinstance(scheme, str) and scheme not in dtypes.BY_NAME:
@@ -43,7 +44,7 @@ class QuantScheme:
 class Quantized:
     """A quantized tensor: `values` (integers), `scale` and `zero_point`.
 
-    `dequantize()` gives the real numbers; operators, functions and methods take it as those.
+    `dequantize()` returns the real numbers, which operators, functions and methods use as its value.
     """
 
     def __init__(self, values, scale, zero_point):
@@ -68,7 +69,7 @@ class Quantized:
         return self.dequantize().__array__(*args, **options)
 
     def __getattr__(self, name):
-        # Attributes of its own are missing only while a copy is being made.
+        # Its own attributes are missing only while it is being copied.
         if name[:2] == "__" or name in ("values", "scale", "zero_point", "shape", "dtype", "backend"):
             raise AttributeError(name)
         return getattr(self.dequantize(), name)
@@ -92,7 +93,7 @@ for _name in (
 #: method; Burn quantize; scheme: QuantScheme | DType | str; qparams: tuple[TensorLike, TensorLike] -> Quantized
 @composite
 def quantize(x, scheme=None, qparams=None):
-    """x as a `Quantized` tensor; qparams (scale, zero_point) where they are known, else from x's range.
+    """x as a `Quantized` tensor. qparams: (scale, zero_point), by default from x's range.
 
     scheme: a `QuantScheme`, or its mode or dtype alone ("affine", "uint8"); symmetric int8 unless given.
     """
@@ -128,8 +129,8 @@ def quantize(x, scheme=None, qparams=None):
 #: method; Burn dequantize; x: TensorLike | Quantized
 @composite
 def dequantize(x, scale=None, zero_point=None):
-    """The real numbers behind a `Quantized`, or behind integers with their scale and zero point; without a scale, x is
-    not quantized and comes back as it is."""
+    """A `Quantized`, or integers with their scale and zero point, as real numbers. Without a scale, x is not quantized
+    and is returned unchanged."""
     if isinstance(x, Quantized):
         return x.dequantize()
-    return tensor(x) if scale is None else dequantize_linear(x, scale, zero_point)
+    return alias(tensor(x)) if scale is None else dequantize_linear(x, scale, zero_point)

@@ -1,6 +1,6 @@
-"""Weights of dense layers in 8, 4 or 2 bits: how the levels and scales are chosen, and how they are packed.
+"""Quantizing the weights of dense layers to 8, 4 or 2 bits, and packing them.
 
-The packed form is that of `matmul_nbits`: (columns, blocks, bytes), blocks running along the rows.
+The packed form is that of `matmul_nbits`: (columns, blocks, bytes), with blocks along the rows.
 """
 
 from ... import dtypes
@@ -16,9 +16,9 @@ class WeightScheme:
     """How weights are quantized.
 
     bits: 8, 4 or 2; mode: "symmetric" (zero is a level of its own) or "affine" (the whole range is used, with a zero
-    point); level: what shares a scale: "tensor", "channel" (a column, one output), or a number of rows of a column;
-    calibration: "min-max" (the largest weight is kept) or "absolute-mean" (what is larger than the mean of the
-    absolute weights is cut, as in BitNet; symmetric only). Raises UnsupportedError for anything else.
+    point); level: which weights share a scale: "tensor", "channel" (a column, one output), or a number of rows of a
+    column; calibration: "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute
+    weight are clipped, as in BitNet; symmetric only). Raises UnsupportedError for anything else.
     """
 
     def __init__(self, bits=8, mode="symmetric", level="channel", calibration="min-max"):
@@ -31,7 +31,7 @@ class WeightScheme:
                 )
             )
         if mode == "affine" and calibration != "min-max":
-            raise UnsupportedError("affine weights are calibrated by min-max")
+            raise UnsupportedError("affine weights support only min-max calibration")
         if level not in ("tensor", "channel") and (
             not isinstance(level, int) or isinstance(level, bool) or level < 1 or level * bits % 8
         ):
@@ -44,7 +44,7 @@ class WeightScheme:
         self.calibration = calibration
 
     def block_size(self, rows):
-        """How many weights of a column share a scale; enough for whole bytes."""
+        """How many weights of a column share a scale, rounded up to whole bytes."""
         if isinstance(self.level, int):
             return self.level
         each = 8 // self.bits
@@ -57,8 +57,8 @@ class WeightScheme:
 def quantize_weight(weight, scheme):
     """(levels, scales, zero points) of a weight (rows, columns).
 
-    levels: uint8 (columns, blocks, block size), those past the rows stand for 0; scales: float32 (columns, blocks);
-    zero points: float32 levels like the scales, or None where they are all 2 ** (bits - 1).
+    levels: uint8 (columns, blocks, block size), where levels past the last row encode 0; scales: float32 (columns,
+    blocks); zero points: float32 of the same shape, or None if they are all 2 ** (bits - 1).
     """
     rows, columns = weight.shape
     size = scheme.block_size(rows)
@@ -91,14 +91,14 @@ def quantize_weight(weight, scheme):
 
 
 def _positive(scale):
-    """The scale, or 1 where it is 0: a block of zeros."""
+    """The scale, or 1 if it is 0 (a block of zeros)."""
     backend = scale.backend
     zero, one = [backend.full((), n, scale.dtype) for n in (0, 1)]
     return backend.where(backend.binary("eq", scale, zero), one, scale)
 
 
 def _all(value, shape):
-    """A scale for each block, (columns, blocks)."""
+    """One scale per block, (columns, blocks)."""
     return reshape(value.backend.expand(value, shape), shape[:2])
 
 
@@ -116,7 +116,7 @@ def pack_levels(levels, bits):
 
 
 def fake_quantize(weight, scheme):
-    """The weight (rows, columns) as it is after quantizing and dequantizing, float32."""
+    """The weight (rows, columns) after quantizing and dequantizing, float32."""
     rows, columns = weight.shape
     if rows == 0 or columns == 0:
         return weight

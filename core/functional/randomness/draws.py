@@ -1,7 +1,8 @@
 """Random numbers from one counter-based generator, Philox 4×32-10: the same integers and uniforms on every backend.
 
 Each draw takes the next blocks of one sequence, which `manual_seed` restarts; threads share the sequence and never get
-the same blocks. With `seed=` a draw stands for itself: the same seed gives the same numbers, wherever and whenever.
+the same blocks. A draw with `seed=` is independent of the sequence: the same seed always gives the same numbers, on
+every backend.
 """
 
 from ... import dtypes
@@ -26,9 +27,9 @@ except ImportError:  # a port of MicroPython without threads
 
     _lock = _NoLock()
 
-# Key and next counter of the sequence; the key comes with the first draw.
+# Key and next counter of the sequence; the first draw chooses the key.
 _state = [None, 0]
-# float dtype -> random bits that its mantissa takes, so that no value rounds up to 1; float64 takes 53 from two words
+# float dtype -> random bits that fit its mantissa, so that no value rounds up to 1; float64 takes 53 from two words
 _MANTISSA = {"float32": 24, "float16": 11, "bfloat16": 8}
 
 
@@ -56,8 +57,8 @@ def _entropy():
 
 
 def _taken(blocks):
-    """The key, and the counter of the first of `blocks` blocks that no other draw gets."""
-    blocks = int(blocks)  # a size that a plan leaves open raises here, before it becomes part of the state
+    """Reserve `blocks` blocks of the sequence; returns the key and the counter of the first."""
+    blocks = int(blocks)  # a plan's symbolic size raises here, before it becomes part of the state
     with _lock:
         if _state[0] is None:
             _restart(int.from_bytes(_entropy(), "little"))
@@ -76,7 +77,7 @@ def _shape(shape):
 
 #: function
 def random_bits(shape, *, seed=None, backend=None):
-    """uint32 of `shape`: Philox output, 32 fair bits an element."""
+    """uint32 of `shape`: Philox output, 32 random bits per element."""
     shape = _shape(shape)
     key, counter = (seed, 0) if seed is not None else _taken(-(-size(shape) // 4))
     return get_backend(backend).random_bits(shape, int(key) & 0xFFFFFFFFFFFFFFFF, counter)
@@ -94,12 +95,12 @@ def _words(count, shape, seed, backend):
 
 
 def _words_each(dtype, backend):
-    """How many words a uniform of `dtype` takes."""
+    """How many random words a uniform of `dtype` needs."""
     return 2 if dtype is dtypes.float64 and not getattr(get_backend(backend), "float64_is_float32", False) else 1
 
 
 def _unit(words, dtype, offset=0):
-    """Uniforms in [0, 1), or (0, 1] with offset 1, from one word an element (two for the 53 bits of float64)."""
+    """Uniforms in [0, 1), or (0, 1] with offset 1, from one word per element (two for the 53 bits of float64)."""
     backend = words[0].backend
 
     def upper(bits, kept, wide):
@@ -150,14 +151,14 @@ def _below(value, dtype):
 
 #: function; ONNX RandomUniform
 def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
-    """Floats evenly spread over [low, high), in steps of 2**-24 of the range (2**-53 in float64).
+    """Floats uniformly distributed over [low, high), in steps of 2**-24 of the range (2**-53 in float64).
 
-    Raises ShapeError where high is less than low, or the range is not finite.
+    Raises ShapeError if high is less than low or the range is not finite.
     """
     dtype = dtypes.dtype(dtype or dtypes.float32)
     span = high - low
     if not (span >= 0 and span - span == 0):
-        raise ShapeError("uniform wants finite numbers with low <= high, found {} and {}".format(low, high))
+        raise ShapeError("uniform needs finite numbers with low <= high, found {} and {}".format(low, high))
     plain = low == 0 and high == 1
     drawn = dtype if plain or dtype is dtypes.float64 else dtypes.float32
     x = _unit(_words(_words_each(drawn, backend), shape, seed, backend), drawn)
@@ -178,7 +179,7 @@ def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
 
 #: function; ONNX RandomNormal
 def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
-    """Floats of the normal distribution (Box and Muller's transform of two uniforms)."""
+    """Normally distributed floats (the Box-Muller transform of two uniforms)."""
     dtype = dtypes.dtype(dtype or dtypes.float32)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
     each = _words_each(wide, backend)
@@ -198,13 +199,14 @@ def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
 
 #: function; ONNX Bernoulli; p: TensorLike
 def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
-    """True with probability p: a number (then `shape` is wanted) or a tensor of them. bool unless `dtype` is given."""
+    """True with probability p: a number (`shape` is then required) or a tensor of probabilities. bool unless `dtype` is
+    given."""
     if shape is not None:
         draw = uniform(shape, seed=seed, backend=backend)
         p = draw.backend.full((), p, draw.dtype)
     else:
         p = floating(tensor(p))
-        # A draw in p's own dtype would have too few steps for a narrow one: 0.1 has no exact place among 2**8.
+        # A draw in p's own dtype would be too coarse for a narrow one: 2**8 steps cannot represent 0.1.
         wide = dtypes.float64 if p.dtype is dtypes.float64 else dtypes.float32
         p = p if p.dtype is wide else p.backend.cast(p, wide)
         draw = uniform(p.shape, dtype=wide, seed=seed, backend=p.backend)
@@ -214,14 +216,14 @@ def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
 
 #: function; PyTorch randint; Burn int_random; low: int; high: int
 def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
-    """Whole numbers evenly spread over low … high - 1 (0 … low - 1 without high), int64 unless `dtype` is given.
+    """Integers uniformly distributed over low … high - 1 (0 … low - 1 without high), int64 unless `dtype` is given.
 
-    Raises ShapeError for an empty range or one wider than 2**32, DTypeError for one that dtype does not hold.
+    Raises ShapeError if the range is empty or wider than 2**32, DTypeError if it does not fit dtype.
     """
     low, high = (0, low) if high is None else (low, high)
     span = high - low
     if not 0 < span <= 1 << 32:
-        raise ShapeError("randint wants 1 to 2**32 different numbers, found {} to {}".format(low, high))
+        raise ShapeError("randint needs 1 to 2**32 different numbers, found {} to {}".format(low, high))
     dtype = dtypes.dtype(dtype or dtypes.int64)
     from ..promotion import check_range
 
@@ -231,7 +233,7 @@ def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     backend = first.backend
     x = first
     if span < 1 << 32:
-        # floor(64 random bits * span / 2**64): of 32 bits, spans near 2**32 would get some numbers twice as often.
+        # floor(64 random bits * span / 2**64): from 32 bits, spans near 2**32 would draw some numbers twice as often.
         below = _upper_product(second, span)
         bottom = backend.binary("mul", first, backend.full((), span, dtypes.uint32))
         total = backend.binary("add", bottom, below)

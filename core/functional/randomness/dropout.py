@@ -1,4 +1,4 @@
-"""Draws that depend on a tensor: dropout in training mode, classes by their probability."""
+"""Draws that depend on a tensor: dropout in training mode, and classes by their probability."""
 
 from ... import dtypes
 from ...backend import operation
@@ -9,10 +9,11 @@ from ..overriding import composite
 #: function; ONNX Dropout; ratio: float -> tuple[Tensor, Tensor]
 @composite
 def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
-    """(x with a share of `ratio` elements set to 0 and the rest scaled by 1 / (1 - ratio), bool mask of those kept).
+    """(x with each element zeroed with probability `ratio` and the rest scaled by 1 / (1 - ratio), bool mask of those
+    kept).
 
-    Outside training x itself, and a mask that keeps all. On NumPy a seed gives the stream of numpy.random.RandomState,
-    as ONNX's cases expect; elsewhere, and without a seed, it is this library's own generator.
+    Outside training: x itself and an all-True mask. On NumPy a seed gives the stream of numpy.random.RandomState, as
+    ONNX's test cases expect; elsewhere, and without a seed, this library's own generator is used.
     """
     from .draws import uniform
 
@@ -30,7 +31,7 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
 #: function; ONNX Multinomial; PyTorch multinomial
 @composite
 def multinomial(x, count=1, *, dtype=None, seed=None):
-    """Indices of classes drawn by the unnormalized log probabilities x (batch, classes): (batch, count), int64."""
+    """int64 (batch, count): class indices drawn by the unnormalized log-probabilities x (batch, classes)."""
     from ..elementwise.activations import softmax
     from ..reductions.over_axes import cumulative_sum
     from .draws import uniform

@@ -1,15 +1,15 @@
-"""Recurrent layers over whole sequences: ONNX RNN, GRU and LSTM, in ONNX's layout of weights.
+"""Recurrent layers over whole sequences: ONNX RNN, GRU and LSTM, with weights in ONNX's layout.
 
 x (steps, batch, d_input); w (directions, gates * d_hidden, d_input); r (directions, gates * d_hidden, d_hidden);
 b (directions, 2 * gates * d_hidden) or None: the biases of x, then those of the state. Initial states (directions,
-batch, d_hidden) or None for zeros. Gates lie in the order i o f c (LSTM), z r h (GRU). Returned: y (steps, directions,
-batch, d_hidden) and the last states. batch_first puts the batch first in x, y and states (ONNX's layout=1).
+batch, d_hidden) or None for zeros. The gates are in the order i o f c (LSTM), z r h (GRU). Returned: y (steps,
+directions, batch, d_hidden) and the last states. batch_first puts the batch first in x, y and states (ONNX's layout=1).
 
 direction: "forward", "reverse" or "bidirectional". sequence_lens (batch,): steps beyond them give zeros and leave the
-state. clip: bounds what goes into the gates' activations. activations: ONNX's names, or functions, for each direction
-in turn; alphas and betas: the parameters of those that have them, in order.
+state unchanged. clip: the bound on the inputs of the gates' activations. activations: ONNX's names, or functions, for
+each direction in turn; alphas and betas: their parameters, in order, for those that have any.
 
-All steps meet w in one product. Both directions run as one batch wherever their activations are the same.
+The products of all steps with w are computed at once. Both directions run as one batch if their activations are equal.
 """
 
 from ... import dtypes
@@ -23,23 +23,23 @@ from ..movement.rearranging import flip, narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
 from ..overriding import composite
 
-_usual = {}  # names of activations -> their functions
+_default_functions = {}  # activation names -> functions
 _REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 def _functions(options, directions):
-    """A tuple of functions for each direction; one tuple where they do not differ."""
-    activations, alphas, betas, usual = options
+    """A tuple of functions for each direction, or one tuple if the directions do not differ."""
+    activations, alphas, betas, defaults = options
     if not (activations or alphas or betas):
-        if usual not in _usual:
-            _usual[usual] = tuple([activation(name) for name in usual])
-        return [_usual[usual]]
-    names = list(activations) if activations else [name for _ in range(directions) for name in usual]
-    if len(names) != len(usual) * directions:
-        raise ShapeError("expected {} activations, found {}".format(len(usual) * directions, names))
+        if defaults not in _default_functions:
+            _default_functions[defaults] = tuple([activation(name) for name in defaults])
+        return [_default_functions[defaults]]
+    names = list(activations) if activations else [name for _ in range(directions) for name in defaults]
+    if len(names) != len(defaults) * directions:
+        raise ShapeError("expected {} activations, found {}".format(len(defaults) * directions, names))
     alphas, betas = list(alphas), list(betas)
     found = [activation(name, alphas, betas) for name in names]
-    each = [tuple(found[i * len(usual) : (i + 1) * len(usual)]) for i in range(directions)]
+    each = [tuple(found[i * len(defaults) : (i + 1) * len(defaults)]) for i in range(directions)]
     return each[:1] if each[0] == each[-1] else each
 
 
@@ -61,7 +61,7 @@ def _part(x, first, count):
 
 
 class Layer:
-    """Operands of one call, brought to (directions, …), and the loop over the steps."""
+    """The operands of one call, in the layout (directions, …), and the loop over the steps."""
 
     def __init__(self, what, x, w, r, b, gates, initial, sequence_lens, direction, batch_first, functions):
         if direction not in _REVERSED:
@@ -86,7 +86,7 @@ class Layer:
         return like(w, self.x), like(r, self.x)
 
     def project(self, x, first, count):
-        """x (rows, d_input) @ the w of `count` directions, from the first on: (count, rows, gates * d_hidden)."""
+        """x (rows, d_input) @ w of `count` directions, starting at the first: (count, rows, gates * d_hidden)."""
         backend = x.backend
         w = permute_dims(_part(self.w, first, count), (0, 2, 1))
         return backend.matmul(reshape(x, (1,) + x.shape), w)
@@ -110,8 +110,8 @@ class Layer:
         return reshape(peepholes, (shape[0], 1, shape[1]))
 
     def run(self, make_cell):
-        """(y, the last states). make_cell(functions, r transposed, biases of x, biases of the state, which directions)
-        gives cell(part, states) -> new states, each (directions, batch, …)."""
+        """(y, the last states). make_cell(functions, transposed r, biases of x, biases of the state, which directions)
+        returns cell(part, states) -> new states, each (directions, batch, …)."""
         directions = len(self.turned)
         if len(self.functions) == 1:
             parts = [self._run(make_cell, self.functions[0], 0, directions)]
@@ -139,7 +139,7 @@ class Layer:
         if cell.bias is not None:
             part = backend.binary("add", part, cell.bias)
         part = reshape(part, (count, steps, batch, gates))
-        # One direction that reads backwards counts backwards; of two, the second is turned around.
+        # A single reverse direction counts backwards; of two directions, the second is flipped.
         backwards = self.turned[first : first + count]
         if count == 2:
             part = backend.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
@@ -178,7 +178,7 @@ class Layer:
 
 
 class _Cell:
-    """What every step does; `bias` is added to the products with x beforehand."""
+    """One step of the recurrence; `bias` has been added to the products with x beforehand."""
 
     def __init__(self, layer, r, clip):
         self.backend = layer.x.backend
@@ -196,7 +196,8 @@ class _Cell:
         return clip_(x, -self.clip, self.clip) if self.clip else x
 
     def all_steps(self):
-        """What a backend has for all steps at once: a function of (x's share, states, whether backwards), or None."""
+        """The backend's kernel for all steps at once: a function of (products with x, states, whether backwards), or
+        None."""
 
     def one_minus(self, x):
         return self.backend.binary("sub", self.backend.full((), 1, self.dtype), x)
@@ -226,7 +227,7 @@ class _GruCell(_Cell):
         self.bias_new = None
         if bias_x is not None:
             n = self.hidden
-            # The bias of the state's share of the candidate stays apart where the reset gate multiplies it.
+            # With linear_before_reset the reset gate multiplies this bias too, so it is kept apart.
             shared = 2 * n if linear_before_reset else 3 * n
             rest = [narrow(bias_x, 2, shared, n)] if linear_before_reset else []
             self.bias = self.backend.concat(
@@ -274,11 +275,11 @@ class LstmCell(_Cell):
         return lambda part, states, backwards: fast(part, self.r, states, backwards)
 
     def back(self, h):
-        """The state's share of all gates."""
+        """The state's contribution to all gates."""
         return self.backend.matmul(h, self.r)
 
     def _seen(self, z, i, c):
-        """Gate i of z with its view of the cell state."""
+        """Gate i of z plus its peephole on the cell state."""
         return self.backend.binary("add", self.gate(z, i), self.backend.binary("mul", self.peepholes[i], c))
 
     def __call__(self, part, states):
@@ -308,7 +309,7 @@ def rnn(
 ):  # fmt: skip
     """h = tanh(x @ wᵀ + h @ rᵀ + biases). Returns (y, last h); see the head of this file for shapes and options.
 
-    activations: one a direction, by default ("Tanh",). Raises ShapeError where shapes do not fit.
+    activations: one per direction, by default ("Tanh",). Raises ShapeError if the shapes do not match.
     """
     functions = (activations, alphas, betas, ("Tanh",))
     layer = Layer("rnn", x, w, r, b, 1, [initial_h], sequence_lens, direction, batch_first, functions)
@@ -321,9 +322,9 @@ def gru(
     x, w, r, b=None, *, initial_h=None, sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(),
     clip=0.0, linear_before_reset=False, batch_first=False,
 ):  # fmt: skip
-    """z, r = sigmoid of their gates; n = tanh(x's share + (r * h) @ rᵀ); h = (1 - z) * n + z * h. Returns (y, last h).
+    """z, r = sigmoid of their gates; n = tanh(x @ wᵀ + (r * h) @ rᵀ); h = (1 - z) * n + z * h. Returns (y, last h).
 
-    linear_before_reset: n = tanh(x's share + r * (h @ rᵀ + bias)), as PyTorch and cuDNN have it. activations: two a
+    linear_before_reset: n = tanh(x @ wᵀ + r * (h @ rᵀ + bias)), as in PyTorch and cuDNN. activations: two per
     direction, by default ("Sigmoid", "Tanh"). Shapes and options: at the head of this file.
     """
     functions = (activations, alphas, betas, ("Sigmoid", "Tanh"))
@@ -341,8 +342,8 @@ def lstm(
 ):  # fmt: skip
     """i, o, f = sigmoid of their gates; c = f * c + i * tanh(its gate); h = o * tanh(c). Returns (y, last h, last c).
 
-    peepholes (directions, 3 * d_hidden): what c adds to the gates i o f. input_forget: f is 1 - i. activations: three
-    a direction, by default ("Sigmoid", "Tanh", "Tanh"). Shapes and options: at the head of this file.
+    peepholes (directions, 3 * d_hidden): the weights of c in the gates i o f. input_forget: f is 1 - i. activations:
+    three per direction, by default ("Sigmoid", "Tanh", "Tanh"). Shapes and options: at the head of this file.
     """
     functions = (activations, alphas, betas, ("Sigmoid", "Tanh", "Tanh"))
     layer = Layer("lstm", x, w, r, b, 4, [initial_h, initial_c], sequence_lens, direction, batch_first, functions)

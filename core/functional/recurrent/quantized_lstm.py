@@ -1,16 +1,17 @@
-"""An LSTM whose products are of 8-bit integers: com.microsoft DynamicQuantizeLSTM."""
+"""An LSTM with products of 8-bit integers: com.microsoft DynamicQuantizeLSTM."""
 
 from ... import dtypes
 from ...errors import ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import tensor
 from ..overriding import composite
-from ..quantized.integer_products import centred, integer_product
+from ..quantized.integer_products import centered, integer_product
 from .layers import Layer, LstmCell
 
 
 def _quantized_rows(x):
-    """(int32 values less their zero point, scale): each row of x as 8 bits that span its range and 0."""
+    """(int32 values minus their zero point, scale): each row of x quantized to 8 bits over its range, extended to
+    include 0."""
     backend = x.backend
     zero, top = backend.full((), 0, x.dtype), backend.full((), 255, x.dtype)
     high = backend.binary("maximum", backend.reduce("max", x, (1,), True), zero)
@@ -24,7 +25,7 @@ def _quantized_rows(x):
 
 
 class _Weight:
-    """Quantized weights (directions, rows, columns), their zero points taken off once for all steps."""
+    """Quantized weights (directions, rows, columns), with their zero points subtracted once for all steps."""
 
     def __init__(self, values, scale, zero_point):
         self.values = tensor(values)
@@ -36,10 +37,10 @@ class _Weight:
         for i in range(self.values.shape[0]):
             matrix = reshape(narrow(self.values, 0, i, 1), self.values.shape[1:])
             zero = reshape(narrow(tensor(zero_point), 0, i, 1), (-1,))
-            self.parts.append((centred(matrix, zero), reshape(narrow(tensor(scale), 0, i, 1), (-1,))))
+            self.parts.append((centered(matrix, zero), reshape(narrow(tensor(scale), 0, i, 1), (-1,))))
 
     def product(self, values, x_scale, i):
-        """Integers (rows, …) times their scale, times the weights of direction i."""
+        """Integers (rows, …) @ the weights of direction i, times both scales."""
         matrix, scale = self.parts[i]
         backend = x_scale.backend
         total = backend.cast(integer_product(values, matrix), x_scale.dtype)
@@ -60,8 +61,8 @@ class _QuantizedLayer(Layer):
 
 
 class _QuantizedCell(LstmCell):
-    """The state is quantized anew at every step, each sequence's by itself. (onnxruntime shares out the batch among its
-    threads, and takes together what one thread does.)"""
+    """The state is quantized anew at every step, separately for each sequence. (onnxruntime splits the batch among its
+    threads, and quantizes the sequences of one thread together.)"""
 
     def all_steps(self):
         return None  # the state is quantized between steps
@@ -81,8 +82,8 @@ def dynamic_quantize_lstm(
     sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(), clip=0.0, input_forget=False,
 ):  # fmt: skip
     """`lstm` with weights of int8 or uint8, w (directions, d_input, 4 * d_hidden) and r (directions, d_hidden, 4 *
-    d_hidden): transposed, as `lstm` does not have them. Scales and zero points are (directions,) or (directions, 4 *
-    d_hidden). x is quantized by its range, a state at each step by its. Returns (y, last h, last c).
+    d_hidden): transposed with respect to `lstm`. Scales and zero points are (directions,) or (directions, 4 *
+    d_hidden). x is quantized by its own range, and so is the state at each step. Returns (y, last h, last c).
     """
     functions = (activations, alphas, betas, ("Sigmoid", "Tanh", "Tanh"))
     w, r = _Weight(w, w_scale, w_zero_point), _Weight(r, r_scale, r_zero_point)

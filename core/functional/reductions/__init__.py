@@ -1,1 +1,1 @@
-"""What looks at whole axes: sums and moments, order, sets, normalization, losses."""
+"""Functions over whole axes: sums and moments, sorting, sets, normalization, losses."""

@@ -1,4 +1,4 @@
-"""Classification losses as ONNX has them: any number of axes, weights of classes, an index that does not count."""
+"""Classification losses as in ONNX: any number of axes, class weights, and an index to ignore."""
 
 from ... import dtypes
 from ...errors import IndexingError, ShapeError
@@ -14,9 +14,9 @@ from ..promotion import integers, widened
 def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     """-x at the target class, times the class's weight: x (n, classes, …) log-probabilities, target (n, …) integers.
 
-    weight (classes,); targets equal to ignore_index give 0 and do not count. reduction: "mean" (by weights), "sum" or
-    "none" (the shape of target). Raises ShapeError where x, target and weight do not fit, IndexingError for a target
-    that is no class; where targets are computed on a GPU, which nobody waits for, it gives NaN (ONNX
+    weight (classes,); targets equal to ignore_index give 0 and are not counted. reduction: "mean" (weighted), "sum" or
+    "none" (the shape of target). Raises ShapeError if x, target and weight do not match, IndexingError for a target
+    that is not a class; targets computed on a GPU are not read back, and give NaN instead (ONNX
     NegativeLogLikelihoodLoss).
     """
     x, dtype = widened(x)
@@ -35,7 +35,8 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     if seen is not None:
         _check_targets(seen, classes)
     elif index.size:
-        # Looking would wait for the GPU: a target that is no class gives NaN, and so does a sum that holds it.
+        # Checking would wait for the GPU, so a target that is not a class gives NaN, and so does a sum that includes
+        # it.
         known = backend.binary("logical_and", backend.binary("ge", index, backend.full((), 0, index.dtype)),
                          backend.binary("lt", index, backend.full((), classes, index.dtype)))  # fmt: skip
         index = backend.where(known, index, backend.full((), 0, index.dtype))
@@ -74,8 +75,9 @@ def _check_targets(index, classes):
     high = index.backend.reduce("max", index, axes, False).item()
     if low < 0 or high >= classes:
         raise IndexingError(
-            "nll_loss: target {} is none of {} classes, 0 to {}; give the value that does not count as "
-            "ignore_index".format(low if low < 0 else high, classes, classes - 1)
+            "nll_loss: target {} is not one of {} classes, 0 to {}; to skip a value, pass it as ignore_index".format(
+                low if low < 0 else high, classes, classes - 1
+            )
         )
 
 

@@ -1,4 +1,4 @@
-"""Normalization by statistics, learnt or taken from the input itself."""
+"""Normalization by statistics, either learned or of the input itself."""
 
 from ...backend import operation
 from ...errors import ShapeError
@@ -9,7 +9,7 @@ from ..promotion import widened
 
 
 def _per_channel(value, x):
-    """A value per channel of x in x's dtype. Raises ShapeError where there are more or fewer."""
+    """One value per channel of x, in x's dtype. Raises ShapeError unless there is exactly one per channel."""
     value = like(value, x)
     if value.shape != x.shape[1:2]:
         raise ShapeError("expected one value per channel of {}, found shape {}".format(x.shape, value.shape))
@@ -29,7 +29,7 @@ def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     x, dtype = widened(x)
     backend = x.backend
     if x.ndim < 2:
-        raise ShapeError("batch_norm wants an input of (n, channels, …), found shape {}".format(x.shape))
+        raise ShapeError("batch_norm needs an input of (n, channels, …), found shape {}".format(x.shape))
     mean, var, weight, bias = [None if v is None else _per_channel(v, x) for v in (mean, var, weight, bias)]
     fast = operation(backend, "batch_norm")
     if fast:
@@ -47,16 +47,16 @@ def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     return astype(backend.binary("add", backend.binary("mul", x, _channels(scale, x)), _channels(shift, x)), dtype)
 
 
-def _standardised(x, axes, epsilon):
+def _standardized(x, axes, epsilon):
     backend = x.backend
     n = 1
     for a in axes:
         n *= x.shape[a]
     count = backend.full((), n, x.dtype)
-    centred = backend.binary("sub", x, backend.binary("div", backend.reduce("sum", x, axes, True), count))
-    var = backend.binary("div", backend.reduce("sum", backend.binary("mul", centred, centred), axes, True), count)
+    centered = backend.binary("sub", x, backend.binary("div", backend.reduce("sum", x, axes, True), count))
+    var = backend.binary("div", backend.reduce("sum", backend.binary("mul", centered, centered), axes, True), count)
     return backend.binary(
-        "div", centred, backend.unary("sqrt", backend.binary("add", var, backend.full((), epsilon, x.dtype)))
+        "div", centered, backend.unary("sqrt", backend.binary("add", var, backend.full((), epsilon, x.dtype)))
     )
 
 
@@ -89,13 +89,13 @@ def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
     fast = operation(x.backend, "layer_norm")
     if fast:
         return astype(fast(x, weight, bias, epsilon, axis), dtype)
-    return astype(_affine(_standardised(x, tuple(range(axis, x.ndim)), epsilon), weight, bias), dtype)
+    return astype(_affine(_standardized(x, tuple(range(axis, x.ndim)), epsilon), weight, bias), dtype)
 
 
 #: function; ONNX RMSNormalization; PyTorch rms_norm
 @one_backend
 def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
-    """x over the root of its mean square over the axes from `axis` to the last, then * weight."""
+    """x divided by its root mean square over the axes from `axis` to the last, then * weight."""
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     weight = _fitting(weight, x)
@@ -128,7 +128,7 @@ def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
     for d in x.shape[1:]:
         n *= d
     grouped = backend.reshape(x, (x.shape[0], num_groups, n // num_groups))
-    out = backend.reshape(_standardised(grouped, (2,), epsilon), x.shape)
+    out = backend.reshape(_standardized(grouped, (2,), epsilon), x.shape)
     if weight is not None:
         out = backend.binary("mul", out, _channels(weight, x))
     if bias is not None:
@@ -173,7 +173,7 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
 #: function; ONNX LpNormalization
 @composite
 def lp_normalize(x, p=2, axis=-1, epsilon=0.0):
-    """x over its p-norm along axis (at least epsilon; where both are 0 the result is 0)."""
+    """x divided by its p-norm along axis (at least epsilon); 0 if both are 0."""
     from .over_axes import norm
 
     x, dtype = widened(x)
@@ -205,11 +205,11 @@ def mean_variance_norm(x, axes=(0, 2, 3), epsilon=1e-9):
     for a in axes:
         n *= x.shape[a]
     count = backend.full((), n, x.dtype)
-    centred = backend.binary("sub", x, backend.binary("div", backend.reduce("sum", x, axes, True), count))
-    var = backend.binary("div", backend.reduce("sum", backend.binary("mul", centred, centred), axes, True), count)
+    centered = backend.binary("sub", x, backend.binary("div", backend.reduce("sum", x, axes, True), count))
+    var = backend.binary("div", backend.reduce("sum", backend.binary("mul", centered, centered), axes, True), count)
     return astype(
         backend.binary(
-            "div", centred, backend.binary("add", backend.unary("sqrt", var), backend.full((), epsilon, x.dtype))
+            "div", centered, backend.binary("add", backend.unary("sqrt", var), backend.full((), epsilon, x.dtype))
         ),
         dtype,
     )

@@ -1,7 +1,7 @@
 """Sums, products, extremes and moments over axes.
 
-axis: None (all), an int or a tuple of ints; keepdims: leave the reduced axes with length 1. As the array API has it,
-sums and products of integers narrower than int64 (uint64) are taken in it, and those of bool in int64.
+axis: None (all), an int or a tuple of ints; keepdims: keep the reduced axes with length 1. As in the array API, sums
+and products of narrower integers are int64 (uint64 if unsigned), and those of bool are int64.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 from ... import dtypes
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, size
-from ..operands import astype, numeric, tensor
+from ..operands import alias, astype, numeric, tensor
 from ..overriding import composite
 from ..promotion import widened
 
@@ -47,7 +47,7 @@ def _extreme(op, x, axis, keepdims):
     axes = axes_of(axis, x.ndim)
     for a in axes:
         if not x.shape[a]:
-            raise ShapeError("{} over axis {} of length 0 has no value; shape is {}".format(op, a, x.shape))
+            raise ShapeError("{} over axis {} of length 0 is undefined; the shape is {}".format(op, a, x.shape))
     if x.dtype.is_bool:
         return x.backend.reduce("any" if op == "max" else "all", x, axes, keepdims)
     return x.backend.reduce(op, x, axes, keepdims)
@@ -55,13 +55,13 @@ def _extreme(op, x, axis, keepdims):
 
 #: method; array API; Burn max, max_dim
 def max(x, axis=None, *, keepdims=False):
-    """Largest element over axis; NaN where there is one."""
+    """The largest element over axis; NaN if any element is NaN. Raises ShapeError if axis is empty."""
     return _extreme("max", x, axis, keepdims)
 
 
 #: method; array API; Burn min, min_dim
 def min(x, axis=None, *, keepdims=False):
-    """Smallest element over axis; NaN where there is one."""
+    """The smallest element over axis; NaN if any element is NaN. Raises ShapeError if axis is empty."""
     return _extreme("min", x, axis, keepdims)
 
 
@@ -82,7 +82,7 @@ def all(x, axis=None, *, keepdims=False):
 #: method; array API
 @composite
 def count_nonzero(x, axis=None, *, keepdims=False):
-    """int64 number of elements that are not 0."""
+    """The number of nonzero elements, int64."""
     x = astype(astype(tensor(x), dtypes.bool), dtypes.int64)
     return x.backend.reduce("sum", x, axes_of(axis, x.ndim), keepdims)
 
@@ -102,29 +102,29 @@ def _moments(x, axis, correction, keepdims):
     axes = axes_of(axis, x.ndim)
     backend = x.backend
     n = size([x.shape[a] for a in axes])
-    centre = backend.binary("div", backend.reduce("sum", x, axes, True), backend.full((), n, x.dtype))
-    gap = backend.binary("sub", x, centre)
+    center = backend.binary("div", backend.reduce("sum", x, axes, True), backend.full((), n, x.dtype))
+    gap = backend.binary("sub", x, center)
     total = backend.reduce("sum", backend.binary("mul", gap, gap), axes, keepdims)
     freedom = n - (int(correction) if correction % 1 == 0 else correction)
     out = backend.binary("div", total, backend.full((), freedom if freedom > 0 else 0, x.dtype))
     if not keepdims:
-        centre = backend.reshape(centre, out.shape)
-    return out, centre
+        center = backend.reshape(center, out.shape)
+    return out, center
 
 
 #: method; Burn var_mean, var_mean_bias -> tuple[Tensor, Tensor]
 @composite
 def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
-    """(variance, mean): the mean of squared distances to the mean, with n - correction for n."""
+    """(variance, mean) over axis; the variance divides by n - correction."""
     x, dtype = widened(x)
-    out, centre = _moments(x, axis, correction, keepdims)
-    return astype(out, dtype), astype(centre, dtype)
+    out, center = _moments(x, axis, correction, keepdims)
+    return astype(out, dtype), astype(center, dtype)
 
 
 #: method; array API; Burn var, var_bias; correction: float
 @composite
 def var(x, axis=None, *, correction=0.0, keepdims=False):
-    """Variance: the sum of squared distances to the mean over n - correction (0: the population's; 1: the sample's)."""
+    """Variance: the sum of squared deviations from the mean, divided by n - correction (0: population, 1: sample)."""
     return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
 
 
@@ -140,7 +140,7 @@ def std(x, axis=None, *, correction=0.0, keepdims=False):
 def _arg(op, x, axis, keepdims):
     x = numeric(x, "arg" + op) if not tensor(x).dtype.is_bool else astype(x, dtypes.uint8)
     if not x.size and (axis is None or not x.shape[axis_of(axis, x.ndim)]):
-        raise ShapeError("arg{} of an empty tensor has no value; shape is {}".format(op, x.shape))
+        raise ShapeError("arg{} of an empty tensor is undefined; the shape is {}".format(op, x.shape))
     backend = x.backend
     if axis is not None:
         return backend.argreduce(op, x, axis_of(axis, x.ndim), keepdims)
@@ -170,7 +170,7 @@ def logsumexp(x, axis=None, *, keepdims=False):
     if not size([x.shape[a] for a in axes]):
         return astype(backend.unary("log", backend.reduce("sum", x, axes, keepdims)), dtype)
     peak = backend.reduce("max", x, axes, True)
-    # An infinite peak must not be subtracted from itself.
+    # An infinite maximum must not be subtracted from itself.
     shift = backend.where(backend.unary("isinf", peak), backend.full((), 0, x.dtype), peak)
     total = backend.reduce("sum", backend.unary("exp", backend.binary("sub", x, shift)), axes, keepdims)
     return astype(backend.binary("add", backend.unary("log", total), backend.reshape(shift, total.shape)), dtype)
@@ -179,7 +179,7 @@ def logsumexp(x, axis=None, *, keepdims=False):
 #: method; PyTorch norm; p: float
 @composite
 def norm(x, p=2, axis=None, *, keepdims=False):
-    """The p-norm over axis: (sum of |x|^p)^(1/p); p may be inf, -inf or 0 (the count of what is not 0)."""
+    """The p-norm over axis: (sum of |x|^p)^(1/p); p may be inf, -inf or 0 (the number of nonzero elements)."""
     x, dtype = widened(x)
     return astype(_norm(x, p, axes_of(axis, x.ndim), keepdims), dtype)
 
@@ -236,14 +236,14 @@ def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
 
 #: method; PyTorch cummax
 def cummax(x, axis=-1):
-    """Running largest element along axis."""
+    """The running maximum along axis."""
     x = numeric(x, "cummax")
     return x.backend.cumulative("max", x, axis_of(axis, x.ndim))
 
 
 #: method; PyTorch cummin
 def cummin(x, axis=-1):
-    """Running smallest element along axis."""
+    """The running minimum along axis."""
     x = numeric(x, "cummin")
     return x.backend.cumulative("min", x, axis_of(axis, x.ndim))
 
@@ -251,11 +251,11 @@ def cummin(x, axis=-1):
 #: method; array API
 @composite
 def diff(x, *, axis=-1, n=1, prepend=None, append=None):
-    """n-th difference of neighbors along axis."""
+    """The n-th discrete difference along axis."""
     from ..movement.joining import concat
     from ..movement.rearranging import narrow
 
-    x = numeric(x, "diff")
+    x = alias(numeric(x, "diff"))
     axis = axis_of(axis, x.ndim)
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:

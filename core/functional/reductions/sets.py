@@ -1,4 +1,4 @@
-"""What is different in a tensor: the set functions of the array API standard, and ONNX's Unique."""
+"""The array API standard's set functions, and ONNX's Unique."""
 
 from ... import dtypes
 from ...shapes import axis_of
@@ -33,7 +33,7 @@ class UniqueInverseResult(tuple):
 
 
 def _first_of_each(rows, order):
-    """bool (n,): whether a row, in sorted order, differs from the one before it. NaN differs from everything."""
+    """bool (n,): whether each sorted row differs from the one before it. NaN differs from everything."""
     backend = rows.backend
     n = rows.shape[0]
     ordered = backend.take(rows, order, 0)
@@ -51,8 +51,8 @@ def _first_of_each(rows, order):
 #: function; NumPy unique(axis=0) -> tuple[Tensor, Tensor, Tensor, Tensor]
 @composite
 def unique_rows(rows, ordered=True):
-    """(values, indices of the first of each, inverse, counts) of the rows of a tensor; ordered False keeps the order
-    in which they appear (ONNX Unique with sorted=0)."""
+    """(values, indices of the first of each, inverse, counts) of the rows of a tensor; ordered=False keeps them in
+    order of appearance (ONNX Unique with sorted=0)."""
     backend = rows.backend
     n = rows.shape[0]
     if not n:
@@ -87,7 +87,7 @@ def _flat(x):
 #: function; array API -> UniqueAllResult
 @composite
 def unique_all(x):
-    """(values, indices of the first of each, inverse indices, counts); every NaN is different from every other."""
+    """(values, indices of the first of each, inverse indices, counts); no two NaNs are equal."""
     values, indices, inverse, counts = unique_rows(_flat(x))
     return UniqueAllResult((values, indices, reshape(inverse, tensor(x).shape), counts))
 
@@ -111,7 +111,7 @@ def unique_inverse(x):
 #: function; array API
 @composite
 def unique_values(x):
-    """The different elements, sorted."""
+    """The distinct elements, sorted."""
     return unique_rows(_flat(x))[0]
 
 

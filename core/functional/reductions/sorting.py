@@ -1,16 +1,16 @@
-"""Order along an axis: sorted elements, their indices, the largest few."""
+"""Sorting along an axis: sorted elements, their indices, the k largest."""
 
 from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import narrow, reshape
-from ..operands import astype, tensor
+from ..operands import alias, astype, tensor
 from ..overriding import composite
 from ..promotion import together
 
 
 def _sorted(x, axis, descending):
-    x = tensor(x)
+    x = alias(tensor(x))
     if not x.ndim:
         return x, x.backend.full((), 0, dtypes.int64)
     axis = axis_of(axis, x.ndim)
@@ -34,14 +34,14 @@ def argsort(x, axis=-1, *, descending=False, stable=True):
 
 #: method; Burn sort_descending_with_indices, sort_with_indices -> tuple[Tensor, Tensor]
 def sort_with_indices(x, axis=-1, *, descending=False):
-    """(`sort`, `argsort`) in one go."""
+    """(`sort`, `argsort`) in one pass."""
     return _sorted(x, axis, descending)
 
 
 #: method; ONNX TopK; Burn topk_with_indices; k: int -> tuple[Tensor, Tensor]
 @composite
 def topk_with_indices(x, k, axis=-1, *, largest=True):
-    """(the k largest or smallest elements along axis in order, their int64 indices); equal ones by lower index."""
+    """(the k largest or smallest elements along axis in order, their int64 indices); ties go to the lower index."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     if not 0 <= k <= x.shape[axis]:
@@ -67,15 +67,15 @@ def searchsorted(x1, x2, *, side="left", sorter=None):
         raise ValueError("side is 'left' or 'right', found {!r}".format(side))
     a, b = together(x1, x2)
     if a.ndim != 1:
-        raise ShapeError("searchsorted wants a 1-D tensor to search in, found shape {}".format(a.shape))
+        raise ShapeError("searchsorted needs a 1-D tensor to search in, found shape {}".format(a.shape))
     backend = a.backend
     if sorter is not None:
         a = backend.take(a, astype(tensor(sorter), dtypes.int64), 0)
-    # The count of elements before the place: those that are less, or not greater.
+    # The position is the number of smaller elements ("left"), or of those not greater ("right").
     column = reshape(b, (b.size, 1))
     before = backend.binary("gt" if side == "left" else "ge", column, reshape(a, (1, a.size)))
     if a.dtype.is_float:
-        # NaN sorts behind everything.
+        # NaN sorts last.
         tail = backend.unary("isnan", column)
         if side == "left":
             tail = backend.binary(

@@ -1,1 +1,1 @@
-"""Attention in its forms, and the rotary embedding of positions."""
+"""The variants of attention, and rotary positional embedding."""

@@ -1,7 +1,8 @@
-"""Scaled dot-product attention: ONNX Attention (opsets 23 to 25) and FlexAttention, and what other attentions share.
+"""Scaled dot-product attention: ONNX Attention (opsets 23 to 25) and FlexAttention, and what they share with other
+variants.
 
-Heads lie (batch, heads, length, size). Keys and values may have fewer heads than queries: then each serves a group of
-neighboring query heads (grouped-query attention), and is not copied for it.
+The layout is (batch, heads, length, size). Keys and values may have fewer heads than queries: each then serves a group
+of adjacent query heads (grouped-query attention), without being copied.
 """
 
 import math
@@ -10,7 +11,7 @@ from ... import dtypes
 from ...backend import operation
 from ...errors import ShapeError
 from ..movement.rearranging import pad, permute_dims, reshape
-from ..operands import astype, floating, like
+from ..operands import alias, astype, floating, like
 from ..overriding import composite
 
 _INF = float("inf")
@@ -30,8 +31,8 @@ def merge_heads(x):
 
 
 def visible_keys(q_length, kv_length, offset, left, right, backend):
-    """bool (…, q_length, kv_length): whether query i, at position p = offset + i, may see key j: p - left <= j <=
-    p + right, None standing for no limit. offset: an int or a tensor (batch,). None where every key may be seen."""
+    """bool (…, q_length, kv_length): whether query i, at position p = offset + i, may see key j: p - left <= j <= p +
+    right, where None means no limit. offset: an int or a tensor (batch,). Returns None if every key may be seen."""
     if isinstance(offset, int):
         if (right is None or offset + right >= kv_length - 1) and (left is None or offset + q_length - 1 <= left):
             return None
@@ -65,7 +66,8 @@ def both(a, b):
 
 
 def as_bias(mask, seen, dtype):
-    """What to add to the scores, or None: `mask` (bool: True is seen; float: added) and `seen` (bool), each or None."""
+    """The bias to add to the scores, or None: combines `mask` (bool, True where seen; or float, added) and `seen`
+    (bool); either may be None."""
     if mask is not None and mask.dtype.is_bool:
         mask, seen = None, both(mask, seen)
     if seen is None:
@@ -76,14 +78,14 @@ def as_bias(mask, seen, dtype):
 
 
 def _grouped(x, groups):
-    """Query heads beside the key head they share: (b, h, s, d) -> (b, groups, h / groups * s, d)."""
+    """Query heads grouped by the key head they share: (b, h, s, d) -> (b, groups, h / groups * s, d)."""
     return reshape(x, (x.shape[0], groups, -1 if x.size else x.shape[1] // groups * x.shape[2], x.shape[3]))
 
 
 def scaled_scores(q, keys, scale, softcap):
     """(raw, capped) products of each query with each key: (batch, heads, q_length, kv_length)."""
     backend = q.backend
-    if q.dtype.bits == 16 and scale > 0:  # as ONNX has it: neither side leaves the range of a half on its own
+    if q.dtype.bits == 16 and scale > 0:  # as in ONNX: both sides are scaled, so that neither leaves float16's range
         root = backend.full((), math.sqrt(scale), q.dtype)
         q, keys = backend.binary("mul", q, root), backend.binary("mul", keys, root)
     else:
@@ -103,7 +105,7 @@ def _probabilities(scores, sink):
 
     if sink is None:
         return softmax(scores, -1)
-    # A sink takes its share of the attention and has no value.
+    # A sink takes part in the softmax and has no value.
     sink = sink.backend.expand(reshape(sink, (1, sink.size, 1, 1)), scores.shape[:3] + (1,))
     shares = softmax(sink.backend.concat((scores, sink), 3), -1)
     return shares.backend.slice(shares, (0,) * 4, scores.shape, (1,) * 4)
@@ -127,10 +129,11 @@ def _zero_where_blind(x, bias):
 def dot_product_attention(
     q, keys, values, bias=None, scale=None, softcap=0.0, blind=True, sink=None, softmax_dtype=None
 ):
-    """softmax(q @ keysᵀ * scale, capped, + bias) @ values on heads (batch, heads, length, size).
+    """softmax(softcap(q @ keysᵀ * scale) + bias) @ values on heads (batch, heads, length, size).
 
-    bias: float, broadcasts to (batch, heads, q_length, kv_length), -inf where a key is not seen, or None; blind: some
-    query may see no key, and its result is then 0; sink (heads,): a score of no key that takes part in the softmax.
+    bias: None, or float, broadcast to (batch, heads, q_length, kv_length), -inf where a key is masked; blind: whether a
+    query may see no key, which gives 0; sink (heads,): an extra score per head that takes part in the softmax and has
+    no key.
     """
     scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     fast = operation(q.backend, "dot_product_attention")
@@ -140,7 +143,7 @@ def dot_product_attention(
 
 
 def compose_attention(q, keys, values, bias, scale, softcap, blind, sink):
-    """`dot_product_attention` from primitives: for a backend whose own does not serve these shapes."""
+    """`dot_product_attention` from primitives, for a backend whose own kernel does not support these shapes."""
     return _attend(q, keys, values, bias, scale, softcap, blind, sink, None)[0]
 
 
@@ -158,13 +161,13 @@ def _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype):
 
 
 def check_heads(q, keys, values):
-    """Raise ShapeError unless heads of queries, keys and values fit together."""
+    """Raise ShapeError unless the heads of queries, keys and values match."""
     fits = q.ndim == 4 and keys.ndim == 4 and values.ndim == 4
     fits = fits and q.shape[0] == keys.shape[0] == values.shape[0] and q.shape[3] == keys.shape[3]
     fits = fits and keys.shape[1:3] == values.shape[1:3] and keys.shape[1] and not q.shape[1] % keys.shape[1]
     if not fits:
         raise ShapeError(
-            "attention: queries {}, keys {} and values {} do not fit; expected (batch, heads, length, size), equal "
+            "attention: queries {}, keys {} and values {} do not match; expected (batch, heads, length, size), equal "
             "sizes of queries and keys, and query heads a multiple of key heads".format(
                 q.shape, keys.shape, values.shape
             )
@@ -172,13 +175,14 @@ def check_heads(q, keys, values):
 
 
 def _prepared(q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_heads, kv_num_heads, window):
-    """Heads apart, the cache in front, masks as one bias: (q, keys, values, bias, whether a query may be blind)."""
+    """Split the heads, prepend the cache and merge the masks: (q, keys, values, bias, whether a query may see no
+    key)."""
     q = floating(q)
     k = like(k, q)
     v = floating(v)
     if q.ndim == 3:
         if not num_heads:
-            raise ShapeError("attention on (batch, length, heads * size) wants num_heads")
+            raise ShapeError("attention on (batch, length, heads * size) needs num_heads")
         kv_num_heads = kv_num_heads or num_heads
         q, k, v = split_heads(q, num_heads), split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
     check_heads(q, k, v)
@@ -229,13 +233,12 @@ def attention(
 
     q (batch, heads, q_length, size), k and v (batch, kv_heads, kv_length, size), where heads is a multiple of
     kv_heads; or all three (batch, length, heads * size) with num_heads and kv_num_heads. v's size may differ.
-    mask: bool (True: seen) or float (added to the scores), broadcasts to (batch, heads, q_length, total length) and
-    may be shorter along the last axis: what it does not cover is not seen. past_key, past_value (batch, kv_heads,
-    past, size) come before k and v. kv_lengths (batch,): how many keys of each sequence count.
-    is_causal: query i sees keys up to offset + i, where offset is past, kv_lengths - q_length, or 0. window: a pair
-    (left, right) of how many keys before and after its own position a query sees, None for no limit.
-    scale: 1 / sqrt(size) by default; softcap c > 0: scores become c * tanh(score / c); softmax_dtype: dtype of the
-    softmax. A query that sees no key gets 0. Raises ShapeError where shapes do not fit.
+    mask: bool (True: seen) or float (added to the scores), broadcast to (batch, heads, q_length, total length); keys
+    beyond its last axis are masked. past_key, past_value (batch, kv_heads, past, size) come before k and v. kv_lengths
+    (batch,): how many keys of each sequence are valid. is_causal: query i sees keys up to offset + i, where offset is
+    past, kv_lengths - q_length, or 0. window: a pair (left, right) of how many keys before and after its own position a
+    query sees, None for no limit. scale: 1 / sqrt(size) by default; softcap c > 0: scores become c * tanh(score / c);
+    softmax_dtype: dtype of the softmax. A query that sees no key gives 0. Raises ShapeError if the shapes do not match.
     """
     layout = q.ndim
     q, k, v, bias, blind = _prepared(
@@ -268,8 +271,8 @@ def attention_outputs(
     """All four outputs of ONNX Attention: (what `attention` gives, present_key, present_value, scores).
 
     present_key and present_value (batch, kv_heads, total length, size): past and new. scores (batch, heads, q_length,
-    total length) by scores_output (qk_matmul_output_mode): None leaves them out (None), 0 the scaled products, 1 those
-    after softcap, 2 those with the mask added, 3 the probabilities.
+    total length), by scores_output (qk_matmul_output_mode): None for none, 0 for the scaled products, 1 after softcap,
+    2 with the mask added, 3 for the probabilities.
     """
     layout = q.ndim
     q, k, v, bias, blind = _prepared(
@@ -283,14 +286,14 @@ def attention_outputs(
         scores = stages[scores_output]
         if scores_output == 3 and bias is not None:
             scores = _zero_where_blind(scores, bias)
-    return merge_heads(out) if layout == 3 else out, k, v, scores
+    return merge_heads(out) if layout == 3 else out, alias(k), alias(v), scores
 
 
 #: function; ONNX FlexAttention; score_mod: Callable[[Tensor], Tensor]; prob_mod: Callable[[Tensor], Tensor]
 @composite
 def flex_attention(q, k, v, score_mod=None, prob_mod=None, *, scale=None, softmax_dtype=None):
-    """Attention with custom functions on the scores and on the probabilities, both (batch, heads, q_length,
-    kv_length) in softmax_dtype, by default float32 or wider (ONNX FlexAttention)."""
+    """Attention with custom functions applied to the scores and to the probabilities, both (batch, heads, q_length,
+    kv_length) in softmax_dtype (by default float32 or wider) (ONNX FlexAttention)."""
     q = floating(q)
     k, v = like(k, q), floating(v)
     check_heads(q, k, v)

@@ -1,12 +1,11 @@
-"""Attention as onnxruntime's fused operators have it: com.microsoft Attention, MultiHeadAttention and
-GroupQueryAttention. What is different from `attention`: layouts, masks that add a finite number, caches that are
-longer than what they hold."""
+"""onnxruntime's fused attention operators: com.microsoft Attention, MultiHeadAttention and GroupQueryAttention. They
+differ from `attention` in their layouts, masks that add a finite number, and caches longer than their contents."""
 
 from ... import dtypes
 from ...errors import ShapeError
 from ..indexing.index_tuples import tensor_scatter
 from ..movement.rearranging import narrow, pad, permute_dims, reshape
-from ..operands import astype, floating, like, tensor
+from ..operands import alias, astype, floating, like, tensor
 from ..overriding import composite
 from ..reductions.normalization import rms_norm
 from .dot_product_attention import (
@@ -47,7 +46,7 @@ def _seen(mask, batch, q_length, kv_length):
 
 
 def _attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_value):
-    """Attention on heads apart, whose last queries and keys lie at the same position."""
+    """Attention on split heads, with the last query and the last key at the same position."""
     backend = q.backend
     q_length, kv_length = q.shape[2], keys.shape[2]
     check_heads(q, keys, values)
@@ -60,7 +59,7 @@ def _attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_val
         bias = hidden if bias is None else backend.binary("add", bias, hidden)
     if score_bias is not None:
         bias = like(score_bias, q) if bias is None else backend.binary("add", bias, like(score_bias, q))
-    # A finite mask leaves every query something to see.
+    # With a finite mask every query sees some key.
     return dot_product_attention(q, keys, values, bias, scale or None, 0.0, False)
 
 
@@ -70,10 +69,10 @@ def self_attention(
     x, weight, bias=None, mask=None, past=None, score_bias=None, *, num_heads, qkv_sizes=None, is_causal=False,
     scale=None, mask_filter_value=-10000.0,
 ):  # fmt: skip
-    """Projection to queries, keys and values, and attention among them (com.microsoft Attention).
+    """Projection to queries, keys and values, then attention (com.microsoft Attention).
 
-    x (batch, length, d), weight (d, q + k + v), bias (q + k + v,), where qkv_sizes gives the three (a third each by
-    default); past (2, batch, heads, past length, size). Returns (y (batch, length, v), present: past and new keys and
+    x (batch, length, d), weight (d, q + k + v), bias (q + k + v,), where qkv_sizes gives q, k and v (by default a third
+    each); past (2, batch, heads, past length, size). Returns (y (batch, length, v), present: past and new keys and
     values, like past). mask: see MultiHeadAttention's; score_bias is added to the scores.
     """
     from ..dense import linear
@@ -97,7 +96,7 @@ def self_attention(
 
 
 def _unpacked(x, i):
-    """Part i of (batch, length, heads, parts, size), its heads apart."""
+    """Part i of (batch, length, heads, parts, size), as (batch, heads, length, size)."""
     part = narrow(x, 3, i, 1)
     return permute_dims(reshape(part, x.shape[:3] + x.shape[4:]), (0, 2, 1, 3))
 
@@ -112,9 +111,9 @@ def multi_head_attention(
 
     q, k, v (batch, length, heads * size); or k, v (batch, heads, length, size); or q (batch, length, heads, 3, size)
     holding all three; or k (batch, length, heads, 2, size) holding two. bias: of q, k and v, joined. mask: integers,
-    1 where a key is seen, (batch, kv_length) or (batch, q_length, kv_length), or lengths (batch,): mask_filter_value is
-    added to the others' scores. score_bias is added to all. past_key, past_value (batch, heads, past, size).
-    Returns (y (batch, q_length, heads * size of v), present_key, present_value).
+    1 where a key is seen, (batch, kv_length) or (batch, q_length, kv_length), or lengths (batch,); mask_filter_value is
+    added to the scores of masked keys. score_bias is added to all scores. past_key, past_value (batch, heads, past,
+    size). Returns (y (batch, q_length, heads * size of v), present_key, present_value).
     """
     q = floating(q)
     b = q.backend
@@ -139,7 +138,7 @@ def multi_head_attention(
         q, k, v = heads(q, 0), heads(like(k, q), 1), heads(like(v, q), 2)
     if past_key is not None:
         k, v = b.concat((like(past_key, k), k), 2), b.concat((like(past_value, v), v), 2)
-    return merge_heads(_attend(q, k, v, mask, score_bias, is_causal, scale, mask_filter_value)), k, v
+    return merge_heads(_attend(q, k, v, mask, score_bias, is_causal, scale, mask_filter_value)), alias(k), alias(v)
 
 
 def _with_bias(x, bias):
@@ -159,7 +158,7 @@ def _extended(past, new, start, total_length):
     if past is None:
         return pad(new, [(0, 0), (0, 0), (0, missing), (0, 0)]) if missing else new
     if new.shape[0] == 1 and missing == new.shape[2]:
-        return new.backend.concat((past, new), 2)  # a single sequence fills its cache to the end
+        return new.backend.concat((past, new), 2)  # a single sequence fills its cache completely
     return tensor_scatter(pad(past, [(0, 0), (0, 0), (0, missing), (0, 0)]), new, start, 2)
 
 
@@ -173,12 +172,12 @@ def group_query_attention(
     """Causal attention with a cache, key heads shared by query heads, and rotary positions inside (com.microsoft
     GroupQueryAttention).
 
-    q (batch, length, num_heads * size), k and v (batch, length, kv_num_heads * size); or q alone, holding all three
-    side by side. past_key, past_value (batch, kv_num_heads, past, size). last_key (batch,): index of each sequence's
-    last key, the new ones counted; total_length: the number of keys of the longest. cos, sin: caches of
-    `rotary_embedding`. window: how many keys a query sees, its own included. sink (num_heads,): scores of no key that
-    take part in the softmax. q_norm, k_norm (size,): weights of root mean square normalizations of each head, before
-    the rotation, with `epsilon`. Returns (y like q, present_key, present_value).
+    q (batch, length, num_heads * size), k and v (batch, length, kv_num_heads * size); or q alone, with all three
+    concatenated. past_key, past_value (batch, kv_num_heads, past, size). last_key (batch,): index of each sequence's
+    last key, including the new ones; total_length: the number of keys of the longest sequence. cos, sin: caches of
+    `rotary_embedding`. window: how many keys a query sees, its own included. sink (num_heads,): extra scores that take
+    part in the softmax and have no key. q_norm, k_norm (size,): weights of an RMS normalization of each head before the
+    rotation, with `epsilon`. Returns (y like q, present_key, present_value).
     """
     q = floating(q)
     b = q.backend
@@ -212,7 +211,7 @@ def group_query_attention(
     seen = visible_keys(length, k.shape[2], 0 if first else start, left, 0, b)
     if score_bias is not None:
         score_bias = like(score_bias, q)
-        behind = k.shape[2] - score_bias.shape[3]  # room of the cache that nothing sees
+        behind = k.shape[2] - score_bias.shape[3]  # the unused part of the cache is masked
         score_bias = pad(score_bias, [(0, 0)] * 3 + [(0, behind)]) if behind else score_bias
     bias = as_bias(score_bias, seen, q.dtype)
     out = dot_product_attention(q, k, v, bias, scale or None, softcap, False, None if sink is None else like(sink, q))

@@ -23,11 +23,12 @@ def linear_attention(
 ):
     """Attention by a state S (batch, kv_num_heads, d_k, d_v) instead of scores. Returns (y, the last state).
 
-    At every step S loses exp(decay) of itself ("gated"), k ⊗ v is added to it, or what beta makes of k ⊗ (v - Sᵀ k)
-    ("delta"), and y = scale * Sᵀ q. update_rule: "linear" (neither), "gated", "delta" or "gated_delta".
-    q (batch, steps, num_heads * d_k), k (batch, steps, kv_num_heads * d_k), v (batch, steps, kv_num_heads * d_v);
-    decay (batch, steps, kv_num_heads), or times d_k; beta (batch, steps, kv_num_heads or 1); state None for zeros.
-    scale: 1 / sqrt(d_k) by default. Sums are float32 or wider. Raises ShapeError where shapes or inputs do not fit.
+    At every step S is multiplied by exp(decay) ("gated"), then k ⊗ v is added, or beta * k ⊗ (v - Sᵀ k) ("delta"), and
+    y = scale * Sᵀ q. update_rule: "linear" (neither), "gated", "delta" or "gated_delta". q (batch, steps, num_heads *
+    d_k), k (batch, steps, kv_num_heads * d_k), v (batch, steps, kv_num_heads * d_v); decay (batch, steps,
+    kv_num_heads), or times d_k; beta (batch, steps, kv_num_heads or 1); state None for zeros. scale: 1 / sqrt(d_k) by
+    default. Sums are float32 or wider. Raises ShapeError if the shapes do not match, or decay or beta does not suit the
+    rule.
     """
     if update_rule not in _RULES:
         raise ValueError("update_rule is one of {}, found {!r}".format(", ".join(sorted(_RULES)), update_rule))
@@ -74,8 +75,8 @@ def linear_attention(
 #: function; ONNX CausalConvWithState; activation: str -> tuple[Tensor, Tensor]
 @composite
 def causal_conv(x, weight, bias=None, state=None, activation=None):
-    """Each channel convolved along its own past: x (batch, channels, length), weight (channels, 1, taps), bias
-    (channels,), state (batch, channels, taps - 1) the steps before x, zeros where None. Returns (y like x, the new
+    """Causal depthwise convolution: x (batch, channels, length), weight (channels, 1, taps), bias (channels,), state
+    (batch, channels, taps - 1): the steps before x, zeros if None. Returns (y like x, the new
     state). activation: None or "silu"."""
     from ..elementwise.activations import silu
     from ..windows.convolution_by_rank import conv1d

@@ -1,4 +1,4 @@
-"""Rotary positional embedding (Su et al. 2021): ONNX RotaryEmbedding, and com.microsoft's of the same name."""
+"""Rotary positional embedding (Su et al. 2021): RotaryEmbedding of ONNX and of com.microsoft."""
 
 from ... import dtypes
 from ...errors import ShapeError
@@ -8,7 +8,7 @@ from ..overriding import composite
 
 
 def _angles(cache, position_ids, batch, length):
-    """(batch or 1, length, half): the rows of a cache that belong to the positions."""
+    """(batch or 1, length, half): the rows of a cache at the given positions."""
     if position_ids is None:
         return cache if cache.ndim == 3 else reshape(narrow(cache, 0, 0, length), (1, length, cache.shape[1]))
     backend = cache.backend
@@ -24,13 +24,13 @@ def _angles(cache, position_ids, batch, length):
 #: function; ONNX RotaryEmbedding
 @composite
 def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotary_dim=0, num_heads=None):
-    """x with pairs of elements of each head turned by the angles of its position.
+    """x with pairs of elements of each head rotated by the angles of their position.
 
     x: (batch, heads, length, size), or (batch, length, heads * size), where num_heads defaults to what cos implies.
-    cos, sin: (positions, rotary_dim / 2), from which position_ids takes (batch, length), or counts on from one
-    number; without position_ids (batch, length, rotary_dim / 2), or the first rows of a 2-D cache. rotary_dim: how
-    many leading elements of a head are turned (0: all). Pairs are neighbors where `interleaved`, else the two halves.
-    Raises ShapeError where x and the caches do not fit.
+    cos, sin: (positions, rotary_dim / 2), indexed by position_ids (batch, length), or counting up from a single number;
+    without position_ids (batch, length, rotary_dim / 2), or the first rows of a 2-D cache. rotary_dim: how many leading
+    elements of a head are rotated (0: all). Pairs are adjacent elements if `interleaved`, else they take one element
+    from each half. Raises ShapeError if x and the caches do not fit.
     """
     x = floating(x)
     cos, sin = like(cos, x), like(sin, x)

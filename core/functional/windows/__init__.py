@@ -1,1 +1,1 @@
-"""What slides a window over an input: convolution, pooling, patches, resampling, Fourier transforms."""
+"""Functions of sliding windows: convolution, pooling, patches, resampling, Fourier transforms."""

@@ -1,4 +1,4 @@
-"""Convolution over a given number of spatial axes, which the input must have."""
+"""Convolution over a fixed number of spatial axes."""
 
 from ...errors import ShapeError
 from ..convolution import conv
@@ -6,7 +6,7 @@ from ..convolution import conv
 
 def _ranked(rank, x, *args):
     if len(x.shape) != rank + 2:
-        raise ShapeError("conv{}d wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
+        raise ShapeError("conv{}d needs (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
     return conv(x, *args)
 
 

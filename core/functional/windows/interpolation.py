@@ -1,7 +1,7 @@
-"""Resizing along axes by interpolation, in every way ONNX Resize has.
+"""Resizing along axes by interpolation, in every mode of ONNX Resize.
 
-All modes are separable: along one axis after the other, each output is a weighted sum of a few inputs. Where they lie
-and what they weigh depends on lengths alone and is worked out in plain numbers.
+All modes are separable: along one axis after the other, each output is a weighted sum of a few inputs. Their positions
+and weights depend on the lengths alone and are computed as Python numbers.
 """
 
 from array import array
@@ -10,30 +10,30 @@ from math import ceil, floor
 from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axis_of, size, whole
-from ..operands import astype, floating, tensor
+from ..operands import alias, astype, floating, tensor
 from ..overriding import composite
 
-# Above this many inputs per output a product with a matrix of weights is faster than to add them up one by one.
+# Above this many inputs per output a product with a weight matrix is faster than adding them one by one.
 _MOST_TAPS = 8
 
 
 def _single(x):
-    """x rounded to float32, in which a scale of 1/3 or 0.7 is meant: 0.7 * 10 is 7 there."""
+    """x rounded to float32, the precision of ONNX's scales: in float32, 0.7 * 10 is 7."""
     return array("f", (x,))[0]
 
 
 def _coordinate(i, scale, n, out, mode, roi):
-    """Where output i of `out` lies among the n inputs."""
+    """The coordinate of output i of `out` among the n inputs."""
     if mode == "half_pixel":
         return _single((i + 0.5) / scale) - 0.5
     if mode == "half_pixel_symmetric":
-        # Centred also where out is not exactly scale * n.
+        # Centered, even if out is not exactly scale * n.
         adjustment = out / (scale * n)
         return n / 2 * (1 - adjustment) + (i + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
         return _single((i + 0.5) / scale) - 0.5 if out > 1 else 0.0
     if mode == "align_corners":
-        # As ONNX's cases have it, with what the scale makes of the length before it is cut to a whole number.
+        # As in ONNX's test cases, with the scaled length before it is truncated to a whole number.
         return _single(i * (n - 1) / (scale * n - 1)) if i else 0.0
     if mode == "asymmetric":
         return _single(i / scale)
@@ -67,7 +67,7 @@ def _taps(x, scale, mode, a, antialias):
     kernel, reach = (_triangle, 1) if mode == "linear" else (_cubic, 2)
     base = ceil(x) - 1
     ratio = x - base
-    # Shrinking with antialias widens the kernel by as much.
+    # Shrinking with antialias widens the kernel by the same factor.
     narrowing = min(scale, 1.0) if antialias else 1.0
     first = floor(-reach / narrowing) + 1
     taps = [(base + i, kernel((i - ratio) * narrowing, a)) for i in range(first, 2 - first)]
@@ -78,7 +78,7 @@ def _taps(x, scale, mode, a, antialias):
 
 
 def _axis_taps(n, out, scale, mode, coordinates, nearest_mode, a, exclude_outside, antialias, roi):
-    """For each output a list of (input index, weight), and whether it lies outside (to be extrapolated)."""
+    """For each output: a list of (input index, weight), and whether it is outside the input (to be extrapolated)."""
     result, outside = [], []
     for i in range(out):
         x = _coordinate(i, scale, n, out, coordinates, roi)
@@ -96,7 +96,7 @@ def _axis_taps(n, out, scale, mode, coordinates, nearest_mode, a, exclude_outsid
 
 
 def _by_matrix(x, axis, taps):
-    """`_along` as a product with the matrix of all weights."""
+    """`_along` as a product with a weight matrix."""
     from ..movement.rearranging import moveaxis
 
     backend = x.backend
@@ -152,11 +152,11 @@ def resize(
 ):
     """x resized along `axes` (all unless given) by `scales`, or to `sizes` (ONNX Resize, version 19).
 
-    mode: "nearest", "linear" or "cubic". coordinates: ONNX's coordinate_transformation_mode. roi: starts, then ends, in
-    shares of the axes, for "tf_crop_and_resize", where what lies outside of x is extrapolation_value.
-    keep_aspect_ratio_policy: "stretch", "not_larger" or "not_smaller" than sizes. antialias: a shrinking "linear" or
-    "cubic" mode takes in all inputs. exclude_outside: weights of what lies outside x are left out, not its edge's.
-    Integers are rounded. Raises ShapeError where scales or sizes do not fit the axes.
+    mode: "nearest", "linear" or "cubic". coordinates: ONNX's coordinate_transformation_mode. roi: starts, then ends, as
+    fractions of the axes, for "tf_crop_and_resize", in which positions outside x give extrapolation_value.
+    keep_aspect_ratio_policy: "stretch", "not_larger" or "not_smaller" than sizes. antialias: when shrinking, "linear"
+    and "cubic" use all inputs. exclude_outside: weights of positions outside x are dropped instead of going to the
+    edge. Integer results are rounded. Raises ShapeError if scales or sizes do not match the axes.
     """
     x = tensor(x)
     if mode not in ("nearest", "linear", "cubic"):
@@ -164,7 +164,7 @@ def resize(
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
     lengths = [x.shape[a] for a in axes]
     if (scales is None) == (sizes is None):
-        raise ValueError("resize wants either scales or sizes")
+        raise ValueError("resize needs either scales or sizes")
     if len(scales if sizes is None else sizes) != len(axes):
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
@@ -174,13 +174,11 @@ def resize(
         sizes = [whole(s) for s in sizes]
         if keep_aspect_ratio_policy != "stretch":
             choose = min if keep_aspect_ratio_policy == "not_larger" else max
-            scale = choose([s / n for s, n in zip(sizes, lengths)])
+            scale = choose(_ratios(sizes, lengths))
             sizes = [floor(scale * n + 0.5) for n in lengths]
             scales = [scale] * len(axes)
         else:
-            scales = [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
-    if [s for s in sizes if s < 0]:
-        raise ShapeError("resize: sizes must not be negative, found {}".format(sizes))
+            scales = _ratios(sizes, lengths)
     return _resized(
         x,
         axes,
@@ -197,6 +195,14 @@ def resize(
     )
 
 
+def _ratios(sizes, lengths):
+    """The scales that turn `lengths` into `sizes`. Raises ShapeError for an empty axis that must get elements."""
+    for s, n in zip(sizes, lengths):
+        if n == 0 and s != 0:
+            raise ShapeError("resize cannot make {} elements out of an empty axis, sizes {}".format(s, sizes))
+    return [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
+
+
 def _resized(
     x,
     axes,
@@ -211,12 +217,13 @@ def _resized(
     roi=None,
     extrapolation_value=0.0,
 ):
-    """`resize` to sizes that are decided; scales: those that coordinates are computed with."""
+    """`resize` to given sizes; scales: the scales that coordinates are computed with."""
+    if [s for s in sizes if s < 0 or s > 1 << 24]:
+        raise ShapeError("resize: sizes lie between 0 and {}, found {}".format(1 << 24, sizes))
     lengths = [x.shape[a] for a in axes]
-    scales = scales or [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
+    scales = scales or _ratios(sizes, lengths)
     dtype = x.dtype
-    if mode != "nearest":
-        x = floating(x)
+    x = alias(x) if mode == "nearest" else alias(floating(x))
     backend = x.backend
     cut = None
     for i in range(len(axes)):
@@ -239,24 +246,25 @@ def _resized(
             cut = flags if cut is None else backend.binary("logical_or", cut, flags)
     if cut is not None:
         x = backend.where(cut, backend.full((), extrapolation_value, x.dtype), x)
-    # Whole numbers are rounded, not cut.
+    # Integers are rounded, not truncated.
     return astype(x if dtype.is_float or mode == "nearest" else backend.unary("round", x), dtype)
 
 
 #: function; PyTorch interpolate; scale_factor: float | Sequence[float]
 @composite
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
-    """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor`, as PyTorch does it.
+    """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor`, as in PyTorch.
 
-    mode: "nearest", "linear" or "cubic" ("bilinear", "trilinear" and "bicubic" mean the same). A length is cut to a
-    whole number first; with align_corners the corners of what remains meet the input's. (ONNX Resize keeps the
-    fraction: see `resize`.)
+    mode: "nearest", "linear" or "cubic" ("bilinear", "trilinear" and "bicubic" mean the same). A scaled length is
+    truncated to a whole number first; with align_corners the corners of the result match the input's. (ONNX Resize
+    keeps the fraction: see `resize`.) "nearest" reads input floor(i / scale); if a scale such as 1.3 leaves the length
+    unchanged, PyTorch does this or copies, depending on the image's size.
     """
     spatial = len(x.shape) - 2
     axes = list(range(2, spatial + 2))
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate wants either size or scale_factor")
+        raise ValueError("interpolate needs either size or scale_factor")
     if isinstance(size, int):
         size = [size] * spatial
     if isinstance(scale_factor, (int, float)):
@@ -266,7 +274,10 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     scales = None
     if size is None:
         size = [floor(n * s) for n, s in zip(x.shape[2:], scale_factor)]
-        scales = None if align_corners and mode != "nearest" else [float(s) for s in scale_factor]
+        if not align_corners or mode == "nearest":
+            # PyTorch's linear modes leave an axis as it is where the length stays, whatever its scale.
+            kept = [mode == "linear" and m == n for m, n in zip(size, x.shape[2:])]
+            scales = [1.0 if k else float(s) for k, s in zip(kept, scale_factor)]
     coordinates = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
     return _resized(
         tensor(x), axes, [whole(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"

@@ -1,4 +1,4 @@
-"""Max pooling that also says where each largest element was."""
+"""Max pooling that also returns the index of each maximum."""
 
 from ... import dtypes
 from ...shapes import size, window
@@ -7,13 +7,13 @@ from ..movement.rearranging import reshape
 
 
 def pool_with_indices(x, kernel, stride, padding, dilation):
-    """(values, int64 indices into the flattened spatial axes); arguments as `Backend.pool` has them."""
+    """(values, int64 indices into the flattened spatial axes); arguments as in `Backend.pool`."""
     backend = x.backend
     n = len(kernel)
     inside = x.shape[2:]
     out = tuple([window(inside[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
     steps = row_major(inside)
-    # For each output position and tap: the flat index it sees, or -1 in the padding.
+    # For each output position and tap: the flat index it reads, or -1 in the padding.
     seen = _taps(inside, kernel, stride, padding, dilation, out, steps)
     positions, taps = size(out), size(kernel)
     index = backend.from_list(seen, dtypes.int64, (positions * taps,))

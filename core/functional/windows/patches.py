@@ -9,10 +9,13 @@ from ..overriding import composite
 
 
 def _window_pixels(lengths, kernel, stride, padding, dilation):
-    """Flat index, in the padded image, of every (tap, position): a list, taps outermost; and the positions per axis."""
+    """(the flat index in the padded image of every (tap, position), a list with taps outermost; the positions per
+    axis)."""
     d = len(lengths)
     padded = [lengths[i] + padding[i][0] + padding[i][1] for i in range(d)]
     out = [window(padded[i], kernel[i], stride[i], (0, 0), dilation[i]) for i in range(d)]
+    if [i for i in range(d) if not 0 < kernel[i] <= max(padded[i], 1)]:
+        raise ShapeError("no window of {} fits into {}, padding included".format(kernel, padded))
     steps = strides(padded)
     pixels = [0]
     for axis in range(d):
@@ -53,14 +56,15 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     d = len(output_size)
     kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
     padding = padding_pairs(padding, d)
-    pixels, out, padded = _window_pixels(output_size, kernel, stride, padding, dilation)
     taps = size(kernel)
-    if x.ndim != 3 or not taps or x.shape[1] % taps or x.shape[2] != size(out):
+    positions = [window(output_size[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(d)]
+    if x.ndim != 3 or not taps or x.shape[1] % taps or x.shape[2] != size(positions):
         raise ShapeError(
             "col2im: {} columns do not fold into {} with kernel {} ({} positions)".format(
-                x.shape, output_size, kernel, out
+                x.shape, output_size, kernel, positions
             )
         )
+    pixels, out, padded = _window_pixels(output_size, kernel, stride, padding, dilation)
     n, c = x.shape[0], x.shape[1] // taps
     backend = x.backend
     values = backend.reshape(x, (n, c, taps * size(out)))
@@ -80,10 +84,10 @@ def fold(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
 #: function; ONNX MaxUnpool
 @composite
 def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
-    """x (n, c, *spatial) put back where max_pool_with_indices found it, zeros elsewhere (ONNX MaxUnpool).
+    """x (n, c, *spatial) written back to where max_pool_with_indices found it, with zeros elsewhere (ONNX MaxUnpool).
 
-    indices: int64, position in the flattened (n, c, *spatial) array that was pooled; output_size: spatial size of the
-    result where it is larger than the one kernel, stride and padding give.
+    indices: int64, position in the flattened (n, c, *spatial) array that was pooled; output_size: the spatial size of
+    the result, if larger than the one that kernel, stride and padding imply.
     """
     x = numeric(x, "max_unpool")
     d = x.ndim - 2
@@ -105,7 +109,8 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
 #: function; ONNX CenterCropPad; shape: Sequence[int]
 @composite
 def center_crop_pad(x, shape, axes=None):
-    """x cut or zero-padded around its centre to `shape` along `axes` (all by default); an odd rest goes to the end."""
+    """x cropped or zero-padded around its center to `shape` along `axes` (all by default); an odd element goes to the
+    end."""
     x = tensor(x)
     axes = list(axes_of(None, x.ndim)) if axes is None else [a + x.ndim if a < 0 else a for a in axes]
     starts, sizes, padding = [0] * x.ndim, list(x.shape), [(0, 0)] * x.ndim

@@ -1,10 +1,11 @@
-"""Pooling by means and norms, over whole axes, into a given number of parts; arguments as in max_pooling.py."""
+"""Average and norm pooling, global and adaptive pooling; arguments as in max_pooling.py."""
 
+from ...backend.sizes import same
 from ...errors import ShapeError
 from ...shapes import size
 from ..convolution import per_axis
 from ..max_pooling import max_pool, windows
-from ..operands import astype, numeric
+from ..operands import alias, astype, numeric
 from ..overriding import composite
 from ..promotion import widened
 
@@ -12,14 +13,15 @@ from ..promotion import widened
 #: function; ONNX AveragePool
 @composite
 def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
-    """The mean of each window; count_include_pad says whether padding counts (what ceil_mode adds never does)."""
+    """The mean of each window. count_include_pad: whether padding counts (the padding that ceil_mode adds never
+    does)."""
     x, dtype = widened(x)
     backend = x.backend
     kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
     total = backend.pool("sum", x, kernel, stride, grown, dilation)
     plain = True
     for i in range(len(kernel)):
-        plain = plain and grown[i] == padding[i] and (count_include_pad or padding[i] == (0, 0))
+        plain = plain and grown[i] == padding[i] and (count_include_pad or same(padding[i], (0, 0)))
     if plain:
         return astype(backend.binary("div", total, backend.full((), size(kernel), x.dtype)), dtype)
     ones = backend.full((1, 1) + x.shape[2:], 1, x.dtype)
@@ -55,7 +57,7 @@ def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ce
 #: function; ONNX GlobalAveragePool
 @composite
 def global_avg_pool(x):
-    """The mean over all spatial axes, which stay with length 1."""
+    """The mean over all spatial axes, which are kept with length 1."""
     from ..reductions.over_axes import mean
 
     return mean(x, tuple(range(2, len(x.shape))), keepdims=True)
@@ -64,7 +66,7 @@ def global_avg_pool(x):
 #: function; ONNX GlobalMaxPool
 @composite
 def global_max_pool(x):
-    """The largest element over all spatial axes, which stay with length 1."""
+    """The largest element over all spatial axes, which are kept with length 1."""
     from ..reductions.over_axes import max
 
     return max(x, tuple(range(2, len(x.shape))), keepdims=True)
@@ -87,12 +89,15 @@ def adaptive_max_pool(x, output_size):
 
 def _adaptive(x, output_size, op):
     backend = x.backend
+    x = alias(x)
     n = x.ndim - 2
     output = per_axis(output_size, n, "output_size")
     from ..movement.rearranging import narrow
 
     for i in range(n):
         axis, length, parts = i + 2, x.shape[i + 2], output[i]
+        if parts > length + 65536:  # windows that repeat: a mistake, and a tensor for each of them
+            raise ShapeError("adaptive pooling of axis {} of {} into {} parts".format(axis, x.shape, parts))
         pieces = []
         for j in range(parts):
             start, stop = j * length // parts, -(-(j + 1) * length // parts)
@@ -106,7 +111,7 @@ def _adaptive(x, output_size, op):
 
 def _check_rank(rank, x):
     if len(x.shape) != rank + 2:
-        raise ShapeError("{}d pooling wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
+        raise ShapeError("{}d pooling needs (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
 
 
 #: function; PyTorch max_pool1d; Burn max_pool1d

@@ -1,7 +1,7 @@
-"""Reading images between their pixels: grid_sample, affine_grid, roi_align, max_roi_pool, deform_conv.
+"""Sampling images between their pixels: grid_sample, affine_grid, roi_align, max_roi_pool, deform_conv.
 
-All of them come down to `_weighted_pixels`: for every point, along each axis a few taps (pixel index, weight), and the
-sum over all combinations of taps. Semantics: ONNX GridSample, AffineGrid, RoiAlign, MaxRoiPool, DeformConv.
+All of them use `_weighted_pixels`: every point has a few taps (pixel index, weight) along each axis, and the result is
+the sum over all combinations of taps. Semantics: ONNX GridSample, AffineGrid, RoiAlign, MaxRoiPool, DeformConv.
 """
 
 from ... import dtypes
@@ -13,7 +13,7 @@ from ..overriding import composite
 
 
 def _reflected(position, low, high):
-    """position folded back into [low, high] as by mirrors at both ends."""
+    """position reflected into [low, high]."""
     span = high - low
     if span <= 0:
         return position * 0 + low
@@ -94,8 +94,8 @@ def _weighted_pixels(flat, lengths, taps):
 def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=False):
     """x (n, c, *spatial) read at grid (n, *out, d), coordinates in [-1, 1], last spatial axis first -> (n, c, *out).
 
-    mode "nearest", "linear" or "cubic"; padding_mode "zeros", "border" or "reflection"; align_corners: -1 and 1 are
-    the centres of the corner pixels rather than their edges. Raises ShapeError where the grid does not fit x.
+    mode "nearest", "linear" or "cubic"; padding_mode "zeros", "border" or "reflection"; align_corners: -1 and 1 are the
+    centers of the corner pixels rather than their edges. Raises ShapeError if the grid does not match x.
     """
     x = floating(x)
     grid = like(grid, x) if x.dtype.bits > 32 else floating(grid)
@@ -115,7 +115,7 @@ def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=Fals
         position = (g + 1) * (0.5 * (length - 1)) if align_corners else ((g + 1) * length - 1) * 0.5
         if _TAPS[mode] is _nearest:
             position = position.round()
-        if padding_mode == "border" and _TAPS[mode] is not _cubic:  # whose taps are each brought back to the border
+        if padding_mode == "border" and _TAPS[mode] is not _cubic:  # each tap is clamped to the border
             position = position.clip(0, length - 1)
         elif padding_mode == "reflection":
             position = _reflected(position, low, high)
@@ -148,7 +148,7 @@ def affine_grid(theta, shape, align_corners=False):
         edge = 1.0 if align_corners else 1 - 1 / length
         axes.append(linspace(-edge, edge, length, dtype=theta.dtype, backend=theta.backend))
     planes = list(meshgrid(*axes, indexing="ij")) if d > 1 else axes
-    planes.reverse()  # the last spatial axis is x, and comes first
+    planes.reverse()  # the last spatial axis is x, which comes first
     points = stack(
         [p.reshape((-1,)) for p in planes] + [ones((size(spatial),), dtype=theta.dtype, backend=theta.backend)]
     )
@@ -156,7 +156,7 @@ def affine_grid(theta, shape, align_corners=False):
 
 
 def _roi_taps(start, extent, bins, samples, length):
-    """Taps along one axis of a region: `samples` per bin, bilinear, nothing further than one pixel outside."""
+    """Bilinear taps along one axis of a region, `samples` per bin; positions over one pixel outside weigh 0."""
     # start, extent: (rois, 1); positions: (rois, bins * samples)
     from ..creation.fills import arange
 
@@ -180,13 +180,13 @@ def roi_align(
 ):
     """x (n, c, h, w), rois (r, 4) as x1, y1, x2, y2, batch_indices (r,) -> (r, c, *output_size).
 
-    sampling_ratio 0 takes ceil(region / output) samples a bin, which needs the regions' values. mode "max" takes, as
-    ONNX defines it, the largest weighted corner rather than the largest interpolated value.
+    sampling_ratio 0 takes ceil(region / output) samples per bin, and reads the regions' values for it. mode "max" takes
+    the largest weighted corner, as ONNX defines it, rather than the largest interpolated value.
     """
     x = floating(x)
     rois = like(rois, x)
     if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4:
-        raise ShapeError("roi_align wants x (n, c, h, w) and rois (r, 4), found {} and {}".format(x.shape, rois.shape))
+        raise ShapeError("roi_align needs x (n, c, h, w) and rois (r, 4), found {} and {}".format(x.shape, rois.shape))
     count = rois.shape[0]
     if not count:
         return x.backend.full((0, x.shape[1]) + tuple(output_size), 0, x.dtype)
@@ -257,7 +257,7 @@ def _roi_align(x, rois, batch_indices, output_size, spatial_scale, samples, mode
 def max_roi_pool(x, rois, output_size, spatial_scale=1.0):
     """x (n, c, h, w), rois (r, 5) as batch index, x1, y1, x2, y2 -> largest element per bin (r, c, *output_size).
 
-    Regions snap to pixels; an empty bin gives 0. Reads the regions' values.
+    Regions are rounded to pixels; an empty bin gives 0. Reads the regions' values.
     """
     import math
 
@@ -298,10 +298,10 @@ def _half_away(value):
 #: function; ONNX DeformConv
 @composite
 def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, dilation=1, groups=1, offset_groups=1):
-    """Deformable convolution v2 (Zhu et al. 2018): every kernel tap reads at its own offset, scaled by its own mask.
+    """Deformable convolution v2 (Zhu et al. 2018): every kernel tap has its own offset and mask.
 
     x (n, c, h, w), weight (m, c // groups, kh, kw), offset (n, offset_groups * kh * kw * 2, oh, ow) with y before x,
-    mask (n, offset_groups * kh * kw, oh, ow) -> (n, m, oh, ow). Raises ShapeError where the shapes do not fit.
+    mask (n, offset_groups * kh * kw, oh, ow) -> (n, m, oh, ow). Raises ShapeError if the shapes do not fit.
     """
     from ..convolution import padding_pairs, per_axis
     from ..creation.fills import arange
@@ -319,7 +319,7 @@ def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, di
             )
         )
     stride, dilation = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
-    padding = padding_pairs(padding, 2, (kh, kw), dilation)
+    padding = padding_pairs(padding, 2, (kh, kw), dilation, stride, x)
     backend = x.backend
 
     def line(count, step, start):

@@ -1,6 +1,7 @@
-"""Signals: window functions, discrete Fourier transforms, mel filters (ONNX DFT, STFT, HannWindow, MelWeightMatrix, …).
+"""Signal processing: window functions, discrete Fourier transforms, mel filters (ONNX DFT, STFT, HannWindow,
+MelWeightMatrix, …).
 
-Complex numbers are a last axis of length 2, real and imaginary part, as in ONNX.
+Complex numbers are a last axis of length 2 (real, imaginary), as in ONNX.
 """
 
 import math
@@ -17,13 +18,15 @@ _DIRECT = 64  # transforms up to this length are one matrix product; longer even
 
 def _cosine_window(length, coefficients, periodic, dtype, backend):
     length = int(length)
+    if length < 0 or length > 1 << 28:
+        raise ShapeError("a window of {} samples cannot be made".format(length))
     steps = length if periodic else length - 1
     values = []
     for i in range(length):
         angle = 2 * math.pi * i / steps if steps else 0.0
         values.append(sum([c * math.cos(angle * j) for j, c in enumerate(coefficients)]))
     if length == 1 and not periodic:
-        values = [1.0]  # its formula divides 0 by 0; NumPy and SciPy have the middle of longer windows
+        values = [1.0]  # the formula is 0 / 0; NumPy and SciPy return 1, the middle of a longer window
     return get_backend(backend).from_list(values, dtypes.dtype(dtype or dtypes.float32), (length,))
 
 
@@ -35,7 +38,7 @@ def hann_window(length, periodic=True, *, dtype=None, backend=None):
 
 #: function; ONNX HammingWindow
 def hamming_window(length, periodic=True, *, dtype=None, backend=None):
-    """Hamming window with the coefficients ONNX gives it, 25/46 and 21/46."""
+    """Hamming window with ONNX's coefficients, 25/46 and 21/46."""
     return _cosine_window(length, (25 / 46, -21 / 46), periodic, dtype, backend)
 
 
@@ -78,7 +81,7 @@ def _product(real, imag, cos, sin):
 
 
 def _halved(real, imag, n):
-    # Cooley-Tukey: the transforms of the even and the odd samples, the odd ones turned by their twiddle factors.
+    # Cooley-Tukey: the transforms of the even and the odd samples, the latter times their twiddle factors.
     from ..movement.joining import concat
 
     half = n // 2
@@ -104,11 +107,11 @@ def _halved(real, imag, n):
 
 #: function; ONNX DFT
 def dft(x, length=None, axis=-2, inverse=False, onesided=False):
-    """Discrete Fourier transform of x (…, n, …, 1 or 2) along `axis`, cut or zero-padded to `length`.
+    """Discrete Fourier transform of x (…, n, …, 1 or 2) along `axis`, truncated or zero-padded to `length`.
 
     Returns (…, length, …, 2). onesided: forward, only the first length // 2 + 1 frequencies; inverse, x holds those and
-    the result is real, (…, length, …, 1). The inverse divides by length. Raises ShapeError where the last axis is not
-    1 or 2 long.
+    the result is real, (…, length, …, 1). The inverse divides by length. Raises ShapeError unless the last axis has
+    length 1 or 2.
     """
     from ..movement.joining import concat, stack
 
@@ -135,7 +138,7 @@ def dft(x, length=None, axis=-2, inverse=False, onesided=False):
         if onesided:
             mirrored = (length - 1) // 2
             real = concat((real, real.narrow(-1, 1, mirrored).flip(-1)), axis=-1)
-            # The spectrum of a real signal: what its ends claim to be imaginary is not.
+            # In the spectrum of a real signal the imaginary parts at both ends are 0, so they are ignored.
             middle = imag.narrow(-1, 1, mirrored)
             ends = [middle.backend.full(imag.shape[:-1] + (1,), 0, imag.dtype)]
             nyquist = ends if length % 2 == 0 else []
@@ -156,20 +159,20 @@ def dft(x, length=None, axis=-2, inverse=False, onesided=False):
 def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     """Short-time Fourier transform: signal (batch, n) or (batch, n, 1 or 2) -> (batch, frames, bins, 2).
 
-    frames = 1 + (n - frame_length) // frame_step; no padding. A window shorter than frame_length is centred (PyTorch);
-    without frame_length it gives the length.
+    frames = 1 + (n - frame_length) // frame_step; no padding. A window shorter than frame_length is centered (PyTorch);
+    without frame_length, the window's length is used.
     """
     signal = floating(signal)
     if signal.ndim == 2:
         signal = signal.expand_dims(-1)
     if frame_length is None:
         if window is None:
-            raise ShapeError("stft wants frame_length, window or both")
+            raise ShapeError("stft needs frame_length, window or both")
         frame_length = window.shape[0]
     frame_length, frame_step = int(frame_length), int(frame_step)
     batch, n, parts = signal.shape
     if n < frame_length:
-        raise ShapeError("stft: the signal has {} samples, one frame wants {}".format(n, frame_length))
+        raise ShapeError("stft: the signal has {} samples, one frame needs {}".format(n, frame_length))
     frames = 1 + (n - frame_length) // frame_step
     backend = signal.backend
     index = [f * frame_step + i for f in range(frames) for i in range(frame_length)]
@@ -193,6 +196,8 @@ def mel_weight_matrix(
 ):
     """Triangular mel filters (dft_length // 2 + 1, num_mel_bins), as ONNX defines them (HTK mel scale)."""
     mels, rows = int(num_mel_bins), int(dft_length) // 2 + 1
+    if mels < 1 or rows < 1 or mels * rows > 1 << 28:
+        raise ShapeError("a matrix of {} frequencies by {} mel bins cannot be made".format(rows, mels))
 
     def mel(hertz):
         return 2595 * math.log10(1 + hertz / 700)
@@ -205,12 +210,12 @@ def mel_weight_matrix(
         edges.append(int((int(dft_length) + 1) * hertz // int(sample_rate)))
     matrix = [0.0] * (rows * mels)
     for m in range(mels):
-        left, centre, right = edges[m : m + 3]
-        if left == centre:
-            matrix[centre * mels + m] = 1.0
-        for j in range(left, centre + 1):
-            if left != centre:
-                matrix[j * mels + m] = (j - left) / (centre - left)
-        for j in range(centre, right):
-            matrix[j * mels + m] = (right - j) / (right - centre)
+        left, center, right = edges[m : m + 3]
+        if left == center:
+            matrix[center * mels + m] = 1.0
+        for j in range(left, center + 1):
+            if left != center:
+                matrix[j * mels + m] = (j - left) / (center - left)
+        for j in range(center, right):
+            matrix[j * mels + m] = (right - j) / (right - center)
     return get_backend(backend).from_list(matrix, dtypes.dtype(dtype or dtypes.float32), (rows, mels))

@@ -3,7 +3,7 @@
 from ...backend import operation
 from ...errors import ShapeError
 from ..convolution import padding_pairs, per_axis
-from ..operands import floating, like
+from ..operands import alias, floating, like
 from ..overriding import composite, one_backend
 
 
@@ -39,7 +39,7 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
         return fast(x, weight, bias, stride, padding, output_padding, dilation, groups)
     from ..movement.rearranging import flip, pad, permute_dims, reshape
 
-    # The input with stride - 1 zeros between its elements, correlated with the kernel turned around.
+    # The input with stride - 1 zeros between its elements, correlated with the flipped kernel.
     spread = dilate(x, stride)
     channels = x.shape[1]
     outputs = weight.shape[1]
@@ -60,6 +60,7 @@ def dilate(x, steps):
     """x (n, c, *spatial) with steps[i] - 1 zeros between neighbors along each spatial axis."""
     from ..movement.rearranging import narrow, pad, reshape
 
+    x = alias(x)
     for i in range(len(steps)):
         if steps[i] > 1 and x.shape[i + 2]:
             axis, length = i + 2, x.shape[i + 2]
@@ -72,7 +73,7 @@ def dilate(x, steps):
 
 def _ranked(rank, x, *args):
     if len(x.shape) != rank + 2:
-        raise ShapeError("conv_transpose{}d wants {} spatial axes, found {}".format(rank, rank, x.shape))
+        raise ShapeError("conv_transpose{}d needs {} spatial axes, found {}".format(rank, rank, x.shape))
     return conv_transpose(x, *args)
 
 

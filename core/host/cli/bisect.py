@@ -10,8 +10,8 @@ from ...tensor import Tensor
 
 
 class Outcome(NamedTuple):
-    """reference: who was asked. compared: how many values. node: "name (operator)" of the first node that differs, or
-    "" where none does; output and note say which value of it, and by how much."""
+    """reference: the engine compared with. compared: the number of values. node: "name (operator)" of the first node
+    that differs, or "" if none does; output: the value that differs; note: by how much."""
 
     reference: str
     compared: int
@@ -32,10 +32,11 @@ def first_difference(
     reference: Callable[[Any], Any],
     compare: Compare,
 ) -> Outcome:
-    """Run the model with every value of its main graph as an output, here and there, and compare in the model's order.
+    """Run the model with every value of its main graph as an output, here and in the reference, and compare in the
+    model's order.
 
-    frozen: the inputs that are constants of ours. reference: an exposed ModelProto -> (name, function from inputs to
-    outputs). Raises EmberletError.
+    frozen: inputs that are constants here. reference: an exposed ModelProto -> (name, function from inputs to outputs).
+    Raises EmberletError.
     """
     from emberlet.codegen import load
 

@@ -42,8 +42,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def save(opened: Store, target: str, overwrite: bool, shard: int | None) -> int:
-    """Write the store, showing how far it is."""
-    total = sum(int(s.dtype.nbytes(s.size)) for s in opened.values())
+    """Write the store, with a progress bar."""
+    packed = os.path.splitext(target)[1].lower() not in (".safetensors", ".npz")  # a burnpack keeps quantized bytes
+    total = sum(
+        s.quantized.nbytes if packed and s.quantized is not None else int(s.dtype.nbytes(s.size))
+        for s in opened.values()
+    )
     with Bytes(f"writing {target}", total) as progress:
         watched = opened.map(lambda s: s.watched(progress.add))
         return watched.save(target, overwrite=overwrite, shard=shard)
@@ -57,7 +61,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def size_of(text: str | None) -> int | None:
-    """Bytes of "500M", "2G", "1000"."""
+    """The number of bytes in "500M", "2G", "1000"."""
     if text is None:
         return None
     factor = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:].upper(), 1)

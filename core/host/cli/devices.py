@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tuning() -> Path | None:
-    """The file of tile sizes measured on this machine's GPUs, where there is one."""
+    """The file of tile sizes measured on this machine's GPUs, if there is one."""
     from emberlet.wgpu_backend.tuning import cache_path
 
     path = cache_path()
@@ -91,7 +91,7 @@ def _wasm() -> dict[str, Any]:
 
 
 def _adapters() -> list[dict[str, Any]]:
-    """The GPU adapters, in the order of their index; "tuning" is the file of what was measured on them."""
+    """The GPU adapters, in the order of their index; "tuning" is the file with the measurements."""
     found = _wgpu_adapters()
     path = _tuning()
     return [{**device, "tuning": str(path)} for device in found] if path else found

@@ -1,4 +1,4 @@
-"""emberlet diff A B: what differs between two weight files."""
+"""emberlet diff A B: the differences between two weight files."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def compare(a: Store, b: Store, atol: float = 0.0) -> dict[str, Any]:
-    """{"same": how many tensors are equal, "only_a", "only_b": names, "different": {name: what}}.
+    """{"same": number of equal tensors, "only_a", "only_b": names, "different": {name: difference}}.
 
-    "what" has shapes and dtypes where these differ and, for equal shapes, `max` and `rms`, the largest and the root of
-    the mean squared difference; numbers that are not finite are text.
+    A difference has shapes and dtypes if these differ and, for equal shapes, `max` and `rms`, the largest and the root
+    mean square difference; numbers that are not finite are text.
     """
     both = [name for name in a if name in b]
     different: dict[str, Any] = {}
@@ -70,7 +70,7 @@ def _difference(a: Snapshot, b: Snapshot, atol: float) -> dict[str, Any]:
 
 
 def distance(a: Snapshot, b: Snapshot) -> tuple[float, float]:
-    """(largest, root of the mean squared) difference, computed in float64. Two NaNs are equal, as are infinities."""
+    """(largest, root mean square) difference, computed in float64. Two NaNs are equal, and so are equal infinities."""
     x, y = (s.tensor().astype(dtypes.float64) for s in (a, b))
     if x.size == 0:
         return 0.0, 0.0
@@ -91,7 +91,7 @@ def _json(value: float) -> float | str:
 
 
 def describe(found: dict[str, Any]) -> str:
-    """The result in lines."""
+    """The result as lines of text."""
     lines = [f"only in A: {plain(name)}" for name in found["only_a"]]
     lines += [f"only in B: {plain(name)}" for name in found["only_b"]]
     for name, what in found["different"].items():

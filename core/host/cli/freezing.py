@@ -24,7 +24,7 @@ def frozen_values(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """What JSON makes of a text, which has names for infinity and NaN in Python; the text where it is none."""
+    """The JSON value of a text (Python's JSON has names for infinity and NaN); the text itself if it is not JSON."""
     import json
 
     names = {"True": "true", "False": "false", "inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}

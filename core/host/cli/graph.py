@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def given_sizes(pairs: Sequence[str]) -> dict[str, int]:
-    """The sizes that --dim names."""
+    """The sizes given by --dim."""
     found = {}
     for pair in pairs:
         name, _, size = pair.rpartition("=")

@@ -1,4 +1,5 @@
-"""What `emberlet verify --idioms` proves: each pattern that a pass calls by its name computes what its parts do."""
+"""`emberlet verify --idioms`: checks that each operation a pass recognized computes the same as the nodes it
+replaced."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from ...tensor import Tensor
 from .freezing import frozen_values
 from .model import Loaded
 
-IDIOMS = ("norms", "activations", "recurrent", "batch-norm", "linear", "rotary", "attention", "masks")
+IDIOMS = tuple("norms activations gathered recurrent batch-norm linear packed rotary attention masks heads".split())
 """Passes that put one operator in the place of several. --passes switches each of them."""
 RUNS = 3  # draws of the inputs
 
 
 def drawn_sizes(names: Sequence[str], seed: int) -> dict[str, int]:
-    """A small size for each dimension that may be of any."""
+    """A small size for each open dimension."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -26,7 +27,7 @@ def drawn_sizes(names: Sequence[str], seed: int) -> dict[str, int]:
 
 
 def found(path: str, freeze: Sequence[str]) -> dict[str, list[str]]:
-    """What each of these passes says that it did to a model; those that found something, in their order."""
+    """The changes that each of these passes reports for a model; only passes with changes, in order."""
     from emberlet.codegen.generation import translate
 
     said: dict[str, list[str]] = {}
@@ -45,9 +46,9 @@ def rows(
     array: Callable[[Tensor], Any],
     compare: Callable[[Any, Any], dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """For each idiom of a model: its pass, what was found, and how far the outputs are from those of the model that is
-    generated without the pass, over all of `draws`. array: a Tensor as NumPy's. compare: says of two arrays how far
-    they are apart, as `verify` does of outputs."""
+    """For each idiom of a model: its pass, the finding, and the largest difference of the outputs from those of the
+    model generated without the pass, over all of `draws`. array: converts a Tensor to NumPy. compare: compares two
+    arrays, as `verify` does."""
     made = []
     wanted = [loaded(inputs) for inputs in draws]
     for name, said in found(path, freeze).items():
@@ -83,8 +84,8 @@ def _compared(
     array: Callable[[Tensor], Any],
     compare: Callable[[Any, Any], dict[str, Any]],
 ) -> dict[str, Any]:
-    """The largest difference of all outputs. Where every key is hidden, the parts of an attention divide 0 by 0 and the
-    attention gives 0, which is not counted."""
+    """The largest difference of all outputs. If every key is hidden, the separate operations of an attention give 0 / 0
+    and the attention gives 0; this is not counted."""
     import numpy as np
 
     worst: dict[str, Any] = {"within": True, "absolute": 0.0, "relative": 0.0, "note": "equal"}

@@ -1,4 +1,4 @@
-"""emberlet inspect FILE: an ONNX model's graph, or what a weight file of any format holds."""
+"""emberlet inspect FILE: an ONNX model's graph, or the contents of a weight file of any format."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _shows_lines() -> bool:
 
 
 def _weights(path: str, key: str | None, initializers: bool) -> Store | None:
-    """The weight file, or None for what is to be shown as an ONNX model's graph."""
+    """The weight file, or None if the file is to be shown as an ONNX model's graph."""
     if initializers:
         return store.open(path, format="onnx")
     if not os.path.isdir(path):
-        with open(path, "rb"):  # a missing file is named as it was given
+        with open(path, "rb"):  # name a missing file as given
             pass
     if path.lower().endswith((".onnx", ".onnxtxt", ".textproto")):
         return None
@@ -112,12 +112,12 @@ def _plainly_stored(s: store.Snapshot) -> bool:
 
 
 def _line(text: str) -> str:
-    """A text as far as a line holds it; --json shows all of it."""
+    """A text, shortened to a line; --json shows all of it."""
     return text if len(text) <= 400 else f"{text[:400]}… ({len(text)} characters)"
 
 
 def _short(value: Any) -> str:
-    """A value in at most some 60 characters, however large it is."""
+    """A value in at most about 60 characters."""
     if isinstance(value, (list, tuple)):
         begin = ", ".join(_short(v) if isinstance(v, (str, int, float)) else type(v).__name__ for v in value[:4])
         return f"[{begin}{', …' if len(value) > 4 else ''}] ({len(value)})" if len(value) > 4 else f"[{begin}]"

@@ -1,4 +1,4 @@
-"""Models for the commands that run one, loaded from ONNX or a Python module, with what is known of their inputs."""
+"""Loading models from ONNX or a Python module for the commands that run them, with descriptions of their inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Dims = tuple[int | str | None, ...]
 
 @dataclass(frozen=True)
 class Input:
-    """name: as the file has it; parameter: as `forward` has it; dtype and shape: None where nothing is known."""
+    """name: in the file; parameter: in `forward`; dtype and shape: None if unknown."""
 
     name: str
     parameter: str
@@ -46,14 +46,14 @@ class Loaded:
     """The inputs that were given a value when the model was read; `inputs` does not hold them."""
 
     def compiled(self) -> Loaded:
-        """The same model for many calls: on the numpy backend compiled for the shapes that it meets."""
+        """The same model for many calls: compiled, on the numpy backend."""
         backends = self.model.backends() if hasattr(self.model, "backends") else []
         if [b.name for b in backends] != ["numpy"]:
             return self
         return replace(self, model=self.model.compile(backend=backends[0]))
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The outputs by name; one that is a list of dicts, or of tensors, by several names (results.parts)."""
+        """The outputs by name; a list of dicts or tensors has several names (results.parts)."""
         return {part: x for name, value in self.raw(inputs).items() for part, x in parts(name, value).items()}
 
     def raw(self, inputs: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -67,20 +67,20 @@ class Loaded:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which model runs where, on what."""
+    """Add the arguments for the model, the backend and the inputs."""
     add_inputs(parser)
     parser.add_argument("--backend", help=f"{backends()} (default: numpy, else python)")
 
 
 def backends() -> str:
-    """The backends that a --backend takes, for its help."""
+    """The values of --backend, for its help."""
     from emberlet.backend import names
 
     return f"{', '.join(names())} or wgpu:N"
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """The argument that says what a model runs on."""
+    """Add the argument for a model's inputs."""
     parser.add_argument(
         "--input",
         action="append",
@@ -91,7 +91,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_freeze(parser: argparse.ArgumentParser) -> None:
-    """The argument that gives inputs a value when an ONNX file is read."""
+    """Add the argument that fixes inputs when an ONNX file is read."""
     parser.add_argument(
         "--freeze",
         action="append",
@@ -109,6 +109,8 @@ def load(path: str, backend: str | None, freeze: Sequence[str] = ()) -> Loaded:
     kind = os.path.splitext(path)[1]
     name = (backend or "").partition(":")[0]
     require(path, *([name] if name in EXTRAS else []))
+    if name == "wgpu":
+        get_backend(backend).open_early()
     if kind == ".onnx":
         return _load_onnx(path, get_backend(backend), freeze)
     if kind == ".py":
@@ -143,7 +145,7 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     from ..model_inputs import parameters_of
 
     together.settle(path)
-    # A name of its own: a model may be called numpy.
+    # A unique name, because a model may be called numpy.
     name = "emberlet_model_" + os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -170,9 +172,9 @@ def _load_module(path: str, backend: Backend) -> Loaded:
 
 
 def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[str, Tensor]:
-    """The tensors of NAME=FILE.npy pairs and of .npz files, which name theirs, by the inputs' names.
+    """The tensors of NAME=FILE.npy pairs and of .npz files, by the inputs' names.
 
-    Raises EmberletError for a name that is not one, and where a file's dtype or shape is not what the model takes.
+    Raises EmberletError for an unknown name, and if a file's dtype or shape does not match the model's.
     """
     found: dict[str, Tensor] = {}
     for word in given:
@@ -206,7 +208,7 @@ def _input(loaded: Loaded, name: str) -> Input:
 
 
 def _check_fits(dtype: dtypes.DType, shape: tuple[int, ...], i: Input, file: str) -> None:
-    """Refuse the array of a file that the input does not take, before its elements are read."""
+    """Raise if a file's array does not match the input, before its elements are read."""
     if i.dtype is not None and dtype is not i.dtype and dtype is not npy.stored_dtype(i.dtype):
         raise DTypeError(f"{file} holds {dtype} {shape}, the model takes {i}; convert the file")
     if i.shape is not None:
@@ -216,7 +218,7 @@ def _check_fits(dtype: dtypes.DType, shape: tuple[int, ...], i: Input, file: str
 
 
 def add_sizes(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """The argument that says how large symbolic dimensions are; more: what else it may say."""
+    """Add the argument for the sizes of symbolic dimensions. more: further help text."""
     parser.add_argument(
         "--dim",
         action="append",

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def plain(text: str) -> str:
-    """`text` with what a terminal would obey (escape sequences, marks of direction) written out; lines stay lines."""
+    """`text` with control characters (escape sequences, direction marks) escaped; line breaks are kept."""
     return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -6,13 +6,18 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .plain import plain
+
+if TYPE_CHECKING:
+    import threading
 
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
-    """Show `text` while the block runs and, where that took over a second, how long; nothing when stderr is a file."""
+    """Context manager: shows `text` while the block runs, and the time if it took over a second; nothing if stderr is a
+    file."""
     if not sys.stderr.isatty():
         yield
         return
@@ -30,9 +35,10 @@ def step(text: str) -> Iterator[None]:
 
 
 class Bytes:
-    """A bar on stderr with the bytes that are done, from the first second on and while a person watches.
+    """A progress bar of bytes on stderr, shown after the first second if stderr is a terminal.
 
-    total: how many bytes there are; `add` tells of some that are done.
+    total: the number of bytes; `add` reports finished ones. A thread redraws it, so that a large tensor shows a bar
+    before its end.
     """
 
     def __init__(self, text: str, total: int) -> None:
@@ -40,34 +46,46 @@ class Bytes:
         self._total = max(1, total)
         self._done = 0
         self._shown = False
-        self._begin = self._last = time.monotonic()
-        self._watched = sys.stderr.isatty()
+        self._begin = time.monotonic()
+        self._ended: threading.Event | None = None
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Bytes:
+        if sys.stderr.isatty():
+            import threading  # commands without a bar start sooner
+
+            self._ended = threading.Event()
+            self._thread = threading.Thread(target=self._redraw, args=(self._ended,), daemon=True)
+            self._thread.start()
         return self
 
     def add(self, count: int) -> None:
-        """Some more bytes are done."""
+        """Report finished bytes."""
         self._done += count
-        now = time.monotonic()
-        if self._watched and now - self._begin > 1 and now - self._last > 0.1:
-            self._last, self._shown = now, True
+
+    def _redraw(self, ended: threading.Event) -> None:
+        wait = 1.0
+        while not ended.wait(wait):
+            wait, self._shown = 0.2, True
             part = min(1.0, self._done / self._total)
             bar = ("#" * round(24 * part)).ljust(24, ".")
-            rate = self._done / (now - self._begin)
+            rate = self._done / (time.monotonic() - self._begin)
             sys.stderr.write(
                 f"\r\x1b[K{self._text} [{bar}] {amount(self._done)} of {amount(self._total)}, {amount(rate)}/s"
             )
             sys.stderr.flush()
 
     def __exit__(self, *_: object) -> None:
+        if self._ended is not None and self._thread is not None:
+            self._ended.set()
+            self._thread.join()
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 
 def amount(count: float) -> str:
-    """Bytes in words: "12.3 MB"."""
+    """A number of bytes as text: "12.3 MB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
@@ -76,7 +94,7 @@ def amount(count: float) -> str:
 
 
 class Rows:
-    """A bar on stderr with the rows that are done and how many a second, while a person watches."""
+    """A progress bar of rows and rows per second on stderr, shown if stderr is a terminal."""
 
     def __init__(self, text: str) -> None:
         self._text = plain(text)
@@ -91,7 +109,7 @@ class Rows:
         return self
 
     def at(self, rows: int, total: int | None, skipped: int) -> None:
-        """So many rows are done, of `total` if that is known."""
+        """Report the number of finished rows, of `total` if that is known."""
         if not self._watched or not rows:
             return
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""What models return, as arrays with names: lists of dicts (scikit-learn's ZipMap), sequences and numbers too."""
+"""Model outputs as named arrays, including lists of dicts (scikit-learn's ZipMap), sequences and numbers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ...tensor import Tensor
 
 
 def parts(name: str, value: Any) -> dict[str, Any]:
-    """The tensors or arrays that an output consists of, by names made from its own.
+    """The arrays of an output, by names derived from its own.
 
-    A list of dicts is a table, a row for each dict: "probabilities" holds the values and "probabilities.keys" the keys,
-    sorted, which all dicts share. A sequence of tensors is "name[0]", "name[1]", …
+    A list of dicts is a table with one row per dict: "probabilities" holds the values and "probabilities.keys" the
+    sorted keys, which all dicts share. A sequence of tensors is "name[0]", "name[1]", …
 
     Raises EmberletError for what is neither.
     """
     if isinstance(value, dict):
         value = [value]
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, dict) for v in value):
-        keys = sorted(value[0])  # as onnxruntime has them, and scikit-learn its classes
+        keys = sorted(value[0])  # in the order of onnxruntime, and of scikit-learn's classes
         if any(sorted(row) != keys for row in value):
             raise EmberletError(f"the rows of the output {name!r} have different keys, so they are not a table")
         return {name: _table([[_number(row[k]) for k in keys] for row in value]), f"{name}.keys": _table(keys)}
@@ -43,7 +43,7 @@ def _table(values: Any) -> Any:
 
 
 def glimpse(x: Tensor, limit: int = 8) -> str:
-    """The first elements, flat."""
+    """The first elements, as a flat list."""
     values = x.backend.to_list(x.backend.reshape(x, (x.size,)))[:limit]
     shown = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
     return "[" + ", ".join(shown) + (", …]" if x.size > limit else "]")

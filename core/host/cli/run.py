@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = models.read_inputs(loaded, arguments.input, arguments.backend)
     missing = [str(i) for i in loaded.inputs if i.name not in inputs]
     if missing:
-        raise EmberletError(f"the model also wants --input NAME=FILE for {'; '.join(missing)}")
+        raise EmberletError(f"the model also needs --input NAME=FILE for {'; '.join(missing)}")
     if arguments.repeat > 1:
         loaded = loaded.compiled()
     seconds = []

@@ -1,4 +1,4 @@
-"""How large the unknown dimensions of inputs are: what `--dim` says, and sizes that a model can run on."""
+"""The sizes of the inputs' unknown dimensions: those given by `--dim`, and sizes with which a model can run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Range = tuple[int, int] | range
 
 
 def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list[str]]:
-    """(the sizes of each dimension that --dim leaves open, NAME=LOWEST..HIGHEST or with :STEP behind it; the other
+    """(the range of each dimension that --dim leaves open, NAME=LOWEST..HIGHEST or NAME=LOWEST..HIGHEST:STEP; the other
     pairs). NAME may be INPUT:AXIS; a dimension without a name is then "input[axis]".
 
     Raises EmberletError for a dimension that no input has, or an invalid range.
@@ -70,24 +70,24 @@ def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list
 
 
 def _open_place(pair: str, name: str, inputs: Sequence[Input]) -> str:
-    """What the dimension INPUT:AXIS is called where it is left open; "" where there is none.
+    """The name of the open dimension INPUT:AXIS; "" if there is no such dimension.
 
-    Raises EmberletError where the model says how long it is, or that it is a sum.
+    Raises EmberletError if the model fixes its size, or it is a sum.
     """
     word, _, axis = name.rpartition(":")
     for i in inputs:
         if word in (i.name, i.parameter) and axis.isdecimal() and int(axis) < len(i.shape or ()):
             d = (i.shape or ())[int(axis)]
             if isinstance(d, int):
-                raise EmberletError(f"--dim {pair}: the model says that this dimension is {d}")
+                raise EmberletError(f"--dim {pair}: the model fixes this dimension to {d}")
             if d and " + " in d:
-                raise EmberletError(f"--dim {pair}: this dimension is {d}; say how long its parts may be")
+                raise EmberletError(f"--dim {pair}: this dimension is {d}; give the ranges of its parts")
             return d or f"{i.name}[{axis}]"
     return ""
 
 
 def unknown(inputs: Sequence[Input]) -> list[str]:
-    """The names of the dimensions whose size is not known; "input:axis" for those without a name."""
+    """The names of the dimensions of unknown size; "input:axis" for unnamed ones."""
     found: dict[str, None] = {}
     for i in inputs:
         for axis, d in enumerate(i.shape or ()):
@@ -97,14 +97,14 @@ def unknown(inputs: Sequence[Input]) -> list[str]:
 
 
 def free_names(inputs: Sequence[Input], given: Sizes) -> list[str]:
-    """The names of the dimensions that may be of any size: of which nobody said it, and that are no sum of others."""
+    """The names of the free dimensions: those that were not given, and are not sums of others."""
     names = unknown(inputs)
     sums = {n for n in names if " + " in n and all(p.isdecimal() or p in names for p in n.split(" + "))}
     return [n for n in names if n not in given and n not in sums]
 
 
 def _place(name: str, inputs: Sequence[Input]) -> str:
-    """ "input:axis" with the input's own name, the dimension's name where it has one."""
+    """The dimension's name, or "input:axis" with the input's name if it has none."""
     word, _, axis = name.rpartition(":")
     for i in inputs:
         if word in (i.name, i.parameter) and axis.isdecimal() and int(axis) < len(i.shape or ()):
@@ -113,25 +113,23 @@ def _place(name: str, inputs: Sequence[Input]) -> str:
 
 
 def sized(i: Input, known: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an input with its unknown dimensions given sizes; 1 where nothing is said."""
+    """The shape of an input with sizes for its unknown dimensions, by default 1."""
     shape: Dims = i.shape or ()
     return tuple(d if isinstance(d, int) else _size(d or f"{i.name}:{k}", known) for k, d in enumerate(shape))
 
 
 def _size(name: str, known: Mapping[str, int]) -> int:
-    """The size of a dimension; that of "past + new" from those of its parts."""
+    """The size of a dimension; for "past + new", computed from its parts."""
     if name in known or " + " not in name:
         return known.get(name, 1)
     return sum(int(part) if part.isdecimal() else known.get(part, 1) for part in name.split(" + "))
 
 
 def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple[T, Sizes]:
-    """(what `attempt` gives, the sizes it was given).
+    """(the result of `attempt`, the sizes it was called with).
 
-    Sizes that nobody said are 1 or, where the model refuses that, the smallest of TRIED that it takes. First axes,
-    which are batches, stay 1 unless nothing else fits.
-
-    Raises EmberletError, with a word on `--dim`, where none fits.
+    Sizes not given are 1 or, if the model refuses that, the smallest of TRIED that works. First axes, which are
+    batches, stay 1 unless nothing else works. Raises EmberletError, which mentions `--dim`, if no size works.
     """
     names = free_names(loaded.inputs, given)
     first = {_name(i, 0) for i in loaded.inputs if i.shape}
@@ -152,7 +150,7 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
     if not names:
         raise problem
     said = " ".join(f"--dim {n}=…" for n in names)
-    raise type(problem)(f"{problem}; say how large the dimensions of unknown size are: {said}")
+    raise type(problem)(f"{problem}; give the sizes of the unknown dimensions: {said}")
 
 
 def _name(i: Input, axis: int) -> str:

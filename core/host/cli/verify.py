@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         reference, call = _reference(arguments.model, arguments.reference)
         try:
             wanted = call({name: to_numpy(x) for name, x in inputs.items()} | frozen)
-        except Exception as error:  # neither's errors have a common base
+        except Exception as error:  # the errors of both have no common base
             raise EmberletError(f"{reference} fails on these inputs: {error}") from None
     named = zip(loaded.outputs, wanted, strict=True)
     expected = {part: x for name, value in named for part, x in parts(name, value).items()}
@@ -117,9 +117,9 @@ def _idioms(
     names = sizing.free_names(free.inputs, sizing.sizes(arguments.dim, loaded))
     for n in range(1, idioms.RUNS):
         seed = arguments.seed + n
-        try:  # an attention over one key is equal to anything
+        try:  # an attention over a single key would be trivially equal
             draws.append(attempt({**sizes, **idioms.drawn_sizes(names, seed)}, seed)[0])
-        except EmberletError:  # the model takes some sizes only
+        except EmberletError:  # the model accepts only some sizes
             draws.append(attempt(sizes, seed)[0])
     with step("checking what was recognized"):
         path, backend, freeze = arguments.model, arguments.backend, arguments.freeze
@@ -135,7 +135,7 @@ def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[s
         name, call = _reference(exposed.SerializeToString(), arguments.reference)
         try:
             wanted = call({name: to_numpy(x) for name, x in {**inputs, **loaded.frozen}.items()})
-        except Exception as error:  # neither's errors have a common base
+        except Exception as error:  # the errors of both have no common base
             raise EmberletError(f"{name} fails on these inputs: {error}") from None
         return name, dict(zip([o.name for o in exposed.graph.output], wanted, strict=True))
 
@@ -189,7 +189,7 @@ def compare(got: Any, expected: Any, atol: float, rtol: float) -> dict[str, Any]
 
 
 def _drawn(i: models.Input, sizes: sizing.Sizes, random: Any, backend: str | None) -> Tensor:
-    """A random input: normal floats, integers of 0 to 9, fair bools; dimensions of unknown size are 1."""
+    """A random input: normal floats, integers from 0 to 9, fair bools; dimensions of unknown size are 1."""
     import numpy as np
 
     from ...functional.arrays import asarray
@@ -208,7 +208,7 @@ def _drawn(i: models.Input, sizes: sizing.Sizes, random: Any, backend: str | Non
 
 
 def to_numpy(x: Tensor) -> Any:
-    """The tensor as a NumPy array (of ml_dtypes' types where NumPy has none; strings as objects)."""
+    """The tensor as a NumPy array (with ml_dtypes' types if NumPy has none; strings as objects)."""
     import numpy as np
 
     if x.dtype is dtypes.string:
@@ -242,9 +242,9 @@ def _reference(model: str | bytes, asked: str | None) -> tuple[str, Callable[[di
 
     try:
         evaluator = ReferenceEvaluator(onnx.load_from_string(model) if isinstance(model, bytes) else model)
-    except Exception as error:  # operators that it lacks, and files that it cannot read
+    except Exception as error:  # missing operators, and files that it cannot read
         refused = "" if problem is None else f"; nor does onnxruntime: {problem}"
-        raise EmberletError(f"ONNX's reference does not run the model: {error}{refused}") from None
+        raise EmberletError(f"ONNX's reference implementation cannot run the model: {error}{refused}") from None
     name = f"ONNX's reference {onnx.__version__}"
     if not isinstance(problem, ImportError) and problem is not None:
         name += f" (onnxruntime refuses the model: {str(problem).splitlines()[0]})"

@@ -1,1 +1,1 @@
-"""What the functional layer declares of its functions, and the tables, type stubs and documents made from it."""
+"""The declarations of the functional layer, and the tables, type stubs and documents generated from them."""

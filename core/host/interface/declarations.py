@@ -1,13 +1,13 @@
-"""What the functional layer says of its functions: the comment `#: …` above each, its decorators and its signature.
+"""The declarations of the functional layer: the comment `#: …` above each function, its decorators and its signature.
 
     #: method; array API; ONNX ReduceSum; Burn sum, sum_dim; axis: int | None -> Tensor
     @composite
     def sum(x, axis=None, *, keepdims=False): …
 
-The comment's first word says what is declared: a `method` (of Tensor, too), a `function`, an `operator` (of Tensor
-alone) or a `class`. Then come the standards that it follows, the types of parameters whose name and default do not tell
-them (TYPES), and the type of its result, a Tensor where nothing is said. What has no such comment is not public.
-Tables, stubs and docs/functions.md are generated from what is read here: `python3 dev.py check --fix`.
+The comment's first word is the kind: a `method` (also of Tensor), a `function`, an `operator` (only of Tensor) or a
+`class`. Then come the standards it follows, the types of parameters that neither name nor default reveals (TYPES), and
+the type of its result, by default a Tensor. A function without such a comment is not public.
+Tables, stubs and docs/functions.md are generated from the declarations: `python3 dev.py check --fix`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def asks_itself(self) -> bool:
-        """Whether the function asks the backend for its own name after its checks."""
+        """Whether the function looks up its own name in the backend, after its checks."""
         return any(
             isinstance(n, ast.Call)
             and ast.unparse(n.func) == "operation"
@@ -120,7 +120,7 @@ class Declaration:
 
     @property
     def overridable(self) -> bool:
-        """Whether a backend's method of the function's name is called in its place."""
+        """Whether a backend's method of the same name overrides the function."""
         return "composite" in self.decorators or self.asks_itself
 
     @property
@@ -148,7 +148,7 @@ class Declaration:
         return out
 
     def type_of(self, parameter: Parameter) -> str:
-        """The type of a parameter. Raises DeclarationError where nothing tells it."""
+        """The type of a parameter. Raises DeclarationError if it is undeclared."""
         default = parameter.default
         known = TYPES.get(parameter.name)
         found = self.types.get(parameter.name)
@@ -158,7 +158,7 @@ class Declaration:
             found = _literal_type(default)
         found = found or known
         if found is None:
-            raise DeclarationError(f"{self.where}: {self.name} does not say the type of {parameter.name!r}")
+            raise DeclarationError(f"{self.where}: {self.name} does not declare the type of {parameter.name!r}")
         return f"{found} | None" if _is_none(default) and "None" not in found and found != "Any" else found
 
     def tensors(self) -> list[str]:

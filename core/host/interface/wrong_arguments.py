@@ -1,4 +1,4 @@
-"""What a raw error from inside a public function says of the arguments that the caller gave."""
+"""Explaining an exception inside a public function by the caller's arguments."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ...errors import DTypeError, EmberletError, IndexingError, ShapeError
 from ...tensor import Tensor
 from .declarations import CORE, Declaration, DeclarationError, read_file
 
-# Errors that a wrong argument ends in; what else is raised (MemoryError, OSError) is no matter of arguments.
+# Exceptions that a wrong argument causes; others (MemoryError, OSError) are not due to arguments.
 _RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, AssertionError, RecursionError)
 # Modules whose code runs between a public function and an error of its arguments.
-_OWN = ("emberlet", "numpy", "ml_dtypes", "inspect")
+_OWN = {"emberlet", "numpy", "ml_dtypes"} | sys.stdlib_module_names
 # Calls of these stand between a function and the function that called it.
 _BETWEEN = (
     "emberlet.tensor",
@@ -29,14 +29,14 @@ _BETWEEN = (
     "emberlet.host.interface.wrong_arguments",
     "emberlet.functional.overriding",
 )
-_LISTED = 1000  # elements of a list that are looked at
+_LISTED = 1000  # elements of a list to check
 
 
 def explained(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> EmberletError | None:
-    """The error to raise in the place of `error`; None where it stays: within another public function, whose own
-    arguments are the caller's, and where code of others (a callback, an added backend) raised it."""
+    """The error to raise instead of `error`; None to keep it: inside another public function, whose arguments are the
+    caller's, or if foreign code (a callback, an added backend) raised it."""
     meant = isinstance(error, (DTypeError, ShapeError, IndexingError))
     if not (meant or isinstance(error, _RAW)) or _within_another() or not _of_our_own(error):
         return None
@@ -51,7 +51,7 @@ def explained(
     for strict in (False, True) if isinstance(error, (TypeError, AttributeError)) and not meant else (False,):
         for argument, value, parameter in given:
             declared = types.get(parameter, "Any")
-            if meant and "TensorLike" not in declared:  # the function has said it better
+            if meant and "TensorLike" not in declared:  # the function's own message is better
                 continue
             if said := _misfit(value, declared, strict):
                 return DTypeError(f"{name}: {argument} {said}")
@@ -114,13 +114,15 @@ def _types(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def _misfit(value: Any, said: str, strict: bool) -> str:
-    """What is wrong with a value for a parameter whose declaration says `said`; "" where nothing is. strict: a number
-    or an array is no tensor. Most functions make one of it; the one that failed may not."""
+    """Why a value does not match a parameter's declared type `said`; "" if it does. strict: a number or an array does
+    not count as a tensor. Most functions convert these; the one that failed may not."""
     declared = ast.parse(said, mode="eval").body
     if _fits(value, declared) and not (strict and said == "TensorLike" and not isinstance(value, Tensor)):
         return ""
     listed = isinstance(value, (int, float, list, tuple)) and said.startswith("TensorLike")
     advice = "; emberlet.asarray(…) makes one" if listed else ""
+    if type(value).__name__ == "JsProxy" and said.startswith("TensorLike"):
+        advice = "; emberlet.asarray(….to_py()) makes one"
     return f"is {shown(value)}; it takes {_in_words(declared)}{advice}"
 
 
@@ -153,7 +155,7 @@ def _anything(value: Any) -> bool:
 
 
 def _is_tensor_like(value: Any) -> bool:
-    """A list is declared, too; which functions convert one is theirs, and those that do not have failed by now."""
+    """Whether a list may be a tensor: functions that do not convert lists have failed by now."""
     numbers = isinstance(value, (bool, int, float)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
     return isinstance(value, Tensor) or numbers
 
@@ -182,7 +184,7 @@ _SIMPLE: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: isinstance(value, (bool, int)) or type(value).__name__ in ("bool_", "bool"),
     "str": lambda value: isinstance(value, str),
     "slice": lambda value: isinstance(value, slice),
-    "DType": lambda value: value is not None,  # what is none says so itself
+    "DType": lambda value: value is not None,  # an invalid one raises its own error
     "Backend": lambda value: isinstance(value, (Backend, str)),
 }
 _WORDS = {
@@ -196,7 +198,7 @@ _WORDS = {
 
 
 def _in_words(declared: ast.expr) -> str:
-    """A declared type as one would say it: "an int, a list of ints or None"."""
+    """A declared type in words: "an int, a list of ints or None"."""
     options: list[str] = []
     while isinstance(declared, ast.BinOp):
         options.insert(0, _option(declared.right))

@@ -1,4 +1,4 @@
-"""Assigning to an array in place, where the tensor alone refers to it: the cost is that of what is assigned."""
+"""Assigning to an array in place if only one tensor refers to it: the cost depends only on the assigned elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..counts import COUNTS
 
 
 def _references(holder: Any) -> int:
-    """How many refer to holder.data, counted as this interpreter does."""
+    """The reference count of holder.data in this interpreter."""
     data = holder.data
     return sys.getrefcount(data)
 
@@ -26,8 +26,8 @@ _UNSHARED = _references(_Alone()) if COUNTS else 0
 
 
 def assign_in_place(x: Tensor, key: Any, value: Any) -> bool:
-    """x[key] = value where x's array belongs to x alone, key is of integers and slices, and value needs no conversion.
-    False, and nothing done, elsewhere."""
+    """x[key] = value, if only x refers to its array, key holds only integers and slices, and value needs no conversion.
+    Otherwise returns False without changing anything."""
     if not COUNTS or _references(x) != _UNSHARED:
         return False
     array = x.data
@@ -44,13 +44,13 @@ def assign_in_place(x: Tensor, key: Any, value: Any) -> bool:
         return False
     try:
         array[key] = value
-    except ValueError:  # shapes that do not fit: the general way says so
+    except ValueError:  # incompatible shapes: the general code raises the error
         return False
     return True
 
 
 def _plain(key: Any, n: int) -> bool:
-    """Whether a key of an axis of length n means the same to NumPy."""
+    """Whether a key for an axis of length n means the same in NumPy."""
     if type(key) is int:
         return -n <= key < n
     if not isinstance(key, slice) or key.step == 0:

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention in tiles that stay in the cache, without what the mask hides."""
+"""Scaled dot-product attention in tiles that fit the cache, skipping masked keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .storage import WIDE, Array
 if TYPE_CHECKING:
     from .backend import NumpyBackend
 
-# Scores that are computed at once: at most this many (1 MB of float32), in tiles of at least this many queries.
+# The maximum number of scores computed at once (1 MB of float32), and the minimum number of queries of a tile.
 _TILE = 1 << 18
 _ROWS = 64
 
@@ -24,7 +24,7 @@ def _wide(x: Tensor) -> Array:
 
 
 def _columns(bias: Array, start: int, stop: int) -> tuple[int, int]:
-    """The first key that some query of rows start … stop - 1 sees, and one behind the last."""
+    """The first key that any query in rows start … stop - 1 sees, and the last plus one."""
     rows = bias[..., start:stop, :] if bias.shape[-2] > 1 else bias
     seen = np.flatnonzero((rows != -np.inf).any(axis=tuple(range(rows.ndim - 1))))
     return (int(seen[0]), int(seen[-1]) + 1) if seen.size else (0, 1)
@@ -66,7 +66,7 @@ def dot_product_attention(
     blind: bool,
     sink: Tensor | None,
 ) -> Tensor:
-    """The composite of that name (functional/transformer); it never needs to be told of `blind`."""
+    """The composite of that name (functional/transformer); it does not need `blind`."""
     batch, heads, rows, width = q.shape
     shared, length, depth = keys.shape[1], keys.shape[2], values.shape[3]
     group = heads // shared
@@ -104,7 +104,7 @@ def _tiles(
         own = None if bias is None else bias[b if bias.shape[0] > 1 else 0]
         for start in range(0, rows, step):
             stop = min(start + step, rows)
-            # What a mask for all heads hides from all of these rows is left out.
+            # Keys that a mask for all heads hides from all of these rows are skipped.
             first, last = (0, length) if own is None or own.shape[0] > 1 else _columns(own, start, stop)
             for head in range(shared):
                 add = None

@@ -15,10 +15,10 @@ from ...tensor import Tensor
 from . import (
     assignment,
     attention,
+    block_weights,
     composites,
     convolution,
     elementwise,
-    few_bits,
     integers,
     recurrent,
     storage,
@@ -56,10 +56,10 @@ class NumpyBackend(Protocol):
     conv_8bit = integers.conv_8bit
     to_levels = integers.to_levels
     from_levels = integers.from_levels
-    matmul_nbits = few_bits.matmul_nbits
+    matmul_nbits = block_weights.matmul_nbits
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
-        if not isinstance(array, np.ndarray):  # NumPy's own functions turn arrays without axes into scalars
+        if not isinstance(array, np.ndarray):  # NumPy's functions turn 0-D arrays into scalars
             array = np.asarray(array)
         return Tensor(array, dtype, array.shape, self)
 
@@ -77,7 +77,7 @@ class NumpyBackend(Protocol):
             wide = np.array(values, np.float64 if dtype.is_float else np.int64)
             return self._tensor(elementwise.cast(wide, dtype, True).reshape(shape), dtype)
         if dtype.is_integer:
-            # By way of the widest integer: NumPy refuses what does not fit, the protocol wraps.
+            # Converted by way of the widest integer: NumPy refuses numbers out of range, the protocol wraps them.
             try:
                 wide = np.array(values, np.uint64 if dtype is dtypes.uint64 else np.int64)
             except OverflowError as error:
@@ -156,7 +156,7 @@ class NumpyBackend(Protocol):
     def sort(self, x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Tensor]:
         keys = _comparable(x)
         if descending:
-            # Turned around twice, so that equal elements keep their order.
+            # Reversed twice, so that equal elements keep their order.
             order = np.argsort(np.flip(keys, axis), axis=axis, kind="stable")
             order = keys.shape[axis] - 1 - np.flip(order, axis)
         else:
@@ -250,7 +250,7 @@ class NumpyBackend(Protocol):
         first = tensors[0]
         if type(first) is not Tensor and hasattr(
             first, "grow"
-        ):  # the state of a session, which may have room behind it
+        ):  # the state of a session, which may have spare capacity
             grown: Tensor | None = first.grow(tensors, axis)
             if grown is not None:
                 return grown

@@ -1,7 +1,7 @@
-"""Convolution as a product of matrices (BLAS): for each tap of the kernel, a row of what it sees from each position.
+"""Convolution as a matrix product (BLAS): one row for each tap of the kernel, with what it sees at each position.
 
-A kernel of one element needs no copy. What would be a large matrix is made and multiplied a few lines at a time: so it
-stays in the processor's cache.
+A kernel of one element needs no copy. A large matrix is built and multiplied a few lines at a time, so that it stays in
+the processor's cache.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from .storage import Array
 from .windows import padded
 
-# Elements of the matrix that are worked on at a time.
+# Elements of the matrix that are built at a time.
 BLOCK = 1 << 21
 
 

@@ -87,19 +87,8 @@ def narrowed(array: Array, dtype: DType) -> Array:
         return array
     if dtype.is_float and dtype is not dtypes.float16 and dtype is not dtypes.bfloat16:
         return cast(array, dtype, True)
-    if dtype.bits < 8:
-        return wrap(array, dtype)
     with np.errstate(all="ignore"):
         return array.astype(numpy_dtype(dtype))
-
-
-def wrap(array: Array, dtype: DType) -> Array:
-    """Integers in a dtype narrower than 8 bits, modulo its range."""
-    low = array & ((1 << dtype.bits) - 1)
-    if dtype.kind == "int":
-        sign = 1 << (dtype.bits - 1)
-        low = (low.astype(np.int64) ^ sign) - sign
-    return low.astype(numpy_dtype(dtype))
 
 
 def unary(backend: NumpyBackend, op: str, x: Tensor) -> Tensor:
@@ -148,7 +137,7 @@ def cast(array: Array, dtype: DType, saturate: bool) -> Array:
         if dtype.is_integer:
             if array.dtype.kind == "f":
                 return _float_to_integer(array, dtype)
-            return wrap(array.astype(np.int64), dtype) if dtype.bits < 8 else array.astype(target)
+            return array.astype(target)
         if dtype.bits <= 8:
             return _to_small_float(array, dtype, saturate)
         if dtype is dtypes.bfloat16 and array.dtype.kind != "f":
@@ -171,7 +160,7 @@ def _to_small_float(array: Array, dtype: DType, saturate: bool) -> Array:
     target = numpy_dtype(dtype)
     wide = array.astype(np.float32) if array.dtype != np.float64 else array
     if dtype is dtypes.float8_e8m0fnu:
-        return _to_power_of_two(wide.astype(np.float32), saturate).view(target)
+        return _to_power_of_two(wide, saturate).view(target)
     import ml_dtypes
 
     largest = float(ml_dtypes.finfo(target).max)
@@ -182,10 +171,9 @@ def _to_small_float(array: Array, dtype: DType, saturate: bool) -> Array:
 
 def _to_power_of_two(array: Array, saturate: bool) -> Array:
     """Codes of float8_e8m0fnu: the exponent of the next power of two upwards; zero becomes the smallest."""
-    bits = array.view(np.uint32)
-    code = (bits >> 23) + ((bits & 0x7FFFFF) != 0)
-    largest = 254 if saturate else 255
-    code = np.where(code >= 255, largest, code)
+    mantissa, exponent = np.frexp(array)  # the mantissa lies in [0.5, 1)
+    code = np.where(array == 0, 0, np.maximum(exponent + 126 + (mantissa > 0.5), 0))
+    code = np.where(code >= 255, 254 if saturate else 255, code)
     special = ~(np.isfinite(array) & (array >= 0))
     return np.where(special, 255, code).astype(np.uint8)
 

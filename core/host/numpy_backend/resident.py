@@ -1,7 +1,7 @@
-"""A model whose steps run by plans that leave the length of its past open: what a Session (core/session) runs on NumPy.
+"""Runs the steps of a Session (core/session) on NumPy by plans in which the length of the past is open.
 
-A state that grows lies in an array with room behind it (core/session/room.py). A plan reads it there and writes what is
-new behind it. States that are replaced are inputs and results like others.
+A growing state is kept in an array with spare capacity (core/session/room.py). A plan reads it there and appends the
+new part in place. States that are replaced are ordinary inputs and results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .backend import NumpyBackend
 from .compile.compiled import Compiled, _OnTrace
 from .compile.open_plan import OpenPlan, States
 
-AFTER = 3  # steps of a kind, from which on there is a plan for it: a plan takes as long as some steps
+AFTER = 3  # steps of a kind before it gets a plan: making a plan takes as long as several steps
 PLANS = 4  # of one session
 
 
@@ -54,7 +54,7 @@ class Resident:
             plan = self._plan(arguments)
             lengths = plan.lengths(arguments)
             if lengths is None:
-                raise BackendError("the model computes something else at the lengths of now")
+                raise BackendError("the model computes something different at the current lengths")
         except BackendError as error:
             self.refused[kind] = error
             return None

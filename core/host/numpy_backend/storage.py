@@ -45,7 +45,7 @@ WIDE["float16"] = np.dtype(np.float32)
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """The NumPy dtype that holds `dtype`. Raises UnsupportedError where ml_dtypes is missing or too old for it."""
+    """The NumPy dtype that holds `dtype`. Raises UnsupportedError if ml_dtypes is missing or too old for it."""
     found = _BY_NAME.get(dtype.name)
     if found is None:
         found = _narrow().get(dtype.name)

@@ -134,6 +134,11 @@ def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | Non
     return x
 
 
+def is_javascript(obj: Any) -> bool:
+    """Whether Pyodide passed a JavaScript value on unchanged, such as an array."""
+    return type(obj).__name__ == "JsProxy"
+
+
 def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     if hasattr(obj, "__array_interface__"):
         return _from_numpy(obj, backend, copy)
@@ -154,6 +159,8 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
             return backend.full((), obj.__index__(), dtypes.int64)
         if hasattr(obj, "__float__"):
             return backend.full((), float(obj), dtypes.float32)
+        if is_javascript(obj):
+            raise DTypeError("cannot make a tensor from a JavaScript value; pass what its .to_py() gives") from None
         raise DTypeError(
             f"cannot make a tensor from {type(obj).__name__}; pass numbers, nested lists, an array or a buffer"
         ) from None

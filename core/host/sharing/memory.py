@@ -27,7 +27,7 @@ def overlap(x: Tensor, y: Tensor) -> bool:
 def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
     """(an object that keeps the memory alive, address of the first element, strides in elements).
 
-    Raises UnsupportedError where the elements are not in this process's memory in their own dtype.
+    Raises UnsupportedError if the elements are not in this process's memory in their own dtype.
     """
     if is_numpy(x.data) and x.dtype.name in _SHARED:
         array = x.data

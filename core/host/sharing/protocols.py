@@ -82,9 +82,9 @@ def _same_dtype(self: DType, other: object) -> bool:
         return True
     if other is None or isinstance(other, DType):
         return False
-    from ...dtypes.foreign import foreign
+    from ...dtypes.alias import alias
 
-    return foreign(other) is self
+    return alias(other) is self
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:

@@ -1,1 +1,1 @@
-"""The formats: one file each reads, and some write."""
+"""The formats: one file each, which reads it; some also write it."""

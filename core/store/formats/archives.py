@@ -1,4 +1,4 @@
-"""Where the members of zip and tar archives lie, so that they can be read in place."""
+"""The offsets of the members of zip and tar archives, so that they can be read in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_MEMBERS = 200_000
 
 
 class BytesFile(io.RawIOBase):
-    """Bytes as a file to read from."""
+    """A readable file over bytes."""
 
     def __init__(self, data: Bytes) -> None:
         self._data = data
@@ -51,7 +51,7 @@ def open_zip(data: Bytes, where: str) -> zipfile.ZipFile:
         raise FormatError(f"{where}: a zip archive that is cut off")
     try:
         archive = zipfile.ZipFile(BytesFile(data))
-    except Exception as error:  # zipfile's own, which have no common base
+    except Exception as error:  # zipfile's exceptions, which have no common base
         raise FormatError(f"{where}: not a zip archive: {str(error)[:200]}") from None
     if len(archive.infolist()) > MAX_MEMBERS:
         raise FormatError(f"{where}: {len(archive.infolist())} members are more than the limit of {MAX_MEMBERS}")
@@ -59,16 +59,16 @@ def open_zip(data: Bytes, where: str) -> zipfile.ZipFile:
 
 
 def members_of_zip(data: Bytes, where: str, stored_only: bool) -> Members:
-    """name -> (first byte, length) of every member that is stored as it is.
+    """name -> (first byte, length) of every uncompressed member.
 
-    Raises FormatError, also for compressed ones with `stored_only`.
+    Raises FormatError; with `stored_only`, also for a compressed member.
     """
     found = {}
     for info in open_zip(data, where).infolist():
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             if stored_only:
                 raise FormatError(
-                    f"{where}: {info.filename[:80]!r} is compressed or encrypted; PyTorch stores as it is"
+                    f"{where}: {info.filename[:80]!r} is compressed or encrypted, which PyTorch's files never are"
                 )
             continue
         begin = info.header_offset

@@ -12,7 +12,7 @@ from ...burnpack.writing import Source, plan, write
 from ...host.schemes import in_words
 from ...module.layouts import KEY
 from ..reading import Bytes
-from ..snapshot import Snapshot
+from ..snapshot import Quantized, Snapshot
 from ..stored import Store
 
 
@@ -32,10 +32,25 @@ def of_pack(pack: Burnpack, where: str) -> Store:
             stored=in_words(entry.stored["QFloat"]) if entry.is_quantized else str(entry.stored), nbytes=entry.nbytes,
             same=(entry.start, entry.end, entry.shape) if entry.nbytes else None,
         )  # fmt: skip
+        if entry.is_quantized and isinstance(entry.stored["QFloat"], dict):
+            found[name].quantized = _quantized(pack, name, f"{where}: tensor {name!r}")
     layout = pack.metadata.get(KEY, "burn")
     return Store(
         found, format="burnpack", origin=where, metadata=pack.metadata, scalars=pack.scalars, layout=layout
     )  # fmt: skip
+
+
+def _quantized(pack: Burnpack, name: str, where: str) -> Quantized:
+    """The scheme and bytes of a quantized tensor, as a burnpack that is written from this one takes them."""
+    entry = pack.tensors[name]
+
+    def read() -> memoryview:
+        from ...burnpack.quantized import layout_of
+
+        layout_of(entry, entry.nbytes, where)  # raises what reading it would
+        return pack.raw(name)
+
+    return Quantized(entry.stored["QFloat"], read, entry.nbytes)
 
 
 def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:

@@ -1,6 +1,7 @@
-"""GGUF, llama.cpp's files: read, their blocks dequantized or kept. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+"""Reading GGUF, llama.cpp's format; quantized blocks are dequantized or kept.
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
-What it says of the model comes as metadata (texts), scalars (numbers) and extras (arrays).
+The model's properties are returned as metadata (texts), scalars (numbers) and extras (arrays).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..snapshot import Snapshot
 from ..stored import Store
 from .gguf_blocks import BLOCKS, dequantize
 
-# ggml's number of a type -> dtype
+# ggml's type number -> dtype
 PLAIN = {
     0: dtypes.float32, 1: dtypes.float16, 24: dtypes.int8, 25: dtypes.int16, 26: dtypes.int32, 27: dtypes.int64,
     28: dtypes.float64, 30: dtypes.bfloat16,
@@ -29,7 +30,7 @@ MAX_AXES = 8
 
 
 class _Reader:
-    """Numbers and texts of the header, one after the other."""
+    """Reads the numbers and texts of the header in order."""
 
     def __init__(self, data: memoryview, where: str) -> None:
         self.data = data
@@ -66,22 +67,22 @@ class _Reader:
                 raise FormatError(f"{self.where}: an array of {count} values goes past its header")
             return [self.value(inner, depth + 1) for _ in range(count)]
         if kind not in _NUMBERS:
-            raise FormatError(f"{self.where}: a value of its header has the type {kind}, which is not known")
+            raise FormatError(f"{self.where}: a value of its header has the unknown type {kind}")
         return self.number(_NUMBERS[kind])
 
 
 def read(data: Bytes, where: str, *, limits: Limits, blocks: bool = False, **_: object) -> Store:
-    """The tensors of the file; with `blocks` the quantized ones as uint8, their last axis that of a row's bytes.
+    """The tensors of the file; with `blocks`, quantized ones as uint8 with the bytes of a row along the last axis.
 
-    Shapes are in the order of NumPy: the reverse of GGUF's. Raises FormatError; a tensor of a type that is not known is
-    refused when it is asked for.
+    Shapes are in NumPy's order, the reverse of GGUF's. Raises FormatError; a tensor of an unknown type raises only when
+    it is read.
     """
     head = _Reader(data[0 : min(len(data), limits.metadata)], where)
     if bytes(head.take(4)) != b"GGUF":
         raise FormatError(f"{where}: does not begin with GGUF")
     version = head.number("I")
     if version not in (2, 3):
-        raise FormatError(f"{where}: is of GGUF version {version}; 2 and 3 are read")
+        raise FormatError(f"{where}: has GGUF version {version}; versions 2 and 3 are supported")
     count, pairs = head.number("Q"), head.number("Q")
     if count > limits.tensors or pairs > limits.tensors:
         raise FormatError(f"{where}: {count} tensors and {pairs} values; at most {limits.tensors} are read")

@@ -1,6 +1,6 @@
-"""ggml's blocks of quantized weights, made into float32. The layouts are those of ggml-quants.c.
+"""Dequantizing ggml's blocks to float32. The layouts are those of ggml-quants.c.
 
-Written with tensor operations, on NumPy where it is installed and in plain Python elsewhere.
+Uses tensor operations, on NumPy if it is installed, else in plain Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...tensor import Tensor
 
 
 class Block(NamedTuple):
-    """A kind of block: its name, how many weights it holds in how many bytes, and what gives them."""
+    """A kind of block: its name, its number of weights and of bytes, and the function that decodes them."""
 
     name: str
     weights_each: int
@@ -53,7 +53,7 @@ def _real(x: Tensor) -> Tensor:
 
 
 def _nibbles(x: Tensor) -> Tensor:
-    """(n, k) bytes -> (n, 2 k): all the low halves, then all the high ones."""
+    """(n, k) bytes -> (n, 2 k): all the low nibbles, then all the high ones."""
     return concat([x & 15, x >> 4], 1)
 
 
@@ -86,7 +86,7 @@ def _q8_0(x: Tensor) -> Tensor:
 
 
 def _scales(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The eight scales and eight minima of 6 bits that twelve bytes hold."""
+    """The eight 6-bit scales and eight 6-bit minima packed in twelve bytes."""
     a, b, c = x[:, :4], x[:, 4:8], x[:, 8:]
     return (
         concat([a & 63, (c & 15) | ((a >> 6) << 4)], 1),
@@ -128,7 +128,7 @@ def _q6_k(x: Tensor) -> Tensor:
     return (levels.reshape((n, 16, 16)) * scale.reshape((n, 16, 1))).reshape((n, 256))
 
 
-# ggml's number of a type -> Block
+# ggml's type number -> Block
 BLOCKS = {
     2: Block("Q4_0", 32, 18, _q4_0),
     3: Block("Q4_1", 32, 20, _q4_1),

@@ -1,4 +1,4 @@
-"""NumPy's `.npz` as stores: read in place where members are not compressed, and written. No NumPy needed."""
+"""NumPy's `.npz`: read in place if members are not compressed, and written. Needs no NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .archives import BytesFile, members_of_zip, open_zip
 
 
 def read(data: Bytes, where: str, *, limits: Limits, **_: object) -> Store:
-    """The arrays of the archive. Raises FormatError; arrays of texts and objects are named in `extras`."""
+    """The arrays of the archive. Raises FormatError. Arrays of texts and objects are listed in `extras`."""
     places = members_of_zip(data, where, stored_only=False)
     found: dict[str, Snapshot] = {}
     extras: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def read(data: Bytes, where: str, *, limits: Limits, **_: object) -> Store:
             descr, fortran, shape, begin = npy.read_header(head, label)
         except FormatError:
             raise
-        except Exception as error:  # zipfile's and the decompressors' own, which have no common base
+        except Exception as error:  # exceptions of zipfile and the decompressors, which have no common base
             raise FormatError(f"{label}: {str(error)[:200]}") from None
         dtype = npy.dtype_of(descr)
         if dtype is None:
@@ -96,7 +96,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str, begin: 
             read = file.read(info.file_size)
     except FormatError:
         raise
-    except Exception as error:  # zipfile's and the decompressors' own, which have no common base
+    except Exception as error:  # exceptions of zipfile and the decompressors, which have no common base
         raise FormatError(f"{label}: {str(error)[:200]}") from None
     if len(read) != info.file_size:
         raise FormatError(f"{label} ends after {len(read)} bytes of {info.file_size}")

@@ -28,12 +28,12 @@ DTYPES = {
 }  # fmt: skip
 MAX_RANK = 64
 MAX_FIELDS = 10_000_000
-# Where elements lie that are not in raw_data: field -> how one is packed.
+# Elements outside raw_data: field -> how an element is packed.
 _TYPED = {4: "f", 5: None, 7: None, 10: "d", 11: None}
 
 
 class _Message:
-    """A part of the file that holds the fields of one message."""
+    """The part of the file with the fields of one message."""
 
     def __init__(self, data: Bytes, start: int, end: int, where: str) -> None:
         self.data, self.start, self.end, self.where = data, start, end, where
@@ -58,7 +58,7 @@ class _Message:
                 return value, at
 
     def fields(self) -> Iterator[tuple[int, int, int]]:
-        """(number, value) of a number, or where the bytes of a field begin and end: (number, start, end)."""
+        """Yields (field number, value) for a number, (field number, start, end) for a field of bytes."""
         at = self.start
         for _ in range(MAX_FIELDS):
             if at >= self.end:
@@ -189,11 +189,11 @@ def _external(label: str, path: str | None, said: dict[str, str], size: int) -> 
     """The bytes in a file beside the model."""
     name = said.get("location", "")
     if path is None:
-        raise FormatError(f"{label}: lies in the file {name!r}; open the model by its path")
+        raise FormatError(f"{label}: is in the file {name!r}; open the model by its path")
     folder = os.path.realpath(os.path.dirname(path) or ".")
     target = os.path.realpath(os.path.join(folder, name))
     if not name or "\0" in name or os.path.commonpath([folder, target]) != folder or target == folder:
-        raise FormatError(f"{label}: names the file {name!r}, which does not lie in the model's folder")
+        raise FormatError(f"{label}: names the file {name!r}, which is not in the model's folder")
     digits = said.get("offset", "0")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 20:
         raise FormatError(f"{label}: its offset {digits[:40]!r} is no number")
@@ -206,7 +206,7 @@ def _external(label: str, path: str | None, said: dict[str, str], size: int) -> 
 def _from_fields(
     label: str, message: _Message, typed: dict[int, list[tuple[int, int]]], dtype: dtypes.DType, count: int, size: int
 ) -> memoryview:
-    """The elements that are not in raw_data, as its bytes would be."""
+    """The elements outside raw_data, as bytes in raw_data's layout."""
     number = {"float32": 4, "float64": 10, "int64": 7, "uint64": 11, "uint32": 11}.get(dtype.name, 5)
     out: list[Any] = []
     for start, end in typed.get(number, ()):

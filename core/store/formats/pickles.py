@@ -1,7 +1,7 @@
-"""An interpreter of pickles that builds plain values and cannot run anything: names of classes and functions are looked
-up in a short table, and what is not in it becomes an inert Unknown. https://docs.python.org/3/library/pickletools.html
+"""An interpreter of pickles that builds plain values and cannot run code: names of classes and functions are looked up
+in a short table, and any other becomes an inert Unknown. https://docs.python.org/3/library/pickletools.html
 
-Memory is bounded by the length of the pickle, and keys are simple values, so that no pickle can take long.
+Memory is bounded by the length of the pickle, and keys must be simple values, so that time is bounded too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ...errors import FormatError
 Find = Callable[[str, str], Any]
 Persistent = Callable[[Any], Any]
 _SIMPLE = (str, int, float, bool, bytes, type(None))
-_FREE = 8 << 20  # bytes of objects, on top of so many for each byte of the pickle
+_FREE = 8 << 20  # allowance for objects in bytes, on top of a multiple of the pickle's length
 _EACH = 24
 
 
 class Unknown:
-    """A class or function that the reader does not know, or an object that one was to make. It is never called.
+    """An unknown class or function, or an object that it would have created. It is never called.
 
-    name: "module.name"; args: what it was to be called with, or None for the class itself; state: what the object's
-    attributes were set to.
+    name: "module.name"; args: the arguments it would have been called with, or None for the class itself; state: the
+    object's attributes.
     """
 
     __slots__ = ("args", "name", "state")
@@ -38,7 +38,7 @@ class Unknown:
 
 
 class Known:
-    """A function of the table: what the reader does in its place."""
+    """A function in the table, and its replacement."""
 
     __slots__ = ("call", "name")
 
@@ -57,10 +57,10 @@ _MARK = _Mark()
 def load(
     data: memoryview, find: Find, persistent: Persistent, where: str, start: int = 0
 ) -> tuple[Any, int]:  # fmt: skip
-    """(the value of the pickle that begins at `start`, where it ends).
+    """(the value of the pickle that begins at `start`, its end).
 
-    find(module, name) gives a Known, a value, or None; persistent(id) what a persistent id stands for.
-    Raises FormatError for everything that is no pickle, or one that takes more memory than its length allows.
+    find(module, name) returns a Known, a value, or None; persistent(id) resolves a persistent id. Raises FormatError if
+    it is not a pickle, or takes more memory than its length allows.
     """
     machine = _Machine(data, find, persistent, where, start)
     try:
@@ -129,7 +129,7 @@ class _Machine:
         return self.stack.pop()
 
     def marked(self) -> list[Any]:
-        """What was pushed since the last mark."""
+        """The values pushed since the last mark."""
         i = len(self.stack) - 1
         while i >= 0 and self.stack[i] is not _MARK:
             i -= 1
@@ -140,7 +140,7 @@ class _Machine:
         return found
 
     def key(self, value: Any) -> Any:
-        """A value that may be a key: hashing nested tuples can take for ever."""
+        """A value that may be a key; nested tuples may not, because hashing them can take exponential time."""
         if isinstance(value, tuple) and len(value) <= 16 and all(isinstance(v, _SIMPLE) for v in value):
             return value
         if not isinstance(value, _SIMPLE):
@@ -206,7 +206,7 @@ class _Machine:
                 target.state = {**state, **target.state}
             else:
                 target.state = state
-        # Attributes of a dict (a state dict's _metadata) or of a tensor say nothing about values.
+        # Attributes of a dict (a state dict's _metadata) or of a tensor do not affect values.
 
     # -- the opcodes
 

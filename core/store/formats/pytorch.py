@@ -1,6 +1,6 @@
-"""PyTorch's `.pt` and `.pth`: zip archives (since 1.6), the older runs of pickles, and the oldest tar archives.
+"""PyTorch's `.pt` and `.pth`: zip archives (since 1.6), the older sequences of pickles, and the oldest tar archives.
 
-Nothing of a file is executed: pickles.py interprets them, and torch_tensors.py says which names mean something.
+Nothing in a file is executed: pickles.py interprets it, and torch_tensors.py lists the known names.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .torch_tensors import Storage, StorageType, TensorView, elements, find, sto
 MAGIC = 0x1950A86A20F9469CFC6C
 MODULE = ("_parameters", "_buffers", "_modules")  # of a module that was pickled whole
 
-# A storage's key -> (where its bytes begin, how many there are)
+# A storage's key -> (offset of its bytes, their number)
 Spans = dict[str, tuple[int, int]]
 
 
 def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_: object) -> Store:
-    """The tensors of a file, their names joined by dots. Raises FormatError, LoadError where there is no `key`."""
+    """The tensors of a file, their names joined by dots. Raises FormatError, LoadError if there is no `key`."""
     tree, spans, swap = _contents(data, where, limits)
     found: dict[str, Snapshot] = {}
     scalars: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_
 
 
 def config(data: Bytes, where: str, key: str | None) -> Any:
-    """What the file holds, as plain values; tensors are Snapshots."""
+    """The contents of the file as plain values; tensors are Snapshots."""
     limits = Limits()
     tree, spans, swap = _contents(data, where, limits)
     done: dict[int, Any] = {}
@@ -105,7 +105,7 @@ def _mapping(value: Any) -> dict[Any, Any] | None:
 
 
 def _leaves(tree: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """(path, value) of everything that is no dict, list or module. The order is the file's."""
+    """(path, value) of everything except dicts, lists and modules, in the file's order."""
     budget = 2_000_000
     path: list[int] = []
 
@@ -137,7 +137,7 @@ def _snapshot(
 ) -> Snapshot:
     storage, width = view.storage, view.dtype.itemsize
     if storage.key not in spans:
-        raise FormatError(f"{where}: tensor {name!r} lies in storage {storage.key[:40]!r}, which is not in the file")
+        raise FormatError(f"{where}: tensor {name!r} is in storage {storage.key[:40]!r}, which is not in the file")
     start, length = spans[storage.key]
     start += storage.offset * width
     first, end = view.span()
@@ -159,7 +159,7 @@ def _snapshot(
 
 
 def _contents(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
-    """(the value that was saved, where the storages lie, whether their bytes are big-endian)"""
+    """(the saved value, the storages' positions, whether their bytes are big-endian)"""
     head = bytes(data[0 : min(512, len(data))])
     if head[:2] == b"PK":
         return _zip(data, where, limits)
@@ -169,7 +169,7 @@ def _contents(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool
 
 
 def _storage_id(where: str) -> Callable[[Any], Any]:
-    """What a persistent id stands for: a Storage."""
+    """The Storage of a persistent id."""
 
     def persistent(found: Any) -> Any:
         storage = storage_of(found)
@@ -184,7 +184,7 @@ def _zip(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
     members = members_of_zip(data, where, stored_only=True)
     inner = [name for name in members if name.endswith("data.pkl")]
     if not inner:
-        raise FormatError(f"{where}: a zip archive without data.pkl, which is how PyTorch saves")
+        raise FormatError(f"{where}: a zip archive without data.pkl, which PyTorch's files have")
     name = min(inner, key=len)
     root = name[: -len("data.pkl")]
     start, length = members[name]
@@ -200,12 +200,12 @@ def _zip(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
 
 def _legacy(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
     """Pickles one after the other: magic number, version, system, the value, the keys of storages; then those."""
-    # What is pickled lies in front; storages, which may be large, are left where they are.
+    # The pickles come first; the storages, which may be large, are not read.
     front = data[0 : min(len(data), limits.metadata)]
     persistent = _storage_id(where)
     magic, at = load(front, find, persistent, where)
     if magic != MAGIC:
-        if at == len(data):  # a plain pickle, without any tensors of PyTorch's
+        if at == len(data):  # a plain pickle without PyTorch tensors
             return magic, {}, False
         raise FormatError(f"{where}: a pickle, but not one that PyTorch saved")
     _, at = load(front, find, persistent, where, at)
@@ -238,12 +238,12 @@ def _legacy(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
 
 
 def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
-    """Before PyTorch 0.2: the members `storages` and `pickle`, and `tensors` where the pickle's persistent ids are
-    keys of tensors; else it holds the storages' ids itself."""
+    """Before PyTorch 0.2: the members `storages` and `pickle`, and `tensors` if the pickle's persistent ids are keys of
+    tensors; else they are keys of storages."""
     members = members_of_tar(data, where)
     for name in ("storages", "pickle"):
         if name not in members:
-            raise FormatError(f"{where}: a tar archive without {name!r}, which is not how PyTorch saved")
+            raise FormatError(f"{where}: a tar archive without {name!r}, which PyTorch's files had")
     part = {name: data[start : start + length] for name, (start, length) in members.items() if name != "storages"}
     begin, length = members["storages"]
     storages, tensors, spans = {}, {}, {}
@@ -256,7 +256,7 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
     for _ in range(_count(count, where, len(raw))):
         args, at = load(raw, find, nothing, where, at)
         if not isinstance(args, tuple) or len(args) != 3 or not isinstance(args[2], StorageType):
-            raise FormatError(f"{where}: a storage is not described as PyTorch did")
+            raise FormatError(f"{where}: a storage is not in PyTorch's format")
         key, dtype = str(args[0])[:64], args[2].dtype
         size = int.from_bytes(raw[at : at + 8], "little")
         if size * dtype.itemsize > len(raw) - at - 8:
@@ -267,7 +267,7 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
     views, _ = load(raw, find, nothing, where, at) if at < len(raw) else ([], 0)
     for view in views if isinstance(views, list) else ():
         if not isinstance(view, tuple) or len(view) != 4 or not all(type(n) is int for n in view[2:]):
-            raise FormatError(f"{where}: a view of a storage is not described as PyTorch did")
+            raise FormatError(f"{where}: a view of a storage is not in PyTorch's format")
         root = storages.get(str(view[1])[:64])
         if root is None or not 0 <= view[2] <= view[2] + view[3] <= root.count:
             raise FormatError(f"{where}: a view of a storage ends past it")
@@ -277,7 +277,7 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
     for _ in range(_count(count, where, len(raw))):
         args, at = load(raw, find, nothing, where, at)
         if not isinstance(args, tuple) or len(args) != 3:
-            raise FormatError(f"{where}: a tensor is not described as PyTorch did")
+            raise FormatError(f"{where}: a tensor is not in PyTorch's format")
         tensors[str(args[0])[:64]], at = _tar_tensor(raw, at, storages.get(str(args[1])[:64]), where)
 
     def persistent(found: Any) -> Any:

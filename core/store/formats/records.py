@@ -1,8 +1,8 @@
-"""Burn's older recorders: named MessagePack and JSON, compressed by gzip or not, at any precision.
+"""Burn's older record formats: named MessagePack, JSON and bincode, with or without gzip, at any precision.
 
 A file is {"metadata": {float, int, format, version, settings}, "item": record}. In the record a parameter is {"id",
-"param"}, its tensor {"bytes", "shape", "dtype"} or, before Burn 0.14, {"value", "shape"}. bincode names nothing and
-is not read. https://github.com/msgpack/msgpack/blob/master/spec.md
+"param"}, its tensor {"bytes", "shape", "dtype"} or, before Burn 0.14, {"value", "shape"}. bincode, which stores no
+names, is read by bincode.py. https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ...errors import FormatError
 from ..reading import Bytes
 from ..snapshot import Snapshot, bools
 from ..stored import Store
+from .bincode import identity, is_bincode
+from .bincode import read as bincode
 
 MAX_DEPTH = 128
-_DIGITS = "0123456789abcdefghijklmnopqrstuv"
 _NUMBERS = {
     0xCA: "f",
     0xCB: "d",
@@ -44,6 +45,8 @@ def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_
         data = _unzipped(data, where, limits)
     if len(data) > limits.file:
         raise FormatError(f"{where}: {len(data)} bytes are more than the limit of {limits.file}")
+    if is_bincode(bytes(data[0 : min(len(data), 32)])):
+        return bincode(data, where, limits)
     whole = data[0 : len(data)]
     tree = _json(whole, where) if bytes(whole[:1].tobytes().lstrip()) == b"{" else _MessagePack(whole, where).read()
     if not isinstance(tree, dict) or "item" not in tree:
@@ -91,7 +94,7 @@ def _json(data: memoryview, where: str) -> Any:
 
 
 class _MessagePack:
-    """Values one after the other; texts and byte strings are checked to be there before they are taken."""
+    """Reads values in order; the lengths of texts and byte strings are checked before they are read."""
 
     def __init__(self, data: memoryview, where: str) -> None:
         self.data = data
@@ -208,7 +211,7 @@ def _tensor(name: str, found: dict[str, Any], metadata: dict[str, str], label: s
 
     return Snapshot(
         name, dtype, tuple(shape), raw=None if is_bool else get,
-        make=partial(bools, get, tuple(shape)) if is_bool else None, param_id=_identity(found.get("id")),
+        make=partial(bools, get, tuple(shape)) if is_bool else None, param_id=identity(found.get("id")),
     )  # fmt: skip
 
 
@@ -248,13 +251,3 @@ def _list(value: Any, label: str) -> list[Any]:
 
 def _packed(code: str, values: list[Any]) -> memoryview:
     return memoryview(struct.pack(f"<{len(values)}{code}", *values))
-
-
-def _identity(text: Any) -> int | None:
-    """The number of a ParamId as Burn writes it: thirteen digits of base 32; None for the older texts."""
-    if not isinstance(text, str) or len(text) != 13 or text.strip(_DIGITS):
-        return None
-    bits = 0
-    for c in text:
-        bits = bits << 5 | _DIGITS.index(c)
-    return int.from_bytes((bits >> 1).to_bytes(8, "big"), "little")

@@ -1,4 +1,4 @@
-"""safetensors: read, also from several files by an index, and written. https://github.com/huggingface/safetensors
+"""safetensors: read, also from several files with an index, and written. https://github.com/huggingface/safetensors
 
 A file is the length of a header (u64), the header (JSON: name -> dtype, shape, data_offsets; "__metadata__": text ->
 text), and the tensors, which fill the rest without gaps.
@@ -20,7 +20,7 @@ from ..reading import Bytes, contents
 from ..snapshot import Snapshot, bools
 from ..stored import Store
 
-# The names of dtypes in a header, in the order of the reference's own list, in the reverse of which it writes tensors.
+# The dtype names in a header, in the order of the reference implementation, which writes tensors in reverse order.
 DTYPES = {
     "BOOL": dtypes.bool, "F4": dtypes.float4_e2m1fn, "F6_E2M3": dtypes.float6_e2m3fn, "F6_E3M2": dtypes.float6_e3m2fn,
     "U8": dtypes.uint8, "I8": dtypes.int8, "F8_E5M2": dtypes.float8_e5m2, "F8_E4M3": dtypes.float8_e4m3fn,
@@ -34,7 +34,7 @@ MAX_SHARDS = 10_000
 
 
 def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **_: object) -> Store:
-    """The file in `data`, or those of the index that it is. Raises FormatError, OSError for a shard."""
+    """The file in `data`, or the shards if it is an index. Raises FormatError, OSError for a shard."""
     if path is not None and path.endswith(INDEX_END):
         return _sharded(data, where, limits, zero_copy=isinstance(data, memoryview))
     if len(data) < 8:
@@ -84,7 +84,7 @@ def _layout(metadata: dict[str, str]) -> str | None:
 
 
 def parse(text: bytes, where: str) -> dict[str, Any]:
-    """A JSON object in which no key stands twice. Raises FormatError."""
+    """A JSON object without duplicate keys. Raises FormatError."""
     try:
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -99,7 +99,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} stands twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return found
 
 
@@ -137,7 +137,7 @@ def _unsigned(value: Any, what: str, label: str) -> list[int]:
 
 
 def _sharded(data: Bytes, where: str, limits: Limits, zero_copy: bool) -> Store:
-    """The tensors of several files, by the index that says which holds which."""
+    """The tensors of several files, by the index that maps tensors to files."""
     if len(data) > limits.metadata:
         raise FormatError(f"{where}: {len(data)} bytes of index are more than the limit of {limits.metadata}")
     index = parse(bytes(data[0 : len(data)]), where)
@@ -150,7 +150,7 @@ def _sharded(data: Bytes, where: str, limits: Limits, zero_copy: bool) -> Store:
     folder, shards, metadata, layout = os.path.dirname(where), {}, {}, None
     for name in names:
         if os.path.basename(name) != name or name in ("", ".", "..") or "\\" in name or "\0" in name:
-            raise FormatError(f"{where}: names the file {name!r}, which does not lie beside it")
+            raise FormatError(f"{where}: names the file {name!r}, which is not in its folder")
         shard = os.path.join(folder, name)
         shards[name] = read(*contents(shard, zero_copy, limits), limits=limits)
         metadata.update(shards[name].metadata)
@@ -158,7 +158,7 @@ def _sharded(data: Bytes, where: str, limits: Limits, zero_copy: bool) -> Store:
     found = {}
     for key, name in files.items():
         if key not in shards[name]:
-            raise FormatError(f"{where}: {name} holds no tensor {key!r}, which the index says it does")
+            raise FormatError(f"{where}: {name} holds no tensor {key!r}, although the index lists it there")
         found[key] = shards[name][key]
     told = index.get("metadata")
     metadata.update({k: str(v) for k, v in told.items() if isinstance(v, (str, int))} if isinstance(told, dict) else {})
@@ -166,7 +166,7 @@ def _sharded(data: Bytes, where: str, limits: Limits, zero_copy: bool) -> Store:
 
 
 def header_of(store: Store, metadata: dict[str, str]) -> tuple[bytes, list[str]]:
-    """(the header with its length, the names in the order in which their bytes follow).
+    """(the header with its length, the names in the order of their bytes).
 
     Raises DTypeError for a dtype that the format does not have.
     """
@@ -202,7 +202,7 @@ def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
         raw = s.raw()
         if len(raw) != s.dtype.nbytes(s.size):
             raise FormatError(
-                f"tensor {name!r} gave {len(raw)} bytes where {s.dtype} of {s.shape} takes another number"
+                f"tensor {name!r} gave {len(raw)} bytes where {s.dtype} of {s.shape} takes a different number"
             )
         written += file.write(raw)
         del raw

@@ -1,4 +1,4 @@
-"""What a pickle of PyTorch's says of tensors: storages, views of them, and the functions that put them together."""
+"""Tensors in a PyTorch pickle: storages, views of them, and the functions that rebuild them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ DTYPES = {
     "float8_e5m2fnuz": dtypes.float8_e5m2fnuz, "float8_e8m0fnu": dtypes.float8_e8m0fnu,
 }  # fmt: skip
 MAX_RANK = 64
-EXPANDED = 16 << 20  # bytes that a view may have beyond sixteen times its storage
+EXPANDED = 16 << 20  # bytes by which a view may exceed sixteen times its storage
 
 
 class Storage:
-    """A run of elements in the file, found later by its key; `offset` elements into that of a view's root."""
+    """A run of elements in the file, looked up by its key; a view begins `offset` elements into its root storage."""
 
     __slots__ = ("count", "dtype", "key", "offset")
 
@@ -64,16 +64,18 @@ class TensorView:
         self.dtype = storage.dtype
 
     def span(self) -> tuple[int, int]:
-        """(first, last + 1) element of the storage that it touches."""
+        """(first, last + 1) element of the storage that it covers."""
         if 0 in self.shape:
             return self.offset, self.offset
         return self.offset, self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + 1
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether its elements lie one after the other, in order."""
-        usual = row_major(self.shape)
-        return 0 in self.shape or all(n == 1 or s == u for n, s, u in zip(self.shape, self.strides, usual, strict=True))
+        """Whether its elements are contiguous and in order."""
+        expected = row_major(self.shape)
+        return 0 in self.shape or all(
+            n == 1 or s == u for n, s, u in zip(self.shape, self.strides, expected, strict=True)
+        )
 
 
 def _integers(value: Any, what: str) -> tuple[int, ...]:
@@ -110,7 +112,7 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Any
 def _tensor_v3(
     storage: Any, offset: Any, shape: Any, strides: Any, _grad: Any, _hooks: Any, dtype: Any, *_: Any
 ) -> Any:
-    """Of a dtype without storages of its own: `offset` and strides count its elements."""
+    """A tensor of a dtype without its own storage type: `offset` and strides count its elements."""
     if isinstance(storage, Storage) and isinstance(dtype, DType):
         count = storage.count * storage.dtype.itemsize // dtype.itemsize
         storage = Storage(dtype, storage.key, count, storage.offset * storage.dtype.itemsize // dtype.itemsize)
@@ -145,15 +147,15 @@ def _ordered(pairs: Any = ()) -> Any:
 
 def _encode(text: Any = "", encoding: Any = "latin1") -> Any:
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8", "ascii"):
-        raise FormatError("bytes are encoded in a way that is not known")
+        raise FormatError("bytes have an unknown encoding")
     try:
         return text.encode(encoding)
     except UnicodeError:
-        raise FormatError("bytes are encoded in a way that does not fit") from None
+        raise FormatError("bytes do not match their encoding") from None
 
 
 def _of_type(function: Any, _type: Any, args: Any, *_: Any) -> Any:
-    """Of a subclass of Tensor, as the tensor it is."""
+    """A tensor of a subclass, as a plain tensor."""
     if isinstance(function, Known) and isinstance(args, tuple):
         return function.call(*args)
     return Unknown("torch.Tensor", ())
@@ -184,7 +186,7 @@ KNOWN = {name: Known(name, function) for name, function in _FUNCTIONS.items()}
 def storage_of(found: Any) -> Any:
     """The Storage of a persistent id: ("storage", type, key, device, elements) and, in old files, a view of it.
 
-    Unknown for one of another type, None for what is no such id. Raises FormatError for a view past its storage.
+    Unknown if it is of another type, None if it is not such an id. Raises FormatError for a view past its storage.
     """
     if not isinstance(found, tuple) or len(found) < 5 or found[0] != "storage":
         return None
@@ -213,7 +215,7 @@ class StorageType:
 
 
 def find(module: str, name: str) -> Any:
-    """What a pickle means by a name, or None."""
+    """The object for a name in a pickle, or None."""
     if module in ("torch", "torch.cuda", "torch.storage") and name in STORAGES:
         return StorageType(STORAGES[name])
     if module == "torch" and name in DTYPES:
@@ -239,7 +241,7 @@ def elements(view: TensorView, data: Bytes, start: int, swap: bool) -> memoryvie
 
 
 def _gathered(raw: memoryview, shape: tuple[int, ...], strides: tuple[int, ...], width: int) -> bytes | bytearray:
-    """The elements of a strided view, one after the other."""
+    """The elements of a strided view, in order."""
     try:
         import numpy as np
     except ImportError:

@@ -1,1 +1,2 @@
-"""Kernels in inline assembly: an assembler for each instruction set, the kernels, and which layer gets which."""
+"""Kernels in inline assembly: an assembler for each instruction set, the kernels, and the mapping from layers to
+kernels."""

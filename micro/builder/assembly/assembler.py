@@ -1,6 +1,6 @@
-"""What the assemblers of all instruction sets share: labels, branches, and the listing.
+"""The base of all assemblers: labels, branches, and the listing.
 
-Encodings are methods named as in the manuals; tests hold each against GNU's assembler.
+Instructions are methods named as in the manuals; tests compare each encoding with GNU's assembler.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Encode = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class Instruction:
-    """code: its bytes; a branch has `encode` in their place, which takes the distance from itself to `target`."""
+    """code: its bytes; a branch has `encode` instead, which takes the distance from itself to `target`."""
 
     text: str
     code: bytes
@@ -22,7 +22,7 @@ class Instruction:
 
 
 class Assembler:
-    """One function in the making. A label is any string; a place is counted in bytes from the first instruction."""
+    """A function being assembled. A label is any string; positions are byte offsets from the first instruction."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
@@ -45,7 +45,7 @@ class Assembler:
         self.labels[name] = self.size
 
     def listing(self) -> list[tuple[str, bytes]]:
-        """Every instruction as the manual writes it (branches as `b .+8`), with its bytes."""
+        """Every instruction in the manual's syntax (branches as `b .+8`), with its bytes."""
         out, place = [], 0
         for one in self.instructions:
             if one.encode is None:
@@ -61,7 +61,7 @@ class Assembler:
         return b"".join(code for _, code in self.listing())
 
     def text(self, name: str) -> str:
-        """The function as GNU's assembler reads it."""
+        """The function in the syntax of GNU's assembler."""
         targets = {place: label for label, place in self.labels.items()}
         lines, place = [f"{name}:"], 0
         for text, code in self.listing():
@@ -73,7 +73,7 @@ class Assembler:
 
 
 def check(what: str, value: int, choices: Sequence[int]) -> int:
-    """`value`, if an instruction can hold it. Raises ValueError otherwise: a kernel asked for what does not exist."""
+    """`value`, if an instruction can encode it. Raises ValueError otherwise."""
     if value not in choices:
         raise ValueError(f"{what} is {value}, which the instruction cannot hold")
     return value

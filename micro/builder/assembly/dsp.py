@@ -1,4 +1,4 @@
-"""What the kernels for ARMv7E-M share: entry and exit, the sums of a window, and requantization."""
+"""Common code of the kernels for ARMv7E-M: entry and exit, the sums of a window, and requantization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP,
 def enter(a: ThumbDsp, f: Frame, bases: Mapping[str, int]) -> None:
     """Save registers, copy the numbers to the stack, and add the buffers' addresses to `bases` (r0: A, r1: W, r2: T).
 
-    MicroPython's arguments lie where r3 points.
+    r3 points to MicroPython's arguments.
     """
     a.push_w(R4, R5, R6, R7, R8, R9, R10, R11, LR)
     a.sub_sp(f.size)
@@ -38,14 +38,14 @@ def enter(a: ThumbDsp, f: Frame, bases: Mapping[str, int]) -> None:
 
 
 def leave(a: ThumbDsp, f: Frame) -> None:
-    """The way out: MicroPython gets its small integer 0."""
+    """Return MicroPython's small integer 0."""
     a.movs(R0, 1)
     a.add_sp(f.size)
     a.pop_w(R4, R5, R6, R7, R8, R9, R10, R11, PC)
 
 
 def halved_loop(a: ThumbDsp, name: str, count: int, body: Callable[[], None]) -> None:
-    """`body` as often as register `count` says (at least once), two at a time; lr counts."""
+    """Repeat `body` as often as in register `count` (at least once), two per iteration; lr is the counter."""
     a.lsrs_w(LR, count, 1)
     a.adc_w(LR, LR, 0)
     a.b_if_w("cs", f"{name} odd")
@@ -63,10 +63,11 @@ behind each run and behind each n1 of them; the words of a whole window."""
 
 
 def spread(a: ThumbDsp, f: Frame, gather: bool, step: int) -> None:
-    """Write a window as pairs of 16 bits, as UXTB16 makes them, two words for each four bytes.
+    """Write a window as pairs of 16-bit numbers, as UXTB16 produces them, two words per four bytes.
 
-    r0: the window; r1: where to, the next pair `step` bytes on; r2 becomes the sum of the bytes. gather: copy the runs
-    side by side to `g` first, zeros behind them, where a run is no whole number of words. Clobbers r3 to r10, lr.
+    r0: the window; r1: the destination, the next pair `step` bytes further; r2 becomes the sum of the bytes. gather:
+    first copy the runs contiguously to `g`, zero-padded, if a run is not a whole number of words. Clobbers r3 to r10,
+    lr.
     """
     a.mov_w(R8, 0)
     a.mov_w(R2, 0)
@@ -112,7 +113,7 @@ def spread(a: ThumbDsp, f: Frame, gather: bool, step: int) -> None:
 
 
 def start(a: ThumbDsp, f: Frame) -> None:
-    """From the bytes' sum in r2 to what a position adds to every bias: -wz * sum - lift, in r2. Clobbers r3."""
+    """Replace the bytes' sum in r2 by the term that a position adds to every bias: -wz * sum - lift. Clobbers r3."""
     a.ldr(R3, SP, f["wz"])
     a.muls(R2, R3)
     a.ldr(R3, SP, f["lift"])
@@ -126,11 +127,11 @@ product, rounded, is added to `base`; `c1` and `c2` clamp it."""
 
 
 def requant_fields(r: Requant) -> dict[str, int] | None:
-    """Values of REQUANT, or None where SMMLAR does not give what the reference does.
+    """Values of REQUANT, or None if SMMLAR does not give the reference's results.
 
-    SMMLAR rounds half up at bit 32, which is `(s * m + 2**(shift-1)) >> shift` for `m << (32 - shift)`. Where that does
-    not fit a word (ratios of 0.5 and more), the sum takes part of the shift: it is small then, as `Requant` bounds
-    `s * m`. A clamp to low..high is a saturation to a byte of what lies above low, a saturating addition of
+    SMMLAR rounds half up at bit 32, which is `(s * m + 2**(shift-1)) >> shift` for `m << (32 - shift)`. If that does
+    not fit a word (ratios of 0.5 and more), the sum is shifted instead, which is safe because `Requant` bounds `s * m`.
+    A clamp to low..high is a saturation to a byte of what lies above low, a saturating addition of
     `c1 = 255 - (high - low)` and a subtraction of `c2 = 255 - high`.
     """
     if isinstance(r, DoubledRequant):
@@ -146,8 +147,8 @@ def requant_fields(r: Requant) -> dict[str, int] | None:
 
 
 def multiplier(a: ThumbDsp, words: int) -> None:
-    """Of TensorFlow Lite's arithmetic: from a channel's words behind its bias, where `words` points, the multiplier in
-    r7, its shift to the left in r2 and the one to the right in r8. Clobbers nothing else."""
+    """For TensorFlow Lite's arithmetic: load from a channel's words after its bias, at `words`, the multiplier into r7,
+    its left shift into r2 and its right shift into r8. Clobbers nothing else."""
     a.ldrd(R7, R8, words, 4)
     a.lsl_w(R2, R8, 32 - HALF)
     a.lsr_w(R2, R2, 32 - HALF)
@@ -160,9 +161,9 @@ def multiplier(a: ThumbDsp, words: int) -> None:
 def doubled(a: ThumbDsp, sums: Sequence[int], words: int, base: int, twice: bool) -> None:
     """Bring sums of one channel to the output's scale as TensorFlow Lite does, and add register `base`.
 
-    SMMULR rounds half up at bit 32: the product of a sum shifted left by one more is rounded at bit 31. Then ties go
-    away from zero: a negative number is one less before it is rounded, unless nothing is shifted. Without `twice` the
-    product is shifted and rounded once. Clobbers r2, r6, r7, r8 and lr.
+    SMMULR rounds half up at bit 32: the product of a sum shifted left by one more is rounded at bit 31. Ties then round
+    away from zero: a negative number is decremented before rounding, unless nothing is shifted. Without `twice` the
+    product is shifted and rounded only once. Clobbers r2, r6, r7, r8 and lr.
     """
     multiplier(a, words)
     if twice:

@@ -1,8 +1,8 @@
 """Depthwise convolution for ARMv7E-M: four channels at a time.
 
-A group's weights are taken to the stack once, signed and in the order in which UXTB16 unpacks a word of activations:
-channels 0 and 2 in one word, 1 and 3 in the next. SMLABB and SMLATT then multiply the halves of their own. Where the
-channels are no multiple of four the last group overlaps the one before.
+A group's weights are copied to the stack once, signed and in the order in which UXTB16 unpacks a word of activations:
+channels 0 and 2 in one word, 1 and 3 in the next. SMLABB and SMLATT then multiply matching halves. If the number of
+channels is not a multiple of four, the last group overlaps the one before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def frame(taps: int, doubled: bool = False) -> Frame:
 
 
 def columns_stepped(kw: int) -> int:
-    """Columns by which the kernel's pointer moves within a row of the window: three at a time."""
+    """The columns by which the kernel's pointer advances within a row of the window, three at a time."""
     return 3 * ((kw - 1) // 3)
 
 
@@ -125,7 +125,7 @@ def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
 
 
 def _numbers(a: ThumbDsp, f: Frame, doubled: bool) -> None:
-    """Biases and multipliers of four channels, the first of which is in r0, to the stack."""
+    """Copy the biases and multipliers of four channels, the first of which is in r0, to the stack."""
     a.ldr(R1, SP, f["q"])
     a.add_w(R1, R1, R0, 3)
     if doubled:

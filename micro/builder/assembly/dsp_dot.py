@@ -1,10 +1,10 @@
-"""Dense and convolution layers for ARMv7E-M: SMLAD, two products an instruction.
+"""Dense and convolution layers for ARMv7E-M with SMLAD, two products per instruction. The window of a position is
+unpacked once to pairs of 16-bit numbers, and used for all channels.
 
-The window of a position is spread once, as pairs of 16 bits, and serves all channels. `conv` takes two positions and
-two channels at a time, so that every word of weights is unpacked for two positions and every pair of activations is
-used for two channels; `dense`, for a layer of one position, takes four channels.
+ `conv` takes two positions and two channels at a time, so that every word of weights is unpacked for two positions and
+every pair of activations is used for two channels; `dense`, for a layer of one position, takes four channels.
 
-Where rows are left over at the end the last one is computed more than once, and stored to its own place each time.
+Remaining rows at the end are handled by computing the last one several times, each time to the same place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ DOUBLED = {"": 8, "twice": 12, "once": 12}
 
 
 def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
-    """gather: a run of the window is no whole number of words; up: sums are shifted before they are multiplied; how: of
-    DOUBLED."""
+    """gather: a run of the window is not a whole number of words; up: sums are shifted before they are multiplied; how:
+    of DOUBLED."""
     a, f = ThumbDsp(), CONV
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
     a.movs(R4, 0)
@@ -108,7 +108,7 @@ def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
 
 
 def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
-    """All channels of the two positions in the buffer."""
+    """Compute all channels of the two positions in the buffer."""
     for name, source in (("rem", "N"), ("W", "w"), ("Q", "q"), ("KS", "K")):
         a.ldr(R7, SP, f[source])
         a.str_(R7, SP, f[name])

@@ -1,10 +1,10 @@
-"""A kernel's variables: the numbers it is called with, and others beside them, in words on the stack.
+"""A kernel's variables: its arguments and others, in words on the stack.
 
-MicroPython calls a function of machine code with an array of its arguments, however many there are. These are all small
-integers, so nothing is allocated and nothing has to be known of the interpreter but how it writes them: shifted left by
-one, the lowest bit set. The first four say where the buffers lie, as `at` and `low` in emit/kernels.py make them: a
-quarter of the address of A, of W and of T, which fits a small integer wherever memory lies, and what that leaves of
-W's. The rest are a layer's: layers of one kind share one kernel whatever their shapes.
+MicroPython calls a machine-code function with an array of its arguments, of any number. These are all small integers,
+so nothing is allocated, and the kernel only needs to know their encoding: shifted left by one, with the lowest bit set.
+The first four are the buffers' addresses, as computed by `at` and `low` in emit/kernels.py: a quarter of the address of
+A, of W and of T, which always fits a small integer, and the remainder of W's. The rest are a layer's: layers of one
+kind share one kernel whatever their shapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ BUFFERS = 4
 
 
 class Frame:
-    """Names to places, in bytes from the stack pointer. fields: what a call passes, in order; own: other words."""
+    """Maps names to offsets in bytes from the stack pointer. fields: the arguments of a call, in order; own: other
+    words."""
 
     def __init__(self, fields: Sequence[str], own: Sequence[str] = (), extra: int = 0) -> None:
         self.fields = tuple(fields)
@@ -30,6 +31,6 @@ class Frame:
         return self._places[name]
 
     def pair(self, first: str, second: str) -> int:
-        """The place of two words that lie side by side."""
+        """The offset of two adjacent words."""
         assert self._places[second] == self._places[first] + 4, (first, second)
         return self._places[first]

@@ -1,8 +1,9 @@
-"""Machine code in .mpy files: what a function of a compiled module does is replaced by other code.
+"""Machine code in .mpy files: replacing the code of functions in a compiled module.
 
-mpy-cross compiles a viper function in the place of each kernel; here its code becomes the kernel's. Firmware calls both
-alike, `f(self, n_args, n_kw, args)`. Functions of the kind that `@micropython.asm_thumb` makes will not do: firmware
-for the ESP32 and the Unix port loads viper's but is built without the inline assembler, and calls the others wrongly.
+mpy-cross compiles an empty viper function for each kernel, whose code is replaced here by the kernel's. Firmware calls
+both in the same way, `f(self, n_args, n_kw, args)`. The kind of function that `@micropython.asm_thumb` creates is
+unsuitable: firmware for the ESP32 and the Unix port loads viper's but is built without the inline assembler, and calls
+the others wrongly.
 
 The format is that of MicroPython's py/persistentcode.c, version 6.
 """
@@ -40,7 +41,7 @@ class _Reader:
 
 
 def uint(value: int) -> bytes:
-    """An unsigned number, seven bits a byte, the highest first."""
+    """An unsigned number, seven bits per byte, the highest first."""
     out = [value & 127]
     while value := value >> 7:
         out.append(value & 127 | 128)
@@ -53,7 +54,7 @@ def with_machine_code(mpy: bytes, functions: Sequence[str], code: Mapping[str, b
     functions: the names of the module's functions, in their order; code: machine code by name.
 
     Raises:
-        FormatError: the file is no .mpy file of version 6, or a function in `code` is none of viper's.
+        FormatError: the file is not a .mpy file of version 6, or a function in `code` is not a viper function.
     """
     r = _Reader(mpy)
     if r.take(2) != b"M\x06":
@@ -106,7 +107,7 @@ def _skip_code(r: _Reader) -> None:
     head = r.uint()
     r.take(head >> 3)
     if head & 3:
-        r.uint()  # where the prelude lies, or the scope's flags
+        r.uint()  # the prelude's offset, or the scope's flags
         if head & 3 == 3:
             r.uint()
             r.uint()

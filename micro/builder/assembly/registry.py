@@ -1,4 +1,4 @@
-"""Which layer runs in which kernel: the instruction sets that have kernels, and the numbers a kernel is called with."""
+"""The mapping from layers to kernels: the instruction sets that have kernels, and the arguments of their calls."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MOST_SHIFT = 26
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function in assembly: its name says what it was made for. frame: the numbers it takes."""
+    """A function in assembly, named for its variant. frame: its arguments."""
 
     name: str
     make: Callable[[], Assembler]
@@ -73,7 +73,7 @@ def _assembled(make: Callable[[], Assembler]) -> Assembler:
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel and its numbers, by name; a string is a variable of `run`."""
+    """A call of a kernel with its arguments by name; a string is a variable of `run`."""
 
     kernel: Kernel
     numbers: Mapping[str, int | str]
@@ -87,8 +87,8 @@ class Call:
 def calls(
     layer: Layer, family: str, inputs: Sequence[View], output: View, places: Mapping[str, int]
 ) -> list[Call] | None:
-    """The calls that compute a layer, or None where viper does."""
-    if isinstance(layer, Dot):
+    """The calls that compute a layer, or None if it runs in viper."""
+    if isinstance(layer, Dot) and not layer.packed:
         return _dot(layer, family, inputs[0], output, places)
     if isinstance(layer, Depthwise):
         return _depthwise(layer, family, inputs[0], output, places)
@@ -96,9 +96,9 @@ def calls(
 
 
 def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Call | None:
-    """The call that computes the gates' sums of a recurrent layer, or None where viper does.
+    """The call that computes the gates' sums of a recurrent layer, or None if they run in viper.
 
-    source: the place of the bytes, or a variable of `run` that holds it; places: "o", "wo" and "to", and "zs".
+    source: the offset of the bytes, or a variable of `run` with it; places: "o", "wo" and "to", and "zs".
     """
     requant = _bound(rows.requant, family)
     if requant is None:
@@ -115,8 +115,8 @@ def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Cal
 
 
 def scratch(layer: Layer, families: Sequence[str]) -> int:
-    """Bytes of the arena that the layer's kernels in assembly use while they run, wherever in it they lie."""
-    if families and isinstance(layer, Dot):
+    """The scratch memory of the layer's assembly kernels, in bytes of the arena."""
+    if families and isinstance(layer, Dot) and not layer.packed:
         return _room(layer.weights[0].size, layer.positions == 1, DSP in families)
     if families and isinstance(layer, _Recurrent):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
@@ -125,15 +125,15 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
 
 
 def _room(k: int, one: bool, spread: bool) -> int:
-    """For a window of k bytes: side by side, and spread for one position or two."""
+    """The scratch memory for a window of k bytes: contiguous, and unpacked for one position or two."""
     words = -(-k // 4)
     return (8 if one else 16) * words + 4 * words + 8 + 3 if spread else 4 * words
 
 
 def _bound(requant: Requant, family: str) -> dict[str, int] | None:
-    """The fields of requantization, or None where a family's arithmetic does not do it."""
+    """The fields of requantization, or None if an instruction set's arithmetic does not support it."""
     if isinstance(requant, DoubledRequant):
-        # A shift of more than a word has bits is not one.
+        # Shifts by a word's width or more are not valid.
         if min(requant.shifts) < -MOST_SHIFT:
             return None
     elif type(requant) is not Requant:
@@ -205,7 +205,7 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
 
 
 def _two_loops(loops: Loops) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The loops over the runs of a window, filled up with loops of one turn."""
+    """The loops over the runs of a window, padded with loops of one iteration."""
     outer, inner = [*[(1, 0)] * (2 - len(loops)), *loops]
     return outer, inner
 

@@ -1,9 +1,8 @@
-"""Processors without instructions for several bytes at once, as kernels see them.
+"""An abstract machine for processors without SIMD instructions.
 
-Kernels for them are written once, for a machine with eight working registers V, a few more H that only moves and
-additions reach, and variables on the stack; Cortex-M0 is that machine, RISC-V and Xtensa have more than it. Each
-instruction set says in a class of its own how the operations below are done: one instruction each where nothing else
-is said.
+Kernels for them are written once, for a machine with eight working registers V, a few registers H that only moves and
+additions can use, and variables on the stack. Cortex-M0 is that machine; RISC-V and Xtensa offer more. A class for each
+instruction set implements the operations below, with one instruction each unless noted.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Scalar(Assembler):
 
     @abstractmethod
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
-        """Save registers, copy the call's numbers to the stack, add buffers' addresses to those in `bases`."""
+        """Save registers, copy the call's arguments to the stack, add the buffers' addresses to those in `bases`."""
 
     @abstractmethod
     def leave(self, f: Frame) -> None:
@@ -96,7 +95,7 @@ class Scalar(Assembler):
         """Branch where n `condition` m, signed: "eq", "ne", "lt", "ge". far: more than 100 bytes away."""
 
     def go_if_not_zero_now(self, n: int, target: str, far: bool = False) -> None:
-        """Branch where n is not zero, right behind the `step` that changed it."""
+        """Branch if n is not zero, immediately after the `step` that changed it."""
         self.go_if_zero("ne", n, target, far)
 
     @abstractmethod

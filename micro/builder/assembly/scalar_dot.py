@@ -1,8 +1,8 @@
 """Dense and convolution layers on the scalar machine: one position and four channels at a time.
 
-A byte of the window is loaded once for four channels, so that a product costs a load, a multiplication, an addition and
-a quarter of a load. Where channels are left over at the end, some are computed twice. A window of several runs is first
-copied to where it lies side by side.
+A byte of the window is loaded once for four channels, so a product costs a load, a multiplication, an addition and a
+quarter of a load. If the number of channels is not a multiple of four, some are computed twice. A window of several
+runs is first copied to contiguous memory.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def requant_fields(r: Requant) -> dict[str, int]:
 def requantize(
     a: Scalar, f: Frame, s: int, m: int, split: bool, spare: tuple[int, int], constants: tuple[int, int], mark: str
 ) -> None:
-    """Bring register s to the output's scale by the multiplier in m and clamp it.
+    """Requantize register s with the multiplier in m and clamp it.
 
-    spare: registers to be changed, as m is; constants: registers with `offset` and `rest`.
+    spare: registers that may be clobbered, as is m; constants: registers with `offset` and `rest`.
     """
     first, second = spare
     offset, rest = constants
@@ -87,8 +87,8 @@ def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str) -> None:
 
 def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool, how: str) -> Scalar:
     """gather: the window has several runs; few: there are fewer than four channels, taken one by one; split: the
-    product with the multiplier is taken in two halves; wide: the outputs are numbers of 16 bits; how: "twice" or "once"
-    in TensorFlow Lite's arithmetic, which rounds so often."""
+    product with the multiplier is taken in two halves; wide: the outputs are numbers of 16 bits; how: "twice" or
+    "once": how often TensorFlow Lite's arithmetic rounds."""
     f = FRAME
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
     a.get(V0, f["x"])
@@ -129,7 +129,8 @@ def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool, how: str) 
 
 
 def _sum(a: Scalar, f: Frame, gather: bool) -> None:
-    """Sum the window's bytes, copying them to `g` where that is asked for; what channels add to their biases to t0."""
+    """Sum the window's bytes, copying them to `g` if requested; stores the term that channels add to their biases in
+    t0."""
     a.get(V0, f["x"])
     a.number(V2, 0)
     if gather:
@@ -226,7 +227,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) 
             a.word(V1, V4, each * k + 4)
             requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
         a.store_byte(V0, V5, size * k)
-        if size == 2:  # byte by byte: such numbers lie at odd places too
+        if size == 2:  # byte by byte, because such numbers may be unaligned
             a.number(V2, 8)
             a.right(V0, V2)
             a.store_byte(V0, V5, 2 * k + 1)

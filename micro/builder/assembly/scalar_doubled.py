@@ -1,4 +1,4 @@
-"""TensorFlow Lite's requantization on the scalar machine, which has no product of more than 32 bits."""
+"""TensorFlow Lite's requantization on the scalar machine, whose products have only 32 bits."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def fields(r: DoubledRequant) -> dict[str, int]:
 def doubled(
     a: Scalar, f: Frame, s: int, upper: Load, lower: Load, spare: tuple[int, int, int, int, int], mark: str, twice: bool
 ) -> None:
-    """Bring register s to the output's scale and add the zero point; see DoubledRequant.
+    """Requantize register s and add the zero point; see DoubledRequant.
 
-    upper, lower: write both words of the multiplier into a register; spare: registers to be changed.
+    upper, lower: load each word of the multiplier into a register; spare: registers that may be clobbered.
     """
     u, v, e, t, bits = spare
     a.copy(e, s)
@@ -71,7 +71,7 @@ def doubled(
         a.minus(u, e)
         _rounded(a, s, u, t)
         a.go_if_zero("eq", v, f"not shifted {mark}")
-        # Ties go away from zero: a negative number is one less before it is rounded.
+        # Ties round away from zero: a negative number is decremented before rounding.
         a.copy(e, s)
         a.number(t, 31)
         a.right(e, t)
@@ -83,7 +83,7 @@ def doubled(
 
 
 def _rounded(a: Scalar, s: int, bits: int, t: int) -> None:
-    """s / 2**bits, rounded half up; bits: a register with 1 or more, which changes, as t does."""
+    """s / 2**bits, rounded half up; bits: a register with 1 or more, which is clobbered, as is t."""
     a.step(bits, -1)
     a.right(s, bits)
     a.step(s, 1)

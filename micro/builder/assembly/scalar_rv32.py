@@ -1,4 +1,5 @@
-"""The scalar machine on RISC-V. Only registers that a function may change are used; t6 is for what takes two steps."""
+"""The scalar machine on RISC-V. Only caller-saved registers are used; t6 is a temporary for operations of two
+instructions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class ScalarRv32(Rv32, Scalar):
     """See scalar.Scalar."""
 
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
-        # The stack pointer stays a multiple of 16, as the calling convention has it.
+        # The calling convention requires a stack pointer that is a multiple of 16.
         self.addi(SP, SP, -f.size // 16 * 16)
         for k, buffer in enumerate((A0, A1, A2)):
             self.lw(buffer, A3, 4 * k)

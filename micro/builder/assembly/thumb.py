@@ -1,7 +1,7 @@
 """Thumb: the instructions of ARMv6-M (Cortex-M0, M0+) and, of ARMv7E-M (Cortex-M4, M7, M33), those that kernels need.
 
-Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7. Methods that ARMv6-M lacks say so by
-living in `ThumbDsp`.
+Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7. Instructions that ARMv6-M lacks are in
+`ThumbDsp`.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Thumb(Assembler):
         self._indexed("strb", 0x5400, t, n, m)
 
     def ldmia(self, n: int, *registers: int) -> None:
-        """Leaves n behind the last word."""
+        """Leaves n after the last word."""
         _low(n, *registers)
         if n in registers:
             raise ValueError("the base is loaded too")

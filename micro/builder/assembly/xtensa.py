@@ -86,7 +86,7 @@ class Xtensa(Assembler):
         self._memory("s32i", 6, t, n, offset, 4)
 
     def entry(self, size: int) -> None:
-        """The beginning of a function where registers lie in windows: a frame of `size` bytes."""
+        """The entry of a function with register windows: allocates a frame of `size` bytes."""
         check("a frame", size, range(0, 32768, 8))
         self._emit(f"entry a1, {size}", size // 8 << 12 | 1 << 8 | 0x36)
 
@@ -94,7 +94,7 @@ class Xtensa(Assembler):
         self._emit("ret", 0x80)
 
     def retw(self) -> None:
-        """The end of such a function."""
+        """The return of such a function."""
         self._emit("retw", 0x90)
 
     def j(self, target: str) -> None:

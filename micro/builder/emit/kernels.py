@@ -37,7 +37,7 @@ def prepare(W, T):
 
 
 def listing(program: Program, arch: str) -> str:
-    """The assembly kernels as text that GNU's assembler takes, and before them which layer runs in which kernel."""
+    """The assembly kernels as input for GNU's assembler, preceded by the mapping from layers to kernels."""
     family = FAMILIES[arch]
     lines = [f"// {program.name}: what each layer runs in on {arch}", "//"]
     for step in program.steps:
@@ -47,7 +47,7 @@ def listing(program: Program, arch: str) -> str:
     return "\n".join([*lines, "", *(kernel.assembled().text(name) for name, kernel in kernels)])
 
 
-# A quarter of an address is a small integer wherever memory lies; what it leaves is passed beside it.
+# A quarter of an address always is a small integer; the remainder is passed separately.
 _ADDRESSES = """\
 @micropython.viper
 def at(b: ptr8) -> int:
@@ -123,7 +123,7 @@ def timed_run(program: Program, dialect: str, arch: str = "") -> str:
 
 
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:
-    """The code of the assembly kernels in `kernels_source(program, "viper", arch)`, by name: compile_mpy puts it in."""
+    """The code of the assembly kernels in `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
     return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
 
 
@@ -138,7 +138,7 @@ def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
 
 
 def step_calls(step: Step, family: str) -> list[Call]:
-    """The assembly kernels that a step calls; none where viper does all of it."""
+    """The assembly kernels that a step calls; none if it runs in viper."""
     made = calls(step.layer, family, step.inputs, step.output, step.places)
     if made is None and isinstance(step.layer, _Recurrent):
         own = {"o": 0, "wo": 0, "to": 0, "zs": step.places["zs"]}

@@ -1,4 +1,4 @@
-"""The module that shows a model's layers, and how long each takes on the board. It is written on request only."""
+"""The module that shows a model's layers, and how long each takes on the board. It is only written on request."""
 
 from __future__ import annotations
 

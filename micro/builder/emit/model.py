@@ -12,7 +12,7 @@ from .trees import trees_functions, trees_state
 
 @dataclass(frozen=True)
 class Pack:
-    """A burnpack of both blobs: its size, where they begin in it, and 8 bytes of it that no other model's has."""
+    """A burnpack of both blobs: its size, their offsets, and 8 bytes that identify the model."""
 
     data: bytes
     weights: int
@@ -23,7 +23,8 @@ class Pack:
 
 @dataclass(frozen=True)
 class Partition:
-    """Where in flash the burnpack lies. chip: "rp2" (start: counted from the file system's first byte) or "esp32"."""
+    """The location of the burnpack in flash. chip: "rp2" (start: counted from the file system's first byte) or
+    "esp32"."""
 
     chip: str
     start: int = 0
@@ -43,10 +44,10 @@ def model_source(
     layers: bool = False,
     arena: str = "",
 ) -> str:
-    """The module's source. pack: the file the weights lie in; None where they are a module of their own. layers:
-    whether there is a module that times them; arena: the module of another model whose arena is used.
+    """The module's source. pack: the file of the weights; None if they are a module of their own. layers: whether there
+    is a module that times the layers; arena: the module of another model whose arena is used.
 
-    partition: where the file lies in flash, where it is not a file.
+    partition: the weights' location in flash, if they are not a file.
     """
     name = program.name
     if pack is None:
@@ -60,7 +61,7 @@ def model_source(
 
 
 def _spaced(text: str) -> str:
-    """Two empty lines around functions."""
+    """Put two empty lines around functions."""
     text = re.sub(r"\n+(?=def )", "\n\n\n", text)
     return re.sub(r"(?<=\n)( +[^\n]*\n)\n*(?=[A-Za-z_])(?!except|else)", r"\1\n\n", text)
 
@@ -88,8 +89,10 @@ def _docstring(program: Program) -> str:
 
 
 def _meaning(port: Port, is_float: bool) -> str:
-    """What the elements of an input or output mean."""
+    """The meaning of the elements of an input or output."""
     if port.width == 2:
+        if port.scale != 1:
+            return f", number = {port.scale:.9g} * (word - {port.zero}), words of two bytes, the lower one first"
         zero = f", less {port.zero}" if port.zero else ""
         return f", whole numbers in two bytes each, the lower one first{zero}"
     if port.integer is None:
@@ -253,7 +256,7 @@ COUNTED    for which in range(len(inputs)):
     return get()
 '''
 
-# What a stream keeps of its past is what zeros before its first step leave there.
+# A stream's initial past is the result of zeros before its first step.
 _RESET_STREAM = '''
 def reset():
     """Forget what came before: as if zeros had."""
@@ -273,7 +276,7 @@ COUNTED    for which in range(len(inputs)):
     return get()
 '''
 
-# With several inputs only: leaving one out would compute with what the last run left in its place.
+# Only with several inputs: a missing one would silently reuse the data of the last run.
 _COUNTED = """\
     if len(inputs) != {0}:
         raise ValueError("predict takes {0} inputs, found {{}}".format(len(inputs)))
@@ -312,7 +315,7 @@ def best(which=0):
 _PUT_WORDS = """\
     if which in {0}:
         for v in numbers:
-            q = round(v) + zero
+            q = round(v / scale) + zero
             q = 0 if q < 0 else 65535 if q > 65535 else q
             to[i] = q & 255
             to[i + 1] = q >> 8
@@ -325,7 +328,8 @@ _PUT_WORDS = """\
 _GET_WORDS = """\
     if which in {0}:
         words = outputs[which]
-        return [(words[i] | words[i + 1] << 8) - zero for i in range(0, len(words), 2)]
+        words = [(words[i] | words[i + 1] << 8) - zero for i in range(0, len(words), 2)]
+        return words if scale == 1 else [scale * v for v in words]
 """
 
 

@@ -1,4 +1,4 @@
-"""What the module of an ensemble of trees has of its own: features become ranks, and words become scores."""
+"""The parts of a module for an ensemble of trees: features become ranks, and words become scores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _TRANSFORMS = {
 
 
 def trees_state(program: Program) -> list[str]:
-    """The numbers that features are ranked among, one feature after the other, and where those of each begin."""
+    """The thresholds by which features are ranked, feature by feature, and the offset of each feature's."""
     cuts = program.inputs[0].cuts or ()
     starts = [0, *accumulate(map(len, cuts))]
     numbers = np.asarray([n for row in cuts for n in row], "<f4").tobytes()

@@ -121,7 +121,7 @@ def identity(t: Importer, node: Node[Any]) -> None:
 
 @translates(Cast)
 def cast(t: Importer, node: Cast) -> None:
-    """Between floats, whole numbers and booleans, all of which are numbers here. And from bytes that are an input."""
+    """Between floats, integers and booleans, which are all numbers here; and from an input's bytes."""
     if dynamic.cast(t, node):
         return
     held, given, to = t.held.get(node.inputs[0].name), t.dtype_of(node.inputs[0]), t.dtype_of(node.outputs[0])
@@ -174,7 +174,7 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
 
 
 def _masked(t: Importer, node: a.Pairwise, which: int) -> None:
-    """A sum with a constant that hides elements, and may have other numbers too."""
+    """A sum with a constant that masks elements, and may also contain other numbers."""
     constant, dims = t.array(node, which, "an operand", limits=True), dims_of(node.outputs[0])
     held = repeated(t, widened(t, t.of(node.inputs[1 - which]), len(dims)), dims)
     rest = np.where(hidden(constant), np.float32(0), constant)
@@ -209,7 +209,7 @@ def with_constant(
 
 
 def _stored(held: StoredTensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape in the order of a tensor's elements, the leading batch left out as it is there."""
+    """A shape in the order of a tensor's elements, without the leading batch axis if the tensor has none."""
     return sizes[len(sizes) - len(held.shape) :]
 
 
@@ -252,9 +252,9 @@ def with_tensor(t: Importer, node: Node[Any], operation: str, x: StoredTensor, y
 def aligned(
     t: Importer, dims: tuple[int, ...], x: StoredTensor, y: StoredTensor, may_swap: bool = True
 ) -> tuple[StoredTensor, StoredTensor, bool]:
-    """Two operands as kernels take them, in one order: the first of shape `dims`, the second repeated by the kernel.
+    """Two operands in the same axis order, for a kernel: the first of shape `dims`, the second broadcast by the kernel.
 
-    The third result is whether they changed places.
+    The third result is whether they were swapped.
     """
     x, y = widened(t, x, len(dims)), widened(t, y, len(dims))
     swapped = x.dims != dims and y.dims == dims and may_swap
@@ -318,13 +318,7 @@ def softmax(t: Importer, node: SoftmaxLike) -> None:
 
 @translates(QuantizeLinear)
 def quantize(t: Importer, node: QuantizeLinear) -> None:
-    """A layer that saturates and rounds to the grid; `fuse` makes it part of the layer before where that may be."""
-    limits = _wide(t, node)
-    if limits is not None:
-        # Kernels compute in 8 bits: what is left of 16 is that they saturate.
-        apply_chain(t, node, (("clip", limits),))
-        t.wide.append(node.inputs[0].name)
-        return
+    """A layer that saturates and rounds to the grid; `fuse` merges it into the layer before if possible."""
     grid = grid_of(t, node)
     apply_chain(t, node, ())
     t.grids[t.held[node.outputs[0].name].name] = grid
@@ -333,34 +327,21 @@ def quantize(t: Importer, node: QuantizeLinear) -> None:
 @translates(DequantizeLinear)
 def dequantize(t: Importer, node: DequantizeLinear) -> None:
     held = t.of(node.inputs[0], flat=True)
-    if _wide(t, node) is not None:
-        t.held[node.outputs[0].name] = held
-        return
     grid = grid_of(t, node)
     if t.grid_behind(held, grid) != grid:
         raise Problem("the tensor is dequantized with other scales than it was quantized with")
     t.held[node.outputs[0].name] = held
 
 
-def _wide(t: Importer, node: QuantizeLinear | DequantizeLinear) -> tuple[float, float] | None:
-    """The least and the greatest number of a quantization to 16 bits; None where it is to other widths."""
-    zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
-    scale = t.array(node, 1, "a scale")
-    if zero.dtype not in (np.int16, np.uint16) or zero.size != 1 or scale.size != 1:
-        return None
-    limits, factor = np.iinfo(zero.dtype), float(scale.reshape(-1)[0])
-    low, high = ((n - int(zero.reshape(-1)[0])) * factor for n in (int(limits.min), int(limits.max)))
-    return low, high
-
-
 def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:
-    """The grid of bytes that a node's scale and zero point mean."""
+    """The grid of bytes, or of words, that a node's scale and zero point mean."""
     scale = t.array(node, 1, "a scale")
     zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
     if scale.size != 1 or zero.size != 1:
         raise Problem("an activation with a scale for each channel is not supported; use one scale for the tensor")
     if scale.reshape(-1)[0] <= 0:
         raise Problem(f"the scale is {scale.reshape(-1)[0]}, expected a positive number")
-    if zero.dtype not in (np.int8, np.uint8):
-        raise Problem(f"the zero point has dtype {zero.dtype}, expected int8 or uint8")
-    return Grid(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]) + (128 if zero.dtype == np.int8 else 0))
+    if zero.dtype not in (np.int8, np.uint8, np.int16, np.uint16):
+        raise Problem(f"the zero point has dtype {zero.dtype}, expected int8, uint8, int16 or uint16")
+    stored = int(zero.reshape(-1)[0]) - int(np.iinfo(zero.dtype).min)
+    return Grid(float(scale.reshape(-1)[0]), stored, 8 * zero.dtype.itemsize)

@@ -1,8 +1,9 @@
-"""Dynamic quantization (what onnxruntime's quantize_dynamic writes): read as the model on real numbers.
+"""Dynamic quantization (written by onnxruntime's quantize_dynamic), read as the model on real numbers. Such a model
+quantizes a tensor by its current range, multiplies its integers with those of the weights, and multiplies the product
+with both scales.
 
-There a tensor is quantized by the range that it has at the moment, its integers are multiplied with those of the
-weights, and the product is multiplied with both scales. The scales cancel: what remains is the product of the real
-numbers with weights of int8, which keep their scales. The range of a tensor then comes from samples, as for any model.
+The scales cancel, which leaves a product of real numbers with int8 weights, which keep their scales. The tensor's range
+then comes from samples, as for any model.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def product(t: Importer, node: Node[Any]) -> None:
 
 
 def cast(t: Importer, node: Node[Any]) -> bool:
-    """Whether a Cast is of such a product, which stays what it is."""
+    """Whether a Cast is of such a product, which it does not change."""
     found = t.dynamic.get(node.inputs[0].name)
     if isinstance(found, Product):
         t.dynamic[node.outputs[0].name] = found
@@ -120,7 +121,7 @@ def _weights(
 
 
 def _along(x: Array, weights: Array, axis: int) -> Array:
-    """Numbers for each channel, so that they lie along an axis of the weights."""
+    """Numbers per channel, reshaped to an axis of the weights."""
     if x.size == 1:
         return x.reshape(-1)
     if x.size != weights.shape[axis]:

@@ -1,4 +1,4 @@
-"""Along an axis: the k greatest, running sums, what indices pick that an input holds, ones at their places."""
+"""Along an axis: TopK, CumSum, Gather with computed indices, OneHot."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from emberlet.codegen.ops.reduction import CumSum
 from ..kernels import lanes
 from ..kernels.elementwise import MapFloat
 from .layout import Order
-from .state import Importer, StoredTensor, dims_of
+from .state import BYTES, Importer, StoredTensor, dims_of
 from .table import translates
 
 
 def lanes_of(held: StoredTensor, axis: int) -> tuple[int, int, int]:
-    """(outer, length, inner): elements before, along and behind an axis, as they lie."""
+    """(outer, length, inner): the number of elements before, along and after an axis, in memory order."""
     at, sizes = held.order.index(axis), [held.dims[k] for k in held.order]
     return prod(sizes[:at]), sizes[at], prod(sizes[at + 1 :])
 
 
 @translates(TopK)
 def top_k(t: Importer, node: TopK) -> None:
-    """Values and indices are a layer each, where they are read."""
+    """Values and indices are separate layers, each only if it is read."""
     held, c = t.of(node.inputs[0]), node.config
     shape = lanes_of(held, c.axis % len(held.dims))
     for output, indices in zip(node.outputs, (False, True), strict=False):
@@ -71,6 +71,7 @@ def take(t: Importer, node: Gather) -> None:
     indices = _whole(t, node, 1)
     indices = t.ordered(indices, tuple(range(len(indices.dims))))
     names: tuple[str, ...]
+    code: int | None = None
     if node.value(0) is None:
         held = t.of(node.inputs[0])
         axis = node.config.axis % len(held.dims)
@@ -80,10 +81,11 @@ def take(t: Importer, node: Gather) -> None:
         table = t.array(node, 0, "what is picked from")
         axis, order = node.config.axis % table.ndim, tuple(range(table.ndim))
         shape, names = lanes_of(StoredTensor("", table.shape, order), axis), (indices.name,)
+        code = BYTES.get(node.dtype(0).name)
         table = table.astype(np.float32)
     if shape[1] < 1:
         raise Problem("from nothing")
-    # The axes of the indices take the place of the axis that is picked from.
+    # The axes of the indices replace the indexed axis.
     more = len(indices.dims)
     laid: list[int] = []
     for k in order:
@@ -92,6 +94,8 @@ def take(t: Importer, node: Gather) -> None:
         else:
             laid.append(k if k < axis else k + more - 1)
     out = t.define(node.outputs[0], tuple(laid))
+    if code is not None:
+        t.coded[out.name] = code
     t.add(lanes.Take(node.name, names, out.name, shape, prod(indices.dims), table))
 
 

@@ -1,8 +1,8 @@
 """Finds which axis of an input holds the channels, from how the model uses it.
 
 PyTorch's images are (batch, channels, height, width). TensorFlow's exporters keep (batch, height, width, channels) and
-put a Transpose behind the input. What counts is the axis that the first convolution, pool or batch norm takes as its
-channels.
+insert a Transpose after the input. The axis that the first convolution, pool or batch norm uses as its channels
+decides.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Channels:
         self._from[argument.name] = argument.name, tuple(range(len(_shape(argument))))
 
     def see(self, node: Node[Any]) -> None:
-        """Note what a node says; its types are known."""
+        """Record the channel axes that a node implies; its types are known."""
         source = next((a for a in node.inputs if a.present and a.name in self._from), None)
         if source is None:
             return
@@ -71,7 +71,7 @@ def _shape(argument: Argument) -> tuple[int, ...]:
 
 
 def _kept(node: Node[Any], axes: Axes, before: tuple[int, ...], after: tuple[int, ...]) -> Axes | None:
-    """Which axis of the input each axis of an output is; None where that ends."""
+    """The input axis that each axis of an output corresponds to; None if there is none."""
     if isinstance(node, m.Transpose):
         return tuple(axes[k] for k in node.perm())
     if len(after) == len(before) and not isinstance(node, m.Reshape):
@@ -89,10 +89,10 @@ def channels_last(rank: int) -> Order:
 
 
 def input_order(dims: tuple[int, ...], axis: int | None) -> Order:
-    """The order in which an image's elements come: channels last, whatever the model says.
+    """The order in which an image's elements come: channels last, whatever the model's order.
 
-    axis: of the channels, None where no layer tells: then the second one, as ONNX has it, unless the shape speaks for
-    the last.
+    axis: the channel axis; None if no layer determines it: then the second, as in ONNX, unless the shape suggests the
+    last.
     """
     if axis is None:
         axis = len(dims) - 1 if dims[-1] <= COLORS < dims[1] else 1

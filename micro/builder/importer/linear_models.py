@@ -36,7 +36,7 @@ SIGMOID: Chain = (("sigmoid", ()),)
 
 
 class _Row:
-    """A row of numbers on its way through layers: each method adds one and gives the row that comes out."""
+    """A row of numbers passing through layers: each method appends a layer and returns the resulting row."""
 
     def __init__(self, t: Importer, label: str, name: str, size: int) -> None:
         self.t, self.label, self.name, self.size = t, label, name, size
@@ -79,7 +79,7 @@ class _Row:
         return out
 
     def transformed(self, transform: str | None) -> _Row:
-        """What is computed of scores. Raises Problem."""
+        """The scores after post_transform. Raises Problem."""
         if transform is None:
             return self
         if transform in ("sigmoid", "logistic"):
@@ -132,7 +132,7 @@ def linear_classifier(t: Importer, node: LinearClassifier) -> None:
 
 
 def _both(x: _Row, matrix: Matrix, offsets: Matrix, transform: str | None, opposite: bool) -> _Row:
-    """The scores of two classes that one decides about: its opposite, or what is missing to 1, and it."""
+    """The scores of two classes given a single score s: (-s or 1 - s, s)."""
     sigmoid = transform in ("sigmoid", "logistic")
     turned = sigmoid or opposite
     both = x.dense(np.concatenate([-matrix, matrix]), np.concatenate([(not turned) - offsets, offsets]), "scores")
@@ -150,7 +150,7 @@ def _classes(t: Importer, node: Node[Any], scores: _Row, labels: Sequence[int | 
 
 
 def _likeness(x: _Row, kernel: Kernel, vectors: Matrix) -> _Row:
-    """How alike a row is to each support vector. Raises Problem."""
+    """The kernel of a row with each support vector. Raises Problem."""
     gamma, count = kernel.gamma, len(vectors)
     if kernel.kind == "linear":
         return x.dense(vectors, np.zeros(count), "kernel")
@@ -182,7 +182,7 @@ def svm_regressor(t: Importer, node: SVMRegressor) -> None:
 
 @translates(SVMClassifier)
 def svm_classifier(t: Importer, node: SVMClassifier) -> None:
-    """The best score's class is the label. With probabilities it need not be, as in libsvm: the votes decide."""
+    """The label is the class with the best score. With probabilities it may differ, as in libsvm: the votes decide."""
     c, x = node.config, _row(t, node)
     n = len(c.labels)
     if not c.vectors_per_class:

@@ -1,4 +1,4 @@
-"""Masks as attention adds them: a constant with minus infinity, or near it, where an element is hidden."""
+"""Additive attention masks: constants with minus infinity, or a very negative number, for hidden elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def hidden(constant: Array) -> Array:
 
 
 def with_mask(t: Importer, node: Node[Any], held: StoredTensor, constant: Array) -> None:
-    """The node's output: the least number where the constant hides an element, else the tensor, of the same shape."""
+    """The node's output: the smallest number where the constant hides an element, else the tensor, of the same
+    shape."""
     dims = dims_of(node.outputs[0])
     mask = hidden(constant).astype(np.float32).reshape((1,) * (len(dims) - constant.ndim) + constant.shape)
     mask = np.ascontiguousarray(np.transpose(mask, held.order))

@@ -69,7 +69,7 @@ def _same_axes(held: StoredTensor, dims: tuple[int, ...]) -> tuple[int, ...] | N
 
 @translates(m.Transpose)
 def transpose(t: Importer, node: m.Transpose) -> None:
-    """Nothing moves: the axes get other numbers."""
+    """No element moves: only the order of the axes changes."""
     held, perm = t.of(node.inputs[0]), node.perm()
     dims = dims_of(node.outputs[0])
     order = tuple(perm.index(k) for k in held.order)
@@ -186,7 +186,7 @@ def pad(t: Importer, node: Pad) -> None:
 
 @translates(Resize)
 def resize(t: Importer, node: Resize) -> None:
-    """Enlarged a whole number of times by repeating elements, or to any size by linear interpolation."""
+    """Enlarged by a whole factor by repeating elements, or to any size by linear interpolation."""
     held, dims, c = t.of(node.inputs[0]), dims_of(node.outputs[0]), node.config
     times = [b // a for a, b in zip(held.dims, dims, strict=True)]
     exact = all(a * n == b for a, n, b in zip(held.dims, times, dims, strict=True))
@@ -209,8 +209,8 @@ def resize(t: Importer, node: Resize) -> None:
 
 
 def interpolate(t: Importer, node: Resize, held: StoredTensor, dims: tuple[int, ...]) -> None:
-    """Along one axis or two, which lie first. Where an element comes from, the operator itself says: it is asked to
-    resize the numbers 0, 1, 2, … along each axis."""
+    """Along one axis or two, which come first. The source of each element is found by resizing the numbers 0, 1, 2, …
+    along each axis with the operator itself."""
     axes = [k for k, (a, b) in enumerate(zip(held.dims, dims, strict=True)) if a != b]
     if not axes:
         axes = [k for k, n in enumerate(dims) if n > 1][:1]
@@ -234,7 +234,7 @@ def interpolate(t: Importer, node: Resize, held: StoredTensor, dims: tuple[int, 
 
 
 def _places(node: Resize, dims: tuple[int, ...], to: tuple[int, ...], axis: int) -> Array:
-    """Where along an axis of the input each element of the output comes from."""
+    """The source position along an axis of the input of each element of the output."""
     x = np.arange(dims[axis], dtype=np.float32).reshape([-1 if k == axis else 1 for k in range(len(dims))])
     value = Value(dtypes.float32, dims, Inline(np.broadcast_to(x, dims).tobytes()))
     first = replace(node.inputs[0], type=TensorType(dtypes.float32, dims), source=Constant(value))

@@ -44,7 +44,7 @@ def last_axes(t: Importer, node: LayerNormalization | RMSNormalization) -> None:
 
 @translates(InstanceNormalization)
 def instance(t: Importer, node: InstanceNormalization) -> None:
-    """Each channel by itself: its elements have to lie side by side."""
+    """Each channel separately: its elements must be contiguous."""
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if held.dims[0] != 1:
@@ -56,7 +56,7 @@ def instance(t: Importer, node: InstanceNormalization) -> None:
 
 @translates(GroupNormalization)
 def group(t: Importer, node: GroupNormalization) -> None:
-    """Each group of channels by itself, with a factor for every channel (before opset 21, for every group)."""
+    """Each group of channels separately, with a factor per channel (before opset 21, per group)."""
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if held.dims[0] != 1:
@@ -71,7 +71,7 @@ def group(t: Importer, node: GroupNormalization) -> None:
 
 @translates(LpNormalization)
 def to_length_one(t: Importer, node: LpNormalization) -> None:
-    """L2: what root-mean-square normalization is, but for the root of the length. L1: a quotient by the sum."""
+    """L2: RMS normalization without the factor sqrt(length). L1: a quotient by the sum."""
     held = t.of(node.inputs[0])
     axis = node.config.axis % len(held.dims)
     if node.config.p not in (1, 2):
@@ -123,7 +123,7 @@ def _normalize(
 
 
 def product_of_tensors(t: Importer, node: Node[Any]) -> None:
-    """Both operands are read where they lie; leading axes of size 1 are repeated."""
+    """Both operands are read in place; leading axes of size 1 are broadcast."""
     sides = [t.of(a) for a in node.inputs]
     dims = dims_of(node.outputs[0])
     if any(len(s.dims) < 2 for s in sides):

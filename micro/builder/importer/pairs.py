@@ -1,4 +1,4 @@
-"""Two tensors and more: the greater and the lesser, powers, sums of several, comparisons, logic, choices by a mask."""
+"""Operators of two or more tensors: Max and Min, powers, sums, comparisons, logic, Where."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _operands(t: Importer, node: Node[Any], limits: bool = False) -> list[Operan
 
 
 def _mapped(t: Importer, name: str, held: StoredTensor, output: Argument, chain: Chain) -> StoredTensor:
-    """A function of one tensor, which is repeated to the output's shape first."""
+    """A function of one tensor, which is first broadcast to the output's shape."""
     dims = dims_of(output)
     held = repeated(t, widened(t, held, len(dims)), dims)
     out = t.define(output, held.order)
@@ -168,7 +168,7 @@ OPERATIONS: dict[type[Node[Any]], str] = {
 
 @translates(*OPERATIONS)
 def compared(t: Importer, node: a.Pairwise) -> None:
-    """1 for true, 0 for false: both are the lesser, either is the greater."""
+    """1 for true, 0 for false: And is the minimum, Or the maximum."""
     x, y = _operands(t, node, True)
     operation, output = OPERATIONS[type(node)], node.outputs[0]
     if not isinstance(x, StoredTensor):
@@ -199,7 +199,7 @@ def negated(t: Importer, node: Not) -> None:
 
 @translates(a.Where)
 def where(t: Importer, node: a.Where) -> None:
-    """Each operand may be constant. One that stands for minus infinity is the least float32."""
+    """Each operand may be constant. Minus infinity becomes the smallest float32."""
     given, dims = _operands(t, node, True), dims_of(node.outputs[0])
     held = [widened(t, x, len(dims)) for x in given if isinstance(x, StoredTensor)]
     order = next((x.order for x in held if x.dims == dims), tuple(range(len(dims))))
@@ -220,5 +220,5 @@ def where(t: Importer, node: a.Where) -> None:
 
 
 def _steps(sizes: Sequence[int]) -> list[int]:
-    """Elements from one index to the next, and none along an axis that is repeated."""
+    """The strides in elements, 0 along a broadcast axis."""
     return [step if n > 1 else 0 for n, step in zip(sizes, strides(sizes), strict=True)]

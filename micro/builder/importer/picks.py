@@ -1,7 +1,7 @@
-"""Operators whose output's elements are elements of the input, wherever those lie: one mechanism for all of them.
+"""Operators that only select elements of the input, all by one mechanism: the operator is evaluated on a tensor of
+numbers 0, 1, 2, …, which gives the source of each element.
 
-The operator itself is asked: evaluated on a tensor of numbers 0, 1, 2, … it says which element goes where. That map is
-cut into blocks in which every index counts in steady steps, and each block is a part of a move.
+That map is split into blocks with constant strides, and each block becomes a part of a move.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Places = npt.NDArray[np.int64]
 
 @translates(Tile, Expand, SpaceToDepth, GatherElements, GatherND)
 def pick(t: Importer, node: Node[Any]) -> None:
-    """A move of the blocks of the node's map. Raises Problem where they are too many."""
+    """A move of the blocks of the node's map. Raises Problem if there are too many."""
     held, dims = t.of(node.inputs[0]), dims_of(node.outputs[0])
     if not 0 < prod(dims) <= MOST_ELEMENTS or prod(held.dims) > MOST_ELEMENTS:
         raise Problem(f"expanding shape {held.dims} to {dims} is not supported")
@@ -55,7 +55,7 @@ def pick(t: Importer, node: Node[Any]) -> None:
 
 
 def index_map(node: Node[Any], dims: Sequence[int]) -> Places:
-    """For each element of the output, in order, which of the input's it is. Raises Problem."""
+    """The index in the input of each element of the output, in order. Raises Problem."""
     dtype, given = dtypes.float32, node.dtype(0)
     if not (given.is_float or given.is_integer or given.is_bool):
         raise Problem(f"dtype {given} is not supported")
@@ -95,7 +95,7 @@ def blocks(places: Places) -> list[Part]:
 
 
 def runs(block: Places, axis: int) -> list[range]:
-    """The longest stretches along an axis in which all places count in one steady step."""
+    """The longest runs along an axis with a constant stride."""
     steps = np.diff(np.moveaxis(block, axis, 0).reshape(block.shape[axis], -1), axis=0)
     steady = (steps == steps[:, :1]).all(1)
     found, start = [], 0

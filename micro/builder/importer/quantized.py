@@ -1,5 +1,5 @@
-"""Operators on quantized tensors (onnxruntime's format QOperator): taken apart into DequantizeLinear, the operator on
-real numbers, and QuantizeLinear, which is what they mean. And products and look-ups of weights of few bits."""
+"""Operators on quantized tensors (onnxruntime's format QOperator): decomposed into DequantizeLinear, the operator on
+real numbers, and QuantizeLinear. Also products and lookups with block-quantized weights."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def constant(array: Array, name: str) -> Argument:
 
 
 class Parts:
-    """The nodes that one node is taken apart into; names are made from its own."""
+    """The nodes into which one node is decomposed; names are derived from its own."""
 
     def __init__(self, t: Importer, node: Node[Any]) -> None:
         self.t, self.node = t, node
@@ -57,6 +57,8 @@ class Parts:
     def make(self, kind: str, inputs: Sequence[Argument], name: str = "", **attributes: AttributeValue) -> Argument:
         """The result of a node of ONNX. name: of the node, "" for one of its own. Raises Problem."""
         out = Argument(self.fresh(kind.lower()), UnknownType())
+        if self.node.outputs[0].name in self.t.only_softmax:
+            self.t.only_softmax.add(out.name)
         given = tuple(inputs)
         made = REGISTRY[("", kind)].make(
             name or self.fresh(kind), given, (out,), Attributes(attributes, OPSET, given, (out,))
@@ -74,7 +76,7 @@ class Parts:
         return self.node.inputs[i] if self.node.has(i) else ABSENT
 
     def real(self, i: int, scale: int, zero: int, axis: int = 0) -> Argument:
-        """The real numbers behind input i. axis: of the scales, where there are several."""
+        """Input i, dequantized. axis: of the scales, if there are several."""
         given = [self.argument(i), self._scale(scale), self._scale(zero)]
         return self.make("DequantizeLinear", [a for a in given if a.present], axis=axis)
 
@@ -238,21 +240,23 @@ def global_average_pool(t: Importer, node: q.QLinearGlobalAveragePool) -> None:
 
 
 @translates(MatMulNBits)
-def matmul_of_few_bits(t: Importer, node: MatMulNBits) -> None:
-    """In int8 the weights of a column with one block keep their scale; others get one for the column."""
+def matmul_of_block_weights(t: Importer, node: MatMulNBits) -> None:
+    """In int8 the weights of a column of a single block keep their scale; others get one per column."""
     c = node.config
     _check(node, range(1, len(node.inputs)), c.rows)
     ones = constant(np.eye(c.rows, dtype=np.float32), "every")
     weights = constant(_real(node, (ones, *node.inputs[1:5])), f"{node.name}:weights")
     if c.block_size >= c.rows and not node.has(3):
         t.scales[weights.name] = t.array(node, 2, "the scales").astype(np.float64).reshape(-1), 1, ZERO
+        if c.bits <= 4:
+            t.narrow.add(weights.name)
     parts = Parts(t, node)
     y = parts.make("MatMul", [node.inputs[0], weights], node.name)
     parts.output(parts.make("Add", [y, node.inputs[5]]) if node.has(5) else y)
 
 
 @translates(GatherBlockQuantized)
-def gather_of_few_bits(t: Importer, node: GatherBlockQuantized) -> None:
+def gather_of_block_weights(t: Importer, node: GatherBlockQuantized) -> None:
     table = node.value(0)
     if table is None:
         raise Problem("a table that is only known when the model runs")
@@ -272,7 +276,7 @@ def _check(node: Node[Any], constants: Sequence[int] | range, rows: int) -> None
 
 
 def _real(node: Node[Any], inputs: Sequence[Argument]) -> Array:
-    """What the operator makes of other inputs, all constant."""
+    """The operator evaluated on other inputs, all constant."""
     out = Argument("real", UnknownType())
     given = tuple(a if a.present else ABSENT for a in inputs)
     (found,) = evaluate(replace(node, inputs=given, outputs=(out,)).typed())

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from emberlet.codegen.ir.argument import Argument
+from emberlet.codegen.ir.choices import Activation
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops.recurrent import DEFAULT_ACTIVATIONS, GRU, LSTM, RNN, Recurrent
@@ -38,7 +39,7 @@ def recurrent(t: Importer, node: Recurrent) -> None:
     keep = _keeps(t, node)
     wanted = [o.present and o.name in t.read for o in node.outputs] + [False] * (3 - len(node.outputs))
     if keep:
-        # The layer remembers its states: those that only go out of the model, to come in again, stay inside.
+        # The layer keeps its states, so states that the model only outputs to take in again stay inside.
         for k in (1, 2):
             if wanted[k] and node.outputs[k].name in t.only_output and any(wanted[:k]):
                 t.dropped.add(node.outputs[k].name)
@@ -50,7 +51,7 @@ def recurrent(t: Importer, node: Recurrent) -> None:
     if wanted[0]:
         _outputs(t, node, held, (w, r, b), steps, True, keep)
     elif wanted[1] and isinstance(node, RNN) and is_relu(node):
-        # Samples show the range of what is in the graph: every step's state, not the last one's alone.
+        # Calibration sees the tensors of the graph: the state of every step, not only the last.
         shape = (steps, n, 1, r.shape[2])
         every = Argument(f"{node.outputs[1].name}:steps", TensorType(node.dtype(0), shape))
         node = replace(node, outputs=(every, node.outputs[1]), config=replace(c, batch_first=False))
@@ -78,10 +79,10 @@ def _last_of(t: Importer, node: Recurrent, steps: int) -> None:
 
 def _check(node: Recurrent) -> None:
     c, expected = node.config, DEFAULT_ACTIVATIONS[node.op()] * node.directions()
-    if isinstance(node, RNN) and c.activations and {a.lower() for a in c.activations} == {"relu"}:
-        expected = ("Relu",) * node.directions()
-    if c.activations and tuple(a.lower() for a in c.activations) != tuple(a.lower() for a in expected):
-        raise Problem(f"activations {c.activations} are not supported; {expected} are")
+    if isinstance(node, RNN) and set(c.activations) == {Activation.RELU}:
+        expected = c.activations
+    if c.activations and c.activations != expected:
+        raise Problem(f"the activations {', '.join(c.activations)} are not supported; {', '.join(expected)} are")
     if c.clip or c.alphas or c.betas:
         raise Problem("clip and parameters of activations are not supported")
     if isinstance(node, LSTM) and (c.switch or node.has(7)):
@@ -91,7 +92,7 @@ def _check(node: Recurrent) -> None:
 
 
 def _keeps(t: Importer, node: Recurrent) -> bool:
-    """Whether the initial state is an input of the model: then the layer remembers it, and the input goes."""
+    """Whether the initial state is an input of the model: then the layer keeps it, and the input is removed."""
     keep = False
     for k in (5, 6):
         if not node.has(k):
@@ -184,5 +185,5 @@ def _layer(
 
 
 def is_relu(node: RNN) -> bool:
-    """Whether it ends in ReLU, not in tanh."""
+    """Whether the activation is ReLU rather than tanh."""
     return bool(node.config.activations) and node.config.activations[0].lower() == "relu"

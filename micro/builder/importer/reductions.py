@@ -23,11 +23,12 @@ from .table import translates
 LEAST = -3.4e38
 
 
-def _window(node: p.Pool, held: StoredTensor) -> Window:
+def _window(node: p.Pool, held: StoredTensor, ceil: bool = True) -> Window:
+    """The window and its padding. ceil: with the padding that ceil_mode adds."""
     window = node.window()
     padding = list(window.padding(held.dims[2:]))
-    if node.config.ceil_mode:
-        # The last position may hang over the edge: so much more padding.
+    if node.config.ceil_mode and ceil:
+        # The last position may extend beyond the edge, which needs more padding.
         sizes = window.sizes(held.dims[2:], True)
         for i, out in enumerate(sizes):
             reach = (window.kernel[i] - 1) * window.dilation[i] + 1
@@ -53,9 +54,9 @@ def average_pool(t: Importer, node: p.AveragePool) -> None:
     window = _window(node, held)
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
     h, w = (1, *t.shapes[held.name][:-1])[-2:]
-    counts = (prod(window.kernel),) if node.config.count_include_pad else window_counts(window, h, w)
-    if node.config.count_include_pad and node.config.ceil_mode:
-        raise Problem("ceil_mode with count_include_pad is not supported")
+    # What ceil_mode adds beyond the padding never counts.
+    counted = _window(node, held, ceil=False).pads if node.config.count_include_pad else (0, 0, 0, 0)
+    counts = window_counts(window, h, w, counted)
     t.add(AveragePoolFloat(node.name, (held.name,), out.name, t.shapes[held.name], window, counts))
 
 
@@ -103,7 +104,7 @@ def arg(t: Importer, node: r.ArgExtreme) -> None:
 
 
 def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, ...], kind: str) -> None:
-    """Reduced axes side by side, as they lie or moved there: (outer, length, inner)."""
+    """The reduced axes made adjacent, if necessary by a move: (outer, length, inner)."""
     large = [k for k in held.order if held.dims[k] != 1]
     places = [i for i, k in enumerate(large) if k in axes]
     if places and places[-1] - places[0] != len(places) - 1:

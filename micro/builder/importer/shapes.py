@@ -18,7 +18,7 @@ def sized(inputs: Sequence[Argument], sizes: Mapping[str, Sequence[int]]) -> lis
     """The inputs with every size fixed: as `sizes` says, and 1 for an open first axis or one called a batch.
 
     sizes: the shape of an input, by its name, or the size of one dimension, by the symbol that the model gives it.
-    Raises ModelError for a size that is still open, and for `sizes` that do not fit.
+    Raises ModelError for a size that is still open, and for `sizes` that do not match.
     """
     shapes = {a.name: _shape(a) for a in inputs}
     symbols = {d for shape in shapes.values() for d in shape if isinstance(d, str)}
@@ -53,7 +53,7 @@ def _shape(argument: Argument) -> tuple[Dim, ...]:
 
 
 def _fixed(name: str, shape: tuple[Dim, ...], sizes: Mapping[str, Sequence[int]]) -> tuple[int | None, ...]:
-    """The shape with the sizes that are said, and None where none is. Raises ModelError where they do not fit."""
+    """The shape with the given sizes, None for the others. Raises ModelError if they do not match."""
     given = sizes.get(name)
     if given is not None and (name not in shape or len(shape) == len(given)):
         fits = len(given) == len(shape) and all(

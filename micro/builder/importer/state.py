@@ -1,12 +1,12 @@
 """The state of an import: the layers so far, and how each tensor of the model is held.
 
-A tensor keeps the order of axes in which its elements lie, so that a transposition costs nothing until a layer needs
-another order: convolutions want and leave channels last, whatever the model says.
+A tensor records the order of axes of its elements, so that a transposition costs nothing until a layer needs another
+order: convolutions read and write channels last, whatever the model's order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -22,6 +22,8 @@ from emberlet.errors import ModelError
 from ..graph import Graph, Grid, Reshape, Sums
 from ..kernels.constant import Constant
 from ..kernels.elementwise import MapFloat
+from ..kernels.interpolate import Interpolate
+from ..kernels.lanes import Take
 from ..kernels.layer import Array, Layer
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
@@ -66,9 +68,10 @@ class Importer:
     outputs that stay inside, with what is made of them; remembered: inputs that are states of layers; problems: a line
     for each that keeps the model from running; channels: what the nodes say of the inputs' axes; states, kept: as
     Graph's, and the layers that write them; constant_grids: of constants that came quantized; scaled: of tensors that
-    are another one scaled, that one, its offset and its factor; cuts, sums, integers: as Graph's; dynamic: what stands
-    for integers that are quantized by the range of the moment, and for their scales (dynamic.py); wide, whole: as
-    Graph's; labels: of the classes.
+    are another one scaled, that one, its offset and its factor; coded: tensors taken from a table of bytes that nothing
+    has dequantized yet, and what a stored byte is more than the table's number; cuts, sums, integers: as Graph's;
+    dynamic: what stands for integers that are quantized by the range of the moment, and for their scales (dynamic.py);
+    whole, packed: as Graph's; narrow: constants of 4 bits; labels: of the classes.
     """
 
     name: str
@@ -91,12 +94,14 @@ class Importer:
     constant_grids: dict[str, Grid] = field(default_factory=dict)
     integers: dict[str, int] = field(default_factory=dict)
     dynamic: dict[str, Any] = field(default_factory=dict)
-    wide: list[str] = field(default_factory=list)
     scaled: dict[str, tuple[str, Array, Array]] = field(default_factory=dict)
+    coded: dict[str, int] = field(default_factory=dict)
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
     labels: tuple[int | str, ...] = ()
     whole: set[str] = field(default_factory=set)
+    narrow: set[str] = field(default_factory=set)
+    packed: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     only_softmax: set[str] = field(default_factory=set)
@@ -143,7 +148,7 @@ class Importer:
             self.integers[held.name] = kind
 
     def fresh(self, name: str) -> str:
-        """A name no tensor of the graph has."""
+        """A name that no tensor of the graph has."""
         out, n = name, 1
         while out in self.shapes:
             n += 1
@@ -183,7 +188,7 @@ class Importer:
         return held
 
     def define(self, argument: Argument, order: Order) -> StoredTensor:
-        """The held tensor for an output that a layer is about to write."""
+        """The stored tensor for an output that a layer is about to write."""
         held = StoredTensor(self.fresh(argument.name), dims_of(argument), order)
         self.shapes[held.name] = held.shape
         self.held[argument.name] = held
@@ -191,7 +196,7 @@ class Importer:
         return held
 
     def _note_whole(self, argument: Argument, held: StoredTensor) -> None:
-        """Integers of 16 bits and less are what QuantizeLinear makes: those have a scale."""
+        """Record integer tensors; those of at most 16 bits come from QuantizeLinear and have a scale."""
         dtype = argument.type.dtype if isinstance(argument.type, TensorType) else None
         if dtype is not None and (dtype.is_bool or (dtype.is_integer and dtype.bits > 16)):
             self.whole.add(held.name)
@@ -211,7 +216,7 @@ class Importer:
         return name
 
     def alias(self, argument: Argument, source: StoredTensor, order: Order | None = None) -> None:
-        """An output with the elements of `source`, where they lie, in the shape the model gives it."""
+        """An output that shares the elements of `source`, in the model's shape."""
         dims = dims_of(argument)
         target = StoredTensor(source.name, dims, order if order is not None else tuple(range(len(dims))))
         self.held[argument.name] = self.shaped(target)
@@ -229,7 +234,7 @@ class Importer:
         return StoredTensor(name, held.dims, held.order)
 
     def ordered(self, held: StoredTensor, order: Order) -> StoredTensor:
-        """The tensor with its elements in another order: moved only where they lie otherwise."""
+        """The tensor with its elements in the given order, moved only if necessary."""
         if held.has_order(order):
             return self.shaped(StoredTensor(held.name, held.dims, order))
         key = (held.name, order)
@@ -279,7 +284,7 @@ class Importer:
         return x
 
     def note_scales(self, node: Node[Any]) -> None:
-        """Remember the scales that constant weights were quantized with."""
+        """Record the scales of quantized constant weights."""
         scale = numpy_of(node.value(1)) if node.value(1) is not None else None  # type: ignore[arg-type]
         zero = numpy_of(node.value(2)) if node.has(2) and node.value(2) is not None else np.zeros(1)  # type: ignore[arg-type]
         value = node.value(0)
@@ -289,10 +294,12 @@ class Importer:
             return  # a zero point for each channel: such weights are quantized anew
         axis = node.config.axis % len(value.shape) if scale.ndim else 0
         steps = numpy_of(value).astype(np.int64) - int(zero.reshape(-1)[0])
-        # Wherever they fit so, weights are bytes around 128, as kernels in assembly take them.
+        # If possible, weights are bytes around 128, which assembly kernels require.
         fits = steps.size and steps.min() >= -ZERO and steps.max() < ZERO
         byte = ZERO if fits else int(zero.reshape(-1)[0]) + BYTES[value.dtype.name]
         self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis, byte
+        if value.dtype.name in ("int4", "uint4"):
+            self.narrow.add(node.outputs[0].name)
 
     def keep_scales(self, node: Node[Any], weight: Argument, axis: int, channels: int, factor: float = 1.0) -> None:
         """Note the scale of each of a layer's channels, where its weights came quantized along `axis`.
@@ -305,6 +312,8 @@ class Importer:
         if scale.size != 1 and (along != axis or scale.size != channels):
             return
         self.weight_scales[node.name] = np.broadcast_to(scale, (channels,)) * abs(factor)
+        if weight.name in self.narrow:
+            self.packed.add(node.name)
         if zero != ZERO:
             self.weight_zeros[node.name] = zero if factor > 0 else 255 - zero
 
@@ -314,9 +323,9 @@ class Importer:
         return Grid(float(scale[0]), zero) if scale.size == 1 and scale[0] > 0 else None
 
     def grid_behind(self, held: StoredTensor, wanted: Grid | None = None) -> Grid | None:
-        """What the bytes of a tensor mean that came quantized, also where its bytes were only moved since.
+        """The grid of an already quantized tensor, also if its bytes were only moved since.
 
-        wanted: what they mean if they are an input of the model, and nothing has said it before.
+        wanted: the grid to assume for an input of the model that has none yet.
         """
         writers = {layer.output: layer for layer in self.layers}
         seen = [held.name]
@@ -325,12 +334,23 @@ class Importer:
             if wanted is not None and seen[-1] in self.inputs and seen[-1] in self.integers:
                 self.grids[seen[-1]] = wanted
                 break
+            if wanted is not None and seen[-1] in self.coded and isinstance(writer, Take):
+                self._decode(writer, wanted)
+                break
             if writer is None or not keeps_grid(writer):
                 return None
             seen.append(writer.inputs[0])
         for name in seen:
             self.grids[name] = self.grids[seen[-1]]
         return self.grids[held.name]
+
+    def _decode(self, layer: Take, grid: Grid) -> None:
+        """Let a table hold real numbers, now that it is known what its bytes mean."""
+        assert layer.table is not None
+        steps = layer.table.astype(np.float64) + (self.coded.pop(layer.output) - grid.zero)
+        real = replace(layer, table=(steps * grid.scale).astype(np.float32))
+        self.layers[next(k for k, found in enumerate(self.layers) if found is layer)] = real
+        self.grids[layer.output] = grid
 
     # -- the graph ----------------------------------------------------------------------------------------------------
 
@@ -365,7 +385,7 @@ class Importer:
         return True
 
     def _without_remembered(self) -> tuple[list[Layer], list[str]]:
-        """Layers and inputs without the states, and without what only takes them apart. Raises ModelError."""
+        """Layers and inputs without the states, and without layers that only split them. Raises ModelError."""
         gone, layers = set(self.remembered), []
         for layer in self.layers:
             if gone.isdisjoint(layer.inputs):
@@ -378,7 +398,7 @@ class Importer:
             raise ModelError("an output is an input state that a layer remembers")
         return layers, [name for name in self.inputs if name not in gone]
 
-    def _is_labelled(self, name: str) -> bool:
+    def _is_labeled(self, name: str) -> bool:
         """Whether an output has a score for each class."""
         return prod(self.shapes[name]) == len(self.labels) * (4 if name in self.sums else 1) > 0
 
@@ -399,25 +419,25 @@ class Importer:
             cuts=self.cuts,
             sums=self.sums,
             integers={n: k for n, k in self.integers.items() if n in inputs or n in self.outputs},
-            wide=tuple(self.wide),
             whole=frozenset(self.whole),
-            labels={name: self.labels for name in self.outputs if self._is_labelled(name)},
+            packed=frozenset(self.packed),
+            labels={name: self.labels for name in self.outputs if self._is_labeled(name)},
             is_float=not self.sums,
         ).check()
 
 
 def _byte_of(argument: Argument) -> int | None:
-    """What a stored byte of an int8 or uint8 tensor is more than its number; None for other dtypes."""
+    """The offset of a stored byte from the number of an int8 or uint8 tensor; None for other dtypes."""
     dtype = argument.type.dtype.name if isinstance(argument.type, TensorType) else ""
     return BYTES[dtype] if dtype in ("int8", "uint8") else None
 
 
 def keeps_grid(layer: Layer) -> bool:
-    """Whether a layer writes some of the bytes it reads: they mean the same."""
+    """Whether a layer only copies bytes, so that input and output have the same grid."""
     if isinstance(layer, Move):
         return len(set(layer.inputs)) == 1 and layer.fill is None
     picks = isinstance(layer, ReduceFloat) and layer.operation != "sum"
-    return isinstance(layer, MaxPool | Reshape) or picks
+    return isinstance(layer, MaxPool | Reshape | Interpolate) or picks
 
 
 def dims_of(argument: Argument) -> tuple[int, ...]:

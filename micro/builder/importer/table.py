@@ -1,4 +1,4 @@
-"""The table of which function translates which operator, and the decorator by which a function enters it."""
+"""The table of operators and their translators, and the decorator that registers a translator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ TRANSLATORS: dict[type[Node[Any]], Translator] = {}
 
 
 def translates(*kinds: type[Node[Any]]) -> Callable[[Translator], Translator]:
-    """Register a function for some operators (and their subclasses). It raises Problem for what it cannot do."""
+    """Register a function for some operators (and their subclasses). The function raises Problem for anything
+    unsupported."""
 
     def register(function: Translator) -> Translator:
         for kind in kinds:

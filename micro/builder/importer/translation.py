@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from emberlet.codegen.evaluation import evaluate, foldable, known
 from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
 from emberlet.codegen.ir.graph import Model, Node
@@ -15,17 +16,18 @@ from emberlet.codegen.ops import movement as m
 from emberlet.codegen.ops.arithmetic import Add, Where
 from emberlet.codegen.ops.constant import Cast
 from emberlet.codegen.ops.joining import Concat
+from emberlet.codegen.ops.microsoft_quantized import QLinearAdd, QLinearSoftmax
 from emberlet.codegen.ops.quantization import DequantizeLinear, QuantizeLinear
 from emberlet.codegen.ops.softmax import SoftmaxLike
 
-from .state import Importer
+from .state import Importer, numpy_of
 from .table import TRANSLATORS
 
 REARRANGING = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
 
 
-# What a mask passes on its way to a softmax.
-BEFORE_SOFTMAX = (*REARRANGING, Add, Where, Cast, QuantizeLinear, DequantizeLinear)
+# Operators that a mask passes on its way to a softmax.
+BEFORE_SOFTMAX = (*REARRANGING, Add, QLinearAdd, Where, Cast, QuantizeLinear, DequantizeLinear)
 
 
 def _readers(model: Model) -> dict[str, list[Node[Any]]]:
@@ -37,7 +39,7 @@ def _readers(model: Model) -> dict[str, list[Node[Any]]]:
 
 
 def only_output(model: Model, outputs: set[str]) -> set[str]:
-    """The tensors that go out of the model and nowhere else, by themselves or rearranged."""
+    """The tensors that are only outputs of the model, possibly rearranged."""
     readers = _readers(model)
     found = {name for name in outputs if name not in readers}
     for node in reversed(model.graph.nodes):
@@ -49,13 +51,13 @@ def only_output(model: Model, outputs: set[str]) -> set[str]:
 
 
 def only_softmax(model: Model, outputs: set[str]) -> set[str]:
-    """The tensors that softmax alone reads, as they are, rearranged, or with something added."""
+    """The tensors that only softmax reads, possibly rearranged or with something added."""
     readers, found = _readers(model), set[str]()
     for node in reversed(model.graph.nodes):
         for output in node.outputs:
             after = readers.get(output.name, []) if output.name not in outputs else []
             if after and all(
-                isinstance(r, SoftmaxLike)
+                isinstance(r, SoftmaxLike | QLinearSoftmax)
                 or (isinstance(r, BEFORE_SOFTMAX) and all(o.name in found for o in r.outputs))
                 for r in after
             ):
@@ -64,7 +66,7 @@ def only_softmax(model: Model, outputs: set[str]) -> set[str]:
 
 
 def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
-    """Translate one node, its types worked out again from the sizes of the inputs. Raises Problem."""
+    """Translate one node, with its types inferred again from the sizes of the inputs. Raises Problem."""
     inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
     for lost in (importer.broken, importer.dropped):
         if any(a.name in lost for a in node.uses()):
@@ -72,6 +74,8 @@ def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument
             return
     outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs)
     node = known(replace(node, inputs=inputs, outputs=outputs).typed())
+    if isinstance(node, QuantizeLinear | DequantizeLinear):
+        _check_scale(node)
     if isinstance(node, DequantizeLinear) and node.value(0) is not None:
         importer.note_scales(node)
     node = _folded(node)
@@ -87,8 +91,19 @@ def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument
     raise Problem("this operator is not supported on microcontrollers")
 
 
+def _check_scale(node: Node[Any]) -> None:
+    """Raises Problem for an infinite scale: onnxruntime's quantizer writes it for a tensor with minus infinity."""
+    scale = node.value(1)
+    if scale is not None and np.any(np.isinf(numpy_of(scale))):
+        raise Problem(
+            f"the scale {node.inputs[1].name!r} is infinite, so every number of the tensor is lost: the quantizer saw "
+            "a mask with minus infinity; quantize the float model again and leave out what adds the mask, and the "
+            "softmax behind it (nodes_to_exclude of onnxruntime's quantize_static)"
+        )
+
+
 def _folded(node: Node[Any]) -> Node[Any]:
-    """The node with its outputs known, where everything it reads is."""
+    """The node with constant outputs, if all of its inputs are constant."""
     if not foldable(node) or any(o.value is not None for o in node.outputs):
         return node
     outputs: Sequence[Argument] = [

@@ -1,4 +1,4 @@
-"""Ensembles of decision trees of ai.onnx.ml, which take the model's input as it is, or scaled."""
+"""Ensembles of decision trees of ai.onnx.ml, whose input is the model's input, possibly scaled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Single = np.float32
 
 @translates(Scaler)
 def scaler(t: Importer, node: Scaler) -> None:
-    """(x - offset) * scale; trees see to it themselves."""
+    """(x - offset) * scale; tree thresholds absorb it."""
     held, c = t.of(node.inputs[0]), node.config
     n = held.dims[-1]
     offset, scale = (np.broadcast_to(np.asarray(v, np.float32), (n,)) for v in (c.offset, c.scale))
@@ -68,7 +68,7 @@ def classifier(t: Importer, node: TreeEnsembleClassifier) -> None:
     if not c.one_sided:
         _ensemble(t, node, c.trees, base or (0.0,) * len(c.labels), "sum", c.transform, 1)
     else:
-        # One score decides: the other is its opposite, or what is missing to 1.
+        # A single score s: the other is -s or 1 - s.
         score = base[-1] if base else 0.0
         opposite = not c.gains or c.transform == "sigmoid"
         both = (-score if opposite else 1 - score, score)
@@ -88,7 +88,7 @@ def _ensemble(
     which: int,
     both_sides: bool = False,
 ) -> None:
-    """which: the output that has the scores; both_sides: the leaves speak of the second of two targets."""
+    """which: the output with the scores; both_sides: the leaves score the second of two targets."""
     if aggregate not in ("sum", "average") or transform not in (None, "softmax", "logistic", "sigmoid"):
         raise Problem(f"trees with aggregate_function {aggregate} and post_transform {transform} are not supported")
     if trees.members is not None:
@@ -124,7 +124,7 @@ def _ensemble(
 
 
 class _Drawn:
-    """The nodes of an ensemble as it is walked: branches with their numbers in float32, leaves with their weights."""
+    """The nodes of an ensemble: branches with their thresholds in float32, leaves with their weights."""
 
     def __init__(self, trees: Trees, offset: npt.NDArray[Any] | None, scale: npt.NDArray[Any] | None) -> None:
         self.table = np.asarray(trees.nodes.ints(), np.int64).reshape(-1, 7).tolist()
@@ -143,7 +143,7 @@ class _Drawn:
             self.roots.append(self._node(root))
 
     def _node(self, root: int) -> int:
-        """A tree's nodes, added; the number of its first."""
+        """Add a tree's nodes; returns the number of the first."""
         made = self._new()
         row = self.table[root]
         waiting: list[tuple[int, bool, int]] = [(root, False, made)]
@@ -201,7 +201,7 @@ class _Drawn:
         return [(self.leaf_targets[e], self.leaf_weights[e]) for e in entries]
 
     def step(self, base: tuple[float, ...]) -> float:
-        """A step so fine that no sum of leaves leaves a word."""
+        """The finest step with which every sum of leaves fits a word."""
         most = max((abs(b) for b in base), default=0.0)
         leaves = [abs(w) for b in self.branches if isinstance(b, int) for _, w in self.adds(b)]
         most += max(leaves, default=0.0) * len(self.roots)
@@ -224,9 +224,10 @@ class _Drawn:
 
 
 def before_scaling(cut: float, offset: float, scale: float) -> tuple[float, bool]:
-    """The number that x is compared with where (x - offset) * scale, in float32, was compared with `cut`.
+    """The threshold for x that is equivalent to comparing (x - offset) * scale, in float32, with `cut`; and whether the
+    comparison is reversed.
 
-    And whether x above it is what was at most `cut`. Found by bisection: float32's numbers are in order of their bits.
+     Found by bisection: float32's numbers are in order of their bits.
     """
     o, s, c = Single(offset), Single(scale), Single(cut)
 

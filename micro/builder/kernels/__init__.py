@@ -1,1 +1,1 @@
-"""One layer a file: what it holds, its integer arithmetic in NumPy, and the MicroPython it becomes."""
+"""One kind of layer per file: its parameters, its integer arithmetic in NumPy, and its MicroPython source."""

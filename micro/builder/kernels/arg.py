@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..quantization.sixteen import joined
 from .layer import Array, Layer, View
+from .words import element_at
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -18,16 +20,18 @@ Y = Pointer("y", "A")
 class Arg(Layer):
     """Over the middle axis of (outer, length, inner); operation: "max" or "min".
 
-    last: of equal elements the last counts, not the first; words: indices of two bytes, the lower one first.
+    last: ties go to the last element instead of the first; words: indices of two bytes, the lower one first; width:
+    bytes of an element, which is of 16 bits if two (quantization/sixteen.py).
     """
 
     shape: tuple[int, int, int]
     operation: str
     last: bool = False
     words: bool = False
+    width: int = 1
 
     def reference(self, *inputs: Array) -> Array:
-        x = inputs[0].reshape(self.shape)
+        x = (joined(inputs[0]) if self.width == 2 else inputs[0]).reshape(self.shape)
         x = x[:, ::-1] if self.last else x
         found = x.argmax(1) if self.operation == "max" else x.argmin(1)
         found = self.shape[1] - 1 - found if self.last else found
@@ -41,21 +45,21 @@ class Arg(Layer):
         with w.times("i", outer):
             with w.times("n", inner):
                 w.go(X, "a")
-                w.line(f"s = {w.load(X)}")
+                w.line(f"s = {element_at(w, X, 0, self.width)}")
                 w.line("d = 0")
                 w.line("k = 1")
                 with w.block(f"while k < {length}"):
-                    w.move(X, inner)
-                    w.line(f"v = {w.load(X)}")
+                    w.move(X, inner * self.width)
+                    w.line(f"v = {element_at(w, X, 0, self.width)}")
                     with w.block(f"if v {'>' if self.operation == 'max' else '<'}{'=' if self.last else ''} s"):
                         w.line("s = v")
                         w.line("d = k")
                     w.line("k += 1")
                 store_index(w, Y, "d", self.words)
                 w.move(Y, 2 if self.words else 1)
-                w.line("a += 1")
+                w.line(f"a += {self.width}")
             if outer > 1 and length > 1:
-                w.line(f"a += {(length - 1) * inner}")
+                w.line(f"a += {(length - 1) * inner * self.width}")
         return w
 
 

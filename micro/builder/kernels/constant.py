@@ -1,5 +1,4 @@
-"""A tensor whose elements never change, where one that is computed is expected: a class token that is joined to a
-sequence, for example."""
+"""A constant tensor where a computed one is expected: a class token that is joined to a sequence, for example."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ VALUE = Pointer("w", "W")
 
 @dataclass(frozen=True)
 class Constant(Layer):
-    """Copy the value, which lies with the weights, into the arena; bytes and floats alike."""
+    """Copy the value from the weights into the arena, for bytes and floats."""
 
     value: Array
 

@@ -1,7 +1,7 @@
 """Depthwise convolution: each channel has its own small window.
 
-Channel by channel: its weights are taken into locals once, signed, so that no sum of the window is needed; then the
-window slides over the image with every offset a constant.
+For each channel, the weights are loaded into locals once, signed, so that no sum of the window is needed; then the
+window slides over the image with constant offsets.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Depthwise(Layer):
         return w
 
     def _row(self, w: Writer, x: View, y: View, ow: int, out: int) -> None:
-        """One row of the output: x and y are left behind it."""
+        """One row of the output; x and y end after it."""
         across = self.window.strides[1] * self.image[2]
         unroll = self._unroll(ow, x, across, out)
         with w.times("j", ow // unroll):
@@ -106,7 +106,7 @@ class _Depthwise(Layer):
         w.move(Y, rest * out)
 
     def _unroll(self, ow: int, x: View, across: int, out: int) -> int:
-        """Positions written side by side: fewer moves of the pointers, as long as offsets stay short."""
+        """The number of positions to unroll: fewer moves of the pointers, as long as offsets stay short."""
         taps = self.window.kernel[0] * self.window.kernel[1]
         reach = self._offsets(x)[-1]
         for u in (4, 3, 2):

@@ -18,7 +18,7 @@ from math import inf
 import numpy as np
 
 from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantize, start_bounds
-from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
+from .layer import Array, Layer, View, as_image, dense_view, emit_clamp_float, emit_requantize
 from .window import UNROLL, Loops, Window, walk, window_loops
 from .writer import Pointer, Writer
 
@@ -93,7 +93,7 @@ class _Dot(Layer):
                     with w.times("n", n):
                         w.go(X, group)
                         self.begin_sum(w)
-                        walk(w, *self.loops(x), X, WEIGHTS, lambda i, k: w.line(_mac(w, i, k)))
+                        self.walk(w, *self.loops(x))
                         self.finish(w)
                         w.store(Y, "s")
                         w.move(Y, 1)
@@ -105,6 +105,10 @@ class _Dot(Layer):
                 w.line(f"{row} += {self.window.strides[0] * x.pitch}")
                 w.move(Y, y.pitch - y.row)
         return w
+
+    def walk(self, w: Writer, loops: Loops, run: int) -> None:
+        """Add the products of a window to `s`."""
+        walk(w, loops, run, X, WEIGHTS, lambda i, k: w.line(_mac(w, i, k)))
 
     def begin(self, w: Writer) -> None:
         """What is done once."""
@@ -126,11 +130,13 @@ class _Dot(Layer):
 
 @dataclass(frozen=True)
 class Dot(_Dot):
-    """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
+    """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point;
+    packed: the weights are below 16 and lie two in a byte."""
 
     zero: int
     requant: Requant
     weight_zero: int = ZERO
+    packed: bool = False
 
     @cached_property
     def folded(self) -> Ints:
@@ -153,7 +159,39 @@ class Dot(_Dot):
         words = [self.lift, self.requant.offset]
         for channel, bias in enumerate(lifted):
             words += [int(bias), *self.requant.packed(channel)]
-        return self.weights.reshape(-1), words
+        return self._stored() if self.packed else self.weights.reshape(-1), words
+
+    def _stored(self) -> Array:
+        """Two weights in a byte, the first one in its lower half; each contiguous run of a window begins anew."""
+        _, run = self.loops(dense_view(self.image))
+        rows = self.weights.reshape(-1, run)
+        rows = np.pad(rows, ((0, 0), (0, run % 2)))
+        return (rows[:, ::2] | rows[:, 1::2] << 4).astype(np.uint8).reshape(-1)
+
+    def loops(self, x: View) -> tuple[Loops, int]:
+        """For packed weights, runs of a length that does not depend on how the input lies."""
+        if not self.packed:
+            return super().loops(x)
+        (kh, kw), (down, across), run = self.window.kernel, self.window.dilations, self.weights.shape[3]
+        loops = [(kh, x.pitch * down), (kw, self.image[2] * across)]
+        if kw > 1 and loops[1][1] == run:
+            loops[1], run = (1, 0), run * kw
+        return tuple((n, step) for n, step in loops if n > 1), run
+
+    def walk(self, w: Writer, loops: Loops, run: int) -> None:
+        if not self.packed:
+            super().walk(w, loops, run)
+        elif not loops:
+            _pairs(w, run)
+        else:
+            (turns, jump), inner = loops[0], loops[1:]
+            moved = inner[0][0] * inner[0][1] if inner else run
+            counter = f"k{len(inner)}"
+            w.line(f"{counter} = {turns}")
+            with w.block(f"while {counter}"):
+                self.walk(w, inner, run)
+                w.move(X, jump - moved)
+                w.line(f"{counter} -= 1")
 
     def begin(self, w: Writer) -> None:
         w.table("q", "to")
@@ -200,6 +238,32 @@ class DotFloat(_Dot):
 
     def finish(self, w: Writer) -> None:
         emit_clamp_float(w, self.low, self.high)
+
+
+PAIRS = 8
+"""Bytes of packed weights in the body of a loop."""
+
+
+def _pairs(w: Writer, run: int) -> None:
+    """Products of a run with weights that lie two in a byte; both pointers end behind it."""
+    whole, rest = divmod(run // 2, PAIRS)
+
+    def some(count: int) -> None:
+        for k in range(count):
+            w.line(f"v = {w.load(WEIGHTS, k)}")
+            w.line(f"s = (v & 15) * {w.load(X, 2 * k)} + s")
+            w.line(f"s = (v >> 4) * {w.load(X, 2 * k + 1)} + s")
+        w.move(X, 2 * count)
+        w.move(WEIGHTS, count)
+
+    if whole:
+        with w.times("k", whole):
+            some(PAIRS)
+    some(rest)
+    if run % 2:
+        w.line(f"s = {w.load(WEIGHTS)} * {w.load(X)} + s")
+        w.move(X, 1)
+        w.move(WEIGHTS, 1)
 
 
 def _mac(w: Writer, i: int, k: int) -> str:

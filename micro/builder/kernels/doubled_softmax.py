@@ -87,7 +87,7 @@ class DoubledSoftmax(Layer):
         return np.where(np.arange(256) <= least, e, 0)
 
     def check(self) -> None:
-        """Raises UnsupportedError where a row is too long for 32-bit words."""
+        """Raises UnsupportedError if a row is too long for 32-bit words."""
         if self.length << SUM_BITS >= LIMIT:
             raise UnsupportedError(
                 f"{self.name}: softmax over {self.length} values; at most {(LIMIT >> SUM_BITS) - 1} are supported"
@@ -131,7 +131,7 @@ class DoubledSoftmax(Layer):
         return [*lines, f"    i += {self.length}", f"    o += {self.length}"]
 
     def _total(self, dialect: str) -> Writer:
-        """A kernel that leaves the greatest byte of a row, the sum of the exponentials, and a first reciprocal."""
+        """A kernel that stores the largest byte of a row, the sum of the exponentials, and an initial reciprocal."""
         w = Writer(dialect, (X, "s", Y), ("i0", "zo", "to"))
         w.table("q", "to")
         w.go(X, w.place("i0"))
@@ -168,7 +168,7 @@ class DoubledSoftmax(Layer):
         return w
 
     def _reciprocal(self, dialect: str) -> Writer:
-        """A kernel that takes the sum and a first reciprocal, and leaves the reciprocal."""
+        """A kernel that refines the initial reciprocal of the sum, and stores it."""
         w = Writer(dialect, (X, "s", Y), ("zo",))
         w.go(Y, w.place("zo"))
         w.line(f"k = {w.load(Y, 1)}")

@@ -96,7 +96,7 @@ class DoubledSum(_Binary):
         return np.asarray(np.concatenate([[-self.lift], low, [LIMIT - 1 - self.lift]])) + self.lift
 
     def check(self) -> None:
-        """Raises UnsupportedError where the estimate is not good enough, or a number does not fit a word."""
+        """Raises UnsupportedError if the estimate is not good enough, or a number does not fit a word."""
         c, m, n = self.estimate
         edges = self.thresholds[1:-1] - self.lift
         sums = np.concatenate([edges, edges - 1, [-self.lift, self.lift]])

@@ -18,6 +18,7 @@ from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import LIMIT, Bytes, Requant, requantize
 from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantize
 from .nest import MOST_UNROLL, Axis, image_axes, nest
+from .words import element_at, store_element
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -43,6 +44,8 @@ class _Binary(Layer):
     constant: Array | None
 
     unroll: ClassVar[int] = MOST_UNROLL
+    width: ClassVar[int] = 1
+    """Bytes of an element."""
 
     @property
     def takes_borders(self) -> bool:
@@ -72,16 +75,18 @@ class _Binary(Layer):
         w.go(Y, w.place("o", output.origin))
         self.begin(w)
         h, cols, c = x.shape
-        steps = [0 if side == 1 else step for side, step in zip(z.shape, (z.pitch, z.shape[2], 1), strict=True)]
+        each = self.width
+        sides = (z.shape[0], z.shape[1], z.shape[2] // each)
+        steps = [0 if side == 1 else step for side, step in zip(sides, (z.pitch, z.shape[2], each), strict=True)]
         axes = [
             Axis(h, (x.pitch, steps[0], output.pitch)),
             Axis(cols, (c, steps[1], c)),
-            Axis(c, (1, steps[2], 1)),
+            Axis(c // each, (each, steps[2], each)),
         ]
 
         def element(at: tuple[int, ...]) -> None:
-            self.compute(w, w.load(X, at[0]), w.load(second, at[1]))
-            w.store(Y, "s", at[2])
+            self.compute(w, element_at(w, X, at[0], each), element_at(w, second, at[1], each))
+            store_element(w, Y, at[2], each)
 
         # An element of TensorFlow Lite's arithmetic is some 500 bytes of machine code.
         nest(w, axes, (X, second, Y), element, 2 if self.is_doubled else self.unroll)
@@ -143,7 +148,7 @@ def sum_factors(
 ) -> tuple[tuple[int, int], Requant]:
     """Factors and shift for `Binary`: ratios of both scales over the output's, the second negative for a difference.
 
-    Raises UnsupportedError where the output's scale is too fine for its operands'.
+    Raises UnsupportedError if the output's scale is too fine for its operands'.
     """
     for shift in range(22, 0, -1):
         a, b = (round(r * 2**shift) for r in ratios)
@@ -152,7 +157,7 @@ def sum_factors(
             return (a, b), Requant((), shift, 0, zero, low, high)
     raise UnsupportedError(
         f"{what}: its operands' scales are {max(map(abs, ratios)):.3g} times the output's; "
-        "calibrate with samples that reach the output's true range"
+        "calibrate with samples that reach the output's true range, or build the model with --float"
     )
 
 

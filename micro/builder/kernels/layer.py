@@ -1,4 +1,4 @@
-"""What every layer is to the rest of the build."""
+"""The interface of layers to the rest of the build."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class View:
-    """How a tensor seen as an image (height, width, channels) lies in its buffer, counted in elements.
+    """The layout in its buffer of a tensor seen as an image (height, width, channels), in elements.
 
-    origin: its first element; pitch: from one row to the next. A tensor may have a border around it that belongs to the
-    buffer (for a convolution to read its padding from): then pitch is more than width * channels.
+    origin: its first element; pitch: from one row to the next. A buffer may include a border around its tensor, from
+    which a convolution reads its padding; pitch is then more than width * channels.
     """
 
     shape: tuple[int, int, int]
@@ -71,7 +71,7 @@ class Layer(ABC):
 
     @property
     def turns(self) -> int:
-        """Elements that are taken one by one, where that is not once for each of the output; else 0."""
+        """The number of elements processed one by one, if it differs from the output's; else 0."""
         return 0
 
     @property
@@ -81,7 +81,7 @@ class Layer(ABC):
 
     @property
     def state(self) -> int:
-        """Elements of the arena that keep what the layer remembers."""
+        """Elements of the arena for the layer's state."""
         return 0
 
     @property
@@ -91,7 +91,7 @@ class Layer(ABC):
 
     @property
     def in_place(self) -> bool:
-        """Whether the output may lie where the first input lies."""
+        """Whether the output may alias the first input."""
         return False
 
     @property
@@ -100,15 +100,15 @@ class Layer(ABC):
         return False
 
     def constants(self) -> tuple[Array, list[int]]:
-        """What the kernel reads of W (uint8, or float32) and of T (words, 0 <= word < 2**30)."""
+        """The kernel's constants in W (uint8, or float32) and in T (words, 0 <= word < 2**30)."""
         return np.empty(0, np.uint8), []
 
     @abstractmethod
     def reference(self, *inputs: Array) -> Array:
-        """The output, by NumPy: bit by bit what the kernel computes (for float32: up to rounding)."""
+        """The output, by NumPy: bit-identical to the kernel (for float32: up to rounding)."""
 
     def advance(self, state: Any, *inputs: Array) -> tuple[Array, Any]:
-        """`reference` of a layer that remembers: the output, and the state it leaves. A state of None is all zeros."""
+        """`reference` of a stateful layer: the output, and the new state. A state of None is all zeros."""
         return self.reference(*inputs), state
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
@@ -124,7 +124,7 @@ class Layer(ABC):
         output: View,
         places: Mapping[str, int],
     ) -> list[str]:
-        """The lines of `run` for this layer. name(writer): what the kernel is called; places: where everything lies."""
+        """The lines of `run` for this layer. name(writer): the kernel's name; places: the offsets."""
         writer = self.emit(dialect, inputs, output)
         return [writer.call(name(writer), places)]
 

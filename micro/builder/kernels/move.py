@@ -20,8 +20,8 @@ TABLE = Pointer("w", "W")
 
 @dataclass(frozen=True)
 class Part:
-    """A block of elements on their way: `start`, `to`: its first element in the input and in the output;
-    axes: turns, and the steps in the input and in the output; table: 256 bytes to look each element up in, or None.
+    """A block of elements on their way: `start`, `to`: its first element in the input and in the output; axes: (count,
+    stride in the input, stride in the output); table: 256 bytes to look each element up in, or None.
     """
 
     start: int
@@ -32,14 +32,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Move(Layer):
-    """One part for each input, into a tensor that is first filled with `fill` where that is not None."""
+    """One part per input, into a tensor that is first filled with `fill` unless that is None. width: bytes of
+    an element of `fill`; shape and parts count bytes."""
 
     shape: tuple[int, ...]
     parts: tuple[Part, ...]
     fill: float | None = None
+    width: int = 1
 
     def reference(self, *inputs: Array) -> Array:
         out = np.full(prod(self.shape), self.fill or 0, inputs[0].dtype)
+        if self.width == 2 and self.fill is not None:
+            out[::2], out[1::2] = int(self.fill) & 255, int(self.fill) >> 8
         for x, part in zip(inputs, self.parts, strict=True):
             source = x.reshape(-1)[_places(part.start, part.axes, 0)]
             out[_places(part.to, part.axes, 1)] = source if part.table is None else part.table[source]
@@ -53,8 +57,7 @@ class Move(Layer):
         w = Writer(dialect, (X, Y, TABLE), self.places())
         if self.fill is not None:
             w.go(Y, w.place("o"))
-            fill = repr(self.fill if w.float else int(self.fill))
-            nest(w, [Axis(prod(self.shape), (1,))], (Y,), lambda at: w.store(Y, fill, at[0]))
+            _fill(w, [Axis(prod(self.shape), (1,))], self.fill, self.width)
         tables = 0
         for k, part in enumerate(self.parts):
             w.go(X, w.place(f"i{k}", part.start))
@@ -64,6 +67,21 @@ class Move(Layer):
                 tables += 1
             _copy(w, part.axes, part.table is not None)
         return w
+
+
+def _fill(w: Writer, axes: Sequence[Axis], fill: float, width: int) -> None:
+    """Write `fill` all over; axes: of the elements, or of bytes, the last one without gaps."""
+    if width == 1:
+        value = repr(fill if w.float else int(fill))
+        nest(w, axes, (Y,), lambda at: w.store(Y, value, at[0]))
+        return
+
+    def word(at: tuple[int, ...]) -> None:
+        w.store(Y, str(int(fill) & 255), at[0])
+        w.store(Y, str(int(fill) >> 8), at[0] + 1)
+
+    *outer, last = axes
+    nest(w, [*outer, Axis(last.turns // 2, (2,))], (Y,), word)
 
 
 def _copy(w: Writer, axes: Sequence[Axis], looked_up: bool) -> None:
@@ -89,11 +107,13 @@ def strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Border(Layer):
-    """Fill what lies around a tensor in its buffer, for a window to read its padding from: output and input are one."""
+    """Fill the border of a tensor in its buffer, from which a window reads its padding; input and output are the same
+    tensor."""
 
     view: View
     size: int
     fill: float
+    width: int = 1
 
     def reference(self, *inputs: Array) -> Array:
         return inputs[0]
@@ -103,12 +123,11 @@ class Border(Layer):
         w = Writer(dialect, (Y,), self.places())
         h, _, _ = self.view.shape
         row, pitch, origin = self.view.row, self.view.pitch, self.view.origin
-        fill = repr(self.fill if w.float else int(self.fill))
         last = origin + (h - 1) * pitch + row
         for start, turns, length in ((0, 1, origin), (origin + row, h - 1, pitch - row), (last, 1, self.size - last)):
             if turns and length:
                 w.go(Y, w.place("o", start))
-                nest(w, [Axis(turns, (pitch,)), Axis(length, (1,))], (Y,), lambda at: w.store(Y, fill, at[0]))
+                _fill(w, [Axis(turns, (pitch,)), Axis(length, (1,))], self.fill, self.width)
         return w
 
 

@@ -26,7 +26,7 @@ def image_axes(views: Sequence[View]) -> list[Axis]:
 
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """The same loops, as few of them as can be."""
+    """The same loops, merged as far as possible."""
     kept: list[Axis] = []
     for axis in axes:
         if axis.turns == 1:

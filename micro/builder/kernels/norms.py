@@ -80,7 +80,7 @@ class Norm(_Norm):
         return self.shape[1] * {"l1": reach, "logsum": reach, "logsumexp": ONE}.get(self.operation, reach**2)
 
     def check(self) -> None:
-        """Raises UnsupportedError where a sum does not fit a word, or nothing computes the operation."""
+        """Raises UnsupportedError if a sum does not fit a word, or nothing computes the operation."""
         if self.operation == "prod":
             raise UnsupportedError(
                 f"{self.name}: a product of all elements has no int8 form; build the model with --float"
@@ -93,7 +93,7 @@ class Norm(_Norm):
         if self.operation.startswith("log") and (len(self.logarithms) == 0 or self._reach >= LIMIT):
             raise UnsupportedError(
                 f"{self.name}: a logarithm in steps of {self.scale_out:.3g} does not fit 32-bit words; "
-                "calibrate with samples that reach the output's true range"
+                "calibrate with samples that reach the output's true range, or build the model with --float"
             )
 
     # -- the root -----------------------------------------------------------------------------------------------------

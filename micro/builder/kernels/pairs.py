@@ -1,6 +1,6 @@
-"""Two tensors, element by element: the greater or the lesser, quotients and comparisons.
+"""Two tensors, element by element: maximum, minimum, quotients and comparisons.
 
-The second operand may be repeated or constant, as for sums (elementwise.py).
+The second operand may be broadcast or constant, as for sums (elementwise.py).
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class Extreme(_Binary):
 
 @dataclass(frozen=True)
 class Quotient(_Binary):
-    """In int8: a division for each element. What is divided by zero is the least or the greatest number, by its sign.
+    """In int8: a division for each element. A division by zero gives the smallest or the largest number, by the
+    dividend's sign.
 
     zeros: of both operands; factor: brings a dividend to `2**-shift` steps of the output times the divisor's.
     """
@@ -125,7 +126,7 @@ class Quotient(_Binary):
 def quotient_factor(ratio: float, zero: int, low: int, high: int, what: str) -> tuple[int, Requant]:
     """Factor and shift for `Quotient`. ratio: the dividend's scale over those of divisor and output.
 
-    Raises UnsupportedError where the output's scale is too fine.
+    Raises UnsupportedError if the output's scale is too fine.
     """
     for shift in range(20, 0, -1):
         factor = round(ratio * 2**shift)
@@ -133,7 +134,7 @@ def quotient_factor(ratio: float, zero: int, low: int, high: int, what: str) -> 
             return factor, Requant((), shift, 0, zero, low, high)
     raise UnsupportedError(
         f"{what}: its output's scale is {ratio:.3g} times finer than its operands'; "
-        "calibrate with samples that reach the output's true range"
+        "calibrate with samples that reach the output's true range, or build the model with --float"
     )
 
 

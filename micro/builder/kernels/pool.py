@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from ..quantization.reference import Bytes, Requant, requantize
 from .layer import Array, Layer, View, as_image, emit_requantize
-from .window import Window, walk, window_loops
+from .window import UNROLL, Window, each_position, walk, window_loops
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -23,6 +24,9 @@ class _Pool(Layer):
     shape: tuple[int, ...]
     window: Window
 
+    source: ClassVar[Pointer] = X
+    unroll: ClassVar[int] = UNROLL
+
     @property
     def image(self) -> tuple[int, int, int]:
         return as_image(self.shape)
@@ -32,33 +36,28 @@ class _Pool(Layer):
         return True
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        x, y = inputs[0], output
-        w = Writer(dialect, (X, "s", Y), self.places())
-        channels = self.image[2]
-        oh, ow = self.window.output(*self.image[:2])
-        loops = window_loops(self.window, x.pitch, channels, 1)
+        x, width = self.view(inputs[0]), self.source.width
+        w = Writer(dialect, (self.source, "s", Y), self.places())
+        channels = self.image[2] // width
+        loops = window_loops(self.window, x.pitch // width, channels, 1)
         self.begin(w)
-        w.line(f"a = {w.place('i0', self.window.corner(x))}")
-        w.go(Y, w.place("o", y.origin))
-        with w.times("i", oh):
-            w.line("b = a")
-            with w.times("j", ow):
-                self.begin_position(w)
-                w.line("c = b")
-                with w.times("n", channels):
-                    w.go(X, "c")
-                    self.begin_element(w)
-                    walk(w, *loops, X, None, lambda i, k: self.take(w, w.load(X, i)))
-                    self.finish(w)
-                    w.store(Y, "s")
-                    w.move(Y, 1)
-                    w.line("c += 1")
-                if ow > 1:
-                    w.line(f"b += {self.window.strides[1] * channels}")
-            if oh > 1:
-                w.line(f"a += {self.window.strides[0] * x.pitch}")
-                w.move(Y, y.pitch - y.row)
+        with each_position(w, self.window, self.image, x, output, Y):
+            self.begin_position(w)
+            w.line("c = b")
+            with w.times("n", channels):
+                w.go(self.source, "c")
+                self.begin_element(w)
+                walk(w, *loops, self.source, None, lambda i, k: self.take(w, i), self.unroll)
+                self.finish(w)
+                self.store(w)
+                w.move(Y, width)
+                w.line(f"c += {width}")
+            self.end_position(w)
         return w
+
+    def view(self, x: View) -> View:
+        """The input as it is read."""
+        return x
 
     def begin(self, w: Writer) -> None:
         """What is done once."""
@@ -66,14 +65,21 @@ class _Pool(Layer):
     def begin_position(self, w: Writer) -> None:
         """What is done at each position."""
 
+    def end_position(self, w: Writer) -> None:
+        """What is done behind each position."""
+
     def begin_element(self, w: Writer) -> None:
         raise NotImplementedError
 
-    def take(self, w: Writer, element: str) -> None:
+    def take(self, w: Writer, i: int) -> None:
+        """Take the element at offset i of the window."""
         raise NotImplementedError
 
     def finish(self, w: Writer) -> None:
         """Turn `s` into the output's element."""
+
+    def store(self, w: Writer) -> None:
+        w.store(Y, "s")
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,8 @@ class MaxPool(_Pool):
     def begin_element(self, w: Writer) -> None:
         w.line(f"s = {w.load(X)}")
 
-    def take(self, w: Writer, element: str) -> None:
-        w.line(f"v = {element}")
+    def take(self, w: Writer, i: int) -> None:
+        w.line(f"v = {w.load(X, i)}")
         with w.block("if v > s"):
             w.line("s = v")
 
@@ -133,8 +139,8 @@ class AveragePool(_Pool):
         kh, kw = self.window.kernel
         w.line(f"s = {-self.zero * kh * kw}")
 
-    def take(self, w: Writer, element: str) -> None:
-        w.line(f"s = {element} + s")
+    def take(self, w: Writer, i: int) -> None:
+        w.line(f"s = {w.load(X, i)} + s")
 
     def finish(self, w: Writer) -> None:
         emit_requantize(w, self.requant, words_of(self.requant))
@@ -182,17 +188,24 @@ class AveragePoolFloat(_Pool):
     def begin_element(self, w: Writer) -> None:
         w.line("s = 0.0")
 
-    def take(self, w: Writer, element: str) -> None:
-        w.line(f"s += {element}")
+    def take(self, w: Writer, i: int) -> None:
+        w.line(f"s += {w.load(X, i)}")
 
     def finish(self, w: Writer) -> None:
         w.line("s *= m")
 
 
-def window_counts(window: Window, height: int, width: int) -> tuple[int, ...]:
-    """How many elements of the image each position covers, the padding left out: one number where all are equal."""
-    ones = np.ones((height, width, 1), np.int64)
-    counts = window.patches(ones, 0).sum((2, 3, 4)).reshape(-1)
+def window_counts(
+    window: Window, height: int, width: int, counted: tuple[int, int, int, int] = (0, 0, 0, 0)
+) -> tuple[int, ...]:
+    """How many elements of the image each position covers: one number where all are equal.
+
+    counted: the padding (top, left, bottom, right) whose elements count too.
+    """
+    top, left, bottom, right = counted
+    ones = np.ones((height + top + bottom, width + left + right, 1), np.int64)
+    pads = tuple(p - c for p, c in zip(window.pads, counted, strict=True))
+    counts = replace(window, pads=pads).patches(ones, 0).sum((2, 3, 4)).reshape(-1)  # type: ignore[arg-type]
     return (int(counts[0]),) if np.all(counts == counts[0]) else tuple(int(c) for c in counts)
 
 

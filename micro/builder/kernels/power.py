@@ -54,7 +54,7 @@ class Power(_Binary):
     unroll: ClassVar[int] = 1
 
     def check(self) -> None:
-        """Raises UnsupportedError where a base may be negative."""
+        """Raises UnsupportedError if a base may be negative."""
         if self.zeros[0]:
             raise UnsupportedError(
                 f"{self.name}: a power of a tensor that may be negative (down to "

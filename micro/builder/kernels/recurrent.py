@@ -3,12 +3,12 @@
 In int8 a step multiplies the input's bytes and the hidden state's with their own weights and brings both sums to 16
 bits in steps of 1/512 (`GATE`). Gates go through one table of the logistic function, 1024 numbers from -8 to 8 in 14
 bits; tanh(v) is 2 * logistic(2v) - 1. An LSTM's cell is kept in 16 bits in steps of 1/2048, a GRU's state in steps of
-1/16384, so that small updates are not lost; what meets the weights is the state in bytes, in steps of 1/128.
+1/16384, so that small updates are not lost; the state is multiplied with the weights in bytes, in steps of 1/128.
 
 A plain layer that ends in ReLU has no bound: its state is in bytes of the output's grid, its sums in 1/32 of a step.
 
-Rows of weights go unit by unit, the gates of a unit side by side: LSTM input, forget, cell, output; GRU update, reset,
-candidate.
+Rows of weights are ordered by unit, with the gates of a unit adjacent: LSTM input, forget, cell, output; GRU update,
+reset, candidate.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _Recurrent(Layer):
         return np.full(self.hidden, self.start, np.uint8), np.zeros(self.hidden, np.int64)
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        """Of a call that begins with a state of zeros."""
+        """The output of a call with an initial state of zeros."""
         out: Bytes = self.advance(None, *inputs)[0]
         return out
 

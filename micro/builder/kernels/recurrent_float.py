@@ -62,7 +62,7 @@ class _RecurrentFloat(Layer):
         return range(self.steps)[::-1] if self.reverse else range(self.steps)
 
     def reference(self, *inputs: Array) -> Array:
-        """Of a call that begins with a state of zeros."""
+        """The output of a call with an initial state of zeros."""
         out: Array = self.advance(None, *inputs)[0]
         return out
 

@@ -1,4 +1,4 @@
-"""The last steps of a stream: what a convolution over time needs of the past, kept from one inference to the next."""
+"""The last steps of a stream, which a convolution over time needs from the past, kept between inferences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Y = Pointer("y", "A")
 
 @dataclass(frozen=True)
 class Slide(Layer):
-    """Move the steps of a tensor up by as many as are new, and append those.
+    """Shift the steps of a tensor by the number of new ones, and append these.
 
     inputs: the tensor, which is the output too and a state of the graph, and the new steps. shape: of the tensor;
     axis: which of its axes is time; new: steps that come in.

@@ -79,7 +79,7 @@ class Softmax(Layer):
         return (self.zero_out << LOG_SHIFT) + (1 << LOG_SHIFT >> 1) - offset
 
     def check(self) -> None:
-        """Raises UnsupportedError where a row is too long for 32-bit words, or a logarithm's step too fine."""
+        """Raises UnsupportedError if a row is too long for 32-bit words, or a logarithm's step too fine."""
         if self.length * ONE * 2 >= LIMIT:
             raise UnsupportedError(
                 f"{self.name}: softmax over {self.length} values; at most {LIMIT // ONE // 2} are supported"

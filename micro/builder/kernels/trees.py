@@ -1,9 +1,8 @@
 """Ensembles of decision trees, in integers.
 
-A comparison of a feature with a number asks only which of the numbers that the trees have for that feature are below
-it. So the input holds, for each feature, how many of its numbers are below it: a byte, or two where there are more than
-255. Nothing is rounded: every row goes the way that it goes in floats. What the leaves add are whole numbers of a fine
-step.
+Comparing a feature with a threshold depends only on the feature's rank among its thresholds in the trees. So the input
+holds, for each feature, the number of thresholds below it: a byte, or two if there are more than 255. Nothing is
+rounded: every row takes the same path as in floats. Leaves add whole numbers of a fine step.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ CUTS = 1 << 16
 
 @dataclass(frozen=True)
 class Branch:
-    """Where a node goes: feature, the number of the cut, and the numbers of the nodes for at most it, and above it."""
+    """A branch: feature, number of the threshold, and the numbers of the nodes for values up to and above it."""
 
     feature: int
     cut: int

@@ -1,8 +1,9 @@
-"""The geometry of a sliding window, and the lines that walk through it."""
+"""The geometry of a sliding window, and the source code that iterates over it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,28 @@ class Window:
             (sy * self.strides[0], sx * self.strides[1], sy * self.dilations[0], sx * self.dilations[1], sc),
             writeable=False,
         )
+
+
+@contextmanager
+def each_position(
+    w: Writer, window: Window, image: tuple[int, int, int], x: View, y: View, out: Pointer
+) -> Iterator[None]:
+    """Loops over a window's positions over an image: what is written inside begins at `b`.
+
+    out: the pointer to the output, which what is inside moves along a row.
+    """
+    oh, ow = window.output(*image[:2])
+    w.line(f"a = {w.place('i0', window.corner(x))}")
+    w.go(out, w.place("o", y.origin))
+    with w.times("i", oh):
+        w.line("b = a")
+        with w.times("j", ow):
+            yield
+            if ow > 1:
+                w.line(f"b += {window.strides[1] * image[2]}")
+        if oh > 1:
+            w.line(f"a += {window.strides[0] * x.pitch}")
+            w.move(out, y.pitch - y.row)
 
 
 Step = Callable[[int, int], None]
@@ -132,7 +155,7 @@ def _is_flat(loops: Loops, run: int, unroll: int) -> bool:
 
 
 def _advance(loops: Loops, run: int, unroll: int) -> int:
-    """How far `walk` moves x."""
+    """The distance by which `walk` moves x."""
     if _is_flat(loops, run, unroll):
         return _straight_advance(offsets(loops, run))
     if not loops:

@@ -22,10 +22,12 @@ NEAR = 32
 
 @dataclass(frozen=True)
 class Pointer:
-    """A place in one of the buffers; what `name` holds depends on the dialect."""
+    """A place in one of the buffers; what `name` holds depends on the dialect. width: bytes of an element, by which it
+    moves."""
 
     name: str
     buffer: str
+    width: int = 1
 
 
 class Writer:
@@ -122,6 +124,8 @@ class Writer:
         """Move p by a number of elements."""
         if step == 0:
             return
+        if isinstance(step, int):
+            step *= p.width
         if self.viper:
             self.line(f"{p.name} = ptr8({self.address(p)} {_signed(step)})")
         elif isinstance(step, int) and step < 0:

@@ -33,7 +33,7 @@ class Tally:
 def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
     """The arrays of an .npz, by the names of the graph's inputs; the first axis counts samples.
 
-    A file with one array fits a model with one input, whatever the array is called. Raises FormatError where the file
+    A file with one array fits a model with one input, whatever the array is called. Raises FormatError if the file
     is no .npz, lacks an input, or holds what are no finite numbers, ShapeError where an array has another shape or
     where the numbers of samples differ.
     """
@@ -62,13 +62,15 @@ def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "sam
     """The samples as float32, (count, *shape of the input), in the order of axes that the graph takes them in.
 
     They come as the model has them (its batch axis counts samples, axes of size 1 may be missing; bytes where it takes
-    bytes) or channels last already. Raises ShapeError where they do not fit, FormatError where a value is no finite
+    bytes) or channels last already. Raises ShapeError where they do not fit, FormatError if a value is no finite
     number.
     """
     out: dict[str, Array] = {}
     for name in graph.inputs:
         x, shape = _finite(samples[name], f"{origin}: {name!r}"), graph.shapes[name]
         shape = shape[:-1] if name in graph.words else shape
+        if not graph.is_float and name in graph.grids and graph.grids[name].wide:
+            shape = (*shape[:-1], shape[-1] // 2)
         if name in graph.integers and name in graph.grids:
             grid = graph.grids[name]
             x = (x - np.float32(grid.zero - graph.integers[name])) * np.float32(grid.scale)
@@ -146,10 +148,10 @@ def ranges_of(seen: Mapping[str, Tally], method: str, percentile: float = 99.99)
     return out
 
 
-def grid_over(low: float, high: float) -> Grid:
-    """The grid of 256 bytes from low to high; zero is one of its points."""
-    low, high = min(low, 0.0), max(high, 0.0)
+def grid_over(low: float, high: float, bits: int = 8) -> Grid:
+    """The grid of all bytes, or words, from low to high; zero is one of its points."""
+    low, high, last = min(low, 0.0), max(high, 0.0), (1 << bits) - 1
     if high == low:
-        return Grid(1.0 / 128, 128)
-    scale = (high - low) / 255
-    return Grid(scale, int(np.clip(np.rint(-low / scale), 0, 255)))
+        return Grid(2.0 / (last + 1), (last + 1) // 2, bits)
+    scale = (high - low) / last
+    return Grid(scale, int(np.clip(np.rint(-low / scale), 0, last)), bits)

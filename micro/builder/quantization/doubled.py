@@ -117,7 +117,7 @@ def doubled(
     what: str = "layer",
     twice: bool = True,
 ) -> DoubledRequant:
-    """As `reference.choose`, for TensorFlow Lite's arithmetic. Raises UnsupportedError where it does not fit words."""
+    """As `reference.choose`, for TensorFlow Lite's arithmetic. Raises UnsupportedError if it does not fit words."""
     pairs = [quantize_multiplier(float(r)) for r in np.atleast_1d(np.asarray(ratios, np.float64))]
     r = DoubledRequant(tuple(m for m, _ in pairs), 0, 0, zero, low, high, tuple(n for _, n in pairs), twice)
     check_doubled(r, bound, what)
@@ -125,7 +125,7 @@ def doubled(
 
 
 def check_doubled(r: DoubledRequant, bound: npt.ArrayLike, what: str) -> None:
-    """Raises UnsupportedError where a sum below `bound` in magnitude would leave the words of a kernel."""
+    """Raises UnsupportedError if a sum below `bound` in magnitude would leave the words of a kernel."""
     most = int(np.asarray(bound, np.int64).max(initial=0))
     u = max(m >> HALF for m in r.multipliers)
     if max(r.shifts) > _LEFT or ((most >> LOW) + 2) * u + (1 << 18) >= LIMIT or most << max(0, *r.shifts) >= LIMIT:

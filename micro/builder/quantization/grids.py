@@ -1,29 +1,29 @@
-"""A grid of bytes for every tensor: those a quantized model gives, those a layer insists on, and the rest.
+"""A quantization grid for every tensor: those of a quantized model, those a layer requires, and the rest.
 
-Where a model leaves a grid open and there are no samples, the grid is derived from those before: of a function of one
-number by its values at all 256 bytes, of sums and products by their greatest and least values. onnxruntime writes no
-QuantizeLinear behind ReduceMean, Tanh, Elu or LSTM, for example.
+If a model leaves a grid open and there are no samples, the grid is derived from those of the inputs: of a function of
+one number by its values at all 256 bytes, of sums and products by their greatest and least values. onnxruntime writes
+no QuantizeLinear behind ReduceMean, Tanh, Elu or LSTM, for example.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import log
+from math import inf, log
 
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..functions import apply
+from ..functions import COMPARED, Chain, apply
 from ..graph import Graph, Grid, Reshape, renamed
 from ..kernels.arg import Arg
 from ..kernels.constant import Constant
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.interpolate import Interpolate
 from ..kernels.lanes import Take, TopK
-from ..kernels.layer import Layer
+from ..kernels.layer import Array, Layer
 from ..kernels.move import Copy, Move
-from ..kernels.pairs import CompareFloat, ExtremeFloat
+from ..kernels.pairs import CompareFloat, ExtremeFloat, nearest_byte
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
 from ..kernels.recurrent import HIDDEN
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
@@ -31,10 +31,11 @@ from ..kernels.select import Select
 from ..kernels.softmax import SoftmaxFloat, takes_scale
 from ..kernels.state import Keep
 from .calibrate import Range, grid_over
-from .reference import dequantize
+from .reference import dequantize, quantize
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)
 SOFTMAX_GRID = Grid(1 / 256, 0)
+SOFTMAX_WORDS = Grid(2.0**-16, 0, 16)
 WHOLE_GRID = Grid(1.0, 0)
 
 MASK = 1e4
@@ -89,13 +90,17 @@ def _prefers_input(layer: Layer) -> bool:
 
 
 def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
-    """The grid that a layer's kernel writes, where it has no choice."""
+    """The grid that a layer's kernel requires for its output, if any."""
     if isinstance(layer, LstmFloat | GruFloat | GatedGruFloat) or (isinstance(layer, RnnFloat) and not layer.relu):
         return HIDDEN_GRID
     if isinstance(layer, Arg | CompareFloat) or (isinstance(layer, TopK) and layer.indices):
         return WHOLE_GRID
     if isinstance(layer, SoftmaxFloat) and not layer.log:
         own = grids.get(layer.output)
+        if own is not None and own.wide:
+            return own
+        if own is None and layer.inputs[0] in grids and grids[layer.inputs[0]].wide:
+            return SOFTMAX_WORDS
         return own if own is not None and takes_scale(own.scale) else SOFTMAX_GRID
     return None
 
@@ -134,7 +139,7 @@ def _shared(graph: Graph, grids: dict[str, Grid]) -> None:
             source = layer.inputs[0] if layer.inputs else ""
             if not _prefers_input(layer) or source in grids or source in graph.outputs or layer.output not in grids:
                 continue
-            # Another reader may need what this grid cuts off.
+            # Another reader may need values that this grid saturates.
             if all(_prefers_input(r) and grids.get(r.output) == grids[layer.output] for r in readers[source]):
                 grids[source] = grids[layer.output]
         if len(grids) == before:
@@ -142,7 +147,7 @@ def _shared(graph: Graph, grids: dict[str, Grid]) -> None:
 
 
 def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> None:
-    """Grids over what was seen; tensors between which elements only move share one."""
+    """Grids over the observed ranges; tensors that only exchange elements share one."""
     leader = {name: name for name in graph.shapes}
 
     def find(name: str) -> str:
@@ -167,6 +172,26 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
 def _masked(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Range]:
     """The ranges of what a mask chooses from: the mask's constant is put where a byte can mean it."""
     found: dict[str, Range] = {}
+    masking = _masking(graph)
+    for layer in graph.layers:
+        if layer.output in masking:
+            source, low, high = masking[layer.output]
+            if source is not None:
+                least, greatest = found.get(source, ranges[source])
+                low, high = min(low, least), max(high, greatest)
+            found[layer.output] = low - MASK_ROOM, high
+    for layer in graph.layers:
+        if isinstance(layer, Reshape | Move) and layer.inputs[0] in found:
+            found[layer.output] = found[layer.inputs[0]]
+    return found
+
+
+def _masking(graph: Graph) -> dict[str, tuple[str | None, float, float]]:
+    """The outputs of masks: each chooses between numbers and what stands for minus infinity before a softmax.
+
+    For each: the tensor that it chooses from, None if it chooses among constants; and the least and the greatest of the
+    constants that it does not hide (inf and -inf if there are none).
+    """
     readers = graph.consumers()
 
     def only_softmax(name: str) -> bool:
@@ -175,31 +200,42 @@ def _masked(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Range]:
             for r in readers[name]
         )
 
+    found: dict[str, tuple[str | None, float, float]] = {}
     for layer in graph.layers:
         if not isinstance(layer, Select) or not only_softmax(layer.output):
             continue
-        constants = [c for c in layer.constants_of[1:] if c is not None and np.any(c <= -MASK)]
-        others = [*layer.inputs[1:]] if layer.constants_of[0] is None else [*layer.inputs]
-        if constants and others:
-            low, high = found.get(others[-1], ranges[others[-1]])
-            found[layer.output] = low - MASK_ROOM, high
-    for layer in graph.layers:
-        if isinstance(layer, Reshape | Move) and layer.inputs[0] in found:
-            found[layer.output] = found[layer.inputs[0]]
+        constants = [c for c in layer.constants_of[1:] if c is not None]
+        shown = [c[c > -MASK] for c in constants]
+        if sum(c.size for c in constants) == sum(c.size for c in shown):
+            continue
+        source = layer.inputs[-1] if len(constants) < 2 else None
+        low = min((float(c.min()) for c in shown if c.size), default=np.inf)
+        high = max((float(c.max()) for c in shown if c.size), default=-np.inf)
+        if source is not None or any(c.size for c in shown):
+            found[layer.output] = source, low, high
     return found
 
 
 def _derived(graph: Graph, grids: dict[str, Grid]) -> None:
     """Grids from those of the layers' inputs. Raises UnsupportedError for tensors where that tells nothing."""
     missing = [name for name in graph.inputs if name not in grids]
+    masking = _masking(graph)
     for layer in graph.layers:
         if layer.output in grids:
             continue
+        if layer.output in masking:
+            source, low, high = masking[layer.output]
+            grid = None if source is None else grids.get(source)
+            if grid is not None:
+                low, high = min(low, ends(grid)[0]), max(high, ends(grid)[1])
+            if source is None or grid is not None:
+                grids[layer.output] = grid_over(low - MASK_ROOM, high, 8 if grid is None else grid.bits)
+                continue
         if all(name in grids for name in layer.inputs):
             span = _span(layer, [grids[name] for name in layer.inputs])
             if span is not None and np.isfinite(span).all():
                 same = _prefers_input(layer) or isinstance(layer, AveragePoolFloat)
-                grids[layer.output] = grids[layer.inputs[0]] if same else grid_over(*span)
+                grids[layer.output] = grids[layer.inputs[0]] if same else grid_over(*span, _bits(layer, grids))
                 continue
         missing.append(layer.output)
     if missing:
@@ -209,9 +245,13 @@ def _derived(graph: Graph, grids: dict[str, Grid]) -> None:
         )
 
 
+def _bits(layer: Layer, grids: Mapping[str, Grid]) -> int:
+    return max((grids[name].bits for name in layer.inputs), default=8)
+
+
 def ends(grid: Grid) -> Range:
     """The least and the greatest number of a grid."""
-    return grid.scale * -grid.zero, grid.scale * (255 - grid.zero)
+    return grid.ends
 
 
 def _span(layer: Layer, grids: list[Grid]) -> Range | None:
@@ -220,7 +260,7 @@ def _span(layer: Layer, grids: list[Grid]) -> Range | None:
     if isinstance(layer, Constant):
         return float(layer.value.min()), float(layer.value.max())
     if isinstance(layer, MapFloat):
-        values = apply(layer.chain, dequantize(np.arange(256), grids[0].scale, grids[0].zero))
+        values = apply(layer.chain, dequantize(np.arange(1 << grids[0].bits), grids[0].scale, grids[0].zero))
         return float(values.min()), float(values.max())
     if isinstance(layer, ReduceFloat) and layer.operation == "sum":
         times = layer.shape[1] * layer.factor
@@ -254,3 +294,26 @@ def _of_two(layer: BinaryFloat, grids: list[Grid]) -> Range | None:
     by = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[layer.operation]
     corners = [float(by(x, y)) for x in a for y in b]
     return max(min(corners), layer.low), min(max(corners), layer.high)
+
+
+def on_grid(chain: Chain, grid: Grid) -> Chain:
+    """A comparison with a number that is in the grid's range: with the number of the nearest byte."""
+    if not chain or chain[0][0] not in COMPARED:
+        return chain
+    (name, (number,)), rest = chain[0], chain[1:]
+    nearest = nearest_byte(np.array([number]), grid.scale, grid.zero)
+    if 0 <= nearest[0] <= 255:
+        number = float(dequantize(nearest, grid.scale, grid.zero)[0])
+    return ((name, (number,)), *rest)
+
+
+def bytes_of(x: Grid, out: Grid) -> Array:
+    """What each byte of a grid is on another one."""
+    return quantize(dequantize(np.arange(256), x.scale, x.zero), out.scale, out.zero)
+
+
+def clamp_of(low: float, high: float, grid: Grid) -> tuple[int, int]:
+    """A clamp in bytes."""
+    first = 0 if low == -inf else int(quantize(low, grid.scale, grid.zero))
+    last = 255 if high == inf else int(quantize(high, grid.scale, grid.zero))
+    return first, last

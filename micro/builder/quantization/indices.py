@@ -16,7 +16,8 @@ from ..kernels.arg import Arg
 from ..kernels.lanes import Take, TopK
 from ..kernels.layer import Array, Layer
 from .calibrate import Range
-from .reference import quantize
+from .reference import quantize, steps_of
+from .sixteen import joined, parted
 
 MOST_IN_A_BYTE = 256
 
@@ -29,7 +30,7 @@ SIGNED = Grid(1.0, MOST >> 1)
 def with_words(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
     """The float32 graph with `words` and their grids: of indices into more than a byte counts.
 
-    Raises UnsupportedError where such a tensor goes where only bytes go.
+    Raises UnsupportedError if such a tensor goes where only bytes go.
     """
     found: dict[str, Layer] = {}
     for layer in graph.layers:
@@ -81,7 +82,11 @@ def _check(graph: Graph, name: str, layer: Layer) -> None:
 
 def stored(graph: Graph, name: str, x: Array) -> Array:
     """Numbers as a quantized graph holds them; of whole numbers in two bytes the lower one comes first."""
-    zero = graph.grids[name].zero
+    grid = graph.grids[name]
+    zero = grid.zero
+    if grid.wide:
+        words = steps_of(x, grid.scale, zero, 16)
+        return parted(words.reshape(words.shape or (1,)))
     if name not in graph.words:
         return quantize(x, graph.grids[name].scale, zero)
     whole = np.clip(np.rint(np.asarray(x, np.float64)) + zero, 0, MOST - 1).astype("<u2")
@@ -89,6 +94,9 @@ def stored(graph: Graph, name: str, x: Array) -> Array:
 
 
 def numbers(graph: Graph, name: str, x: Array) -> Array:
-    """The whole numbers that such bytes are."""
+    """The numbers that such bytes are."""
+    grid = graph.grids[name]
+    if grid.wide:
+        return np.asarray((joined(x).reshape(-1) - grid.zero) * grid.scale)
     pairs = np.ascontiguousarray(x, np.uint8).reshape(-1, 2).astype(np.int64)
     return np.asarray(pairs[:, 0] + 256 * pairs[:, 1] - graph.grids[name].zero)

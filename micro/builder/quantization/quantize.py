@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import singledispatchmethod
-from math import inf, prod
+from math import prod
 
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..functions import COMPARED, Chain, apply
+from ..functions import apply
 from ..graph import Graph, Grid, Reshape
 from ..kernels.arg import Arg
 from ..kernels.constant import Constant
@@ -31,22 +31,21 @@ from ..kernels.pairs import (
     Quotient,
     compare_constant,
     compare_tensors,
-    nearest_byte,
     quotient_factor,
 )
 from ..kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
 from ..kernels.power import Power, PowerFloat
 from ..kernels.product import Product, ProductFloat
-from ..kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from ..kernels.select import Select
 from ..kernels.softmax import Softmax, SoftmaxFloat
 from ..kernels.state import Keep
 from .calibrate import Range, grid_over
-from .grids import HIDDEN_GRID, with_grids
+from .grids import bytes_of, clamp_of, on_grid, with_grids
 from .indices import MOST_IN_A_BYTE, with_words
+from .quantize16 import Quantizer16, doubled_shape, is_wide, uniform
+from .recurrences import BIAS_ROOM, recurrent
 from .reference import (
-    LIMIT,
     ZERO,
     Floats,
     Ints,
@@ -60,11 +59,9 @@ from .reference import (
     quantize_weights,
 )
 
-_BIAS_ROOM = LIMIT >> 3
-"""A bias is kept below this in steps of its accumulator, which leaves room for the products."""
-
-_BIAS_ROOMS = tuple(_BIAS_ROOM >> n for n in range(0, 16, 3))
-"""The same where the layer's other channels leave less: the fewer steps, the coarser the channel's weights."""
+_BIAS_ROOMS = tuple(BIAS_ROOM >> n for n in range(0, 16, 3))
+"""Below which a bias is kept, less where the layer's other channels leave less: the fewer steps, the coarser the
+channel's weights."""
 
 _CLOSE = 1 / 8
 """An error in steps of the output that no better split of a word is sought for."""
@@ -77,10 +74,17 @@ def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> G
     has no integer form, naming it, and for a tensor whose grid nothing tells.
     """
     graph = with_grids(with_words(graph, ranges), ranges)
+    graph = uniform(graph) if graph.wide else graph
     quantizer = QUANTIZERS[graph.doubled](graph, graph.grids)
-    layers = tuple(quantizer.layer(layer) for layer in graph.layers)
+    wide = quantizer.sixteen() if graph.wide else None
+    layers = tuple(
+        wide.layer(layer) if wide and is_wide(graph, layer) else quantizer.layer(layer) for layer in graph.layers
+    )
     grids = graph.grids
-    shapes = {name: (*shape, 2) if name in graph.words else shape for name, shape in graph.shapes.items()}
+    shapes = {
+        name: (*shape, 2) if name in graph.words else doubled_shape(shape) if grids[name].wide else shape
+        for name, shape in graph.shapes.items()
+    }
     states = {n: float(quantize(first, grids[n].scale, grids[n].zero)) for n, first in graph.states.items()}
     return replace(graph, layers=layers, shapes=shapes, states=states, is_float=False).check()
 
@@ -89,27 +93,17 @@ def _at(layer: _Binary) -> tuple[str, tuple[str, ...], str, str, tuple[int, ...]
     return layer.name, layer.inputs, layer.output, layer.operation, layer.shape, layer.other
 
 
-def on_grid(chain: Chain, grid: Grid) -> Chain:
-    """A comparison with a number that is in the grid's range: with the number of the nearest byte."""
-    if not chain or chain[0][0] not in COMPARED:
-        return chain
-    (name, (number,)), rest = chain[0], chain[1:]
-    nearest = nearest_byte(np.array([number]), grid.scale, grid.zero)
-    if 0 <= nearest[0] <= 255:
-        number = float(dequantize(nearest, grid.scale, grid.zero)[0])
-    return ((name, (number,)), *rest)
-
-
 class Quantizer:
     def __init__(self, graph: Graph, grids: Mapping[str, Grid]) -> None:
         self.graph = graph
         self.grids = grids
 
+    def sixteen(self) -> Quantizer16:
+        """What quantizes the layers that touch tensors of 16 bits."""
+        return Quantizer16(self.graph, lambda layer: self._weights(layer, np.zeros(1))[:2], self._weight_zero)
+
     def _clamp(self, low: float, high: float, grid: Grid) -> tuple[int, int]:
-        """A clamp in bytes."""
-        first = 0 if low == -inf else int(quantize(low, grid.scale, grid.zero))
-        last = 255 if high == inf else int(quantize(high, grid.scale, grid.zero))
-        return first, last
+        return clamp_of(low, high, grid)
 
     def _product(self, layer: DotFloat | DepthwiseFloat) -> tuple[Array, Ints, Requant]:
         """Weights and biases of a layer in bytes and in steps, and how its sums are brought to the output's grid.
@@ -175,7 +169,13 @@ class Quantizer:
         weights, bias, requant = self._product(layer)
         at = (layer.name, layer.inputs, layer.output)
         how = (layer.shape, layer.window, layer.groups)
-        return Dot(*at, *how, weights, bias, x.zero, requant, self._weight_zero(layer))
+        zero, packed = self._weight_zero(layer), False
+        if layer.name in self.graph.packed:
+            # Nothing changes where 16 values in a row hold them all: they count from the least then.
+            least = min(int(weights.min()), zero)
+            if int(weights.max()) - least < 16:
+                weights, zero, packed = (weights - least).astype(np.uint8), zero - least, True
+        return Dot(*at, *how, weights, bias, x.zero, requant, zero, packed)
 
     @layer.register
     def _(self, layer: DepthwiseFloat) -> Layer:
@@ -256,16 +256,11 @@ class Quantizer:
             if given is not None:
                 return quantize(given, out.scale, out.zero), None
             grid = self.grids[next(names)]
-            return None, None if grid == out else self._bytes_of(grid, out)
+            return None, None if grid == out else bytes_of(grid, out)
 
         (one, one_table), (other, other_table) = side(first), side(second)
         constants = (None if mask is None else (mask != 0).astype(np.uint8), one, other)
         return replace(layer, constants_of=constants, tables=(one_table, other_table))
-
-    @staticmethod
-    def _bytes_of(x: Grid, out: Grid) -> Array:
-        """What each byte of a grid is on another one."""
-        return quantize(dequantize(np.arange(256), x.scale, x.zero), out.scale, out.zero)
 
     @layer.register
     def _(self, layer: NormFloat) -> Layer:
@@ -362,9 +357,8 @@ class Quantizer:
     @layer.register
     def _(self, layer: AveragePoolFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
-        taps = prod(layer.window.kernel)
-        ratio = x.scale / out.scale / np.asarray(layer.counts, np.float64)
-        requant = choose(ratio, taps * max(x.zero, 255 - x.zero), out.zero, what=layer.name)
+        ratio, reach = x.scale / out.scale / np.asarray(layer.counts, np.float64), max(x.zero, 255 - x.zero)
+        requant = choose(ratio, prod(layer.window.kernel) * reach, out.zero, what=layer.name)
         return AveragePool(layer.name, layer.inputs, layer.output, layer.shape, layer.window, x.zero, requant)
 
     @layer.register
@@ -384,7 +378,7 @@ class Quantizer:
         parts = []
         for name, part in zip(layer.inputs, layer.parts, strict=True):
             x = self.grids[name]
-            parts.append(replace(part, table=None if x == out else self._bytes_of(x, out)))
+            parts.append(replace(part, table=None if x == out else bytes_of(x, out)))
         fill = None if layer.fill is None else float(quantize(layer.fill, out.scale, out.zero))
         return replace(layer, parts=tuple(parts), fill=fill)
 
@@ -394,54 +388,12 @@ class Quantizer:
         at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, x.scale, layer.log)
         return Softmax(*at, out.scale, out.zero)
 
-    @layer.register
-    def _(self, layer: LstmFloat) -> Layer:
-        return self._recurrent(Lstm, layer)
-
-    @layer.register
-    def _(self, layer: GruFloat) -> Layer:
-        return self._recurrent(Gru, layer)
-
-    @layer.register
-    def _(self, layer: GatedGruFloat) -> Layer:
-        from_input = self._rows(layer.name, layer.weights_input, layer.bias_input, self.grids[layer.inputs[0]])
-        from_state = self._rows(layer.name, *layer.gates_of_state, HIDDEN_GRID)
-        from_gated = self._rows(layer.name, *layer.candidate, HIDDEN_GRID)
-        at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
-        how = (layer.reverse, layer.sequence, layer.keep)
-        return GatedGru(*at, from_input, from_state, *how, from_gated)
-
-    @layer.register
-    def _(self, layer: RnnFloat) -> Layer:
-        own = self.grids[layer.output] if layer.relu else HIDDEN_GRID
-        if layer.relu and (layer.keep or own.zero):
-            raise UnsupportedError(
-                f"{layer.name}: a recurrent layer with ReLU that keeps its state has no int8 form; "
-                "build the model with --float"
-            )
-        steps = FINE / own.scale if layer.relu else GATE
-        source = self.grids[layer.inputs[0]]
-        from_input = self._rows(layer.name, layer.weights_input, layer.bias_input, source, steps)
-        from_state = self._rows(layer.name, layer.weights_state, layer.bias_state, own, steps)
-        at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
-        how = (layer.reverse, layer.sequence, layer.keep)
-        return Rnn(*at, from_input, from_state, *how, layer.relu)
-
-    def _recurrent(self, kind: type[Lstm] | type[Gru], layer: LstmFloat | GruFloat) -> Layer:
-        from_input = self._rows(layer.name, layer.weights_input, layer.bias_input, self.grids[layer.inputs[0]])
-        from_state = self._rows(layer.name, layer.weights_state, layer.bias_state, HIDDEN_GRID)
-        at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
-        return kind(*at, from_input, from_state, layer.reverse, layer.sequence, layer.keep)
-
-    def _rows(self, name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: float = GATE) -> Rows:
-        """steps_of_one: of a sum, for one unit."""
-        bytes_, scale = quantize_weights(weights, np.abs(bias) / (grid.scale * _BIAS_ROOM))
-        sums = scale * grid.scale
-        steps = quantize_bias(bias, sums, name)
-        low, high = dot_bounds(bytes_, steps, grid.zero)
-        bound = np.maximum(np.abs(low), np.abs(high))
-        requant = choose(sums * steps_of_one, bound, MIDDLE, 0, 2 * MIDDLE - 1, what=name)
-        return Rows(bytes_, steps, grid.zero, requant)
+    @layer.register(LstmFloat)
+    @layer.register(GruFloat)
+    @layer.register(GatedGruFloat)
+    @layer.register(RnnFloat)
+    def _(self, layer: LstmFloat | GruFloat | GatedGruFloat | RnnFloat) -> Layer:
+        return recurrent(layer, self.grids)
 
 
 QUANTIZERS = {False: Quantizer}

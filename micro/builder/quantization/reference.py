@@ -6,13 +6,13 @@ and brought to the output's scale by a fixed-point multiplier, rounding half up:
 
     requantize(s) = clamp(((s * multiplier[c] + 2**(shift-1)) >> shift) + zero, low, high)
 
-Where the product would not fit a word it is taken in two halves, which gives the same integer:
+If the product would not fit a word, it is computed in two halves, with the same result:
 
     s * m >> n == ((s >> b) * m + ((s & 2**b-1) * m >> b)) >> (n - b)
 
-Nothing a kernel computes reaches 2**30: such an integer is a small one in MicroPython on 32-bit words, so the bytecode
-kernels allocate nothing either. `choose` proves this from the bounds of the accumulators, which `dot_bounds` takes from
-the weights themselves. Every kernel, viper or bytecode, is equal to this file bit by bit.
+No value in a kernel reaches 2**30, so it is a small integer in MicroPython on 32-bit words, and the bytecode kernels
+allocate nothing either. `choose` proves this from the bounds of the accumulators, which `dot_bounds` takes from
+the weights themselves. Every kernel, viper or bytecode, is bit-identical to this file.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Requant:
 
     @property
     def offset(self) -> int:
-        """What a kernel adds before its last shift: the rounding, and the zero point on its way."""
+        """The constant a kernel adds before its last shift: the rounding term plus the shifted zero point."""
         return (self.zero << self.rest) + (1 << self.rest >> 1)
 
 
@@ -119,7 +119,7 @@ def folded_bias(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) 
 
 
 def check_word(what: str, *values: float) -> None:
-    """Raises UnsupportedError where one of `values` does not fit the words of a small board."""
+    """Raises UnsupportedError if one of `values` does not fit the words of a small board."""
     worst = max(abs(v) for v in values)
     if not worst < LIMIT:
         raise UnsupportedError(
@@ -139,7 +139,7 @@ def choose(
     """The multipliers for `ratio` (scale of the accumulator over scale of the output), a channel each.
 
     bound: the greatest magnitude of each channel's accumulator. One product a value is chosen where that is exact
-    enough. Raises UnsupportedError where no multiplier keeps below 2**30.
+    enough. Raises UnsupportedError if no multiplier keeps below 2**30.
     """
     m = np.atleast_1d(np.asarray(ratio, np.float64))
     a = np.broadcast_to(np.atleast_1d(np.asarray(bound, np.int64)), m.shape)
@@ -160,7 +160,7 @@ def choose(
     if best is None or best[0] > 1:
         raise UnsupportedError(
             f"{what}: its output's scale is {m.max():.3g} times finer than its sums need; "
-            "calibrate with samples that reach the output's true range"
+            "calibrate with samples that reach the output's true range, or build the model with --float"
         )
     return best[2]
 
@@ -184,7 +184,7 @@ def _fits(ratio: Floats, bound: Ints, shift: int, split: int, zero: int) -> bool
 
 
 def error_of(ratio: Floats, bound: Ints, r: Requant) -> float:
-    """How far the multipliers' rounding can move an output that is not clamped, in its steps."""
+    """The largest error of an unclamped output due to the multipliers' rounding, in its steps."""
     off = np.abs(np.asarray(r.multipliers) / 2.0**r.shift - ratio)
     reach = np.minimum(bound, (r.high - r.low + 1) / np.maximum(ratio, 1e-30))
     return float((off * reach).max(initial=0))
@@ -192,7 +192,12 @@ def error_of(ratio: Floats, bound: Ints, r: Requant) -> float:
 
 def quantize(x: npt.ArrayLike, scale: float, zero: int) -> Bytes:
     """Numbers to bytes, rounding half to even as ONNX's QuantizeLinear does."""
-    return np.clip(np.rint(np.asarray(x, np.float64) / scale) + zero, 0, 255).astype(np.uint8)
+    return steps_of(x, scale, zero).astype(np.uint8)
+
+
+def steps_of(x: npt.ArrayLike, scale: float, zero: int, bits: int = 8) -> Floats:
+    """`quantize` for elements of any width, as whole numbers."""
+    return np.clip(np.rint(np.asarray(x, np.float64) / scale) + zero, 0, (1 << bits) - 1)
 
 
 def dequantize(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.float32]:
@@ -213,7 +218,7 @@ def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tupl
 
 
 def quantize_bias(bias: npt.ArrayLike, scale: npt.ArrayLike, what: str = "layer") -> Ints:
-    """A bias in steps of its accumulator. Raises UnsupportedError where it does not fit a word."""
+    """A bias in steps of its accumulator. Raises UnsupportedError if it does not fit a word."""
     b = np.rint(np.asarray(bias, np.float64) / np.asarray(scale, np.float64))
     check_word(f"{what}: its bias", float(np.abs(b).max(initial=0)))
     return b.astype(np.int64)

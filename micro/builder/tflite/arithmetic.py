@@ -23,7 +23,9 @@ from ..kernels.softmax import SoftmaxFloat
 from ..quantization.doubled import DividedRequant, check_doubled, doubled, multiplied, quantize_multiplier, shifted
 from ..quantization.grids import SOFTMAX_GRID
 from ..quantization.quantize import Quantizer
-from ..quantization.reference import Bytes, Ints, Requant, dequantize, dot_bounds, quantize_bias
+from ..quantization.quantize16 import Quantizer16, is_rescale
+from ..quantization.reference import Bytes, Floats, Ints, Requant, dequantize, dot_bounds, quantize_bias
+from ..quantization.sixteen import LIMB, MOST, Deep
 
 MIDDLE = 128
 """The byte of int8's zero."""
@@ -42,6 +44,9 @@ class DoubledQuantizer(Quantizer):
         }
         made = kinds.get(type(layer))
         return made(layer) if made else super().layer(layer)
+
+    def sixteen(self) -> Quantizer16:
+        return Doubled16(self.graph, lambda layer: self._weights(layer, np.zeros(1))[:2], self._weight_zero)
 
     def _clamp(self, low: float, high: float, grid: Grid) -> tuple[int, int]:
         return (0 if low == -inf else rounded(low, grid)), (255 if high == inf else rounded(high, grid))
@@ -114,6 +119,57 @@ class DoubledQuantizer(Quantizer):
             requant = replace(requant, multipliers=((m << bits) // n,), shifts=(shift - bits,))
         check_doubled(requant, n * max(x.zero, 255 - x.zero), layer.name)
         return Reduce(*at, x.zero, requant)
+
+
+class Doubled16(Quantizer16):
+    """Layers on int16 whose arithmetic is TensorFlow Lite's: products with a bias of int64, and what only moves."""
+
+    def layer(self, layer: Layer) -> Layer:
+        same = isinstance(layer, MapFloat) and self._grids(layer)[0] == self._grids(layer)[1] and is_rescale(layer)
+        if not same and isinstance(layer, MapFloat | BinaryFloat | AveragePoolFloat | ReduceFloat | SoftmaxFloat):
+            raise UnsupportedError(
+                f"{layer.name}: a layer of this kind on int16 is not computed as TensorFlow Lite does; "
+                "build from the float model, or convert it to int8"
+            )
+        return super().layer(layer)
+
+    @staticmethod
+    def _limits(low: float, high: float, grid: Grid) -> tuple[int, int]:
+        last = (1 << grid.bits) - 1
+        ends = [0 if low == -inf else rounded16(low, grid), last if high == inf else rounded16(high, grid)]
+        return ends[0], ends[1]
+
+    def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> Deep:
+        """Multipliers of 15 bits, each with a shift of its own; here a shift is common, and multipliers are larger.
+
+        Those of dense layers have 31 bits, and all channels share one.
+        """
+        if what in self.graph.once:
+            q, up = quantize_multiplier(float(ratios[0]))
+            if 28 - up > 2 * LIMB and (q + 8 >> 3) * float(bound.max()) < 2.0**57:
+                return Deep((q >> 3,) * len(bound), 28 - up, zero, *limits, (q & 7,) * len(bound))
+            raise _too_wide(what)
+        pairs = [quantize_multiplier(float(r)) for r in ratios]
+        narrow = [(m + (1 << 15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - shift) for m, shift in pairs]
+        last = max(shift for _, shift in narrow)
+        shift = max(last, 2 * LIMB + 1)
+        multipliers = [m << (shift - own) for m, own in narrow]
+        if all(m <= 1 << 2 * LIMB and m * most < 1 << 57 for m, most in zip(multipliers, bound, strict=True)):
+            return Deep(tuple(multipliers), shift, zero, *limits)
+        raise _too_wide(what)
+
+
+def _too_wide(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what}: its scales of int16 do not fit 32-bit words in TensorFlow Lite's arithmetic; "
+        "build it from the float model"
+    )
+
+
+def rounded16(number: float, grid: Grid) -> int:
+    """As `rounded`, on a grid of words too."""
+    steps = np.float32(number) / np.float32(grid.scale)
+    return int(np.clip(np.sign(steps) * np.floor(np.abs(steps) + np.float32(0.5)) + grid.zero, 0, MOST))
 
 
 def rounded(number: float, grid: Grid) -> int:

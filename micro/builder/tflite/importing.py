@@ -157,17 +157,18 @@ class Converting:
         """What the bytes of a quantized activation mean. Raises Problem."""
         if not t.is_quantized:
             return None
-        if t.dtype not in ("INT8", "UINT8"):
+        if t.dtype not in ("INT8", "UINT8", "INT16"):
             raise Problem(
-                f"tensor {t.name!r} is of type {t.dtype}; activations of int8 and uint8 are supported: "
+                f"tensor {t.name!r} is of type {t.dtype}; activations of int8, uint8 and int16 are supported: "
                 "convert the model with these"
             )
         if len(t.scales) != 1 or len(t.zeros) != 1:
             raise Problem(f"tensor {t.name!r} has {len(t.scales)} scales; one for all of an activation is supported")
-        zero = t.zeros[0] + (128 if t.dtype == "INT8" else 0)
-        if not (0 < t.scales[0] < 1e30 and 0 <= zero <= 255):
+        bits = 16 if t.dtype == "INT16" else 8
+        zero = t.zeros[0] + {"INT8": 128, "UINT8": 0, "INT16": 32768}[t.dtype]
+        if not (0 < t.scales[0] < 1e30 and 0 <= zero < 1 << bits):
             raise Problem(f"tensor {t.name!r} has a scale of {t.scales[0]} and a zero point of {t.zeros[0]}")
-        return Grid(t.scales[0], zero)
+        return Grid(t.scales[0], zero, bits)
 
     # -- operators ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What each operator of TensorFlow Lite is in nodes of ONNX."""
+"""Conversion of each TensorFlow Lite operator to ONNX nodes."""
 
 from __future__ import annotations
 
@@ -74,9 +74,11 @@ def _bias(t: Converting, op: FileOperator, given: Inputs) -> list[Argument]:
     # The steps of a bias are those of the sums, whatever the file says beside them.
     x, w = t.file.tensors[op.inputs[0]], t.file.tensors[op.inputs[1]]
     steps = values(file, "a bias").astype(np.float64)
-    if file.dtype != "INT32" or steps.ndim != 1 or len(w.scales) not in (1, steps.size) or not x.scales:
+    wanted = "INT64" if x.dtype == "INT16" else "INT32"
+    if file.dtype != wanted or steps.ndim != 1 or len(w.scales) not in (1, steps.size) or not x.scales:
         raise Problem(
-            f"the bias has type {file.dtype} and shape {stored.shape}, expected int32 and one number for each channel"
+            f"the bias has type {file.dtype} and shape {stored.shape}, expected {wanted.lower()} and one number for "
+            "each channel"
         )
     return [t.constant(steps * (np.asarray(w.scales, np.float64) * x.scales[0]))]
 

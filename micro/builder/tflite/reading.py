@@ -1,4 +1,4 @@
-"""What a .tflite file says, as plain data: tensors, and operators with their options.
+"""Reading a .tflite file to plain data: tensors, and operators with their options.
 
 Source: tensorflow/compiler/mlir/lite/schema/schema.fbs, read through the package `tflite`.
 """
@@ -96,7 +96,7 @@ class FileGraph:
 
 
 def read_file(data: bytes, origin: str) -> tuple[FileGraph, ...]:
-    """The subgraphs of a file. Raises FormatError where it is damaged, UnsupportedError without the package."""
+    """The subgraphs of a file. Raises FormatError if it is damaged, UnsupportedError without the package."""
     schema = _schema()
     if data[4:8] != b"TFL3":
         raise FormatError(f"{origin}: not a TensorFlow Lite model: the identifier TFL3 is missing")

@@ -1,4 +1,4 @@
-"""The table of which function converts which operator, and the decorator by which a function enters it."""
+"""The table of operators and their converters, and the decorator that registers a converter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONVERTERS: dict[str, Converter] = {}
 
 
 def converts(*kinds: str) -> Callable[[Converter], Converter]:
-    """Register a function for some operators. It raises Problem for what it cannot do."""
+    """Register a function for some operators. The function raises Problem for anything unsupported."""
 
     def register(function: Converter) -> Converter:
         for kind in kinds:

@@ -86,10 +86,10 @@ def test_the_norm_of_each_channel(opset: int, p: float) -> None:
 @pytest.mark.parametrize(
     ("attributes", "shape", "message"),
     [
-        ("", "B, 5, 12", "input 0 has rank 3, which wants the number of heads as an attribute"),
-        ("<q_num_heads = 0, kv_num_heads = 0>", "B, 5, 12", "wants the number of heads"),
-        ("<q_num_heads = -2, kv_num_heads = 2>", "B, 5, 12", "wants the number of heads"),
-        ("<q_num_heads = 2>", "B, 5, 12", "input 1 has rank 3, which wants the number of heads as an attribute"),
+        ("", "B, 5, 12", "input 0 has rank 3, which needs the number of heads as an attribute"),
+        ("<q_num_heads = 0, kv_num_heads = 0>", "B, 5, 12", "needs the number of heads"),
+        ("<q_num_heads = -2, kv_num_heads = 2>", "B, 5, 12", "needs the number of heads"),
+        ("<q_num_heads = 2>", "B, 5, 12", "input 1 has rank 3, which needs the number of heads as an attribute"),
         ("<q_num_heads = 5, kv_num_heads = 5>", "B, 5, 12", "input 0: 12 does not divide into 5 heads"),
         ("", "5, 12", "input 0 has rank 2, expected 3 or 4"),
         ("", "1, 1, 1, 5, 12", "input 0 has rank 5, expected 3 or 4"),

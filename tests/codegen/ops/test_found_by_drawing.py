@@ -164,6 +164,47 @@ def test_axes_that_are_only_known_when_the_model_runs(backend):
     np.testing.assert_array_equal(run("Reshape", np.array([0, -1])), x.reshape(2, 12))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+@pytest.mark.parametrize("opset", [10, 21])
+@pytest.mark.parametrize(
+    "given", [g for k in (1, 2, 3) for g in itertools.combinations(("starts", "ends", "steps"), k)]
+)
+def test_bounds_of_a_slice_of_which_some_are_given_and_some_constant(given, opset, backend):
+    """The length of what is given may be open too; the axes are constant or left out."""
+    random = np.random.default_rng(len(given))
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    for form, axes in itertools.product(("known", "open"), (None, [2, 0])):
+        count = 3 if axes is None else 2
+        bounds = {
+            "starts": random.integers(-3, 3, count),
+            "ends": random.integers(-6, 7, count),
+            "steps": random.choice([-2, -1, 1, 2], count),
+        }
+        constants = {n: v for n, v in bounds.items() if n not in given}
+        if axes is not None:
+            constants["axes"] = np.array(axes)
+        names = ["x", "starts", "ends", "axes" if axes is not None else "", "steps"]
+        inputs = [helper.make_tensor_value_info("x", 1, x.shape)]
+        inputs += [helper.make_tensor_value_info(n, 7, [n if form == "open" else count]) for n in given]
+        graph = helper.make_graph(
+            [helper.make_node("Slice", names, ["y"])],
+            "g",
+            inputs,
+            [helper.make_tensor_value_info("y", 1, ["a", "b", "c"])],
+            [numpy_helper.from_array(v, n) for n, v in constants.items()],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=5)
+        fed = {"x": x, **{n: bounds[n] for n in given}}
+        try:
+            module = load(model, backend)
+        except EmberletError as error:
+            assert form == "open" and "number of axes" in str(error)
+            continue
+        got = to_array(module(*[to_tensor(v, backend) for v in fed.values()]))
+        (want,) = expected(model, fed)
+        np.testing.assert_array_equal(got, want)
+
+
 def test_windows_of_one_sample_and_ranges_of_nothing():
     for window in ("HannWindow", "HammingWindow", "BlackmanWindow"):
         check(window, [np.array(1)])

@@ -9,9 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.codegen import load
+from emberlet.codegen.generation import translate
 from emberlet.codegen.onnx_backend import to_array, to_tensor
-from emberlet.errors import IndexingError, ModelError
+from emberlet.errors import EmberletError, IndexingError, ModelError
 from onnx import helper
+from support import machine_learning
 from support.machine_learning import Array, forest, one_node, svm, with_maps
 from support.onnx_models import assert_same, expected, source
 
@@ -268,7 +270,7 @@ def test_all_of_it_on_a_gpu() -> None:
 def test_trees_that_go_round_or_nowhere_are_refused() -> None:
     given = forest("target", [0], False)
     ring = {**given, "nodes_truenodeids": [0, *given["nodes_truenodeids"][1:]]}
-    with pytest.raises(ModelError, match="a tree goes round in circles"):
+    with pytest.raises(ModelError, match="a tree contains a cycle"):
         load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **ring))
     nowhere = {**given, "nodes_truenodeids": [99, *given["nodes_truenodeids"][1:]]}
     with pytest.raises(ModelError, match="tree 0 refers to node 99, which does not exist"):
@@ -285,7 +287,7 @@ def test_trees_that_go_round_or_nowhere_are_refused() -> None:
         **{f"nodes_{k}": [0] for k in ("featureids", "truenodeids", "falsenodeids", "trueleafs")},
         **{"nodes_falseleafs": [1], "leaf_targetids": [0], "tree_roots": [0], "n_targets": 1},
     }
-    with pytest.raises(ModelError, match="a tree goes round in circles"):
+    with pytest.raises(ModelError, match="a tree contains a cycle"):
         load(one_node("TreeEnsemble", [X], version=5, **newer))
 
 
@@ -293,17 +295,32 @@ def test_trees_that_go_round_or_nowhere_are_refused() -> None:
     ("op", "attributes", "problem"),
     [
         ("Scaler", {"offset": [1.0, 2.0], "scale": [1.0]}, "offset has 2 numbers for 4 features"),
-        ("Imputer", {}, "has 0 values of float32"),
+        ("Imputer", {}, "has 0 replacement values of float32"),
         ("LinearRegressor", {"coefficients": [1.0] * 3}, "its input has 4 features, its coefficients are for 3"),
         ("LinearClassifier", {"coefficients": [1.0] * 8}, "has neither classlabels_ints nor classlabels_strings"),
         ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_ints": [3]}, "the only label is 3"),
+        ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_strings": ["no"]}, "the only label is 'no'"),
+        ("TreeEnsembleClassifier", forest("class", [0], True) | {"classlabels_int64s": [3]}, "the only label is 3"),
+        ("SVMClassifier", {"coefficients": [1.0], "rho": [1.0], "classlabels_ints": [3]}, "the only label is 3"),
         ("SVMRegressor", {"coefficients": [1.0], "rho": [1.0, 2.0]}, "2 rho"),
         ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are no values of a tensor of float32"),
         ("ZipMap", {"classlabels_int64s": [1]}, "1 labels for 4 columns"),
-        ("DictVectorizer", {"int64_vocabulary": [1]}, "its input is no map"),
+        ("DictVectorizer", {"int64_vocabulary": [1]}, "its input is not a map"),
     ],
 )
 def test_what_does_not_fit_is_refused(op: str, attributes: dict[str, Any], problem: str) -> None:
     outputs = 2 if op.endswith("Classifier") else 1
     with pytest.raises(ModelError, match=problem):
         load(one_node(op, [X], outputs, **attributes))
+
+
+@pytest.mark.parametrize("model", machine_learning.models(), ids=lambda m: m.graph.node[0].op_type)
+def test_an_input_of_any_dtype_is_translated_or_refused_on_purpose(model: onnx.ModelProto) -> None:
+    for code in range(1, 27):
+        changed = onnx.ModelProto()
+        changed.CopyFrom(model)
+        changed.graph.input[0].type.tensor_type.elem_type = code
+        try:
+            compile(translate(changed.SerializeToString())[1].source, "generated", "exec")
+        except EmberletError as error:
+            assert error.__cause__ is None or isinstance(error.__cause__, EmberletError), (code, error.__cause__)

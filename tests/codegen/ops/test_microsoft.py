@@ -1,4 +1,4 @@
-"""Activations, normalisation and products of com.microsoft, against onnxruntime where it has them on a CPU."""
+"""Activations, normalization and products of com.microsoft, against onnxruntime where it has them on a CPU."""
 
 import re
 from math import erf
@@ -43,7 +43,7 @@ def test_bias_softmax_over_the_last_axis() -> None:
     check("BiasSoftmax", [x, bias], want=[want], axis=2, is_inner_broadcast=0)
 
 
-# -- normalisation ----------------------------------------------------------------------------------------------------
+# -- normalization ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("constants", [(2, 3, 4), ()])
@@ -70,13 +70,15 @@ def test_simplified_layer_normalization(axis: int) -> None:
     check("SimplifiedLayerNormalization", [x, scale], constants=(1,), domain="", axis=axis, epsilon=1e-4)
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("segments", [False, True])
-def test_embed_layer_normalization_with_positions_and_its_sum(segments: bool) -> None:
+def test_embed_layer_normalization_with_positions_and_its_sum(segments: bool, masked: bool) -> None:
     ids = np.array([[1, 4, 2], [0, 3, 3]], dtype=np.int32)
     positions = np.array([[2, 1, 0]], dtype=np.int32)
+    mask = np.array([[1, 1, 0], [1, 1, 1]], dtype=np.int32) if masked else None
     segment = [ids % 2, normal(19, 2, 8)] if segments else [None, None]
     tables, affine = [normal(20, 6, 8), normal(21, 5, 8)], [normal(22, 8), normal(23, 8)]
-    inputs = [ids, segment[0], *tables, segment[1], *affine, None, positions]
+    inputs = [ids, segment[0], *tables, segment[1], *affine, mask, positions]
     check("EmbedLayerNormalization", inputs, results=(F32, np.int32, F32), constants=(2, 3, 4, 5, 6))
 
 
@@ -235,3 +237,13 @@ def test_the_page_about_com_microsoft_lists_what_there_is() -> None:
     assert contrib_page.page() == page, "run python3 dev.py check --fix"
     listed = set(re.findall(r"^\| ([A-Z]\w+) \|", page, re.MULTILINE))
     assert listed == {op for domain, op in REGISTRY if domain == "com.microsoft"}
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 6])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_queries_keys_and_values_of_another_rank_are_refused_by_name(which: int, rank: int) -> None:
+    inputs = [normal(i, 1, 4, 8) for i in range(3)]
+    inputs[which] = normal(9, *(2,) * rank)
+    with pytest.raises(ModelError, match="MultiHeadAttention") as raised:
+        load(one_node("MultiHeadAttention", inputs, (F32,), num_heads=2))
+    assert raised.value.__cause__ is None

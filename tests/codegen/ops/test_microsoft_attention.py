@@ -185,17 +185,17 @@ def test_group_query_attention_continues_with_several_new_tokens() -> None:
     check_grouped([*grouped(1, 3, 4), ints([6]), ints([7]), *CACHES], do_rotary=1)
 
 
-def test_group_query_attention_normalises_queries_and_keys() -> None:
+def test_group_query_attention_normalizes_queries_and_keys() -> None:
     inputs = [*grouped(1, 5, 0), ints([4]), ints([5]), *CACHES]
     weights = [normal(42 + i, GQA_SIZE) for i in range(2)]
 
-    def normalised(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def normalized(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
         heads = x.reshape(1, 5, -1, GQA_SIZE)
         return (heads / np.sqrt(np.mean(heads**2, -1, keepdims=True) + 1e-3) * weight).reshape(x.shape)
 
     (plain_q, plain_k), rest = inputs[:2], inputs[2:]
     given: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KV_HEADS, "do_rotary": 1}
-    before = [normalised(plain_q, weights[0]), normalised(plain_k, weights[1]), *rest]
+    before = [normalized(plain_q, weights[0]), normalized(plain_k, weights[1]), *rest]
     want = reference(one_node("GroupQueryAttention", before, FLOATS, **given), fed(before))
     inputs = [*inputs, *[None] * 5, *weights]
     check("GroupQueryAttention", inputs, results=FLOATS, want=want, qk_norm_epsilon=1e-3, **given)
@@ -243,7 +243,7 @@ def test_grouped_attention_that_is_not_computed_is_refused(attributes: dict[str,
         load(one_node("GroupQueryAttention", inputs, FLOATS[:1], num_heads=HEADS, kv_num_heads=KV_HEADS, **attributes))
 
 
-def test_a_quantised_cache_is_refused() -> None:
+def test_a_quantized_cache_is_refused() -> None:
     heads = [normal(i, 1, 3, n * GQA_SIZE) for i, n in enumerate((HEADS, KV_HEADS, KV_HEADS))]
     inputs = [*heads, None, None, np.array([2], np.int32), np.array(3, np.int32), *[None] * 5, normal(9, 1)]
     with pytest.raises(ModelError, match="input 12, k_scale, is not supported"):

@@ -1,4 +1,4 @@
-"""Quantised operators of com.microsoft against onnxruntime: dtypes, layouts and options that the models do not show."""
+"""Quantized operators of com.microsoft against onnxruntime: dtypes, layouts and options that the models do not show."""
 
 from typing import Any
 

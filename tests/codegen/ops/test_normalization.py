@@ -1,4 +1,4 @@
-"""Normalisation: layers where weights are constants, functions elsewhere, at every opset; against onnxruntime."""
+"""Normalization: layers where weights are constants, functions elsewhere, at every opset; against onnxruntime."""
 
 from __future__ import annotations
 

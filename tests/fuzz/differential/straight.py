@@ -49,16 +49,20 @@ class Program(NamedTuple):
     outputs: tuple[str, ...]
     variant: Any = None
 
-    def body(self) -> str:
+    def body(self, watched: bool = False) -> str:
         names = ", ".join(i.name for i in self.inputs)
-        lines = [f"    {line.name} = {line.text}\n" for line in self.lines]
+        texts = [f'W("{line.name}", {line.text})' if watched else line.text for line in self.lines]
+        lines = [f"    {line.name} = {text}\n" for line, text in zip(self.lines, texts, strict=True)]
         first = f"    B = {self.inputs[0].name}.backend\n"
         return f"def program({names}):\n{first}{''.join(lines)}    return {', '.join(self.outputs)},\n"
 
-    def function(self, *, wide: bool = False) -> Callable[..., tuple[Any, ...]]:
-        """The program as a function of tensors; wide: with float64 for every float it names."""
-        names: dict[str, Any] = {"F": F, "D": Wide() if wide else dtypes}
-        exec(compile(self.body(), "<program>", "exec"), names)
+    def function(
+        self, *, wide: bool = False, watch: Callable[[str, Any], Any] | None = None
+    ) -> Callable[..., tuple[Any, ...]]:
+        """The program as a function of tensors; wide: with float64 for every float it names; watch: what to take for
+        the value of a line, given its name and value."""
+        names: dict[str, Any] = {"F": F, "D": Wide() if wide else dtypes, "W": watch}
+        exec(compile(self.body(watch is not None), "<program>", "exec"), names)
         found: Callable[..., tuple[Any, ...]] = names["program"]
         return found
 

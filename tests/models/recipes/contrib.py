@@ -1,4 +1,4 @@
-"""Single com.microsoft operators, as exporters emit them: normalisation, activations, fusions."""
+"""Single com.microsoft operators, as exporters emit them: normalization, activations, fusions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -106,7 +106,7 @@ def sequences(**extra: tuple[int, ...]) -> Mapping[str, Inputs]:
 
 GAMMA, BETA, BIAS = normal(90, 16, scale=0.3) + 1, normal(91, 16, scale=0.3), normal(92, 16, scale=0.3)
 
-NORMALISATION = [
+NORMALIZATION = [
     contrib(
         "simplified_layer_normalization",
         "root-mean-square norm under the name exporters use, in the standard's own domain",
@@ -121,7 +121,7 @@ NORMALISATION = [
     ),
     contrib(
         "skip_layer_normalization",
-        "sum of input, skip and bias, normalised; the sum is an output too",
+        "sum of input, skip and bias, normalized; the sum is an output too",
         "SkipLayerNormalization",
         ["x", "skip", "gamma", "beta", "bias"],
         sequences(skip=(16,)),
@@ -150,7 +150,7 @@ NORMALISATION = [
     ),
     contrib(
         "embed_layer_normalization",
-        "word, position and segment embeddings summed and normalised; the mask becomes lengths",
+        "word, position and segment embeddings summed and normalized; the mask becomes lengths",
         "EmbedLayerNormalization",
         ["input_ids", "segment_ids", "word", "position", "segment", "gamma", "beta", "mask"],
         {
@@ -240,4 +240,4 @@ FUSED = [
     ),
 ]
 
-RECIPES = [*NORMALISATION, *ACTIVATION, *FUSED]
+RECIPES = [*NORMALIZATION, *ACTIVATION, *FUSED]

@@ -275,7 +275,7 @@ ROTARY = [
     ),
     contrib(
         "rotary_embedding_interleaved",
-        "neighbouring elements turned, a position for each token, x (batch, length, hidden)",
+        "neighboring elements turned, a position for each token, x (batch, length, hidden)",
         "RotaryEmbedding",
         ["x", "position", "cos", "sin"],
         _x({"position": lambda n, t: rng(t).integers(0, 16, (n, t), dtype=np.int64)}),

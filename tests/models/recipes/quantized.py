@@ -1,4 +1,4 @@
-"""Networks rewritten after export: quantized by onnxruntime's tools, halved, or fused by its optimiser."""
+"""Networks rewritten after export: quantized by onnxruntime's tools, halved, or fused by its optimizer."""
 
 import tempfile
 from collections.abc import Callable
@@ -112,14 +112,14 @@ def _fused(proto: onnx.ModelProto) -> onnx.ModelProto:
     """What onnxruntime makes of a graph at its `extended` level, which people save and pass on."""
     import onnxruntime
 
-    def optimise(before: Path, after: Path) -> None:
+    def optimize(before: Path, after: Path) -> None:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         options.optimized_model_filepath = str(after)
         options.log_severity_level = 3
         onnxruntime.InferenceSession(before, options, providers=["CPUExecutionProvider"])
 
-    return _rewrite(proto, optimise)
+    return _rewrite(proto, optimize)
 
 
 def _find(recipes: list[Recipe], name: str) -> Recipe:
@@ -177,23 +177,23 @@ RECIPES = [
         _half_images,
         atol=1e-2,
         rtol=1e-2,
-        literal=True,  # onnxruntime 1.31's optimiser crashes on this graph
+        literal=True,  # onnxruntime 1.31's optimizer crashes on this graph
     ),
     Recipe(
         "bert_fused",
-        "the BERT-style encoder as onnxruntime's optimiser leaves it",
+        "the BERT-style encoder as onnxruntime's optimizer leaves it",
         lambda: _fused(transformer.bert(opset=17)),
         _find(transformer.RECIPES, "bert_traced").cases,
     ),
     Recipe(
         "gpt_fused",
-        "the GPT-style decoder as onnxruntime's optimiser leaves it",
+        "the GPT-style decoder as onnxruntime's optimizer leaves it",
         lambda: _fused(_find(transformer.RECIPES, "gpt_traced").build()),
         _find(transformer.RECIPES, "gpt_traced").cases,
     ),
     Recipe(
         "mobile_cnn_fused",
-        "the mobile CNN as onnxruntime's optimiser leaves it",
+        "the mobile CNN as onnxruntime's optimizer leaves it",
         lambda: _fused(_find(vision.RECIPES, "mobile_cnn").build()),
         _find(vision.RECIPES, "mobile_cnn").cases,
     ),

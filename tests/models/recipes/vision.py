@@ -204,7 +204,7 @@ class Detector(nn.Module):
 
     @staticmethod
     def grid(side: int, size: float) -> Tensor:
-        """(side · side · 2, 4) centres and sizes: one square anchor and one wide one per cell."""
+        """(side · side · 2, 4) centers and sizes: one square anchor and one wide one per cell."""
         at = (torch.arange(side) + 0.5) / side
         y, x = torch.meshgrid(at, at, indexing="ij")
         cell = torch.stack([x, y], -1).reshape(-1, 1, 2).expand(-1, 2, -1)
@@ -222,9 +222,9 @@ class Detector(nn.Module):
             [f(m).permute(0, 2, 3, 1).reshape(n, -1, self.classes) for f, m in zip(self.score, maps, strict=True)],
             dim=1,
         ).sigmoid()
-        centre = self.anchors[:, :2] + deltas[..., :2] * 0.1 * self.anchors[:, 2:]
+        center = self.anchors[:, :2] + deltas[..., :2] * 0.1 * self.anchors[:, 2:]
         half = self.anchors[:, 2:] * torch.exp(deltas[..., 2:] * 0.2) * 0.5
-        boxes = torch.cat([centre - half, centre + half], dim=-1)
+        boxes = torch.cat([center - half, center + half], dim=-1)
         chosen = nms(boxes, scores.transpose(1, 2), 4, 0.4, 0.5)
         batch, label, index = chosen[:, 0], chosen[:, 1], chosen[:, 2]
         return boxes[batch, index], scores[batch, index, label], chosen

@@ -1,16 +1,18 @@
-"""A thousand shapes of one compiled model and of an eager one: memory has a ceiling."""
+"""A thousand shapes of one compiled model, of an eager one and of a function: memory has a ceiling."""
 
 from __future__ import annotations
 
 import gc
 import random
 
+import numpy as np
+from emberlet import functional as F
 from emberlet.backend import get_backend
 
 from soak import models
 from soak.telling import Clock, Told, resident
 
-WHAT = "up to 1,000 shapes of a compiled or of an eager model, in a random order; the ceiling is 400 MB"
+WHAT = "up to 1,000 shapes of a compiled model, an eager one or softmax, in a random order; the ceiling is 400 MB"
 NEEDS = ("gpu-driver",)
 SHARE = 16
 
@@ -29,11 +31,16 @@ def run(clock: Clock, choose: random.Random) -> Told:
         if not clock:
             break
         x = models.given(rows)
-        want = models.wanted(x)
-        by_plan = choose.random() < 0.5
-        got = ready(models.tensor(x, cpu)) if by_plan else eager(models.tensor(x, gpu))
+        way = choose.choice(["compiled", "eager", "softmax"])
+        if way == "compiled":
+            got, want = ready(models.tensor(x, cpu)), models.wanted(x)
+        elif way == "eager":
+            got, want = eager(models.tensor(x, gpu)), models.wanted(x)
+        else:
+            e = np.exp(x - x.max(1, keepdims=True))
+            got, want = F.softmax(models.tensor(x, gpu)), e / e.sum(1, keepdims=True)
         if off := models.wrong(models.array(got), want):
-            told.failures.append(f"{'compiled' if by_plan else 'eager'}, {rows} rows: {off}")
+            told.failures.append(f"{way}, {rows} rows: {off}")
         told.checked += 1
         told.tried += 1
         top = max(top, resident())

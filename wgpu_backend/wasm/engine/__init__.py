@@ -1,6 +1,6 @@
 """The engines that run modules: wasmtime on a desktop, the browser's own in a tab.
 
-Each of desktop.py, pyodide.py and micropython.py has `available`, `relaxed` and `compiled`.
+The files desktop.py, pyodide.py and micropython.py each have `available`, `relaxed` and `compiled`.
 """
 
 import sys
@@ -17,10 +17,10 @@ def _here():
 
 
 def compiled(source):
-    """A module from its bytes: `instance()` of it has a memory of its own, with `write(at, data)`, `read(at, nbytes)`,
-    `run()` and `nbytes()`.
+    """A compiled module: each `instance()` has its own memory, with `write(at, data)`, `read(at, nbytes)`, `run()` and
+    `nbytes()`.
 
-    Raises ValueError where they are none, and BackendError where nothing here runs WebAssembly.
+    Raises ValueError if the bytes are not a module, BackendError without a WebAssembly engine.
     """
     return _here().compiled(source)
 
@@ -31,5 +31,5 @@ def relaxed():
 
 
 def available():
-    """Raise BackendError where nothing here runs WebAssembly with 128-bit vectors."""
+    """Raise BackendError without an engine for WebAssembly with 128-bit vectors."""
     _here().available()

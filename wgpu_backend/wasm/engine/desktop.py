@@ -1,4 +1,4 @@
-"""wasmtime, which runs modules on a desktop."""
+"""Runs modules on a desktop, with wasmtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...device import lock
 
 
 class WasmtimeModule:
-    """A compiled module. Instances have memories of their own."""
+    """A compiled module. Each instance has its own memory."""
 
     def __init__(self, source: bytes) -> None:
         import wasmtime
@@ -31,7 +31,7 @@ class WasmtimeModule:
 
 
 class WasmtimeInstance:
-    """A memory, and the function that runs the plan over it."""
+    """A memory and the function that runs the plan on it."""
 
     def __init__(self, module: WasmtimeModule) -> None:
         _open.add(self)
@@ -58,7 +58,7 @@ class WasmtimeInstance:
             raise BackendError("the module stopped: {}".format(text))
 
     def nbytes(self) -> int:
-        """Bytes of the memory."""
+        """The size of the memory in bytes."""
         found: int = self.memory.data_len(self.store)
         return found
 
@@ -71,7 +71,7 @@ _opening = lock()
 
 @atexit.register
 def _close() -> None:
-    # wasmtime's finalizers call what is gone once the interpreter takes modules apart.
+    # wasmtime's finalizers call modules that the interpreter has already torn down at exit.
     for made in list(_open):
         made.__dict__.clear()
     _engines.clear()
@@ -90,7 +90,7 @@ def _engine() -> Any:
 
 
 def _after_fork() -> None:
-    # The threads that compile are gone: an engine that waits for them would wait for ever.
+    # A fork does not copy the compiling threads: an engine that waited for them would hang.
     _forked.append(True)
     _engines.clear()
 

@@ -1,4 +1,4 @@
-"""The browser's own engine, called from MicroPython: bytes go there and back through a device file."""
+"""The browser's own engine, called from MicroPython: bytes travel through a device file."""
 
 from emberlet.errors import BackendError
 
@@ -21,7 +21,7 @@ def _valid(source):
 
 
 def available():
-    """Raise BackendError where this browser's WebAssembly has no SIMD, and outside of browsers."""
+    """Raise BackendError if this browser's WebAssembly has no SIMD, and outside browsers."""
     if not _valid(SIMD):
         raise BackendError(NO_SIMD)
 
@@ -32,7 +32,7 @@ def relaxed():
 
 
 class compiled:
-    """A compiled module. Instances have memories of their own."""
+    """A compiled module. Each instance has its own memory."""
 
     def __init__(self, source):
         available()
@@ -54,7 +54,7 @@ class compiled:
 
 
 class _Instance:
-    """A memory, and the function that runs the plan over it."""
+    """A memory and the function that runs the plan on it."""
 
     def __init__(self, page, instance):
         self._page = page
@@ -76,5 +76,5 @@ class _Instance:
             raise BackendError("the module stopped: {}".format(self._page.bridge.take(None)))
 
     def nbytes(self):
-        """Bytes of the memory."""
+        """The size of the memory in bytes."""
         return self._page.bridge.memorySize(self._instance)

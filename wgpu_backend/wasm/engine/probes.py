@@ -1,4 +1,4 @@
-"""Modules of one function, which an engine accepts that has an extension of WebAssembly."""
+"""One-function modules that an engine accepts only if it has an extension of WebAssembly."""
 
 _HEAD = b"\0asm\1\0\0\0\1\4\1\x60\0\0\3\2\1\0\n"
 _CONSTANT = b"\xfd\x0c" + bytes(16)

@@ -12,7 +12,7 @@ from .probes import NO_SIMD, RELAXED, SIMD
 
 
 def available() -> None:
-    """Raise BackendError where this browser's WebAssembly has no SIMD."""
+    """Raise BackendError if this browser's WebAssembly has no SIMD."""
     if not WebAssembly.validate(to_js(SIMD)):
         raise BackendError(NO_SIMD)
 
@@ -23,7 +23,7 @@ def relaxed() -> bool:
 
 
 class compiled:
-    """A compiled module. Instances have memories of their own."""
+    """A compiled module. Each instance has its own memory."""
 
     def __init__(self, source: bytes) -> None:
         available()
@@ -40,7 +40,7 @@ class compiled:
 
 
 class _Instance:
-    """A memory, and the function that runs the plan over it."""
+    """A memory and the function that runs the plan on it."""
 
     def __init__(self, instance: Any) -> None:
         self._run = instance.exports.run
@@ -60,6 +60,6 @@ class _Instance:
             raise BackendError(f"the module stopped: {error.message}") from error
 
     def nbytes(self) -> int:
-        """Bytes of the memory."""
+        """The size of the memory in bytes."""
         found: int = self._bytes.length
         return found

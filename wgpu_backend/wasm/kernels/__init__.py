@@ -1,1 +1,2 @@
-"""From an item of the fused graph to WebAssembly: loops, the code of values within them, and a kernel of each kind."""
+"""Turns items of the fused graph into WebAssembly: loops, the code of values within them, and a kernel for each
+kind."""

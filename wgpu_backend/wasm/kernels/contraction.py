@@ -1,9 +1,9 @@
 """Matrix products and convolutions: tiles of results held in registers, over panels of the right operand.
 
 out[grid, row, column] = sum over k of left[grid, row, k] * right[grid, k, column]. Eight columns of the right operand
-are copied side by side, k after k (a *panel*); for every few rows, the products of the panel are summed in registers,
-six rows by eight columns at a time (Goto and van de Geijn 2008). For a convolution, columns are the pixels of the whole
-image and k goes over channels and taps, so that the panel is what im2col would give of these eight pixels.
+are copied side by side, row k by row k, into a *panel*; its products with the left operand are then summed in
+registers, in tiles of six rows by eight columns (Goto and van de Geijn 2008). For a convolution, columns are the pixels
+of the whole image and k goes over channels and taps, so that the panel is the im2col of these eight pixels.
 """
 
 from ...lower import index as ix
@@ -14,13 +14,14 @@ from ..assembler import f32x4, i32, memory, op, select
 from . import nest
 from .nest import begin, finish
 
-ROWS = 6  # of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill the 15 registers of x86
+ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
-BLOCK_BYTES = 1 << 17  # of panels that are worked on together
+BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together
 
 
 def problem(node):
-    """The Problem of a matmul or conv node: as lower/contraction.py, but all pixels of an image are columns."""
+    """The Problem of a matmul or conv node: like lower/contraction.py, except that all pixels of an image are
+    columns."""
     if node.op == "matmul":
         return _matmul(node)
     x, weight = node.srcs
@@ -61,7 +62,7 @@ def _matmul(node):
     rows, columns, depth = shape[-2], shape[-1], a.shape[-1]
     lead = shape[:-2]
     if len(b.shape) == 2 and len(a.shape) > 2:
-        # One matrix on the right for every batch: the batch axes are rows too.
+        # All batches share one right-hand matrix, so the batch axes count as rows.
         rows = 1
         for d in shape[:-1]:
             rows *= d
@@ -90,20 +91,22 @@ def _matmul(node):
 
 
 def contraction(item, stored, name, options):
-    """The Kernel of a "matmul" or "conv" item, or None where nested loops serve it better."""
+    """The Kernel of a "matmul" or "conv" item, or None if nested loops are better."""
     node = item.anchor
     if node.dtype.kind != "float" or not node.count:
         return None
     what = problem(node)
     if what.columns < 4 or what.depth() < 4 or what.rows < 2:
         return None
-    writer = _Contraction(item, stored, what, options)
+    writer = Contraction(item, stored, what, options)
     if not writer.serves():
         return None
     return writer.kernel(name)
 
 
-class _Contraction:
+class Contraction:
+    type = "f32"  # of the sums
+
     def __init__(self, item, stored, what, options):
         self.item = item
         self.node = item.anchor
@@ -121,7 +124,7 @@ class _Contraction:
         self.left = what.left(low, self.grid, self.row, self.k)
         inner = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
         self.right = what.right(low, self.grid, self.column, inner)
-        value = low.build.make("variable", "f32", (), "sum")
+        value = low.build.make("variable", self.type, (), "sum")
         self.result, self.store = low.place(
             what.out(self.grid, self.row, self.column), low.round(value, self.node.dtype)
         )
@@ -129,7 +132,7 @@ class _Contraction:
         self.vectors = VECTORS if what.columns >= 8 else 1
 
     def serves(self):
-        """Whether the left operand's index grows evenly with the row and with k."""
+        """Whether the left operand's index is linear in the row and in k."""
         e = nest.begin("", self.low.slots)
         if self.left.op != "load" or self.low.slots.types[self.left.attr[0]] != "f32":
             return False
@@ -148,42 +151,49 @@ class _Contraction:
         self.direct = self._direct()
         panels = (what.columns + width - 1) // width
         self.panel_bytes = what.depth() * width * 4
-        # As many panels are worked on together as the second cache holds: a tile's rows then stay in the first.
+        # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
         together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
         self.f.scratch = 0 if self.direct else together * self.panel_bytes
         e.loop("grid", self.grid_count)
+        self.panels_at = e.addresses["scratch"]
+        self._blocks(panels, together, None if self.direct else self._pack)
+        e.close()
+        return finish(e, name, slots)
+
+    def _blocks(self, panels, together, pack):
+        """The loops over blocks of panels, each packed by `pack()` if that is not None, and over their tiles."""
+        e, what = self.e, self.what
         e.loop("block", panels, together)
         first = e.counters["block"][0]
         last = self.f.let(op("i32.add", first, i32(together)))
         if panels % together:
             last = self.f.let(select(op("i32.lt_u", last, i32(panels)), last, i32(panels)))
-        if not self.direct:
-            self._panel(first, last)
-            self._pack()
+        if pack:
+            self._open_panel(first, last)
+            pack()
             e.close()
         e.loop("tile", what.rows, self.rows, clamp=what.rows - self.rows if what.rows % self.rows else None)
-        self._panel(first, last)
+        self._open_panel(first, last)
         self._tile(e.counters["tile"][0])
-        for _ in range(4):
+        for _ in range(3):
             e.close()
-        return finish(e, name, slots)
 
-    def _panel(self, first, last):
+    def _open_panel(self, first, last):
         """Open the loop over the panels of a block."""
         e, f = self.e, self.f
         width, columns = 4 * self.vectors, self.what.columns
         e.loop("panel", last, 1, first)
         panel = e.counters["panel"][0]
         at = op("i32.mul", panel, i32(width))
-        if columns % width:  # the last one begins earlier, and some of its columns are computed twice
+        if columns % width:  # the last panel starts earlier, so some of its columns are computed twice
             at = f.let(at)
             at = select(op("i32.lt_u", at, i32(columns - width)), at, i32(columns - width))
         self.first_column = f.let(at)
         place = op("i32.mul", op("i32.sub", panel, first), i32(self.panel_bytes))
-        self.packed = f.let(op("i32.add", e.addresses["scratch"], place))
+        self.packed = f.let(op("i32.add", self.panels_at, place))
 
     def _direct(self):
-        """Whether the right operand is read in place, because copying it does not pay for a few rows."""
+        """Whether the right operand is read in place: for few rows, copying it does not pay."""
         e, index = self.e, self.right.attr[1]
         if self.low.slots.types[self.right.attr[0]] != "f32" or len(self.what.inner) > 1:
             return False
@@ -220,18 +230,9 @@ class _Contraction:
             e.bind("column", self.first_column)
             loops(by_vectors)
             return
-        # The position of a pixel plus that of a tap, which is the same for all pixels.
+        # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
         by_column, by_k = apart
-        places = []
-        for n in range(width):
-            e.block()
-            at = f.local("i32")
-            e.bind("column", f.let(op("i32.add", self.first_column, i32(n))))
-            f.set(at, e.index(by_column, 4, e.addresses[slot]))
-            places.append(f.get(at))
-            e.close()
-        in_row = op("i32.eq", op("i32.sub", places[-1], places[0]), i32(4 * (width - 1)))
-        in_row = f.let(in_row)
+        places, in_row = self._places(by_column, slot, 4, width)
 
         def tap(n):
             return op("i32.add", places[n], f.let(e.index(by_k, 4)))
@@ -256,8 +257,22 @@ class _Contraction:
         loops(scattered)
         e.close()
 
+    def _places(self, by_column, slot, element, width):
+        """(the addresses of `width` columns, whether they are neighbors), for elements of `element` bytes."""
+        e, f = self.e, self.f
+        places = []
+        for n in range(width):
+            e.block()
+            at = f.local("i32")
+            e.bind("column", f.let(op("i32.add", self.first_column, i32(n))))
+            f.set(at, e.index(by_column, element, e.addresses[slot]))
+            places.append(f.get(at))
+            e.close()
+        in_row = op("i32.eq", op("i32.sub", places[-1], places[0]), i32(element * (width - 1)))
+        return places, f.let(in_row)
+
     def _apart(self, index):
-        """(what an index takes of the grid and the column, what it takes of the taps); None where they are mixed."""
+        """The index as the sum of (a part of the grid and column, a part of the taps); None if a term has both."""
         e = self.e
         of_column, of_k = [], []
         names = ["k{}".format(i) for i in range(len(self.what.inner))]
@@ -272,10 +287,7 @@ class _Contraction:
         """Sum and store a tile."""
         e, f, what = self.e, self.f, self.what
         vectors = self.vectors
-        sums = [[f.local("v128") for _ in range(vectors)] for _ in range(self.rows)]
-        for line in sums:
-            for s in line:
-                f.set(s, f32x4(0.0))
+        sums = self._zeros()
         e.block()
         e.bind("row", first_row)
         e.bind("k", i32(0))
@@ -310,9 +322,23 @@ class _Contraction:
         f.set(a, op("i32.add", f.get(a), i32(4 * unroll * self.by_k)))
         f.set(b, op("i32.add", f.get(b), i32(unroll * step)))
         e.close()
+        self._store_tile(first_row, sums)
+
+    def _zeros(self):
+        """A local for each vector of a tile's sums, set to zero."""
+        f = self.f
+        sums = [[f.local("v128") for _ in range(self.vectors)] for _ in range(self.rows)]
+        for line in sums:
+            for s in line:
+                f.set(s, f32x4(0.0))
+        return sums
+
+    def _store_tile(self, first_row, sums):
+        """Apply the epilogue to the sums of a tile and store them."""
+        e, f = self.e, self.f
         word = self.low.slots.result.word
         for r in range(self.rows):
-            for v in range(vectors):
+            for v in range(self.vectors):
                 e.block()
                 e.bind("row", f.let(op("i32.add", first_row, i32(r))))
                 e.bind("column", f.let(op("i32.add", self.first_column, i32(4 * v))))

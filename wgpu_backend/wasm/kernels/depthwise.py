@@ -1,7 +1,7 @@
-"""Depthwise convolutions: a filter for each channel, its taps in registers, over tiles of four rows by four columns.
+"""Depthwise convolutions: one filter per channel, its taps in registers, over tiles of four rows by four columns.
 
-Every vector of the image is loaded once for all rows of the tile that it serves. Borders are stored with the image
-(prepare.py), so that no tap is tested for edges.
+Each vector of the image is loaded once for all rows of the tile that use it. Borders are stored with the image
+(prepare.py), so no tap needs an edge test.
 """
 
 from ...lower import index as ix
@@ -11,12 +11,12 @@ from ..assembler import f32x4, i32, memory, op
 from .nest import begin, finish
 
 ROWS = 4  # of a tile
-TAPS = 49  # of the largest filter, all of which are written out
+TAPS = 49  # taps of the largest filter, all of which are unrolled
 _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31))  # 0 and 2 of one vector, 1 and 3 of another
 
 
 def depthwise(item, stored, name, options):
-    """The Kernel of a "conv" item with one channel in and out for each group, or None where it is no such one."""
+    """The Kernel of a "conv" item with one input and output channel per group, or None if it does not qualify."""
     node = item.anchor
     weight = node.srcs[1]
     stride, padding, _, groups = node.arg
@@ -57,7 +57,7 @@ class _Depthwise:
         self.result, self.store = low.place(list(grid) + places, low.round(value, node.dtype))
 
     def serves(self):
-        """Whether image and filter are read from memory, at places that grow evenly."""
+        """Whether image and filter are read from memory at linear positions."""
         for value in (self.image, self.filter):
             if value.op != "load" or self.low.slots.types[value.attr[0]] != "f32":
                 return False
@@ -83,7 +83,7 @@ class _Depthwise:
         return finish(e, name, slots)
 
     def _weights(self):
-        """The taps of the channel, each four times in a vector."""
+        """The taps of the channel, each broadcast to a vector."""
         e, f = self.e, self.e.f
         slot, index = self.filter.attr
         e.block()
@@ -113,7 +113,7 @@ class _Depthwise:
         at = f.local("i32")
         f.set(at, e.index(index, 4, e.addresses[slot]))
         e.close()
-        # By the place of a vector: the rows and taps that it serves.
+        # {offset of a vector: the rows and taps that use it}.
         served = {}
         for r in range(rows):
             for k0, k1 in weights:
@@ -140,7 +140,7 @@ class _Depthwise:
         first = memory("v128.load", at, offset=offset)
         if step == 1:
             return first
-        # Numbers 0, 2, 4 and 6, and none behind them: the memory may end there.
+        # Elements 0, 2, 4 and 6, and none beyond: the memory may end there.
         return op("i8x16.shuffle", first, memory("v128.load", at, offset=offset + 12), imm=_EVEN)
 
     def _multiplied(self, a, b, c):

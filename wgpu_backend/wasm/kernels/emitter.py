@@ -1,8 +1,8 @@
 """Turns Values of the kernel IR into Wasm code inside nested loops, for one position or for four neighboring ones.
 
-Every Value is computed once, in the outermost loop where that is possible. Four positions are those of one counter,
-the *lane* counter, which then goes in steps of four: a load whose index grows by one with it is one vector load, what
-does not depend on it is computed once, and what has no vector form is computed number by number.
+Every Value is computed once, in the outermost possible loop. Four positions are those of one counter, the *lane*
+counter, which then advances by four: a load whose index grows by one with it becomes a vector load, values independent
+of it are computed once, and operations without a vector form lane by lane.
 """
 
 from ...lower import index as ix
@@ -15,7 +15,7 @@ _FIRST_BYTES = bytes((0, 4, 8, 12)) + bytes(12)
 
 
 def size(word):
-    """Bytes of one element that is stored as `word`."""
+    """Bytes of an element stored as `word`."""
     return 1 if word in ("i8", "u8") else 4
 
 
@@ -28,7 +28,7 @@ def total(terms):
 
 
 def every(conditions):
-    """Whether all of some conditions hold."""
+    """The conjunction of conditions."""
     out = None
     for c in conditions:
         out = c if out is None else op("i32.and", out, c)
@@ -44,9 +44,9 @@ class Scope:
 
 
 class Emitter:
-    """Writes into a Function whose parameters are the addresses of `slots` and then of the result.
+    """Writes into a Function whose parameters are the addresses of `slots` and of the result.
 
-    addresses: by slot number the expression of where its tensor lies. lane: the name of the lane counter, or None.
+    addresses: slot number -> expression of its tensor's address. lane: the name of the lane counter, or None.
     """
 
     def __init__(self, function, slots):
@@ -56,7 +56,7 @@ class Emitter:
         self.counters = {}  # name -> (expression, number of its scope)
         self.variables = {}  # name -> (expression, number of its scope, whether it is a vector)
         self.lane = None
-        self.barrier = 0  # loads stay inside of this scope: outside their indices may lie anywhere
+        self.barrier = 0  # loads must stay inside this scope: outside it their indices may be out of bounds
         self.scopes = [Scope(None)]
         self._levels = {}
         self._depends = {}
@@ -75,13 +75,13 @@ class Emitter:
         scope.end(self.f.pop())
 
     def block(self):
-        """Open a scope that runs once: what is bound or computed in it is gone afterwards."""
+        """Open a scope that runs once; its bindings and values end with it."""
         self._open(lambda code: self.f.code.extend(code))
 
     def loop(self, name, extent, step=1, start=0, clamp=None):
-        """Open the loop of a counter from `start` up to `extent` (numbers or expressions), which lies above it.
+        """Open the loop of a counter from `start` to below `extent` (numbers or expressions; extent > start).
 
-        clamp: the largest value that the counter is taken for: its last step then repeats some of the one before.
+        clamp: an upper bound of the counter; the last step then repeats part of the previous one.
         """
         f = self.f
         if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
@@ -106,12 +106,12 @@ class Emitter:
         self.bind(name, value)
 
     def bind(self, name, value):
-        """The counter `name` is `value` from here on, in the innermost scope."""
+        """Bind the counter `name` to `value` in the innermost scope."""
         self.counters[name] = (value, len(self.scopes) - 1)
         self._levels = {}
 
     def branch(self, condition):
-        """Open what runs only where `condition` holds."""
+        """Open a scope that runs only if `condition` holds."""
         f = self.f
 
         def end(code):
@@ -122,7 +122,7 @@ class Emitter:
         self._open(end)
 
     def define(self, name, value, is_vector=False):
-        """The variable `name` is `value`, computed in the innermost scope."""
+        """Bind the variable `name` to `value`, computed in the innermost scope."""
         self.variables[name] = (value, len(self.scopes) - 1, is_vector)
         self._levels = {}
         self._depends = {}
@@ -145,11 +145,11 @@ class Emitter:
             return False
 
     def at(self, level):
-        """What is emitted within goes to the end of scope number `level`."""
+        """A context manager: code emitted in it goes to the end of scope number `level`."""
         return Emitter._At(self, level)
 
     def keep(self, key, level, make):
-        """The value that `make()` gives, computed once in scope `level` and found there again by `key`."""
+        """The value of `make()`, computed once in scope `level` and cached there under `key`."""
         found = self.scopes[level].values.get(key)
         if found is not None:
             return found
@@ -183,7 +183,7 @@ class Emitter:
         return max(found, self.barrier) if self.loads(value) else found
 
     def _binding(self, value):
-        """The number of the innermost scope that binds what a Value depends on."""
+        """The number of the innermost scope that binds anything a Value depends on."""
         found = self._levels.get(value.id)
         if found is None:
             found = 0
@@ -257,7 +257,7 @@ class Emitter:
         return found
 
     def coefficient(self, index, name=None):
-        """By how much an index grows per step of a counter (the lane counter); None if that is not constant."""
+        """The stride of an index per step of a counter (by default the lane counter); None if it is not constant."""
         name = name or self.lane
         out = 0
         for c, atom in index.terms:
@@ -287,7 +287,7 @@ class Emitter:
         return self.keep(atom.key, self._level_atom(atom), make)
 
     def index(self, index, scale=1, base=None, constant=True):
-        """The expression of index * scale (+ base); constant: with the constant part of it."""
+        """The expression of index * scale (+ base); constant: whether it includes the index's constant part."""
         groups = {}
         barrier = self.barrier
         for c, atom in index.terms:
@@ -391,7 +391,7 @@ class Emitter:
         return f.get(out)
 
     def _within(self, condition, write):
-        """What `write()` emits runs, loads included, only where `condition` holds."""
+        """Run the code that `write()` emits, loads included, only if `condition` holds."""
         self.branch(condition)
         barrier, self.barrier = self.barrier, len(self.scopes) - 1
         write()
@@ -469,7 +469,7 @@ class Emitter:
         return self._by_lane(value, args) if out is None else out
 
     def _by_lane(self, value, args):
-        """An operation without a vector form, on each number of its operands."""
+        """Apply an operation without a vector form lane by lane."""
         out = i32x4(0)
         for n in range(4):
             numbers = []
@@ -483,7 +483,7 @@ class Emitter:
         return out
 
     def _one_by_one(self, value):
-        """A Value at four positions, computed at one after the other."""
+        """A Value at four positions, computed one after the other."""
         out = self.f.local("v128")
         known = self.counters[self.lane]
         for n in range(4):
@@ -501,10 +501,10 @@ class Emitter:
         c = self.coefficient(index)
         if c == 1:
             at, offset = self.address(slot, index, word)
-            out = self._four_at(word, at, offset)
+            out = self.four_at(word, at, offset)
         elif c == -1:
             at, offset = self.address(slot, index, word, -3)
-            reverse = self.f.let(self._four_at(word, at, offset))
+            reverse = self.f.let(self.four_at(word, at, offset))
             out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
         elif c is None:
             return self._one_by_one(value)
@@ -512,16 +512,18 @@ class Emitter:
             out = i32x4(0)
             for n in range(4):
                 at, offset = self.address(slot, index, word, n * c)
-                if size(word) == 4:
-                    if n == 0:
-                        out = memory("v128.load32_zero", at, offset=offset)
-                    else:
-                        out = memory("v128.load32_lane", at, out, offset=offset, lane=n)
-                else:
-                    out = replace(out, n, memory(_LOADS[word], at, offset=offset), "i32")
+                out = self.lane_at(word, at, out, n, offset)
         return op("i32x4.ne", out, i32x4(0)) if value.type == "bool" else out
 
-    def _four_at(self, word, at, offset):
+    def lane_at(self, word, at, vector, n, offset=0):
+        """`vector` with lane n loaded from an address; the lanes come in order."""
+        if size(word) != 4:
+            return replace(vector, n, memory(_LOADS[word], at, offset=offset), "i32")
+        if n == 0:
+            return memory("v128.load32_zero", at, offset=offset)
+        return memory("v128.load32_lane", at, vector, offset=offset, lane=n)
+
+    def four_at(self, word, at, offset):
         if size(word) == 4:
             return memory("v128.load", at, offset=offset)
         sign = "s" if word == "i8" else "u"
@@ -535,7 +537,7 @@ class Emitter:
             return self._guard(value, self.vector, "v128", self.inside(value.attr))
         if [c for c in uneven if self.coefficient(c[0]) is None]:
             return self._one_by_one(value)
-        # All four inside are one vector; at an edge, number by number.
+        # Four elements inside are one vector; at an edge they are loaded one by one.
         ends = []
         for index, limit in value.attr:
             further = 3 * self.coefficient(index)
@@ -575,7 +577,7 @@ class Emitter:
     # -- stores ---------------------------------------------------------------------------------------------------
 
     def store(self, index, value, word):
-        """Store a Value in the result, whose elements are stored as `word`."""
+        """Store a Value in the result, as `word`."""
         e = self.scalar(value)
         at, offset = self.address("out", index, word)
         name = "i32.store8" if size(word) == 1 else "f32.store" if word == "f32" else "i32.store"
@@ -644,14 +646,14 @@ def _bitcast(a, source, target):
 
 
 def splat(e, type):
-    """A number four times; a bool as a mask."""
+    """A number broadcast to a vector; a bool as a mask."""
     if type == "f32":
         return op("f32x4.splat", e)
     return op("i32x4.splat", op("i32.sub", i32(0), e) if type == "bool" else e)
 
 
 def extract(e, type, n):
-    """Number n of a vector."""
+    """Lane n of a vector."""
     if type == "f32":
         return lane("f32x4.extract_lane", n, e)
     out = lane("i32x4.extract_lane", n, e)
@@ -659,7 +661,7 @@ def extract(e, type, n):
 
 
 def replace(e, n, number, type):
-    """A vector with its number n replaced."""
+    """A vector with lane n replaced."""
     if type == "f32":
         return lane("f32x4.replace_lane", n, e, number)
     return lane("i32x4.replace_lane", n, e, op("i32.sub", i32(0), number) if type == "bool" else number)

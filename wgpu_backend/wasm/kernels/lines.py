@@ -1,4 +1,4 @@
-"""Kernels that go along lines in order: cumulative folds, scatters, sorting."""
+"""Kernels that process lines in order: cumulative folds, scatters, sorting."""
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering, lookup
@@ -67,7 +67,7 @@ def cumulative(item, stored, name):
 
 
 def scatter(item, stored, name):
-    """The Kernel of a "scatter" item: x is copied, then the updates are applied in their order; arg (axis, op)."""
+    """The Kernel of a "scatter" item: x is copied, then the updates are applied in order; arg (axis, op)."""
     node = item.anchor
     x, picks, updates = node.srcs
     axis, how = node.arg
@@ -75,7 +75,7 @@ def scatter(item, stored, name):
     build = low.build
     copied = Space("c", node.count)
     element = low.value(x, ix.unflatten(copied.flat, node.shape))
-    at = ix.unflatten(ix.counter("u", max(1, picks.count)), picks.shape)
+    at = ix.unflatten(ix.counter("u", max(1, picks.count)), picks.shape if picks.count else (1,) * len(picks.shape))
     pick = lookup(low, picks, at, x.shape[axis]) if picks.count else ix.ZERO
     target = list(at)
     target[axis] = pick
@@ -123,8 +123,8 @@ def scatter(item, stored, name):
 
 
 def sort(item, stored, name):
-    """The Kernel of a "sort_runs" item: source x, arg descending; the positions that sort each line of the last axis,
-    stably: a merge sort from the bottom up, of unsigned keys whose order is that of the elements."""
+    """The Kernel of a "sort_runs" item: source x, arg descending; the positions that sort each line of the last axis
+    stably: a bottom-up merge sort of unsigned keys in the order of the elements."""
     node = item.anchor
     (x,) = node.srcs
     length = x.shape[-1]
@@ -191,7 +191,7 @@ def _merge_all(f, keys, source, target, width, length):
     f.set(right, middle)
     f.set(k, f.get(start))
     f.begin_loop()
-    # The left one where the right run is used up, or the left one is not and its key is not greater.
+    # Take from the left run if the right one is used up, or if the left one is not and its key is not greater.
     a = f.let(memory("i32.load", _word(source, _least(f.get(left), i32(length - 1)))))
     b = f.let(memory("i32.load", _word(source, _least(f.get(right), i32(length - 1)))))
     less = op("i32.le_u", memory("i32.load", _word(keys, a)), memory("i32.load", _word(keys, b)))

@@ -1,8 +1,8 @@
-"""The kernels of plain maps and of everything that folds: nested loops over the result, then over what is folded.
+"""The kernels of plain maps and of reductions: nested loops over the result, then over the reduced elements.
 
-A shape is first one flat counter; where index expressions need digits of it, it is cut into several at those places, so
-that divisions become loops. One counter is chosen for the lanes of vectors: the innermost of the result, or of what is
-folded, whichever makes more of the loads contiguous.
+A shape starts as one flat counter; if index expressions need digits of it, it is split into several counters there, so
+that divisions become loops. One counter is vectorized: the innermost of the result or of the reduction, whichever makes
+more loads contiguous.
 """
 
 from ...kernels.loop import Kernel
@@ -14,7 +14,7 @@ from ..assembler import Function, TooManyLocals, bits, i32, op
 from . import operations
 from .emitter import Emitter, extract, splat
 
-BLOCK = 1024  # terms of a long sum of float32 that each accumulator takes before it is added to the whole
+BLOCK = 1024  # terms of a long float32 sum per accumulator, before it is added to the total
 FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "logical_or", "all": "logical_and"}
 
 
@@ -47,7 +47,7 @@ def _chain(count, cuts):
 
 
 def cuts_of(values, indices, prefix):
-    """Where digits of the counters that begin with `prefix` begin and end: {counter: places}."""
+    """The positions that bound the digits of counters whose names begin with `prefix`: {counter: positions}."""
     found = {}
 
     def look(index):
@@ -82,7 +82,8 @@ def _all_indices(value):
 
 
 def begin(name, slots):
-    """An Emitter for a kernel over these slots: its parameters are their addresses, the result's and the scratch's."""
+    """An Emitter for a kernel over these slots; its parameters are their addresses, the result's and the scratch
+    memory's."""
     count = len(slots.nodes)
     f = Function(name, ("i32",) * (count + 2))
     e = Emitter(f, slots)
@@ -127,7 +128,7 @@ class _Plan:
 
 
 def _spaces(item, stored, first):
-    """A _Plan whose counters are cut where digits of them are needed; first(out cuts, inner cuts) makes one."""
+    """A _Plan whose counters are split where digits of them are needed; first(out cuts, inner cuts) makes one."""
     out_cuts, inner_cuts = (), ()
     for _ in range(3):
         plan = first(out_cuts, inner_cuts)
@@ -152,7 +153,7 @@ def _places(space, found):
 
 
 def loop(item, stored, name):
-    """The Kernel of an item that is a map, or an epilogue behind something that folds (lower/reductions.py)."""
+    """The Kernel of an item that is a map, or a reduction with its epilogue (lower/reductions.py)."""
     anchor = item.anchor
     count = (item.node if anchor is None else anchor).count
     terms = specification(anchor).size() if anchor is not None else 1
@@ -163,7 +164,7 @@ def loop(item, stored, name):
     plan = _spaces(item, stored, first)
     try:
         return _Writer(plan, name).kernel()
-    except TooManyLocals:  # of concatenations in one another: their edges inside of a vector are written lane by lane
+    except TooManyLocals:  # depth of nested concatenations: edges within a vector are written lane by lane
         return _Writer(plan, name, vectors=False).kernel()
 
 
@@ -201,7 +202,7 @@ class _Writer:
         self.lanes = self._lanes() if vectors else None
 
     def _lanes(self):
-        """ "out", "in" or None: what the lanes of vectors are."""
+        """The vectorized counter: "out", "in" or None."""
         plan, e = self.plan, self.e
         out_name, out_extent = plan.out.counters[-1]
         across = out_extent >= 4
@@ -304,14 +305,13 @@ def operations_const(value, type):
 def fold(e, op_name, type, body, name, extent, out, lanes):
     """Fold `body` over the counter `name` into the local `out`: a vector where lanes is "out", a number elsewhere.
 
-    lanes "in": four positions of the counter at a time, and up to four times four.
+    lanes "in": four positions of the counter at a time, in up to four vectors.
     """
     f = e.f
     how = FOLDS[op_name]
     long = op_name == "sum" and type == "f32" and extent > 2 * BLOCK
     if long:
-        # An error of rounding grows with the number of additions one after the other (Higham 1993): a long sum is one
-        # of blocks.
+        # Rounding errors grow with the number of sequential additions (Higham 1993), so a long sum is summed by blocks.
         whole, rest = extent // BLOCK, extent % BLOCK
         e.loop(name + "_block", whole)
         at = f.let(op("i32.mul", e.counters[name + "_block"][0], i32(BLOCK)))
@@ -326,7 +326,7 @@ def fold(e, op_name, type, body, name, extent, out, lanes):
 
 
 def _fold_into(e, how, type, body, name, extent, out, lanes, start, op_name):
-    """Fold a part of the counter's range into an accumulator of its own, and that into `out`."""
+    """Fold a part of the counter's range into a separate accumulator, and that into `out`."""
     f = e.f
     part = f.local("v128" if lanes == "out" else "f32")
     zero = operations_const(0, type)

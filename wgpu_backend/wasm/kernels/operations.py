@@ -1,11 +1,11 @@
-"""Operations of the kernel IR on one number or on four, as expressions."""
+"""Operations of the kernel IR on scalars or vectors of four, as expressions."""
 
 from emberlet.errors import UnsupportedError
 
 from .. import library
 from ..assembler import bits, call, f32, f32x4, i32, i32x4, lane, op, select
 
-# What is one instruction: operation -> its name after the type. Comparisons of integers take the sign.
+# Operations that are one instruction -> its name after the type. Integer comparisons append the signedness.
 _FLOAT = {
     "add": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg", "abs": "abs", "sqrt": "sqrt",
     "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearest", "maximum": "max", "minimum": "min",
@@ -24,12 +24,12 @@ _BOOL = {
 }  # fmt: skip
 _SAME_BOOL = ("abs", "sign", "floor", "ceil", "round", "trunc")
 _LIBRARY = ("div", "floor_divide", "remainder", "fmod", "pow", "shift_left", "shift_right", "atan2")
-# Upper ends from which a saturating conversion needs no clamp of its own.
+# Upper bounds that a saturating conversion enforces without a separate clamp.
 _WHOLE_I32, _WHOLE_U32 = 2e9, 4e9
 
 
 def _truth(a, type):
-    """Whether a number is other than 0, as 0 or 1."""
+    """Whether a number is not 0, as 0 or 1."""
     if type == "bool":
         return a
     return op("f32.ne", a, f32(0.0)) if type == "f32" else op("i32.ne", a, i32(0))
@@ -43,7 +43,8 @@ def _mask(a, type):
 
 
 def scalar(name, type, args):
-    """The expression of an operation on numbers of `type`; args: expressions without effects, repeated at will."""
+    """The expression of an operation on numbers of `type`; args: expressions without side effects, which may be
+    repeated."""
     a = args[0]
     b = args[1] if len(args) > 1 else None
     if type == "bool":
@@ -110,9 +111,9 @@ def _scalar_bool(name, a, b):
 
 
 def vector(name, type, args, plain=None):
-    """`scalar` on four numbers at once, bools as masks; None where there is no such instruction.
+    """`scalar` on four numbers at once, bools as masks; None if there is no such instruction.
 
-    plain: the Python number that the last argument is four times, None where it is not one.
+    plain: the Python number that the last argument broadcasts, None if it is not constant.
     """
     a = args[0]
     b = args[1] if len(args) > 1 else None
@@ -124,7 +125,7 @@ def vector(name, type, args, plain=None):
         return op("v128." + name[8:], _mask(a, type), _mask(b, type))
     if type == "f32":
         if name in ("maximum", "minimum", "max", "min") and plain is not None and plain == plain:
-            # One instruction on x86 where `max` takes eight; a NaN in the first argument stays.
+            # One instruction on x86, whereas `max` takes eight. A NaN in the first argument is kept.
             return op("f32x4.p" + name[:3], a, b)
         if name in _FLOAT:
             return op("f32x4." + _FLOAT[name], *args)
@@ -243,7 +244,7 @@ def function(attr, type, args):
 
 
 def function_of_four(attr, args):
-    """`function` of four numbers at once; None where there is none."""
+    """`function` of four numbers at once; None if there is none."""
     name, a = attr[0], args[0]
     if name == "to_i32":
         low, high = float(attr[1]), float(attr[2])
@@ -264,9 +265,9 @@ def function_of_four(attr, args):
 
 
 def _of_either(attr, args, integer, bitwise, number):
-    """A function that one number and four have in common, or None.
+    """A function with the same form on scalars and vectors, or None.
 
-    integer, bitwise: what the names of instructions on integers and on bits begin with; number: makes constants.
+    integer, bitwise: prefixes of the integer and bitwise instructions; number: makes constants.
     """
     name, a = attr[0], args[0]
     if name == "wrap_u":

@@ -1,4 +1,4 @@
-"""The kernel of a row region: softmax, the normalizations and their like (fuse/rows.py)."""
+"""The kernel of a row region: softmax, the normalizations and the like (fuse/rows.py)."""
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering
@@ -64,7 +64,7 @@ def _write(plan, name):
     lanes = "out" if out_extent >= 4 else None
     if in_extent >= 4 and (lanes is None or in_extent >= 8):
         values = plan.bodies + ([] if plan.per_row else [plan.result])
-        # Both variables and counters are named before anything is emitted.
+        # Name variables and counters before anything is emitted.
         if lanes is None or contiguity(e, values, in_name) <= contiguity(e, values, out_name):
             lanes = "in"
     for counter, extent in plan.out.counters[:-1]:

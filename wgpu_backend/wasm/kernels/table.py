@@ -1,21 +1,23 @@
-"""From an item of the fused graph to a Wasm kernel."""
+"""Chooses the Wasm kernel for an item of the fused graph."""
 
 from emberlet.errors import UnsupportedError
 
 from ...kernels.table import describe
-from . import contraction, depthwise, lines, nest, rows
+from . import contraction, depthwise, integers, lines, nest, rows
 
 
 class Options:
-    """What kernels are made for: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether instructions
-    of relaxed SIMD are used."""
+    """What kernels are made for: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether to use relaxed
+    SIMD."""
 
     device_class = "wasm"
     software = True
     max_bindings = 14
     page_bytes = 1 << 32
     computed_again = 0
+    packed_again = 5  # casts and a zero point
     subgroups = False
+    alike = None  # kernels are built for each item
 
     def __init__(self, relaxed=True):
         self.relaxed = relaxed
@@ -32,6 +34,8 @@ class Options:
                 return special(item, stored, name)
             if anchor.op in ("matmul", "conv"):
                 kernel = contraction.contraction(item, stored, name, self)
+                if kernel is None:
+                    kernel = integers.integer_contraction(item, stored, name)
                 if kernel is None and anchor.op == "conv":
                     kernel = depthwise.depthwise(item, stored, name, self)
                 if kernel is not None:

@@ -157,7 +157,7 @@ def _erf(w: Writer, source: Array, out: Array) -> None:
 
 
 def _parameter(w: Writer, x: Any, dtype: np.dtype[Any]) -> Array | None:
-    """A weight or bias as an array of a dtype; None where it is not there or has another dtype and is not constant."""
+    """A weight or bias as an array of a dtype. None if it is absent, or if it has another dtype and is not constant."""
     if type(x) is Value:
         return w.array(x) if w.array(x).dtype == dtype else None
     array = np.asarray(x.data if hasattr(x, "backend") else x)
@@ -165,7 +165,7 @@ def _parameter(w: Writer, x: Any, dtype: np.dtype[Any]) -> Array | None:
 
 
 def _alone(x: Any, *parameters: Any) -> list[Any]:
-    """[x], which may be overwritten before the parameters are read; [] where they could lie in its memory."""
+    """[x] if x may be overwritten before the parameters are read; [] if a parameter could share its memory."""
     return [] if any(type(p) is Value for p in parameters) else [x]
 
 

@@ -11,13 +11,13 @@ import math
 from ....dtypes import float32
 from .tracing import Call, Value
 
-LARGE = 1 << 20  # multiplications of a product; a smaller one takes other kernels, which add in another order
-LONGEST = 384  # terms of a sum; longer ones are added in parts
+LARGE = 1 << 20  # minimum multiplications: smaller products use other kernels, which add in another order
+LONGEST = 384  # maximum terms of a sum: longer sums are added in parts
 
 
 def in_product(call: Call) -> bool:
-    """Whether a convolution's bias is worth a column of its weights, which are copied for it: they are fixed, and
-    smaller than what is computed with them."""
+    """Whether to make a convolution's bias a column of its weights. This copies the weights, so they must be constant
+    and smaller than the result."""
     if call.op != "conv" or call.keywords:
         return False
     x, weight, bias, *_, groups = call.args
@@ -30,7 +30,7 @@ def in_product(call: Call) -> bool:
 
 
 def on_image(call: Call, value: Value) -> bool:
-    """Whether the columns are the image itself, `value`, so that the row of 1 has to stand behind its channels."""
+    """Whether the columns are the image `value` itself, so that the row of ones must follow its channels in memory."""
     if not in_product(call) or call.args[0] is not value:
         return False
     _, weight, _, stride, padding, _, _ = call.args

@@ -1,6 +1,6 @@
-"""Chains of elementwise steps over large arrays, block by block: what one writes is in the cache for the next.
+"""Runs chains of elementwise steps over large arrays block by block, so that each step finds its input in the cache.
 
-Arrays that only a chain itself needs shrink to one block.
+Arrays used only within a chain shrink to the size of one block.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ..storage import Array
 from .memory import Buffers
 from .steps import Step, arrays_in
 
-BLOCK = 1 << 17  # bytes of each array of a chain that are worked on at a time
-LONG = 1 << 18  # bytes from which on a chain is cut
+BLOCK = 1 << 17  # bytes of each array that a block covers
+LONG = 1 << 18  # minimum bytes of an array for its chain to be split
 
 
 def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list[Step]]:
@@ -36,7 +36,7 @@ def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list
 
 
 def _uses(steps: list[Step], buffers: Buffers) -> dict[int, int]:
-    """id of a buffer -> how many steps touch it."""
+    """Buffer id -> the number of steps that use it."""
     out: dict[int, int] = {}
     for step in steps:
         for key in _touched(step, buffers):
@@ -51,8 +51,8 @@ def _touched(step: Step, buffers: Buffers) -> set[int]:
 
 
 def _chain(steps: list[Step], at: int, buffers: Buffers) -> int:
-    """Behind the last of the steps from `at` on that can run block by block, in whose order of elements nothing reads
-    what another block writes."""
+    """The end, exclusive, of the chain that starts at step `at`: the steps up to it can run block by block, because no
+    block reads what another block writes."""
     first = steps[at].over
     if first is None or first.nbytes < LONG:
         return at + 1
@@ -90,7 +90,8 @@ def _same(a: Array, b: Array) -> bool:
 
 
 def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[int]) -> list[Step]:
-    """The steps for one block after the other: each some indices of one axis, and one of each axis before it."""
+    """The steps of all blocks, one block after the other. A block is a range of one axis and one index of each axis
+    before it."""
     first: Array = steps[0].over  # type: ignore[assignment]
     shape = first.shape
     axis = 0
@@ -103,7 +104,7 @@ def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[
     if block == shape:
         return steps
     own = _uses(steps, buffers)
-    # What no other step touches needs the memory of one block.
+    # A buffer that no other step uses only needs the memory of one block.
     inner: dict[int, Array] = {}
     for s in steps:
         over: Array = s.over  # type: ignore[assignment]
@@ -127,7 +128,7 @@ def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[
 
 
 def _part(x: Array, rank: int, place: tuple[slice, ...], inner: Array | None, small: tuple[slice, ...]) -> Array:
-    """What of x, which broadcasts to the shape of a chain, belongs to one block."""
+    """The part of x that one block uses; x broadcasts to the shape of the chain."""
     if inner is not None:
         return inner[small]
     missing = rank - x.ndim

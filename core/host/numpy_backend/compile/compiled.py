@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .... import dtypes
 from ....backend import get_backend
-from ....errors import BackendError
+from ....backend.axes import Axes, argument_names, named, of_model
+from ....backend.sizes import SizeNeeded
+from ....errors import BackendError, EmberletError
 from ....tensor import Tensor
 from ...model_inputs import bind
 from .. import NumpyBackend
@@ -19,33 +21,47 @@ from ..storage import Array, emberlet_dtype, numpy_dtype
 from .plan import Plan
 from .tracing import Tracing, ValueNeeded
 
+if TYPE_CHECKING:
+    from .open_plan import OpenPlan
+
 # name -> NumPy's own dtype
 _NATIVE = {d.name: numpy_dtype(d) for d in dtypes.ALL if hasattr(np, d.name) and numpy_dtype(d).isbuiltin == 1}
 
-MAX_SHAPES = 8  # plans of one model; the one unused for longest goes first
-MAX_FIXED = 16  # elements of an input whose values decide what is computed
-MAX_VALUES = 4  # plans for different values of such an input; a model that meets more runs as it is
+MAX_SHAPES = 8  # maximum plans of a model; the least recently used one is dropped
+MAX_FIXED = 16  # maximum elements of an input whose values decide what is computed
+MAX_VALUES = 4  # maximum plans for different values of such an input; with more, the model runs uncompiled
+MAX_OPEN = 4  # maximum plans of a model with open sizes, each for other ranges
+MAX_AXES = 2  # maximum open axes of a plan, which is traced at several lengths of each
 
 
-def compile(model: Any, *examples: Any, backend: Any = "numpy") -> Compiled:
+def compile(model: Any, *examples: Any, backend: Any = "numpy", dims: Any = None) -> Compiled:
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`, if there are any.
 
-    Other shapes get plans of their own when they are first met. Where the model decides by the value of a small input
-    which operations to run, there is a plan for each value; where it decides by what it computes, the model runs as it
-    is, and `Compiled.cut` says why. Raises BackendError for a backend other than numpy.
+    dims: the axes that one plan leaves open, as for the GPU: {"length": 512} opens an axis that a generated model's
+    INPUTS name, {"past": {2: "cache"}} axis 2 of the argument `past`. Other shapes, and lengths beyond the limits, get
+    plans of their own when they are first met; `Compiled.fixed` says why a size could not be left open. Where the model
+    decides by the value of a small input which operations to run, there is a plan for each value; where it decides by
+    what it computes, the model runs as it is, and `Compiled.cut` says why. Raises BackendError for a backend other than
+    numpy and for malformed `dims`.
     """
-    return Compiled(model, examples, backend)
+    return Compiled(model, examples, backend, dims)
 
 
 class Compiled:
-    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from having a plan."""
+    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from having a plan; fixed:
+    {name of an axis: why plans cannot leave its length open}."""
 
-    def __init__(self, model: Any, examples: tuple[Any, ...] = (), backend: Any = "numpy") -> None:
+    def __init__(self, model: Any, examples: tuple[Any, ...] = (), backend: Any = "numpy", dims: Any = None) -> None:
         found = get_backend(backend)
         if not isinstance(found, NumpyBackend):
             raise BackendError(f"plans of NumPy calls are made for the numpy backend, not for {found!r}")
         self.backend = found
         self.cut: ValueNeeded | None = None
+        self.fixed: dict[str, BackendError] = {}
+        self._dims = dims
+        self._opened = named(dims)
+        self._axes: Axes | None = None
+        self._open: list[OpenPlan] = []
         self._fixed: frozenset[int] = frozenset()
         self._plans: dict[Any, Plan] = {}
         self._lock = RLock()
@@ -58,20 +74,22 @@ class Compiled:
         self.model = model
         self._traced: Any = None
         if examples:
-            self._find(self._arguments(examples, {}))
+            given = self._arguments(examples, {})
+            if self._find_open(given) is None:
+                self._find(given)
 
     def __repr__(self) -> str:
         name = getattr(self.model, "__name__", type(self.model).__name__)
         if self.cut is not None:
             return f"Compiled({name}, not planned: {self.cut})"
-        said = []
+        said = [repr(plan) for plan in self._open]
         for key, plan in list(self._plans.items()):
             shapes = ", ".join("{} {}".format(*k) if isinstance(k, tuple) else str(k) for k in key)
             said.append(f"{len(plan.steps)} NumPy calls for ({shapes})")
         return f"Compiled({name}, {'; '.join(said) or 'no plan yet'})"
 
     def __reduce__(self) -> Any:
-        return _again, (self.model, self._examples, self.backend)
+        return _again, (self.model, self._examples, self.backend, self._dims)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The model's results."""
@@ -79,6 +97,10 @@ class Compiled:
         if last is not None and not keywords and _fits(last[0], arguments):
             return last[1].finish(last[1].arrays([x.data for x in arguments]))
         bound = self._arguments(arguments, keywords)
+        if self._opened:
+            found = self._find_open(bound)
+            if found is not None:
+                return found[0].finish(found[0].run(bound, found[1]))
         plan = self._find(bound)
         if plan is None:
             return self.model(*bound)
@@ -97,12 +119,17 @@ class Compiled:
         """`__call__`: nothing is awaited."""
         return self(*arguments, **keywords)
 
-    def plan(self, *examples: Any) -> Plan:
-        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where there is none."""
+    def plan(self, *examples: Any) -> Plan | OpenPlan:
+        """The Plan, or the OpenPlan, for the shapes of `examples`, or the one made or used last. Raises ValueNeeded
+        where there is none."""
+        found: Plan | OpenPlan | None
         if examples:
-            found = self._find(self._arguments(examples, {}))
+            given = self._arguments(examples, {})
+            opened = self._find_open(given)
+            found = self._find(given) if opened is None else opened[0]
         else:
-            found = next(reversed(list(self._plans.values())), None)
+            every: list[Plan | OpenPlan] = [*self._open, *self._plans.values()]
+            found = every[-1] if every else None
         if found is None:
             raise self.cut or BackendError("there is no plan yet: call the compiled model, or give examples")
         return found
@@ -111,6 +138,7 @@ class Compiled:
         """Give the buffers back. The next call makes a plan again."""
         with self._lock:
             self._plans = {}
+            self._open = []
             self._last = None
 
     def _arguments(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
@@ -152,6 +180,52 @@ class Compiled:
                 self.cut = error
                 self._plans = {}
                 self._last = None
+                return None
+
+    def _find_open(self, arguments: list[Any]) -> tuple[OpenPlan, dict[str, int]] | None:
+        """A plan with open sizes that serves these arguments, made if need be, and their lengths; None if they are to
+        have no such plan."""
+        if not self._opened or self.cut is not None:
+            return None
+        with self._lock:
+            for plan in self._open:
+                lengths = plan.lengths(arguments)
+                if lengths is not None:
+                    return plan, lengths
+            shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
+            if self._axes is None:
+                self._axes = of_model(self.model, argument_names(self.model, len(arguments)), shapes, self._dims)
+            numbers = self._axes.numbers(shapes)
+            if numbers is None or len(self._open) >= MAX_OPEN:
+                return None
+            made = self._make_open(arguments, numbers)
+            if made is None:
+                return None
+            self._open.append(made)  # it may serve later calls only
+            lengths = made.lengths(arguments)
+            return None if lengths is None else (made, lengths)
+
+    def _make_open(self, arguments: list[Any], numbers: dict[str, int]) -> OpenPlan | None:
+        from .open_plan import OpenPlan
+
+        axes: Any = self._axes
+        while True:
+            opened = [n for n in self._opened if n not in self.fixed and numbers[n] and axes.within(n, numbers[n])]
+            if not opened:
+                return None
+            if len(opened) > MAX_AXES:
+                error = BackendError(f"a plan of NumPy calls leaves at most {MAX_AXES} axes open")
+                self.fixed.update((n, error) for n in opened[MAX_AXES:])
+                continue
+            try:
+                return OpenPlan(self._function(), arguments, self.backend, axes, opened)
+            except SizeNeeded as why:
+                # The one opened last; the others may be left open without it.
+                found = [n for n in opened if n in why.symbols]
+                self.fixed.update((n, why) for n in found[-1:] or opened)
+            except ValueNeeded as why:
+                self.fixed.update((n, why) for n in opened)
+            except EmberletError:  # if the model fails at these sizes too, calling it raises the error
                 return None
 
     def _planned(self, arguments: list[Any]) -> Plan:
@@ -242,15 +316,15 @@ def _shapes(key: Any, fixed: frozenset[int]) -> Any:
 
 
 def _like(x: Any) -> Any:
-    """What stands for an example where the compiled model is pickled: its dtype and shape, for a Tensor or an array."""
+    """What replaces an example when a compiled model is pickled: the dtype and shape of a Tensor or an array."""
     if isinstance(x, np.ndarray):
         dtype = emberlet_dtype(x.dtype)
         return x if dtype is None else (dtype.name, x.shape)
     return (x.dtype.name, x.shape) if isinstance(x, Tensor) else x
 
 
-def _again(model: Any, examples: list[Any], backend: NumpyBackend) -> Compiled:
-    """A Compiled from its pickle; it makes its plans anew when it is called."""
-    out = Compiled(model, (), backend)
+def _again(model: Any, examples: list[Any], backend: NumpyBackend, dims: Any = None) -> Compiled:
+    """A Compiled restored from a pickle. It makes its plans again when it is called."""
+    out = Compiled(model, (), backend, dims)
     out._examples = examples
     return out

@@ -1,7 +1,7 @@
-"""Primitives as calls of NumPy: movement is views that are made once, arithmetic goes into arrays that are there.
+"""Lowers primitives to NumPy calls: movement becomes views that are made once, arithmetic writes into allocated arrays.
 
-What has no function here is called as it is, and its results are copied: `whole`. Every function takes the Writer and
-the Call, and returns False where it leaves the Call to `whole`.
+A primitive without a function here is called on the backend, and its results are copied (`whole`). Every function takes
+the Writer and the Call, and returns False to leave the Call to `whole`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....dtypes import DType
 from ....tensor import Tensor
 from ..elementwise import _BINARY, _REDUCE, _UNARY
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, products, recurrences, windows
+from . import activations, channels_last, products, recurrences
 from .steps import Writer
 from .tracing import Call, Value
 
@@ -274,6 +274,6 @@ TABLE: dict[str, Lower] = {
     "log_softmax": activations.log_softmax, "gelu": activations.gelu, "clip": activations.clip,
     "layer_norm": activations.layer_norm, "rms_norm": activations.rms_norm, "batch_norm": activations.batch_norm,
     "matmul": products.matmul, "linear": products.linear, "dot_product_attention": products.attention,
-    "conv": windows.conv, "pool": windows.pool, "lstm_steps": recurrences.lstm_steps,
+    "conv": channels_last.conv, "pool": channels_last.pool, "lstm_steps": recurrences.lstm_steps,
     "gru_steps": recurrences.gru_steps,
 }  # fmt: skip

@@ -1,7 +1,8 @@
-"""Arrays without memory, and the memory that they get when it is known how long each is needed.
+"""Allocates the buffers of a plan, once it is known how long each is needed.
 
-While a plan is written, a buffer is an array that nobody touches: the system gives it addresses and no memory. Views
-of it are made by NumPy itself. `relocated` then moves them, by their addresses, to where their buffer really lies.
+While a plan is written, its buffers are arrays that are never accessed, so the system reserves addresses for them but
+no memory. NumPy itself makes the views of them. `relocated` then translates the addresses of these views to the final
+place of each buffer.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ _ALIGNED = 64
 
 
 class Buffer:
-    """fill: what its elements are before anything runs, and stay where nothing is written; None where all are written
-    in every call. key: buffers with a fill that may share their memory have equal ones. first and last: the steps
-    between which it is needed; offset: where in the arena it lies."""
+    """A buffer of a plan.
+
+    fill: the initial value of its elements, which those that are never written keep; None if every call writes all of
+    them. key: buffers with a fill and equal keys may share memory. first, last: the first and last step that need it.
+    offset: its position in the arena.
+    """
 
     __slots__ = ("array", "base", "fill", "first", "key", "last", "nbytes", "offset")
 
@@ -36,7 +40,7 @@ class Buffer:
 
 
 def owner(array: Array) -> int:
-    """The id of the array whose memory it is."""
+    """The id of the array that owns the memory."""
     held: Any = array
     while getattr(held, "base", None) is not None:
         held = held.base

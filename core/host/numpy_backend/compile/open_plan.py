@@ -1,13 +1,14 @@
-"""A plan for every length of the open axes: the NumPy calls for some lengths, and how their arrays change in between.
+"""A plan for all lengths of the open axes: the NumPy calls, and how their arguments depend on the lengths.
 
-The trace (open_tracing.py) is lowered at several points, lengths of the open axes. The calls are the same there, and
-what differs, addresses, shapes, strides and numbers, is a polynomial of second degree in the lengths. It is found from
-as many points as it has coefficients, and held against one more. A call of the plan evaluates all polynomials at once
-and makes the views that change; buffers are for the largest lengths that they had.
+The trace (open_tracing.py) is lowered at several points; a point gives every open axis a length. The calls must be the
+same at all points. What differs (addresses, shapes, strides and numbers) must be a polynomial of second degree in the
+lengths: it is solved from as many points as it has coefficients, and checked at one more. A call of the plan evaluates
+all polynomials at once and makes the views that change. Buffers are allocated for the largest lengths so far.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -29,12 +30,13 @@ from .open_tracing import Points, at_point, trace, values
 from .steps import Step, Writer, lifetimes
 from .tracing import Trace, ValueNeeded, assemble
 
-ROOM = "room"  # the symbol of how many positions the states' arrays hold
+LARGEST = 1 << 24  # maximum elements of an input while a model is traced at other lengths
+ROOM = "room"  # the symbol for the capacity, in positions, of the states' arrays
 
 
 class States:
-    """Inputs that are appended to in place. entries: (position of the input, of the output, axis) of each; length: how
-    many positions their arrays hold."""
+    """Inputs that are appended to in place. entries: for each (index of the input, index of the output, axis); length:
+    the capacity of their arrays in positions."""
 
     def __init__(self, entries: list[tuple[int, int, int]], length: int) -> None:
         self.entries = entries
@@ -42,7 +44,7 @@ class States:
 
 
 class Polynomials:
-    """Polynomials of second degree in some symbols, by their values at points."""
+    """Polynomials of second degree in some symbols, given by their values at points."""
 
     def __init__(self, symbols: list[str], points: list[dict[str, int]]) -> None:
         self.symbols = symbols
@@ -58,14 +60,14 @@ class Polynomials:
 
     @staticmethod
     def points_needed(symbols: int) -> int:
-        """How many there are to be: one more than a polynomial has coefficients."""
+        """The number of points: one more than a polynomial has coefficients."""
         return 2 + symbols + symbols * (symbols + 1) // 2
 
     def _row(self, numbers: dict[str, int]) -> list[int]:
         return [math.prod(numbers[s] for s in m) for m in self._monomials]
 
     def number(self, found: Sequence[int]) -> int:
-        """The number of the polynomial with these values at the points."""
+        """The index of the polynomial with these values at the points."""
         key = tuple(found)
         if key not in self._numbers:
             self._numbers[key] = len(self._known)
@@ -73,7 +75,7 @@ class Polynomials:
         return self._numbers[key]
 
     def solve(self) -> None:
-        """Find the coefficients. Raises ValueNeeded where values are no polynomial's with whole coefficients."""
+        """Find the coefficients. Raises ValueNeeded if no polynomial with integer coefficients has the values."""
         wanted = np.array(self._known, np.int64).reshape(len(self._known), len(self._at)).T
         found = np.rint(self._inverse @ wanted[: len(self._inverse)].astype(np.float64)).astype(np.int64)
         if not np.array_equal(self._at @ found, wanted):
@@ -86,7 +88,7 @@ class Polynomials:
         return out
 
     def grows(self, number: int) -> bool:
-        """Whether a polynomial never becomes smaller while lengths grow."""
+        """Whether a polynomial never decreases as lengths grow."""
         return bool((self.coefficients[number][1:] >= 0).all())
 
 
@@ -101,7 +103,7 @@ class View:
         self.memory = memory
         self.kind = kind
         self.numbers = numbers
-        self.pick = operator.itemgetter(*numbers, 0)  # with one more, since of one it makes no tuple
+        self.pick = operator.itemgetter(*numbers, 0)  # a second index, because with one it returns no tuple
         self.rank = len(numbers) // 2
         self.place = place
 
@@ -143,7 +145,7 @@ class OpenPlan:
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
         numbers = axes.numbers(shapes)
         if numbers is None:
-            raise ValueNeeded("the lengths of the inputs do not fit each other")
+            raise ValueNeeded("the lengths of the inputs do not match")
         self.axes = axes
         self.opened = opened
         self.closed = {n: numbers[n] for n in numbers if n not in opened}
@@ -151,16 +153,17 @@ class OpenPlan:
         self.states = states
         self.backend = eager
         symbols = [*opened, ROOM] if states else opened
+        self._atoms: list[tuple[int, int]] = []
         for attempt in (0, 2):
-            self.scope, sizes = axes.scope(opened, numbers, attempt)
+            self.scope, sizes = _of_any_step(axes).scope(opened, numbers, attempt)
             traced = self._traced(function, arguments, axes.shapes(sizes, shapes), symbols)
             if self.lengths(arguments) is not None:
                 break
         else:
-            raise ValueNeeded("the model computes something else at the lengths of now")
+            raise ValueNeeded("the model computes something different at the current lengths")
         for value in (*traced.inputs, *(v for call in traced.calls for v in call.results)):
             if value.dtype.kind == "string":
-                raise ValueNeeded("the model works with texts, which have no place in a plan's buffers")
+                raise ValueNeeded("the model uses strings, which a plan cannot hold")
         self.structure = traced.structure
         self._shapes = [v.shape for v in traced.roots]
         self.dtypes = [v.dtype for v in traced.roots]
@@ -178,19 +181,22 @@ class OpenPlan:
         guards: list[Any] = []
         for _ in range(4):
             self.points = Points(self.scope, _points(symbols, self.closed, self.scope, guards))
+            for shape in shapes:
+                if shape and any(math.prod(self.points.at(shape, i)) > LARGEST for i in range(len(self.points))):
+                    raise ValueNeeded("an input would be too large at the lengths that a plan is traced at")
             traced = trace(function, arguments, shapes, self.points, self.backend)
             if all(_hold(self.scope.guards, values(self.scope, numbers)) for numbers in self.points.numbers):
                 return traced
             if len(guards) == len(self.scope.guards):
                 break
             guards = list(self.scope.guards)
-        raise ValueNeeded("what the model computes depends on its lengths in too many ways")
+        raise ValueNeeded("what the model computes depends on its lengths in too many cases")
 
     def _write(self, traced: Trace) -> None:
         lowered = [_Lowered(at_point(traced, self.points, i), self, i) for i in range(len(self.points))]
         first = lowered[0]
         if len({(len(x.steps), len(x.buffers.all), len(x.inputs)) for x in lowered}) > 1:
-            raise ValueNeeded("other lengths take other NumPy calls")
+            raise ValueNeeded("the NumPy calls depend on the lengths")
         self.inputs = first.positions
         self.grown = first.grown
         index = [{id(b): i for i, b in enumerate(x.buffers.all)} for x in lowered]
@@ -199,7 +205,7 @@ class OpenPlan:
         self._arguments = []
         for steps in zip(*(x.steps for x in lowered), strict=True):
             if any(s.function is not steps[0].function and s.function != steps[0].function for s in steps):
-                raise ValueNeeded("other lengths take other NumPy calls")
+                raise ValueNeeded("the NumPy calls depend on the lengths")
             self._functions.append(steps[0].function)
             self._arguments.append(find(tuple(s.args for s in steps)))
         self._given = [find(arrays) for arrays in zip(*(x.inputs for x in lowered), strict=True)]
@@ -208,6 +214,13 @@ class OpenPlan:
         for buffers in zip(*(x.buffers.all for x in lowered), strict=True):
             lengths = zip(*(b.array.shape for b in buffers), strict=True)
             self._sizes.append([self._numbers.number(n) for n in lengths])
+        # Quotients and maxima of lengths are polynomials for some lengths only.
+        at = [values(self.scope, numbers) for numbers in self.points.numbers]
+        self._atoms = [
+            (i, self._numbers.number([v[i] for v in at]))
+            for i, what in enumerate(self.scope.atoms)
+            if what[0] != "symbol"
+        ]
         self._numbers.solve()
         self._buffers = first.buffers
         self._rooms = [index[0][id(r)] for r in first.rooms]
@@ -219,16 +232,15 @@ class OpenPlan:
         ]
         moving = {v.place for v in self._moving}
         self._changing = [(i, a.parts) for i, a in enumerate(self._arguments) if _changes(a, moving, find.varies)]
+        self._bordered = []
         for i, buffer in enumerate(first.buffers.all):
             if i in self._rooms:
                 buffer.last = -1
             elif buffer.last >= 0:
                 if not all(map(self._numbers.grows, self._sizes[i])):
-                    raise ValueNeeded("a buffer becomes smaller while lengths grow")
-                if buffer.fill is not None and any(
-                    x.buffers.all[i].array.shape[1:] != buffer.array.shape[1:] for x in lowered
-                ):
-                    raise ValueNeeded("the border of an image lies elsewhere at other lengths")
+                    raise ValueNeeded("a buffer shrinks as lengths grow")
+                if buffer.fill is not None and any(x.buffers.all[i].array.shape != buffer.array.shape for x in lowered):
+                    self._bordered.append(i)  # the position of an image's border depends on the lengths
 
     def __repr__(self) -> str:
         names = ", ".join(self.opened)
@@ -245,7 +257,14 @@ class OpenPlan:
             return None
         if not all(found[n] and self.axes.within(n, found[n]) for n in self.opened):
             return None
-        return found if _hold(self.scope.guards, values(self.scope, found)) else None
+        atoms = values(self.scope, found)
+        if not _hold(self.scope.guards, atoms):
+            return None
+        if self._atoms:
+            expected = self._numbers.evaluate({ROOM: 0, **found})
+            if any(atoms[i] != expected[number] for i, number in self._atoms):
+                return None
+        return found
 
     def root(self, output: int) -> int:
         """The number of the root that an output of the model is."""
@@ -254,7 +273,7 @@ class OpenPlan:
         return number
 
     def length(self, root: int, axis: int, lengths: dict[str, int]) -> int:
-        """How long an axis of a result is."""
+        """The length of an axis of a result."""
         found: int = closed(self._shapes[root][axis], values(self.scope, lengths))
         return found
 
@@ -340,13 +359,13 @@ class _Finder:
         self.views: dict[Any, View] = {}
 
     def varies(self, number: int) -> bool:
-        """Whether a polynomial is no constant."""
+        """Whether a polynomial is not constant."""
         return bool(self.numbers.coefficients[number][1:].any())
 
     def __call__(self, xs: Sequence[Any]) -> Any:
         x = xs[0]
         if any(type(v) is not type(x) for v in xs):
-            raise ValueNeeded("other lengths take other NumPy calls")
+            raise ValueNeeded("the NumPy calls depend on the lengths")
         if isinstance(x, np.ndarray):
             return self._array(xs)
         if isinstance(x, Tensor):
@@ -357,7 +376,7 @@ class _Finder:
             return Whole(lambda parts: Tensor(parts[0], dtype, parts[0].shape, backend), [data])
         if type(x) in (list, tuple):
             if any(len(v) != len(x) for v in xs):
-                raise ValueNeeded("other lengths take other NumPy calls")
+                raise ValueNeeded("the NumPy calls depend on the lengths")
             parts = [self(v) for v in zip(*xs, strict=True)]
             if all(p is v for p, v in zip(parts, x, strict=True)):
                 return x
@@ -365,29 +384,29 @@ class _Finder:
         if type(x) is int and any(v != x for v in xs):
             return Number(self.numbers.number(xs))
         if any(v is not x and v != x for v in xs):
-            raise ValueNeeded("other lengths take other NumPy calls")
+            raise ValueNeeded("the NumPy calls depend on the lengths")
         return x
 
     def _array(self, xs: Sequence[Array]) -> Any:
         x = xs[0]
         if any(v.ndim != x.ndim or v.dtype != x.dtype for v in xs):
-            raise ValueNeeded("other lengths take other NumPy calls")
+            raise ValueNeeded("the NumPy calls depend on the lengths")
         found = [b.of(v) for b, v in zip(self.buffers, xs, strict=True)]
         if found[0] is not None:
             at = {index[id(b)] for index, b in zip(self.index, found, strict=True) if b is not None}
             if len(at) > 1 or None in found:
-                raise ValueNeeded("other lengths take other NumPy calls")
+                raise ValueNeeded("the NumPy calls depend on the lengths")
             starts = [_address(b.base) for b in found if b is not None]
             return self._view(at.pop(), xs, starts)
         if any(b is not None for b in found):
-            raise ValueNeeded("other lengths take other NumPy calls")
+            raise ValueNeeded("the NumPy calls depend on the lengths")
         if all(v is x for v in xs):
             return x
         if all(v.shape == x.shape and v.strides == x.strides for v in xs):
             if all(_address(v) == _address(x) for v in xs) or all(np.array_equal(v, x) for v in xs):
                 return x
         if len({owner(v) for v in xs}) > 1:
-            raise ValueNeeded("a constant has other elements at other lengths")
+            raise ValueNeeded("the elements of a constant depend on the lengths")
         whole = x
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
@@ -408,7 +427,7 @@ class _Finder:
 
 
 def _changes(x: Any, moving: set[int], varies: Callable[[int], bool]) -> bool:
-    """Whether an argument is another one at other lengths."""
+    """Whether an argument depends on the lengths."""
     if type(x) is View:
         return x.place in moving
     if type(x) is Number:
@@ -447,7 +466,11 @@ class _Bound:
             memory, offset = places[view.memory] if type(view.memory) is int else (view.memory, 0)
             found = view.pick(n)
             end = view.rank + 1
-            arrays[view.place] = np.ndarray(found[1:end], view.kind, memory, offset + found[0], found[end:-1])
+            shape = found[1:end]
+            if 0 in shape:  # it may lie outside of the memory
+                arrays[view.place] = np.empty(shape, view.kind)
+            else:
+                arrays[view.place] = np.ndarray(shape, view.kind, memory, offset + found[0], found[end:-1])
 
         def made(x: Any) -> Any:
             kind = type(x)
@@ -458,6 +481,10 @@ class _Bound:
             return n[x.number] if kind is Number else x
 
         functions = plan._functions
+        for i in () if everything else plan._bordered:
+            buffer = plan._buffers.all[i]
+            shape = [n[k] for k in plan._sizes[i]]
+            np.ndarray(shape, buffer.array.dtype, places[i][0], places[i][1]).fill(buffer.fill)
         if everything:
             self.steps = [(f, made(args)) for f, args in zip(functions, plan._arguments, strict=True)]
         else:
@@ -470,7 +497,7 @@ class _Bound:
         self.rooms = list(rooms)
 
     def _allocate(self, lengths: dict[str, int]) -> None:
-        """Memory for these lengths, and for twice as long ones of axes that had less."""
+        """Allocate for these lengths; for axes that have grown, for twice the length."""
         plan = self.plan
         for s in plan._numbers.symbols:
             if lengths[s] > self.capacity.get(s, 0):
@@ -495,8 +522,15 @@ class _Bound:
                 self.places[i] = (array.reshape(-1).view(np.uint8), 0)
 
 
+def _of_any_step(axes: Axes) -> Axes:
+    """The axes with lengths that need be no multiples: a plan serves those too."""
+    out = copy.copy(axes)
+    out.limits = {name: (*limit[:3], 1) for name, limit in axes.limits.items()}
+    return out
+
+
 def _hold(guards: list[Any], at: list[int]) -> bool:
-    """Whether all guards have their answer for these values of the atoms."""
+    """Whether every guard gives the same answer as in the trace for these values of the atoms."""
     for size, relation, answer in guards:
         value = size.evaluate(at)
         if (value < 0 if relation == "<" else value == 0) is not answer:
@@ -509,14 +543,15 @@ def _points(symbols: list[str], known: dict[str, int], scope: Scope, guards: lis
     wanted = Polynomials.points_needed(len(symbols))
     start = max(23, *scope.typical[:1])
     taken = set(known.values())
-    candidates = [*_primes(start, start + 600, taken), *_primes(2, start, taken)[::-1], *range(2, start + 100)]
+    all_of_them = [*_primes(start, start + 600, taken), *_primes(2, start, taken)[::-1], *range(2, start + 100)]
+    candidates = list(dict.fromkeys(all_of_them))
     out: list[dict[str, int]] = []
     used: set[int] = set()
     at = 0
     while len(out) < wanted:
         free = [n for n in candidates[at:] if n not in used][: len(symbols)]
         if len(free) < len(symbols):
-            raise ValueNeeded("what the model computes depends on its lengths in too many ways")
+            raise ValueNeeded("what the model computes depends on its lengths in too many cases")
         numbers = {**known, **dict(zip(symbols, free, strict=True))}
         if ROOM in numbers:  # there is room for what a call appends
             numbers[ROOM] += 64 * (1 + len(out) ** 2) + max(numbers.values())

@@ -55,7 +55,7 @@ class Points:
         for x in known:
             if all(self.at(x, i) == n for i, n in enumerate(lengths)):
                 return x
-        raise ValueNeeded("a length follows from the open ones in a way that is not known")
+        raise ValueNeeded("a length depends on the open lengths in an unknown way")
 
 
 def values(scope: Scope, numbers: dict[str, int]) -> list[int]:
@@ -189,7 +189,7 @@ def trace(
         return Trace(tracing.calls, inputs, roots, _disassemble(result, roots))
     except BackendError:
         raise
-    except (EmberletError, IndexError, TypeError) as error:  # at other lengths than those of now it may not run
+    except (EmberletError, IndexError, TypeError) as error:  # it may fail at lengths other than the current ones
         raise ValueNeeded(f"it cannot be traced at other lengths: {error}") from error
 
 

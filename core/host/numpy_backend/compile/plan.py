@@ -11,13 +11,15 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
+from . import relus
 from .blocks import grouped
+from .layout import channels_last
 from .lowering import lower
 from .memory import Memory
 from .steps import Step, Writer, lifetimes
 from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
 
-_SPARE = 2  # sets of buffers that a plan keeps: calls that overlap take one each
+_SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
 
 
 def _order(traced: Trace) -> list[int] | None:
@@ -53,7 +55,8 @@ class Plan:
         self._check(traced)
         self.backend = eager
         self.structure = traced.structure
-        writer = Writer(traced)
+        relus.move_behind(traced)
+        writer = Writer(traced, channels_last(traced.calls))
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:
@@ -79,7 +82,7 @@ class Plan:
         values: list[Value] = [*traced.inputs, *(v for call in traced.calls for v in call.results)]
         for value in values:
             if value.dtype.kind == "string":
-                raise ValueNeeded("the model works with texts, which have no place in a plan's buffers")
+                raise ValueNeeded("the model uses strings, which a plan cannot hold")
 
     def __repr__(self) -> str:
         lines = [f"{len(self.steps)} calls of NumPy in {self.nbytes} bytes"]
@@ -100,7 +103,7 @@ class Plan:
             except IndexError as error:
                 raise IndexingError(str(error)) from None
         out = [a.copy() for a in bound.outputs]
-        # Not where the call was interrupted: its buffers are nobody's.
+        # The buffers of an interrupted call are not reused.
         if len(self._free) < _SPARE:
             self._free.append(bound)
         return out

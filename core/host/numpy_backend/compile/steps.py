@@ -11,6 +11,7 @@ from ....tensor import Tensor
 from ..elementwise import identity
 from ..storage import WIDE, Array, numpy_dtype
 from .bias import on_image
+from .layout import from_last, in_order, is_last, to_last
 from .memory import Buffer, Buffers
 from .tracing import Call, Trace, Value
 
@@ -63,8 +64,10 @@ class Writer:
     more, have the operand's memory.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, last: frozenset[Value] | set[Value] = frozenset()) -> None:
+        """last: the Values whose channels lie last in memory (`layout.channels_last`)."""
         self.buffers = Buffers()
+        self.last = last
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}
         self._uses: dict[Value, int] = {}
@@ -114,9 +117,17 @@ class Writer:
         if buffer is not None:
             self._residents.setdefault(id(buffer), []).append(value)
 
-    def scratch(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """An array for the steps that come next."""
-        return self.buffers.new(shape, dtype)
+    def scratch(self, shape: tuple[int, ...], dtype: np.dtype[Any], last: bool = False) -> Array:
+        """An array for the steps that come next. last: whether the channels of (n, c, h, w) lie last."""
+        return self._new(last, shape, dtype)
+
+    def _new(
+        self, last: bool, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any = None, key: Any = None
+    ) -> Array:
+        if not last:
+            return self.buffers.new(shape, dtype, fill, key)
+        n, channels, *spatial = shape
+        return from_last(self.buffers.new((n, *spatial, channels), dtype, fill, ("last", key)))
 
     def out(self, value: Value) -> Array:
         """An array for a Value to be computed into: a part of what it is joined or padded to, where nothing else needs
@@ -127,11 +138,12 @@ class Writer:
         if len(users) == 1:
             place = self._place_in(value, users[0])
         if place is None and self._wants_row(value):
-            whole = self.buffers.new((value.shape[0], value.shape[1] + 1, *value.shape[2:]), dtype)
+            shape = (value.shape[0], value.shape[1] + 1, *value.shape[2:])
+            whole = self._new(value in self.last, shape, dtype)
             self._with_row[value] = whole
             place = whole[:, :-1]
         if place is None:
-            place = self.buffers.new(value.shape, dtype)
+            place = self._new(value in self.last, value.shape, dtype)
         self.put(value, place)
         return place
 
@@ -147,10 +159,14 @@ class Writer:
                 if x.dtype is value.dtype and x.shape == value.shape:
                     array = self._arrays[x]
                     buffer = self.buffers.of(array)
-                    if buffer and buffer.fill is None and array.flags.c_contiguous and self.dying(x, call):
+                    if buffer and buffer.fill is None and self._dense(array, value) and self.dying(x, call):
                         self.put(value, array)
                         return array
         return self.out(value)
+
+    def _dense(self, array: Array, value: Value) -> bool:
+        """Whether an array lies as a new one for the Value would."""
+        return (to_last(array) if value in self.last else array).flags.c_contiguous
 
     def _wants_row(self, value: Value) -> bool:
         """Whether a row of 1 behind the channels spares a convolution its bias."""
@@ -205,7 +221,7 @@ class Writer:
         found = self._padded.get(key)
         shape = tuple(n + low + high for n, (low, high) in zip(value.shape, padding, strict=True))
         if found is None:
-            found = self._padded[key] = self.buffers.new(shape, numpy_dtype(value.dtype), fill, padding)
+            found = self._padded[key] = self._new(value in self.last, shape, numpy_dtype(value.dtype), fill, padding)
         middle = tuple(slice(low, low + n) for n, (low, _) in zip(value.shape, padding, strict=True))
         return found, found[middle]
 
@@ -231,6 +247,9 @@ class Writer:
 
     def map(self, function: Callable[..., Any], *args: Any) -> None:
         """Call an elementwise function(*args); the last of args is what it computes."""
+        if self.last and is_last(args[-1]):
+            rank = args[-1].ndim
+            args = tuple(in_order(a, rank) if isinstance(a, np.ndarray) else a for a in args)
         self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
 
     def copy(self, source: Array, target: Array) -> None:

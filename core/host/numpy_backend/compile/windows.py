@@ -32,7 +32,7 @@ def conv(w: Writer, call: Call) -> Any:
     matrix = w.array(weight)
     matrix = w.contiguous(matrix).reshape(groups, outputs // groups, rows)
     out = w.out(value)
-    target = _flat(out, (batch, groups, outputs // groups, count))
+    target = as_shape(out, (batch, groups, outputs // groups, count))
     result = out
     if target is None:
         result = w.scratch(value.shape, out.dtype)
@@ -49,12 +49,12 @@ def conv(w: Writer, call: Call) -> Any:
     if max(kernel) == 1:
         key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
         seen = image[key]
-        columns = _flat(seen, (batch, groups, rows, count))
+        columns = as_shape(seen, (batch, groups, rows, count))
         if columns is None:
             columns = w.contiguous(seen).reshape(batch, groups, rows, count)
         _multiply(w, matrix, columns, target)
     else:
-        _by_lines(w, _columns(image, kernel, stride, dilation), matrix, target, len(kernel))
+        _by_lines(w, columns_of(image, kernel, stride, dilation), matrix, target, len(kernel))
     if bias is not None:
         shift = w.contiguous(w.array(bias)).reshape(-1, *(1,) * len(spatial))
         w.map(np.add, result, shift, out)
@@ -63,7 +63,7 @@ def conv(w: Writer, call: Call) -> Any:
     return None
 
 
-def _flat(x: Array, shape: tuple[int, ...]) -> Array | None:
+def as_shape(x: Array, shape: tuple[int, ...]) -> Array | None:
     try:
         return np.reshape(x, shape, copy=False)
     except ValueError:
@@ -108,7 +108,7 @@ def _fill(w: Writer, columns: Array, matrixed: Array, taps: int) -> None:
         w.copy(np.ones((), columns.dtype), matrixed[:, :, taps:])
 
 
-def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
+def columns_of(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
     """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees."""
     sizes, steps = x.shape[2:], x.strides[2:]
     spatial = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)]

@@ -18,12 +18,12 @@ class BertEmbeddings(nn.Module):
     def forward(self, x):
         backend = x.backend
         length = x.shape[1]
-        base = F.arange(24, dtype=emberlet.int64, backend=backend).reshape((1, 24))
-        y = base[:, :length]  # (1, min(24, length))
-        z = F.gather(F.zeros((1, 24), dtype=emberlet.int64, backend=backend), 1, y)
-        z = z.expand((x.shape[0], length))  # (batch, length)
-        x = self.word_embeddings(x) + self.token_type_embeddings(z)
-        return self.LayerNorm(x + self.position_embeddings(y))
+        positions = F.arange(24, backend=backend).reshape((1, 24))[:, :length]
+        token_types = F.zeros(
+            (x.shape[0], length), dtype=emberlet.int64, backend=backend
+        )
+        x = self.word_embeddings(x) + self.token_type_embeddings(token_types)
+        return self.LayerNorm(x + self.position_embeddings(positions))
 
 
 class BertSelfAttention(nn.Module):
@@ -35,15 +35,12 @@ class BertSelfAttention(nn.Module):
         self.value = nn.Linear(8, 8, backend=backend)
 
     def forward(self, x):
-        batch, length = x.shape[:2]
-        query = self.query(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        key = self.key(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        value = self.value(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        x = F.attention(query, key, value).permute(0, 2, 1, 3)  # (batch, length, 2, 4)
-        return x.reshape((batch, length, -1))
+        return F.attention(self.query(x), self.key(x), self.value(x), num_heads=2)
 
 
 class BertSelfOutput(nn.Module):
+    """(batch, length, d_input) to (batch, length, 8)."""
+
     def __init__(self, d_input, backend=None):
         self.dense = nn.Linear(d_input, 8, backend=backend)
         self.LayerNorm = nn.LayerNorm(8, epsilon=1e-12, backend=backend)

@@ -28,37 +28,31 @@ class Detector(Model):
             nn.Conv2d(24, 6, 3, padding=1, backend=backend),
             nn.Conv2d(32, 6, 3, padding=1, backend=backend),
         ]
-        self.slice_3 = nn.Param.zeros((160, 2), backend=backend)
-        self.slice_1 = nn.Param.zeros((160, 2), backend=backend)
+        self.scale = nn.Param.zeros((160, 2), backend=backend)
+        self.shift = nn.Param.zeros((160, 2), backend=backend)
 
     def forward(self, image):
         x = F.relu(self.stage1[0](image))
         x = F.relu(self.stage1[2](x))
-        y = F.relu(self.stage2[0](x))
-        z = self.box[0](x).permute(0, 2, 3, 1).reshape((-1, 128, 4))  # (batch, 128, 4)
-        a = self.box[1](y).permute(0, 2, 3, 1).reshape((-1, 32, 4))  # (batch, 32, 4)
-        joined = F.concat((z, a), axis=1)  # (batch, 160, 4)
-        x = self.score[0](x).permute(0, 2, 3, 1).reshape((-1, 128, 3))
-        y = self.score[1](y).permute(0, 2, 3, 1).reshape((-1, 32, 3))  # (batch, 32, 3)
-        gate = F.sigmoid(F.concat((x, y), axis=1))
-        x = self.slice_1.val() + joined[:, :, :2] * 0.1 * self.slice_3.val()
-        y = self.slice_3.val() * F.exp(joined[:, :, 2:] * 0.2)  # (batch, 160, 2)
-        y = y * 0.5
-        joined = F.concat((x - y, x + y), axis=-1)  # (batch, 160, 4)
-        gate2 = gate.permute(0, 2, 1)  # (batch, 3, 160)
+        stage2 = F.relu(self.stage2[0](x))
+        box = self.box[0](x).permute(0, 2, 3, 1).reshape((-1, 128, 4))
+        box2 = self.box[1](stage2).permute(0, 2, 3, 1).reshape((-1, 32, 4))
+        joined = F.concat((box, box2), axis=1)  # (batch, 160, 4)
+        score = self.score[0](x).permute(0, 2, 3, 1).reshape((-1, 128, 3))
+        score2 = self.score[1](stage2).permute(0, 2, 3, 1).reshape((-1, 32, 3))
+        scores = F.sigmoid(F.concat((score, score2), axis=1))
+        center = self.shift.val() + joined[:, :, :2] * 0.1 * self.scale.val()
+        x = self.scale.val() * F.exp(joined[:, :, 2:] * 0.2)  # (batch, 160, 2)
+        half_size = x * 0.5
+        boxes = F.concat((center - half_size, center + half_size), axis=-1)
+        scores = scores.permute(0, 2, 1)  # (batch, 3, 160)
         selected = F.non_max_suppression(
-            joined,
-            gate2,
+            boxes,
+            scores,
             max_output_boxes_per_class=4,
             iou_threshold=0.4,
             score_threshold=0.5,
         )  # (u0, 3)
-        x = selected[:, 0]  # (u0,)
-        y = selected[:, 1]  # (u0,)
-        z = selected[:, 2]  # (u0,)
-        x = F.expand_dims(x, -1)  # (u0, 1)
-        z = F.expand_dims(z, -1)  # (u0, 1)
-        boxes = F.gather_nd(joined, F.concat((x, z), axis=-1))  # (u0, 4)
-        joined = F.concat((x, z, F.expand_dims(y, -1)), axis=-1)  # (u0, 3)
-        scores = F.gather_nd(gate, joined)  # (u0,)
+        boxes = F.gather_nd(boxes, selected[:, :3:2])  # (u0, 4)
+        scores = F.gather_nd(scores, selected)  # (u0,)
         return boxes, scores, selected

@@ -30,32 +30,19 @@ class Gpt(Model):
                 mlp_proj=nn.Linear(128, 32, backend=backend),
             ),
         ]
-        self.linear1 = nn.Linear(32, 96, bias=False, backend=backend)
 
     def forward(self, tokens):
-        backend = tokens.backend
-        batch, length = tokens.shape[:2]
-        x = self.lm_head(tokens)  # (batch, length, 32)
-        x = x + self.wpe(F.arange(length, dtype=emberlet.int64, backend=backend))
+        length = tokens.shape[1]
+        x = self.lm_head(tokens) + self.wpe(F.arange(length, backend=tokens.backend))
         mask = self.causal.val()[:length][:, :length]
-        y, z, a = F.split(self.h[0].c_attn(self.h[0].ln_1(x)), 3, axis=2)
-        y = y.reshape((batch, length, 4, 8)).permute(0, 2, 1, 3)
-        z = z.reshape((batch, length, 4, 8))
-        a = a.reshape((batch, length, 4, 8)).permute(0, 2, 1, 3)
-        y = y @ z.permute(0, 2, 3, 1) / 2.828427
-        mask = F.logical_not(mask)
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
-        y = y.permute(0, 2, 1, 3)  # (batch, length, 4, 8)
-        shape = (batch, min(32, length), 32)
-        x = x + self.h[0].c_proj(y.reshape(shape))
-        y = F.gelu(self.h[0].c_fc(self.h[0].ln_1(x)), approximate="tanh")
-        x = x + self.h[0].mlp_proj(y)
-        y, z, a = F.split(self.h[1].c_attn(self.h[0].ln_1(x)), 3, axis=2)
-        y = y.reshape((batch, length, 4, 8)).permute(0, 2, 1, 3)
-        z = z.reshape((batch, length, 4, 8))
-        a = a.reshape((batch, length, 4, 8)).permute(0, 2, 1, 3)
-        y = y @ z.permute(0, 2, 3, 1) / 2.828427
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
-        x = x + self.h[1].c_proj(y.permute(0, 2, 1, 3).reshape(shape))
-        y = F.gelu(self.h[1].c_fc(self.h[0].ln_1(x)), approximate="tanh")
-        return self.linear1(self.h[0].ln_1(x + self.h[1].mlp_proj(y)))
+        query, key, value = F.split(self.h[0].c_attn(self.h[0].ln_1(x)), 3, axis=2)
+        hidden = self.h[0].c_proj(F.attention(query, key, value, mask, num_heads=4))
+        x = x + hidden
+        hidden = F.gelu(self.h[0].c_fc(self.h[0].ln_1(x)), approximate="tanh")
+        x = x + self.h[0].mlp_proj(hidden)
+        query, key, value = F.split(self.h[1].c_attn(self.h[0].ln_1(x)), 3, axis=2)
+        hidden = self.h[1].c_proj(F.attention(query, key, value, mask, num_heads=4))
+        x = x + hidden
+        hidden = F.gelu(self.h[1].c_fc(self.h[0].ln_1(x)), approximate="tanh")
+        x = self.h[0].ln_1(x + self.h[1].mlp_proj(hidden))
+        return x @ self.lm_head.weight.val().T

@@ -18,16 +18,10 @@ class Block(nn.Module):
         self.mlp_proj = nn.Linear(128, 32, backend=backend)
 
     def forward(self, x, mask):
-        batch, length = x.shape[:2]
-        y, z, a = F.split(self.c_attn(self.ln_1(x)), 3, axis=-1)
-        y = y.reshape((batch, length, 4, -1)).permute(0, 2, 1, 3)
-        z = z.reshape((batch, length, 4, -1))  # (batch, length, 4, 8)
-        a = a.reshape((batch, length, 4, -1)).permute(0, 2, 1, 3)
-        y = y @ z.permute(0, 2, 3, 1) / 2.828427
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
-        x = x + self.c_proj(y.permute(0, 2, 1, 3).reshape((batch, length, -1)))
-        y = F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
-        return x + self.mlp_proj(y)
+        query, key, value = F.split(self.c_attn(self.ln_1(x)), 3, axis=-1)
+        x = x + self.c_proj(F.attention(query, key, value, mask, num_heads=4))
+        hidden = F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
+        return x + self.mlp_proj(hidden)
 
 
 class GptTraced(Model):
@@ -41,14 +35,11 @@ class GptTraced(Model):
         self.causal = nn.Param.zeros((32, 32), dtype=emberlet.bool, backend=backend)
         self.h = [Block(backend=backend) for _ in range(2)]
         self.ln_f = nn.LayerNorm(32, backend=backend)
-        self.lm_head = nn.Linear(32, 96, bias=False, backend=backend)
 
     def forward(self, tokens):
-        backend = tokens.backend
         length = tokens.shape[1]
-        x = self.wte(tokens)  # (batch, length, 32)
-        x = x + self.wpe(F.arange(length, dtype=emberlet.int64, backend=backend))
-        mask = F.logical_not(self.causal.val()[:length][:, :length])
+        x = self.wte(tokens) + self.wpe(F.arange(length, backend=tokens.backend))
+        mask = self.causal.val()[:length][:, :length]
         for block in self.h:
             x = block(x, mask)
-        return self.lm_head(self.ln_f(x))
+        return self.ln_f(x) @ self.wte.weight.val().T

@@ -16,14 +16,11 @@ class LlamaAttention(nn.Module):
         self.o_proj = nn.Linear(8, 8, bias=False, backend=backend)
 
     def forward(self, x, cos, sin):
-        batch, length = x.shape[:2]
-        query = self.q_proj(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        key = self.k_proj(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        value = self.v_proj(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        query = F.rotary_embedding(query, cos, sin)
-        key = F.rotary_embedding(key, cos, sin)
-        x = F.attention(query, key, value, is_causal=True).permute(0, 2, 1, 3)
-        return self.o_proj(x.reshape((batch, length, -1)))
+        value = self.v_proj(x)  # (batch, length, 4)
+        query = F.rotary_embedding(self.q_proj(x), cos, sin)
+        key = F.rotary_embedding(self.k_proj(x), cos, sin)
+        x = F.attention(query, key, value, is_causal=True, num_heads=2, kv_num_heads=1)
+        return self.o_proj(x)
 
 
 class LlamaMLP(nn.Module):
@@ -62,16 +59,14 @@ class LlamaModel(nn.Module):
         self.norm = nn.RmsNorm(8, epsilon=1e-06, backend=backend)
 
     def forward(self, x):
-        backend = x.backend
-        y = self.embed_tokens(x)  # (batch, length, 8)
-        positions = F.arange(x.shape[1], dtype=emberlet.int64, backend=backend)
-        x = F.expand_dims(positions, (0, 2)).astype(emberlet.float32)
-        angles = x * self.rotary_emb.inv_freq.val()  # (1, length, 2)
+        positions = F.expand_dims(F.arange(x.shape[1], backend=x.backend), (0, 2))
+        angles = positions.astype(emberlet.float32) * self.rotary_emb.inv_freq.val()
         cos = F.cos(angles)
         sin = F.sin(angles)
+        x = self.embed_tokens(x)
         for layer in self.layers:
-            y = layer(y, cos, sin)
-        return self.norm(y)
+            x = layer(x, cos, sin)
+        return self.norm(x)
 
 
 class Llama(Model):

@@ -6,16 +6,20 @@ from emberlet.model import Model
 
 
 class SqueezeExcitation(nn.Module):
+    """(batch, in_channels, height, width) to (batch, in_channels, height, width)."""
+
     def __init__(self, in_channels, hidden, backend=None):
         self.reduce = nn.Conv2d(in_channels, hidden, 1, backend=backend)
         self.expand = nn.Conv2d(hidden, in_channels, 1, backend=backend)
 
     def forward(self, x):
-        x = F.relu(self.reduce(x))
-        return F.hard_sigmoid(self.expand(x), alpha=0.16666667)
+        hidden = F.relu(self.reduce(F.mean(x, axis=(2, 3), keepdims=True)))
+        return x * F.hard_sigmoid(self.expand(hidden), alpha=0.16666667)
 
 
 class InvertedResidual(nn.Module):
+    """(batch, in_channels, ...) to (batch, out_channels, ...)."""
+
     def __init__(
         self,
         in_channels,
@@ -45,11 +49,10 @@ class InvertedResidual(nn.Module):
         }
 
     def forward(self, x):
-        y = F.hard_swish(self.block[0](x))
-        y = F.clip(self.block[3](y), 0.0, 6.0)
-        y = y * self.block[6](F.mean(y, axis=(2, 3), keepdims=True))
-        y = self.block[7](y)
-        return x + y if self.residual else y
+        hidden = F.hard_swish(self.block[0](x))
+        hidden = F.clip(self.block[3](hidden), 0.0, 6.0)
+        hidden = self.block[7](self.block[6](hidden))
+        return x + hidden if self.residual else hidden
 
 
 class MobileCnn(Model):

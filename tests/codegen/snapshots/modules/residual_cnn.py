@@ -6,13 +6,15 @@ from emberlet.model import Model
 
 
 class Layer1(nn.Module):
+    """(batch, in_channels, height, width) to (batch, in_channels, height, width)."""
+
     def __init__(self, in_channels, backend=None):
         self.conv1 = nn.Conv2d(in_channels, in_channels, 3, padding=1, backend=backend)
         self.conv2 = nn.Conv2d(in_channels, in_channels, 3, padding=1, backend=backend)
 
     def forward(self, x):
-        y = F.relu(self.conv1(x))
-        return F.relu(self.conv2(y) + x)
+        hidden = F.relu(self.conv1(x))
+        return F.relu(self.conv2(hidden) + x)
 
 
 class Layer2(nn.Module):
@@ -24,8 +26,8 @@ class Layer2(nn.Module):
         self.downsample = [nn.Conv2d(16, 32, 1, stride=2, backend=backend)]
 
     def forward(self, x):
-        y = F.relu(self.conv1(x))
-        return F.relu(self.conv2(y) + self.downsample[0](x))
+        hidden = F.relu(self.conv1(x))
+        return F.relu(self.conv2(hidden) + self.downsample[0](x))
 
 
 class ResidualCnn(Model):

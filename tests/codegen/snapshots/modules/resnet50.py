@@ -6,6 +6,8 @@ from emberlet.model import Model
 
 
 class Bottleneck(nn.Module):
+    """(batch, in_channels, ...) to (batch, out_channels, ...)."""
+
     def __init__(
         self,
         in_channels,

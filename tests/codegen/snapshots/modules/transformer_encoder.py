@@ -6,6 +6,25 @@ from emberlet import nn
 from emberlet.model import Model
 
 
+class EncoderLayer(nn.Module):
+    """(batch, length, 32) to (batch, length, 32)."""
+
+    def __init__(self, backend=None):
+        self.qkv = nn.Linear(32, 96, backend=backend)
+        self.project = nn.Linear(32, 32, bias=False, backend=backend)
+        self.norm1 = nn.LayerNorm(32, backend=backend)
+        self.linear1 = nn.Linear(32, 64, backend=backend)
+        self.linear2 = nn.Linear(64, 32, backend=backend)
+        self.norm2 = nn.LayerNorm(32, backend=backend)
+
+    def forward(self, x, mask):
+        query, key, value = F.split(self.qkv(x), 3, axis=2)
+        x = x + self.project(F.attention(query, key, value, mask, num_heads=4))
+        x = self.norm1(x)
+        hidden = F.relu(self.linear1(x))
+        return self.norm2(x + self.linear2(hidden))
+
+
 class TransformerEncoder(Model):
     WEIGHTS = "transformer_encoder.bpk"
     INPUTS = (
@@ -20,61 +39,17 @@ class TransformerEncoder(Model):
     def __init__(self, backend=None):
         self.embedding = nn.Embedding(60, 32, backend=backend)
         self.position = nn.Param.zeros((64, 32), backend=backend)
-        self.layers = nn.Group(
-            layers=[
-                nn.Group(
-                    self_attn=nn.Linear(32, 96, backend=backend),
-                    norm1=nn.LayerNorm(32, backend=backend),
-                    linear1=nn.Linear(32, 64, backend=backend),
-                    linear2=nn.Linear(64, 32, backend=backend),
-                    self_attn_2=nn.Linear(32, 96, backend=backend),
-                    linear1_2=nn.Linear(32, 64, backend=backend),
-                    linear2_2=nn.Linear(64, 32, backend=backend),
-                ),
-            ],
-        )
-        self.layers_layers_0_self_attn_out_proj = nn.Linear(
-            32, 32, bias=False, backend=backend
-        )
+        self.layers = [EncoderLayer(backend=backend) for _ in range(2)]
         self.pooler = nn.Linear(32, 8, backend=backend)
 
     def forward(self, tokens, padding):
-        backend = tokens.backend
-        batch, length = tokens.shape[:2]
+        length = tokens.shape[1]
         x = self.embedding(tokens) * 5.656854 + self.position.val()[:length]
-        y = F.where(padding, float("-inf"), F.zeros((batch, length), backend=backend))
-        z = self.layers.layers[0].self_attn(x.permute(1, 0, 2))  # (length, batch, 96)
-        z = z.reshape((length, batch, 3, 32)).permute(2, 0, 1, 3)
-        query = z[0]  # (length, batch, 32)
-        key = z[1]  # (length, batch, 32)
-        value = z[2]  # (length, batch, 32)
-        mask = y.reshape((batch, 1, 1, length)).expand((1, 4, 1, 1))
-        query = query.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        key = key.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        value = value.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        y = F.attention(query, key, value, mask).permute(2, 0, 1, 3)
-        y = y.reshape((length, batch, 32))
-        x = x + self.layers_layers_0_self_attn_out_proj(y).permute(1, 0, 2)
-        x = self.layers.layers[0].norm1(x)
-        y = F.relu(self.layers.layers[0].linear1(x))
-        x = x + self.layers.layers[0].linear2(y)
-        x = self.layers.layers[0].norm1(x)
-        y = self.layers.layers[0].self_attn_2(x.permute(1, 0, 2))  # (length, batch, 96)
-        y = y.reshape((length, batch, 3, 32)).permute(2, 0, 1, 3)
-        query = y[0]  # (length, batch, 32)
-        key = y[1]  # (length, batch, 32)
-        value = y[2]  # (length, batch, 32)
-        query = query.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        key = key.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        value = value.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        y = F.attention(query, key, value, mask).permute(2, 0, 1, 3)
-        y = y.reshape((length, batch, 32))
-        x = x + self.layers_layers_0_self_attn_out_proj(y).permute(1, 0, 2)
-        x = self.layers.layers[0].norm1(x)
-        y = F.relu(self.layers.layers[0].linear1_2(x))
-        x = x + self.layers.layers[0].linear2_2(y)
-        states = self.layers.layers[0].norm1(x)
-        to_copy = F.expand_dims(F.logical_not(padding), -1).astype(emberlet.float32)
-        x = F.sum(states * to_copy, axis=1) / F.maximum(F.sum(to_copy, axis=1), 1.0)
-        pooled = F.tanh(self.pooler(x))
-        return states, pooled
+        mask = F.where(padding, float("-inf"), 0.0)
+        mask = mask.reshape((tokens.shape[0], 1, 1, length))  # (batch, 1, 1, length)
+        for layer in self.layers:
+            x = layer(x, mask)
+        mask = F.expand_dims(F.logical_not(padding), -1).astype(emberlet.float32)
+        hidden = F.sum(x * mask, axis=1) / F.maximum(F.sum(mask, axis=1), 1.0)
+        pooled = F.tanh(self.pooler(hidden))
+        return x, pooled

@@ -43,20 +43,20 @@ class Unet(Model):
         self.head = nn.Conv2d(8, 2, 1, backend=backend)
 
     def forward(self, image):
-        gate = F.silu(self.group_norm1(self.down1[0](image)))
-        x = F.leaky_relu(self.down1[4](self.down1[3](gate)), negative_slope=0.1)
-        y = self.group_norm2(self.down2[0](F.max_pool(x, 2)))
-        y = self.down2[4](self.down2[3](F.silu(y)))
-        y = F.leaky_relu(y, negative_slope=0.1)
-        z = self.group_norm3(self.bottom[0](F.avg_pool(y, 2)))
-        z = self.bottom[4](self.bottom[3](F.silu(z)))
-        z = self.up2(F.leaky_relu(z, negative_slope=0.1))  # (batch, 16, 8, 12)
-        y = self.group_norm4(self.mix2[0](F.concat((z, y), axis=1)))
-        y = self.down2[4](self.mix2[3](F.silu(y)))
-        y = F.leaky_relu(y, negative_slope=0.1)
-        y = F.resize(
-            y, scales=(1.0, 1.0, 2.0, 2.0), mode="linear", nearest_mode="floor"
+        x = F.silu(self.group_norm1(self.down1[0](image)))
+        skip = F.leaky_relu(self.down1[4](self.down1[3](x)), negative_slope=0.1)
+        x = self.group_norm2(self.down2[0](F.max_pool(skip, 2)))
+        x = self.down2[4](self.down2[3](F.silu(x)))
+        skip2 = F.leaky_relu(x, negative_slope=0.1)
+        x = self.group_norm3(self.bottom[0](F.avg_pool(skip2, 2)))
+        x = self.bottom[4](self.bottom[3](F.silu(x)))
+        x = self.up2(F.leaky_relu(x, negative_slope=0.1))  # (batch, 16, 8, 12)
+        x = self.group_norm4(self.mix2[0](F.concat((x, skip2), axis=1)))
+        x = self.down2[4](self.mix2[3](F.silu(x)))
+        x = F.leaky_relu(x, negative_slope=0.1)
+        x = F.resize(
+            x, scales=(1.0, 1.0, 2.0, 2.0), mode="linear", nearest_mode="floor"
         )  # (batch, 16, 16, 24)
-        x = self.group_norm5(self.mix1[0](F.concat((y, x), axis=1)))
+        x = self.group_norm5(self.mix1[0](F.concat((x, skip), axis=1)))
         x = self.down1[4](self.mix1[3](F.silu(x)))
         return self.head(F.leaky_relu(x, negative_slope=0.1))

@@ -38,11 +38,11 @@ class Vae(Model):
         x = F.elu(self.encoder[0](image))
         x = self.encoder[5](F.elu(self.encoder[2](x)).reshape((-1, 784)))  # (batch, 64)
         x = F.elu(x)
-        y = self.mean(x)  # (batch, 8)
+        mean = self.mean(x)  # (batch, 8)
         log_variance = F.clip(self.log_variance(x), -6.0, 2.0)
         x = noise * F.exp(log_variance * 0.5)
-        x = self.p_relu1(self.decoder[0](y + x)).reshape((-1, 16, 7, 7))
+        x = self.p_relu1(self.decoder[0](mean + x)).reshape((-1, 16, 7, 7))
         x = self.decoder[3](x)  # (batch, 8, 14, 14)
         x = self.decoder[5](F.where(x > 20.0, x, F.softplus(x)))  # (batch, 1, 28, 28)
         reconstruction = F.sigmoid(x)
-        return reconstruction, y, log_variance
+        return reconstruction, mean, log_variance

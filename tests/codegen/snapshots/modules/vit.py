@@ -5,6 +5,24 @@ from emberlet import nn
 from emberlet.model import Model
 
 
+class EncoderLayer(nn.Module):
+    """(batch, 17, 48) to (batch, 17, 48)."""
+
+    def __init__(self, backend=None):
+        self.norm1 = nn.LayerNorm(48, backend=backend)
+        self.qkv = nn.Linear(48, 144, backend=backend)
+        self.project = nn.Linear(48, 48, bias=False, backend=backend)
+        self.norm2 = nn.LayerNorm(48, backend=backend)
+        self.linear1 = nn.Linear(48, 96, backend=backend)
+        self.linear2 = nn.Linear(96, 48, backend=backend)
+
+    def forward(self, x):
+        query, key, value = F.split(self.qkv(self.norm1(x)), 3, axis=2)
+        x = x + self.project(F.attention(query, key, value, num_heads=4))
+        hidden = F.gelu(self.linear1(self.norm2(x)))
+        return x + self.linear2(hidden)
+
+
 class Vit(Model):
     WEIGHTS = "vit.bpk"
     INPUTS = (("image", "float32", ("batch", 3, 32, 32)),)
@@ -14,59 +32,16 @@ class Vit(Model):
         self.patch = nn.Conv2d(3, 48, 8, stride=8, backend=backend)
         self.token = nn.Param.zeros((1, 1, 48), backend=backend)
         self.position = nn.Param.zeros((1, 17, 48), backend=backend)
-        self.encoder = nn.Group(
-            layers=[
-                nn.Group(
-                    norm1=nn.LayerNorm(48, backend=backend),
-                    self_attn=nn.Linear(48, 144, backend=backend),
-                    linear1=nn.Linear(48, 96, backend=backend),
-                    linear2=nn.Linear(96, 48, backend=backend),
-                    self_attn_2=nn.Linear(48, 144, backend=backend),
-                    linear1_2=nn.Linear(48, 96, backend=backend),
-                    linear2_2=nn.Linear(96, 48, backend=backend),
-                ),
-                nn.Group(
-                    self_attn=nn.Group(
-                        out_proj=nn.Linear(48, 48, bias=False, backend=backend)
-                    ),
-                ),
-            ],
-        )
-        self.encoder_layers_0_self_attn_out_proj = nn.Linear(
-            48, 48, bias=False, backend=backend
-        )
+        self.layers = [EncoderLayer(backend=backend) for _ in range(2)]
+        self.layer_norm1 = nn.LayerNorm(48, backend=backend)
         self.head = nn.Linear(48, 10, backend=backend)
 
     def forward(self, image):
-        x = self.patch(image).reshape((-1, 48, 16)).permute(0, 2, 1)  # (batch, 16, 48)
-        joined = F.concat((self.token.val().expand((image.shape[0], 1, 1)), x), axis=1)
+        patch = self.patch(image).reshape((-1, 48, 16)).permute(0, 2, 1)
+        joined = F.concat(
+            (self.token.val().expand((image.shape[0], 1, 1)), patch), axis=1
+        )  # (batch, 17, 48)
         x = joined + self.position.val()
-        y = self.encoder.layers[0].norm1(x).permute(1, 0, 2)  # (17, batch, 48)
-        y = self.encoder.layers[0].self_attn(y).reshape((17, -1, 3, 48))
-        y = y.permute(2, 0, 1, 3)  # (3, 17, batch, 48)
-        query = y[0]  # (17, batch, 48)
-        key = y[1]  # (17, batch, 48)
-        value = y[2]  # (17, batch, 48)
-        query = query.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        key = key.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        value = value.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
-        y = self.encoder_layers_0_self_attn_out_proj(y.reshape((17, -1, 48)))
-        x = x + y.permute(1, 0, 2)
-        y = self.encoder.layers[0].linear1(self.encoder.layers[0].norm1(x))
-        x = x + self.encoder.layers[0].linear2(F.gelu(y))
-        y = self.encoder.layers[0].norm1(x).permute(1, 0, 2)  # (17, batch, 48)
-        y = self.encoder.layers[0].self_attn_2(y).reshape((17, -1, 3, 48))
-        y = y.permute(2, 0, 1, 3)  # (3, 17, batch, 48)
-        query = y[0]  # (17, batch, 48)
-        key = y[1]  # (17, batch, 48)
-        value = y[2]  # (17, batch, 48)
-        query = query.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        key = key.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        value = value.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
-        y = self.encoder.layers[1].self_attn.out_proj(y.reshape((17, -1, 48)))
-        x = x + y.permute(1, 0, 2)
-        y = self.encoder.layers[0].linear1_2(self.encoder.layers[0].norm1(x))
-        x = x + self.encoder.layers[0].linear2_2(F.gelu(y))
-        return self.head(self.encoder.layers[0].norm1(x)[:, 0])
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.layer_norm1(x)[:, 0])

@@ -1,7 +1,7 @@
 """Products with weights of 2, 4 or 8 bits (com.microsoft MatMulNBits).
 
-A few columns are made real at a time, which stay in the processor's cache until they are multiplied: a token reads the
-weights as the file has them."""
+A few columns are dequantized at a time, so that they stay in the processor's cache until they are multiplied. For each
+token, memory is read only for the packed weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .storage import Array
 if TYPE_CHECKING:
     from .backend import NumpyBackend
 
-AT_ONCE = 1 << 17  # weights that are real at a time
+AT_ONCE = 1 << 17  # weights that are dequantized at a time
 _WORDS = {8: np.float32, 4: np.uint64, 2: np.complex128}  # as wide as the float32 numbers in a byte
 
 

@@ -1,32 +1,34 @@
-"""Masks of attention that exporters compute from positions, by what they come to: none, `is_causal`, `window`, or the
-same with a line for each condition.
+"""Simplifies attention masks that exporters compute from positions: to none, `is_causal`, `window`, or one line per
+condition.
 
-What a mask's element is, is worked out as a term of its indices (`index_terms.py`). A mask leaves an attention only
-where every query surely sees a key: of a query that sees none, a finite mask and a missing key mean different things.
+A mask's elements are derived as a term of their indices (`index_terms.py`). A mask is removed only if every query
+surely sees a key: for a query that sees none, a finite mask and a hidden key give different results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from emberlet import dtypes
 
-from ..ir.argument import ABSENT, Argument
-from ..ir.graph import Graph, Node
-from ..ir.types import Dim, Shape, TensorType
-from ..ir.value import ints_value, scalar_value
-from ..ops.arithmetic import Add, AlignConfig, And, GreaterOrEqual, Where
-from ..ops.attention import Attention
-from ..ops.constant import Range
-from ..ops.movement import AxesConfig, Unsqueeze
+from ...ir.argument import ABSENT, Argument
+from ...ir.graph import Graph, Node
+from ...ir.types import Dim, Shape, TensorType
+from ...ir.value import ints_value, scalar_value
+from ...ops.arithmetic import Add, AlignConfig, And, GreaterOrEqual, Where
+from ...ops.attention import Attention
+from ...ops.constant import Range
+from ...ops.expansion import Expand
+from ...ops.movement import AxesConfig, Unsqueeze
+from ...records import replace
+from ..rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of, value_of
 from .index_terms import All, Bounds, Compared, Element, Number, Terms, Truth, constant, index, placed, size
-from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of, value_of
 
-LEAST = -1e4  # a number that hides a key where it is added to its score
+LEAST = -1e4  # a number that hides a key when added to its score
 QUERY, KEY = 2, 3
 SAID = "read {} masks from positions"
+WIDE = "left {} masks as they were before they were repeated"
 SIMPLER = "wrote {} masks of gathered positions as comparisons"
 
 
@@ -39,13 +41,13 @@ def run(graph: Graph) -> Rewrite:
             return None
         if not held:
             held.append(Terms(walk))
-        return unmasked(node, held[0]) or compared(node, held[0], written)
+        return unmasked(node, held[0]) or compared(node, held[0], written) or unexpanded(node, walk)
 
     return rewrite(graph, step)
 
 
 def seen(a: Argument, terms: Terms) -> Truth | None:
-    """Whether a mask lets a query see a key, as a term of its four indices."""
+    """The term, over a mask's four indices, of whether a query sees a key."""
     t, shape = a.type, shape_of(a)
     if not isinstance(t, TensorType) or shape is None or len(shape) > 4:
         return None
@@ -65,7 +67,7 @@ def seen(a: Argument, terms: Terms) -> Truth | None:
 
 
 def unmasked(node: Attention, terms: Terms) -> Change | None:
-    """An attention without its mask, where that hides nothing, or what comes later."""
+    """An attention without its mask, if that hides nothing or only later keys."""
     c = node.config
     if not node.has(3) or node.has(6) or c.heads is not None or c.window != (None, None) or c.causal:
         return None
@@ -91,12 +93,26 @@ def unmasked(node: Attention, terms: Terms) -> Change | None:
     queries = size(dim(shape_of(node.inputs[0]), 2))
     if not causal or keys is None or queries is None:
         return None
-    # Every query sees itself: its own key is there.
+    # Every query sees itself, as its own key is present.
     if not Bounds((1, 1, dim(shape_of(node.inputs[0]), 2), 1)).never_negative(keys - constant(1) - index(QUERY)):
         return None
     plain = without_mask(node)
     made = Attention(node.name, plain.inputs, node.outputs, replace(c, causal=True, window=(left, None)))
     return instead(node, SAID, made)
+
+
+def unexpanded(node: Attention, walk: Walk) -> Change | None:
+    """A mask as it was before it was repeated for every head or query, which attention does itself."""
+    wide = walk.made_by(node.inputs[3], Expand)
+    if wide is None:
+        return None
+    before, after = shape_of(wide.inputs[0]), shape_of(wide.outputs[0])
+    if before is None or after is None or len(before) != 4 or len(after) != 4 or None in after:
+        return None
+    if before[3] != after[3] or any(b not in (1, a) for a, b in zip(after, before, strict=True)):
+        return None
+    inputs = (*node.inputs[:3], wide.inputs[0], *node.inputs[4:])
+    return instead(node, WIDE, replace(node, inputs=inputs))
 
 
 def dim(shape: Shape | None, axis: int) -> Dim:
@@ -115,8 +131,8 @@ def without_mask(node: Attention) -> Attention:
 
 
 def compared(node: Attention, terms: Terms, written: dict[str, Node[Any] | None]) -> Change | None:
-    """A mask whose conditions are gathered by position, as comparisons of positions and masks of the inputs. written:
-    the masks that were written so before, by their names."""
+    """A mask whose conditions are gathered by position, rewritten as comparisons of positions and the inputs' masks.
+    written: {name of a mask: its rewritten form}, for reuse."""
     mask = node.inputs[3]
     made: tuple[Node[Any], ...] = ()
     if mask.name not in written:
@@ -130,7 +146,7 @@ def compared(node: Attention, terms: Terms, written: dict[str, Node[Any] | None]
 
 
 def in_comparisons(mask: Argument, terms: Terms) -> tuple[Node[Any], ...]:
-    """Nodes for a mask, the last of which gives it; none where it is simple already, or cannot be written."""
+    """Nodes that compute a mask, the last of which is its result; none if it is already simple or cannot be written."""
     node, shape = terms.walk.made_by(mask, Where), shape_of(mask)
     if node is None or shape is None or len(shape) != 4 or None in shape:
         return ()
@@ -154,7 +170,7 @@ def in_comparisons(mask: Argument, terms: Terms) -> tuple[Node[Any], ...]:
 
 
 def _gathers(a: Argument, terms: Terms) -> bool:
-    """Whether a condition reads anything by position."""
+    """Whether a condition gathers by position."""
     todo, done = [a], set[str]()
     while todo:
         at = todo.pop()
@@ -168,7 +184,7 @@ def _gathers(a: Argument, terms: Terms) -> bool:
 
 
 class _Writer:
-    """Nodes for a term."""
+    """Writes the nodes of a term."""
 
     def __init__(self, node: Node[Any], terms: Terms, shape: Shape) -> None:
         self.node = node
@@ -194,7 +210,7 @@ class _Writer:
         return out
 
     def element(self, t: Element) -> Argument | None:
-        """A tensor of the model's at some of the indices, in their order."""
+        """A tensor of the model at some of the indices, in order."""
         axes = []
         a = self.terms.arguments[t.name]
         own = shape_of(a)
@@ -208,7 +224,8 @@ class _Writer:
         return self.spread(a, axes)
 
     def spread(self, a: Argument, axes: Sequence[int]) -> Argument:
-        """A tensor whose axes are these of four, the others of size 1; those in front may be missing."""
+        """A tensor spread to four axes: it has the given ones, the others are of size 1; leading ones may be
+        omitted."""
         first = min(axes)
         new = tuple(i - first for i in range(first, 4) if i not in axes)
         if not new:
@@ -229,7 +246,7 @@ class _Writer:
         return self.add(GreaterOrEqual, "seen", (made[0], made[1]), AlignConfig())
 
     def number(self, n: Number) -> Argument | None:
-        """An index, or an index and a size."""
+        """An index, or an index plus a size."""
         axes = sorted(n.axes)
         if len(axes) > 1 or any(k != 1 for m, k in n.parts if m) or any(len(m) > 1 for m, _ in n.parts):
             return None
@@ -242,7 +259,7 @@ class _Writer:
         return None if found is None else self.spread(found, axes)
 
     def positions(self, d: Dim, start: Number) -> Argument | None:
-        """start, start + 1, … as many as a size."""
+        """start, start + 1, …, as many as the size."""
         limit = self.size(d)
         if limit is None:
             return None

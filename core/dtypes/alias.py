@@ -1,4 +1,4 @@
-"""The dtypes that NumPy, PyTorch and Python itself mean: np.float32, "f4", torch.float16, int."""
+"""Other names of dtypes: those of NumPy, PyTorch and Python itself (np.float32, "f4", torch.float16, int)."""
 
 from . import BY_NAME
 
@@ -9,10 +9,10 @@ _WORDS = {
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 
 
-def foreign(name):
-    """The DType that `name` means elsewhere, or None.
+def alias(name):
+    """The DType with a foreign name, or None.
 
-    Python's own types mean what Python's numbers become: int is int64, float is float32, as in `asarray([1.5])`.
+    Python's types map to the dtypes of Python's numbers: int to int64, float to float32, as in `asarray([1.5])`.
     """
     if isinstance(name, type):
         name = name.__name__  # Python's own, or numpy.float32, ml_dtypes.bfloat16

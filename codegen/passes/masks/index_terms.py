@@ -1,8 +1,8 @@
-"""What an element of a tensor is, as a term of its place: numbers as polynomials of indices and sizes, bools as
-comparisons of such, and as elements of tensors that only the run knows.
+"""Describes the elements of a tensor as terms of their indices: numbers as polynomials in indices and sizes, bools as
+comparisons of these or as elements of tensors known only at run time.
 
-`Terms.of(a)` gives the term of a value's element at (i0, i1, …). Masks that exporters compute with ranges, gathers and
-running sums come to a line of mathematics this way: "i3 <= i2".
+`Terms.of(a)` gives the term of a value's element at (i0, i1, …). This reduces masks that exporters compute with ranges,
+gathers and running sums to one formula, such as "i3 <= i2".
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.argument import Argument
-from ..ir.graph import Node
-from ..ir.sizes import terms
-from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType
-from ..ops.arithmetic import Add, And, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Mul, Or, Sub
-from ..ops.base import axes_of, axis_of
-from ..ops.constant import Cast, Range
-from ..ops.elementwise import Not
-from ..ops.expansion import Expand
-from ..ops.indexing import Gather, GatherND
-from ..ops.joining import Concat
-from ..ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
-from ..ops.reduction import CumSum
-from ..ops.slicing import Slice
-from ..records import dataclass
-from .rewriting import Walk, shape_of
+from ...ir.argument import Argument
+from ...ir.graph import Node
+from ...ir.sizes import terms
+from ...ir.types import Dim, ScalarType, Shape, ShapeType, TensorType
+from ...ops.arithmetic import Add, And, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Mul, Or, Sub
+from ...ops.base import axes_of, axis_of
+from ...ops.constant import Cast, Range
+from ...ops.elementwise import Not
+from ...ops.expansion import Expand
+from ...ops.indexing import Gather, GatherND
+from ...ops.joining import Concat
+from ...ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
+from ...ops.reduction import CumSum
+from ...ops.slicing import Slice
+from ...records import dataclass
+from ..rewriting import Walk, shape_of
 
 Factor = int | str
 """An index, by its axis, or a size, by its name."""
@@ -38,7 +38,7 @@ MOST_DEPTH = 200
 
 @dataclass(frozen=True)
 class Number:
-    """A sum of products: how often each comes in it, in a fixed order."""
+    """A sum of products with their coefficients, in a fixed order."""
 
     parts: tuple[tuple[Monomial, int], ...]
 
@@ -67,7 +67,7 @@ class Number:
         return Number.made(Counter({m: n * k for m, n in self.parts}))
 
     def at(self, places: Sequence[Number]) -> Number:
-        """With other numbers in the place of the indices."""
+        """The number with its indices replaced by other numbers."""
         out = ZERO
         for m, n in self.parts:
             product = constant(n)
@@ -78,7 +78,7 @@ class Number:
 
     @property
     def value(self) -> int | None:
-        """The number, where it is one."""
+        """Its value, if it is constant."""
         return 0 if not self.parts else self.parts[0][1] if len(self.parts) == 1 and not self.parts[0][0] else None
 
     @property
@@ -104,7 +104,7 @@ def size(d: Dim) -> Number | None:
 
 
 def times(n: Number, factors: Monomial) -> Number:
-    """How often a product comes in a number: what its terms with these factors are without them."""
+    """The coefficient of a product in a number: the terms that contain these factors, divided by them."""
     found: Counter[Monomial] = Counter()
     for m, k in n.parts:
         short = list(m)
@@ -117,7 +117,7 @@ def times(n: Number, factors: Monomial) -> Number:
 
 @dataclass(frozen=True)
 class Part:
-    """The quotient, or the remainder, of a number by a size: an index of what was flattened."""
+    """The quotient or remainder of a number by a size: an index of a flattened axis."""
 
     number: Number
     divisor: Number
@@ -126,7 +126,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Element:
-    """An element of a bool tensor that only the run knows."""
+    """An element of a bool tensor that is known only at run time."""
 
     name: str
     places: tuple[Number | Part, ...]
@@ -176,14 +176,14 @@ def negated(a: Truth) -> Truth:
 
 
 class Bounds:
-    """What is known of numbers at places of a tensor of this shape. Its sizes are at least 1: a tensor of size 0 has no
-    elements to be wrong about. Others may be 0, such as how much there was before."""
+    """What is known of numbers that are indices into this shape. Its sizes are at least 1, since a tensor of size 0 has
+    no elements to be wrong about. Other sizes may be 0, such as the length of a cache."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
     def never_negative(self, n: Number) -> bool:
-        """Whether a number surely is at least 0."""
+        """Whether a number is surely at least 0."""
         for axis in sorted(n.axes):
             rest: Counter[Monomial] = Counter()
             falling: Counter[Monomial] = Counter()
@@ -208,7 +208,7 @@ class Bounds:
         return least >= 0
 
     def settled(self, t: Truth) -> Truth:
-        """A comparison that is always or never true, as that."""
+        """A comparison, simplified to a bool if it is always or never true."""
         if isinstance(t, Compared):
             n = t.number
             if t.equal:
@@ -227,7 +227,7 @@ class Bounds:
         return negated(self.settled(t.item)) if isinstance(t, Negated) else t
 
     def part(self, p: Part) -> Number | Part:
-        """A quotient or remainder as a number, where it is known to be one."""
+        """A quotient or remainder, simplified to a Number if possible."""
         value = p.divisor.value
         if value is not None:
             wholes = [Number.made(Counter({m: n // value for m, n in p.number.parts if n % value == 0}))]
@@ -241,7 +241,7 @@ class Bounds:
 
 
 def placed(t: Term, places: Sequence[Number], shape: Shape) -> Term:
-    """A term at other places: index i is places[i], whose own indices are those of a tensor of this shape."""
+    """A term with index i replaced by places[i], whose own indices are those of a tensor of this shape."""
     bounds = Bounds(shape)
     if isinstance(t, Number):
         return t.at(places)
@@ -272,7 +272,7 @@ def placed(t: Term, places: Sequence[Number], shape: Shape) -> Term:
 
 
 class Terms:
-    """The terms of the values of one graph, kept."""
+    """The terms of the values of one graph, cached."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
@@ -282,7 +282,7 @@ class Terms:
         self.depth = 0
 
     def of(self, a: Argument) -> Term | None:
-        """The term of a value's element, None where nothing is known of it."""
+        """The term of a value's element, None if nothing is known of it."""
         if a.value is not None:
             return self.constant(a)
         if a.name in self.known:
@@ -300,7 +300,7 @@ class Terms:
         return found
 
     def element(self, a: Argument) -> Term | None:
-        """A bool tensor that nothing is known of, as its own elements."""
+        """The term of a bool tensor of which nothing is known: its own elements."""
         if not isinstance(a.type, TensorType) or not a.type.dtype.is_bool or a.type.shape is None:
             return None
         self.arguments[a.name] = a
@@ -354,7 +354,7 @@ class Terms:
     # -- rules --------------------------------------------------------------------------------------------------------
 
     def aligned(self, a: Argument, shape: Shape) -> Term | None:
-        """The term of an operand, at the places of what it is broadcast to."""
+        """The term of an operand at the indices of the shape it is broadcast to."""
         t = self.of(a)
         own = shape_of(a) if a.value is None else a.value.shape
         if isinstance(a.type, ScalarType | ShapeType):
@@ -364,7 +364,7 @@ class Terms:
         lead = len(shape) - len(own)
         for i, d in enumerate(own):
             if d != 1 and d != shape[lead + i] and d != f"min({str(d)[4:].partition(', ')[0]}, {shape[lead + i]})":
-                return None  # it may be 1 where the model runs
+                return None  # it may be 1 at run time
         places = [index(lead + i) if d != 1 else ZERO for i, d in enumerate(own)]
         return placed(t, places, shape)
 
@@ -422,7 +422,7 @@ class Terms:
         return self.aligned(node.inputs[0], shape)
 
     def reshaped(self, node: Node[Any], shape: Shape) -> Term | None:
-        """Axes of 1 that come or go; two axes that become one."""
+        """A reshape that adds or removes axes of 1, or merges two axes."""
         t, own = self.of(node.inputs[0]), shape_of(node.inputs[0])
         if t is None or own is None:
             return None
@@ -447,7 +447,7 @@ class Terms:
         before = self.walk.producer(node.inputs[0])
         if isinstance(before, Reshape) and shape_of(before.inputs[0]) == shape:
             return self.of(before.inputs[0])
-        if isinstance(before, Reshape) and None not in shape:  # through a shape that does not matter
+        if isinstance(before, Reshape) and None not in shape:  # through an irrelevant shape
             source = shape_of(before.inputs[0])
             if source is not None and [d for d in source if d != 1] == [d for d in shape if d != 1]:
                 inner = self.of(before.inputs[0])
@@ -489,7 +489,7 @@ class Terms:
         return placed(t, places, shape)
 
     def joined(self, node: Concat, shape: Shape) -> Term | None:
-        """Parts that go on where the one before ends."""
+        """Concatenated parts, each of which continues the one before."""
         axis = axis_of(node.config.axis, len(shape))
         parts = []
         before: Number | None = ZERO
@@ -512,7 +512,7 @@ class Terms:
         return whole
 
     def coordinates(self, a: Argument) -> list[Number] | None:
-        """The numbers along the last axis of a value, each a term of its other indices."""
+        """The numbers along a value's last axis, each as a term of the other indices."""
         node, shape = self.walk.producer(a), shape_of(a)
         if not isinstance(node, Concat) or shape is None or node.config.axis not in (-1, len(shape) - 1):
             return None

@@ -1,0 +1,136 @@
+"""Convolution and pooling of images whose channels lie last in memory: products of (positions, elements that a position
+sees) with (those, outputs). Other images are left to windows.py."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..elementwise import identity
+from ..storage import Array
+from ..windows import taps
+from . import few_rows, windows
+from .bias import in_product
+from .layout import from_last, is_last, to_last
+from .steps import Writer
+from .tracing import Call
+
+SHORT = 64  # channels: with fewer, the bias is repeated for all positions, because its inner loop would be too short
+POSITIONS = 192  # minimum positions per product, because every product reads all the weights
+REPEATED = 1 << 16  # maximum elements of a repeated bias
+
+
+def conv(w: Writer, call: Call) -> Any:
+    value = call.results[0]
+    if value not in w.last:
+        return windows.conv(w, call)
+    x, weight, bias, stride, padding, dilation, _ = call.args
+    outputs, _, *kernel = weight.shape
+    image = w.with_border(x, padding, 0)
+    out = w.out(value)
+    result = out
+    target = windows.as_shape(to_last(out), (-1, outputs))
+    if target is None:
+        result = w.scratch(value.shape, out.dtype, last=True)
+        target = to_last(result).reshape(-1, outputs)
+    matrix = w.array(weight).reshape(outputs, -1, *kernel)
+    row = None
+    if in_product(call):
+        row = w.array(bias).reshape(1, outputs)
+        if max(kernel) == 1:
+            whole = None if any(low or high for low, high in padding) else w.with_row(x)
+            image, row = (image, None) if whole is None else (whole, row)
+    if max(kernel) == 1:
+        _by_position(w, image[:, :, :: stride[0], :: stride[1]], _weights(matrix, row, True), target)
+    else:
+        seen = windows.columns_of(image, kernel, stride, dilation)
+        _by_lines(w, seen, _weights(matrix, row, is_last(image)), target, is_last(image))
+    if bias is not None and row is None:
+        w.map(np.add, result, _shift(w.array(bias), result.shape), out)
+    elif result is not out:
+        w.copy(result, out)
+    return None
+
+
+def _weights(matrix: Array, row: Array | None, last: bool) -> Array:
+    """(elements that a position sees, outputs) of weights (outputs, inputs, height, width), with a bias as a last row.
+    last: whether the inputs are the last axis of those elements."""
+    order = (2, 3, 1, 0) if last else (1, 2, 3, 0)
+    out = matrix.transpose(order).reshape(-1, matrix.shape[0])
+    return np.ascontiguousarray(out if row is None else np.concatenate([out, row]))
+
+
+def _shift(bias: Array, shape: tuple[int, ...]) -> Array:
+    """A bias that broadcasts over (n, c, height, width)."""
+    column = bias.reshape(-1, 1, 1)
+    if len(bias) >= SHORT or math.prod(shape[1:]) > REPEATED:
+        return column
+    return from_last(np.broadcast_to(bias, (1, *shape[2:], len(bias))).copy())
+
+
+def _by_position(w: Writer, seen: Array, matrix: Array, target: Array) -> None:
+    columns = windows.as_shape(to_last(seen), (-1, len(matrix)))
+    if columns is None:
+        copied = w.scratch(seen.shape, seen.dtype, last=True)
+        w.copy(seen, copied)
+        columns = to_last(copied).reshape(-1, len(matrix))
+    few_rows.product(w, columns, matrix, target)
+
+
+def _by_lines(w: Writer, seen: Array, matrix: Array, target: Array, last: bool) -> None:
+    """Multiply some lines of an image at a time, so that their columns stay cached. seen: (n, c, *kernel, h, w)."""
+    batch = seen.shape[0]
+    lines, line = seen.shape[-2:]
+    rows = len(matrix)
+    if batch * lines * line * rows <= max(windows.BLOCK, matrix.size):  # every part would read all the weights again
+        few_rows.product(w, _filled(w, seen, rows, last), matrix, target)
+        return
+    step = min(lines, max(windows.BLOCK // (rows * line), -(-POSITIONS // line)))
+    for item in range(batch):
+        for first in range(0, lines, step):
+            columns = _filled(w, seen[item : item + 1, ..., first : first + step, :], rows, last)
+            at = (item * lines + first) * line
+            w.emit(np.matmul, columns, matrix, target[at : at + len(columns)], writes=(target,))
+
+
+def _filled(w: Writer, part: Array, rows: int, last: bool) -> Array:
+    """Columns as a matrix (positions, rows), with a 1 behind each where there is one row more."""
+    n, channels, high, wide, lines, line = part.shape
+    taps = channels * high * wide
+    if last:
+        columns = w.scratch((n * lines * line, rows), part.dtype)
+        place = columns[:, :taps].reshape(n, lines, line, high, wide, channels, copy=False)
+        w.copy(part.transpose(0, 4, 5, 2, 3, 1), place)
+    else:
+        lying = w.scratch((rows, n * lines * line), part.dtype)
+        place = lying[:taps].reshape(channels, high, wide, n, lines, line, copy=False)
+        w.copy(part.transpose(1, 2, 3, 0, 4, 5), place)
+        columns = lying.T
+    if taps < rows:
+        w.copy(np.ones((), part.dtype), columns[:, taps:])
+    return columns
+
+
+def pool(w: Writer, call: Call) -> Any:
+    """`pool`, in the order of additions of windows.py."""
+    value = call.results[0]
+    if value not in w.last:
+        return windows.pool(w, call)
+    op, x, kernel, stride, padding, dilation = call.args
+    kind = w.array(x).dtype
+    image = w.with_border(x, padding, identity("max", kind) if op == "max" else 0)
+    combine = np.maximum if op == "max" else np.add
+    out = w.out(value)
+    for axis in range(2):
+        parts = taps(image, axis + 2, kernel[axis], stride[axis], dilation[axis])
+        image = parts[0]
+        for part in parts[1:]:
+            target = image
+            if image is parts[0]:
+                target = out if axis else w.scratch(part.shape, kind, last=True)
+            w.map(combine, image, part, target)
+            image = target
+    w.copy(image, out)
+    return None

@@ -1,0 +1,22 @@
+"""What the kernels on words share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...quantization.sixteen import Deep, Near
+from ..layer import emit_clamp
+from ..writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+Z = Pointer("z", "A")
+TABLE = Pointer("w", "W")
+WORDS = Pointer("x", "A", 2)
+
+
+def finish(w: Writer, lines: Sequence[str], how: Deep | Near) -> None:
+    """Write the lines that set `s`, and clamp it."""
+    for line in lines:
+        w.line(line)
+    emit_clamp(w, how.low, how.high)

@@ -1,0 +1,50 @@
+"""Sums, differences and products of two tensors of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ...quantization.reference import Bytes
+from ...quantization.sixteen import Deep, Near, joined, parted
+from ..elementwise import _Binary
+from ..layer import Array, as_image
+from ..writer import Writer
+from .arithmetic import finish
+
+
+@dataclass(frozen=True)
+class Pair16(_Binary):
+    """operation: "add" or "sub" (`how` is Near) or "mul" (Deep). shape, other: their last axes in bytes; constant:
+    words; zeros: of both operands."""
+
+    zeros: tuple[int, int]
+    how: Near | Deep
+
+    unroll: ClassVar[int] = 2
+    width: ClassVar[int] = 2
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        h, w, c = as_image(self.shape)
+        a = joined(inputs[0]).reshape(h, w, c // 2)
+        h, w, c = as_image(self.other)
+        b = (joined(inputs[1]) if self.constant is None else self.constant.astype(np.int64)).reshape(h, w, c // 2)
+        if isinstance(self.how, Near):
+            return parted(self.how.apply([a, b])).reshape(self.shape)
+        product = (a - self.zeros[0]) * (b - self.zeros[1])
+        return parted(self.how.apply(product)).reshape(self.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return (np.empty(0, np.uint8) if self.constant is None else parted(self.constant.reshape(-1))), []
+
+    def compute(self, w: Writer, a: str, b: str) -> None:
+        if isinstance(self.how, Near):
+            finish(w, self.how.lines([a, b]), self.how)
+            return
+        w.line(f"u = ({a}) - {self.zeros[0]}")
+        w.line(f"v = ({b}) - {self.zeros[1]}")
+        w.line("h = (u >> 8) * v")
+        w.line("s = (u & 255) * v")
+        finish(w, self.how.lines(str(self.how.multipliers[0])), self.how)

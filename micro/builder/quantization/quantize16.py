@@ -1,0 +1,299 @@
+"""The layers of a model whose activations have 16 bits: those that it quantized so itself, with weights of 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, prod
+
+import numpy as np
+from emberlet.errors import UnsupportedError
+
+from ..functions import apply
+from ..graph import Graph, Grid, Reshape, renamed
+from ..kernels.arg import Arg
+from ..kernels.constant import Constant
+from ..kernels.depthwise import DepthwiseFloat
+from ..kernels.dot import DotFloat
+from ..kernels.elementwise import BinaryFloat, MapFloat
+from ..kernels.interpolate import Interpolate
+from ..kernels.lanes import OneHot, RunningSumFloat, Take, TopK
+from ..kernels.layer import Array, Layer, as_image
+from ..kernels.move import Copy, Move, Part
+from ..kernels.nest import Axis
+from ..kernels.normalize import NormalizeFloat
+from ..kernels.norms import NormFloat
+from ..kernels.pairs import CompareFloat, ExtremeFloat
+from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
+from ..kernels.power import PowerFloat
+from ..kernels.product import ProductFloat
+from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
+from ..kernels.select import Select
+from ..kernels.sixteen.dot import Dot16
+from ..kernels.sixteen.maps import Curve16, Rescale16, knots_of
+from ..kernels.sixteen.pair import Pair16
+from ..kernels.sixteen.pool import Pool16
+from ..kernels.sixteen.softmax import LogSoftmax16, Softmax16
+from ..kernels.softmax import SoftmaxFloat
+from ..kernels.window import Window
+from .calibrate import grid_over
+from .reference import Floats, dequantize, steps_of
+from .sixteen import MOST, WAYS, Deep, deep, near, parted
+
+MOST_KNOTS = 4096
+"""Of a function: four bytes each."""
+
+NAMES: dict[type[Layer], str] = {
+    LstmFloat: "an LSTM",
+    GruFloat: "a GRU",
+    GatedGruFloat: "a GRU",
+    RnnFloat: "a recurrent layer",
+    NormalizeFloat: "a normalization",
+    NormFloat: "a norm of elements",
+    ProductFloat: "a product of two matrices",
+    ExtremeFloat: "the maximum or minimum of two tensors",
+    PowerFloat: "a power of two tensors",
+    CompareFloat: "a comparison",
+    Select: "a choice between two tensors",
+    RunningSumFloat: "a running sum",
+    TopK: "TopK",
+    OneHot: "OneHot",
+    Interpolate: "a resize that interpolates",
+}
+"""What messages call the layers that have no form on words."""
+
+
+def doubled_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a tensor of 16 bits: its last axis counts bytes."""
+    return (*shape[:-1], 2 * shape[-1]) if shape else (2,)
+
+
+def is_wide(graph: Graph, layer: Layer) -> bool:
+    """Whether a layer touches a tensor of 16 bits."""
+    return any(graph.grids[name].wide for name in (*layer.inputs, layer.output))
+
+
+def in_8_bits(graph: Graph) -> Graph:
+    """The float32 graph without its grids of 16 bits: what is left of them is that they saturate."""
+    layers: list[Layer] = []
+    for layer in graph.layers:
+        grid = graph.grids.get(layer.output)
+        if isinstance(layer, MapFloat) and not layer.chain and grid is not None and grid.wide:
+            layer = replace(layer, chain=(("clip", grid.ends),))
+        layers.append(layer)
+    return replace(graph, layers=tuple(layers), grids={n: g for n, g in graph.grids.items() if not g.wide})
+
+
+def uniform(graph: Graph) -> Graph:
+    """The graph with a layer wherever a tensor changes between 8 and 16 bits, or a move between grids of 16."""
+    layers: list[Layer] = []
+    shapes, grids = dict(graph.shapes), dict(graph.grids)
+
+    def other(name: str, grid: Grid) -> str:
+        made, n = f"{name}:words", 1
+        while made in shapes:
+            n += 1
+            made = f"{name}:words.{n}"
+        shapes[made], grids[made] = shapes[name], grid
+        return made
+
+    for layer in graph.layers:
+        # The output of Arg is an index, of one byte or two, whatever it reads.
+        if not is_wide(graph, layer) or isinstance(layer, Arg) or (isinstance(layer, MapFloat) and is_rescale(layer)):
+            layers.append(layer)
+            continue
+        out, changed = grids[layer.output], dict[str, str]()
+        data = layer.inputs[:-1] if isinstance(layer, Take) else layer.inputs
+        for name in dict.fromkeys(data):
+            grid = grids[name]
+            wanted = grid if grid.wide else _finer(grid)
+            if isinstance(layer, Move) and out.wide:
+                wanted = out
+            if grid != wanted:
+                changed[name] = other(name, wanted)
+                layers.append(MapFloat(f"{layer.name} from {name}", (name,), changed[name], shapes[name], ()))
+        if out.wide:
+            layers.append(renamed(layer, changed))
+            continue
+        words = other(layer.output, _finer(out))
+        layers.append(renamed(layer, changed, words))
+        layers.append(MapFloat(f"{layer.name} to bytes", (words,), layer.output, shapes[words], ()))
+    return replace(graph, layers=tuple(layers), shapes=shapes, grids=grids)
+
+
+def _finer(grid: Grid) -> Grid:
+    """A grid of words that has all numbers of one of bytes, and 255 between two of them."""
+    return Grid(grid.scale / 256, grid.zero * 256, 16)
+
+
+def is_rescale(layer: MapFloat) -> bool:
+    """Whether a function is nothing but limits: the rest is a change of grids."""
+    return not layer.chain or (len(layer.chain) == 1 and layer.chain[0][0] == "clip")
+
+
+class Quantizer16:
+    """weights: those of a layer as bytes, and their scales; weight_zero: the byte of their zero."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        weights: Callable[[DotFloat | DepthwiseFloat], tuple[Array, Array]],
+        weight_zero: Callable[[DotFloat | DepthwiseFloat], int],
+    ) -> None:
+        self.graph, self.weights, self.weight_zero = graph, weights, weight_zero
+        if any(graph.grids[name].wide for name in graph.states):
+            raise UnsupportedError(f"{graph.name}: a state of 16 bits is not supported; {WAYS}")
+
+    def layer(self, layer: Layer) -> Layer:
+        """The layer on words. Raises UnsupportedError."""
+        kinds: dict[type[Layer], Callable[..., Layer]] = {
+            DotFloat: self._dot,
+            DepthwiseFloat: self._depthwise,
+            BinaryFloat: self._pair,
+            MapFloat: self._map,
+            MaxPool: self._max_pool,
+            AveragePoolFloat: self._average,
+            ReduceFloat: self._reduce,
+            SoftmaxFloat: self._softmax,
+            Move: self._move,
+            Take: self._take,
+            Arg: lambda layer: replace(layer, words=layer.output in self.graph.words, width=2),
+            Constant: self._constant,
+            Reshape: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
+            Copy: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
+        }
+        if type(layer) not in kinds:
+            what = NAMES.get(type(layer), f"a layer of kind {layer.kind!r}")
+            raise UnsupportedError(f"{layer.name}: {what} has no form with activations of 16 bits; {WAYS}")
+        return kinds[type(layer)](layer)
+
+    def _grids(self, layer: Layer) -> tuple[Grid, Grid]:
+        return self.graph.grids[layer.inputs[0]], self.graph.grids[layer.output]
+
+    @staticmethod
+    def _limits(low: float, high: float, grid: Grid) -> tuple[int, int]:
+        """A clamp in steps of a grid."""
+        most = (1 << grid.bits) - 1
+        return (
+            0 if low == -inf else int(steps_of(low, grid.scale, grid.zero, grid.bits)),
+            most if high == inf else int(steps_of(high, grid.scale, grid.zero, grid.bits)),
+        )
+
+    def _dot(self, layer: DotFloat) -> Layer:
+        return self._windowed(layer, layer.weights.shape, layer.groups)
+
+    def _depthwise(self, layer: DepthwiseFloat) -> Layer:
+        return self._windowed(layer, (*layer.weights.shape, 1), as_image(layer.shape)[2])
+
+    def _windowed(self, layer: DotFloat | DepthwiseFloat, shape: tuple[int, ...], groups: int) -> Layer:
+        x, out = self._grids(layer)
+        weights, scale = self.weights(layer)
+        zero, sums = self.weight_zero(layer), scale * x.scale
+        bias = np.rint(layer.bias.astype(np.float64) / sums).astype(np.int64)
+        size = np.abs(weights.reshape(len(weights), -1).astype(np.int64) - zero).sum(1)
+        bound = size * float(max(x.zero, MOST - x.zero)) + np.abs(bias)
+        requant = self._requant(sums / out.scale, bound, out.zero, self._limits(layer.low, layer.high, out), layer.name)
+        at = (layer.name, layer.inputs, layer.output, doubled_shape(layer.shape), layer.window, groups)
+        made = Dot16(*at, weights.reshape(shape), bias, x.zero, requant, zero)
+        made.check()
+        return made
+
+    def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> Deep:
+        return deep(ratios, bound, zero, *limits, what=what)
+
+    def _pair(self, layer: BinaryFloat) -> Layer:
+        a, out = self._grids(layer)
+        constant = None
+        if layer.constant is None:
+            b = self.graph.grids[layer.inputs[1]]
+        else:
+            over = grid_over(float(layer.constant.min()), float(layer.constant.max()), 16)
+            b = over if layer.grid is None else Grid(*layer.grid, 16)
+            constant = steps_of(layer.constant, b.scale, b.zero, 16)
+        limits = self._limits(layer.low, layer.high, out)
+        own = (layer.name, layer.inputs, layer.output, layer.operation)
+        at = (*own, doubled_shape(layer.shape), doubled_shape(layer.other), constant)
+        if layer.operation == "mul":
+            reach = max(a.zero, MOST - a.zero) * max(b.zero, MOST - b.zero)
+            how = deep(a.scale * b.scale / out.scale, reach, out.zero, *limits, what=layer.name)
+            return Pair16(*at, (a.zero, b.zero), how)
+        if layer.operation == "div":
+            raise UnsupportedError(f"{layer.name}: a quotient has no form with activations of 16 bits; {WAYS}")
+        sign = 1 if layer.operation == "add" else -1
+        ratios = (a.scale / out.scale, sign * b.scale / out.scale)
+        return Pair16(*at, (a.zero, b.zero), near(ratios, (a.zero, b.zero), out.zero, *limits, what=layer.name))
+
+    def _map(self, layer: MapFloat) -> Layer:
+        x, out = self._grids(layer)
+        at = (layer.name, layer.inputs, layer.output, layer.shape)
+        if is_rescale(layer):
+            low, high = layer.chain[0][1] if layer.chain else (-inf, inf)
+            limits = self._limits(low, high, out)
+            how = near((x.scale / out.scale,), (x.zero,), out.zero, *limits, what=layer.name)
+            return Rescale16(*at, (x.wide, out.wide), how)
+        exact = steps_of(apply(layer.chain, dequantize(np.arange(MOST + 1), x.scale, x.zero)), out.scale, out.zero, 16)
+        knots = knots_of(exact.astype(np.int64))
+        if len(knots) > MOST_KNOTS:
+            raise UnsupportedError(
+                f"{layer.name}: {len(knots)} lines would follow this function to a step of 16 bits, at most "
+                f"{MOST_KNOTS} are kept; {WAYS}"
+            )
+        return Curve16(*at, knots)
+
+    def _max_pool(self, layer: MaxPool) -> Layer:
+        return Pool16(layer.name, layer.inputs, layer.output, doubled_shape(layer.shape), layer.window, "max")
+
+    def _average(self, layer: AveragePoolFloat) -> Layer:
+        x, out = self._grids(layer)
+        reach = prod(layer.window.kernel) * max(x.zero, MOST - x.zero)
+        ratio = x.scale / out.scale / np.asarray(layer.counts, np.float64)
+        requant = deep(ratio, reach, out.zero, what=layer.name)
+        at = (layer.name, layer.inputs, layer.output, doubled_shape(layer.shape), layer.window)
+        return Pool16(*at, "sum", False, x.zero, requant)
+
+    def _reduce(self, layer: ReduceFloat) -> Layer:
+        """A window along the middle axis."""
+        x, out = self._grids(layer)
+        outer, length, inner = layer.shape
+        window = Window((length, 1), (length, 1))
+        at = (layer.name, layer.inputs, layer.output, (outer * length, 1, 2 * inner), window, layer.operation, True)
+        if layer.operation != "sum":
+            return Pool16(*at)
+        reach = length * max(x.zero, MOST - x.zero)
+        return Pool16(*at, x.zero, deep(x.scale * layer.factor / out.scale, reach, out.zero, what=layer.name))
+
+    def _softmax(self, layer: SoftmaxFloat) -> Layer:
+        x, out = self._grids(layer)
+        at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, x.scale)
+        made: Softmax16 | LogSoftmax16
+        if layer.log:
+            made = LogSoftmax16(*at, near((x.scale / out.scale,), (0,), out.zero, what=layer.name), out.scale)
+        else:
+            made = Softmax16(*at, near((2.0**-16 / out.scale,), (0,), out.zero, what=layer.name))
+        made.check()
+        return made
+
+    def _move(self, layer: Move) -> Layer:
+        _, out = self._grids(layer)
+        parts = []
+        for part in layer.parts:
+            axes = tuple(Axis(axis.turns, tuple(2 * step for step in axis.steps)) for axis in part.axes)
+            parts.append(Part(2 * part.start, 2 * part.to, (*axes, Axis(2, (1, 1)))))
+        fill = None if layer.fill is None else float(steps_of(layer.fill, out.scale, out.zero, 16))
+        return replace(layer, shape=doubled_shape(layer.shape), parts=tuple(parts), fill=fill, width=2)
+
+    def _take(self, layer: Take) -> Layer:
+        out, indices = self.graph.grids[layer.output], self.graph.grids[layer.inputs[-1]]
+        words = layer.inputs[-1] in self.graph.words
+        if indices.scale != 1 or (layer.shape[1] > 256 and not words):
+            raise UnsupportedError(f"{layer.name}: an index of one of {layer.shape[1]} that is computed; {WAYS}")
+        outer, length, inner = layer.shape
+        table = layer.table
+        if table is not None:
+            table = parted(steps_of(table, out.scale, out.zero, 16).reshape(outer, length, inner))
+        return replace(layer, shape=(outer, length, 2 * inner), table=table, zero=indices.zero, words=words)
+
+    def _constant(self, layer: Constant) -> Layer:
+        out = self.graph.grids[layer.output]
+        value = steps_of(layer.value, out.scale, out.zero, 16)
+        return replace(layer, value=parted(value.reshape(value.shape or (1,))))

@@ -1,0 +1,193 @@
+"""`compile(backend="numpy", dims=…)`: one plan of NumPy calls for every length of the axes that are left open."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import BackendError, EmberletError
+from emberlet.functional.arrays import asarray
+from emberlet.host.numpy_backend.compile import compile
+from emberlet.model import Model
+
+RNG = np.random.default_rng(3)
+WEIGHT = RNG.standard_normal((6, 6)).astype(np.float32)
+KERNEL = RNG.standard_normal((6, 6, 3)).astype(np.float32)
+
+
+def product(x: Any) -> Any:
+    """x times a constant matrix, which is made on the backend of x: a trace has one of its own."""
+    return x @ asarray(WEIGHT, device=x.backend)
+
+
+def given(*shape: int) -> Any:
+    return asarray(np.random.default_rng(shape).standard_normal(shape).astype(np.float32))
+
+
+def same(got: Any, want: Any) -> None:
+    for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
+        assert g.shape == w.shape and g.dtype is w.dtype
+        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-5, atol=1e-5)
+
+
+def _layer(draw: random.Random, x: Any) -> Any:
+    """One more layer on x (batch, length, 6)."""
+    kind = draw.randrange(8)
+    if kind == 0:
+        return F.tanh(product(x))
+    if kind == 1:
+        return F.softmax(x @ F.matrix_transpose(x), axis=2) @ x
+    if kind == 2:
+        return x - F.mean(x, axis=draw.choice([1, 2]), keepdims=True)
+    if kind == 3:
+        y = F.conv1d(F.matrix_transpose(x), asarray(KERNEL, device=x.backend), padding=1)
+        return F.relu(F.matrix_transpose(y))
+    if kind == 4:
+        return F.concat([x[:, :1], x, x[:, -1:]], axis=1)
+    if kind == 5:
+        return F.reshape(product(F.reshape(x, (x.shape[0] * x.shape[1], 6))), (x.shape[0], x.shape[1], 6))
+    if kind == 6:
+        return x * F.sigmoid(x) + 0.5
+    return F.cumulative_sum(x, axis=1) / 4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_networks_give_what_the_model_gives_at_every_length(seed: int) -> None:
+    kinds = random.Random(seed)
+    chosen = [kinds.randrange(1 << 30) for _ in range(5)]
+    traced: list[int] = []
+
+    def model(x: Any) -> Any:
+        traced.append(1)
+        for s in chosen:
+            x = _layer(random.Random(s), x)
+        return x, F.sum(x, axis=(1, 2))
+
+    fast = compile(model, given(2, 5, 6), dims={"x": {0: ("batch", 8), 1: ("length", 40)}})
+    assert not fast.fixed, fast.fixed
+    assert fast.cut is None
+    before = len(traced)
+    lengths = [(kinds.randint(1, 8), kinds.randint(1, 40)) for _ in range(8)]
+    found = [fast(given(b, n, 6)) for b, n in lengths]
+    assert len(traced) == before or fast._plans  # a length that the plan does not serve has one of its own
+    for (b, n), got in zip(lengths, found, strict=True):
+        same(got, model(given(b, n, 6)))
+
+
+def test_a_new_length_runs_no_python_of_the_model() -> None:
+    traced: list[int] = []
+
+    def model(x: Any) -> Any:
+        traced.append(1)
+        return F.softmax(F.tanh(product(x)), axis=0)
+
+    fast = compile(model, given(4, 6), dims={"x": {0: "length"}})
+    before = len(traced)
+    for n in (1, 2, 3, 50, 51, 500, 7, 4):
+        got = fast(given(n, 6))
+        assert len(traced) == before
+        same(got, F.softmax(F.tanh(product(given(n, 6))), axis=0))
+    assert "every length" in repr(fast)
+
+
+def test_lengths_beyond_the_limits_get_plans_of_their_own() -> None:
+    fast = compile(lambda x: product(F.exp(x)), given(16, 6), dims={"x": {0: ("length", range(16, 65, 16))}})
+    assert len(fast._open) == 1 and not fast._plans
+    same(fast(given(64, 6)), product(F.exp(given(64, 6))))
+    assert not fast._plans
+    for n in (8, 24, 80):
+        same(fast(given(n, 6)), product(F.exp(given(n, 6))))
+    assert len(fast._plans) == 3
+
+
+def test_a_length_that_the_model_counts_with_is_fixed_with_its_reason() -> None:
+    def model(x: Any) -> Any:
+        return F.concat([x[i : i + 1] * i for i in range(x.shape[0])], axis=0)
+
+    fast = compile(model, given(3, 6), dims={"x": {0: "length"}})
+    assert list(fast.fixed) == ["length"]
+    for n in (3, 5):
+        same(fast(given(n, 6)), model(given(n, 6)))
+    assert fast.cut is None
+
+
+def test_at_most_two_axes_are_left_open() -> None:
+    fast = compile(lambda x: F.tanh(x), given(2, 3, 4), dims={"x": {0: "a", 1: "b", 2: "c"}})
+    assert list(fast.fixed) == ["c"] and "at most 2" in str(fast.fixed["c"])
+    for shape in ((5, 6, 4), (7, 8, 4), (2, 3, 9)):
+        same(fast(given(*shape)), F.tanh(given(*shape)))
+    assert len(fast._open) == 2
+
+
+class _Named(Model):
+    INPUTS = (("x", "float32", ("batch", "length", 6)),)
+    OUTPUTS = (("y", "float32", ("batch", "length", 6)),)
+
+    def forward(self, x: Any) -> Any:
+        return F.tanh(product(x))
+
+
+def test_axes_that_a_model_names_are_opened_by_their_names() -> None:
+    model = _Named()
+    fast = model.compile(backend="numpy", dims={"length": 32})
+    for n in (1, 9, 32):
+        same(fast(given(1, n, 6)), model(given(1, n, 6)))
+    assert len(fast._open) == 1 and not fast._plans
+    same(fast(given(2, 9, 6)), model(given(2, 9, 6)))  # the batch is not open: another plan
+    assert len(fast._open) == 2
+
+
+@pytest.mark.parametrize(
+    ("dims", "says"),
+    [
+        ({"width": 8}, "no open axis 'width'"),
+        ({"z": {0: "length"}}, "no input is named 'z'"),
+        ({"x": {0: 7}}, "write an open axis"),
+        ({"x": {5: "length"}}, "has no axis 5"),
+        ("length", "dims is a dict"),
+        ({"x": {0: ("length", -3)}}, "cannot have a length"),
+    ],
+)
+def test_malformed_dims_are_refused_in_words(dims: Any, says: str) -> None:
+    with pytest.raises(EmberletError, match=says):
+        compile(lambda x: F.exp(x), given(4, 6), dims=dims)
+
+
+def test_an_error_of_the_model_is_raised_as_it_is() -> None:
+    fast = compile(lambda x: product(x), given(4, 6), dims={"x": {0: "length", 1: "width"}})
+    with pytest.raises(EmberletError):
+        fast(given(4, 5))
+    same(fast(given(7, 6)), product(given(7, 6)))
+
+
+def test_a_pickled_copy_leaves_the_same_axes_open() -> None:
+    fast = pickle.loads(pickle.dumps(_Named().compile(given(1, 4, 6), backend="numpy", dims={"length": 32})))
+    for n in (3, 8):
+        same(fast(given(1, n, 6)), _Named()(given(1, n, 6)))
+    assert len(fast._open) == 1 and not fast._plans
+
+
+def test_released_buffers_are_made_again() -> None:
+    fast = compile(lambda x: product(F.tanh(x)), given(4, 6), dims={"x": {0: "length"}})
+    want = np.asarray(fast(given(9, 6)))
+    fast.release()
+    np.testing.assert_array_equal(np.asarray(fast(given(9, 6))), want)
+
+
+def test_threads_share_a_plan_with_open_lengths() -> None:
+    fast = compile(lambda x: F.softmax(F.tanh(product(x)), axis=0), given(4, 6), dims={"x": {0: "length"}})
+    lengths = [1 + i % 30 for i in range(120)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: fast(given(n, 6)), lengths))
+    for n, got in zip(lengths, found, strict=True):
+        same(got, F.softmax(F.tanh(product(given(n, 6))), axis=0))
+
+
+def test_only_the_numpy_backend_is_taken() -> None:
+    with pytest.raises(BackendError, match="for the numpy backend"):
+        compile(lambda x: x, given(4, 6), backend="python", dims={"x": {0: "length"}})

@@ -1,0 +1,152 @@
+"""Plans on NumPy whose images lie with their channels last, products in parts, and relu behind what it may follow: the
+results are those of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.host import blas_kernels
+from emberlet.host.numpy_backend.compile import compile, few_rows, layout
+from emberlet.module import Module
+from emberlet.param import Param
+from emberlet.tensor import Tensor
+
+
+class Held(Module):
+    """A function of an image and of tensors that the module holds."""
+
+    def __init__(self, function: Any, tensors: list[Tensor]) -> None:
+        self.function = function
+        self.held = [Param(tensor) for tensor in tensors]
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x, *(param.val() for param in self.held))
+
+
+def _network(random: np.random.Generator) -> Any:
+    """A random module for an image, and the shape of that image."""
+    shape = (int(random.integers(1, 3)), int(random.integers(1, 9)), *map(int, random.integers(9, 20, 2)))
+
+    def drawn(*shape: int) -> Tensor:
+        return emberlet.asarray(random.standard_normal(shape).astype(np.float32), backend="numpy")
+
+    plans: list[tuple[str, list[Any]]] = []
+    channels = shape[1]
+    for kind in ["conv", *random.choice([*_STEPS], int(random.integers(2, 7)))]:
+        outputs = int(random.choice([1, 3, 32, 64]))
+        kernel = int(random.choice([1, 3]))
+        if kind == "conv":
+            bias = drawn(outputs) if random.integers(3) else None
+            stride, padding = int(random.integers(1, 3)), int(random.integers(0, 2))
+            plans.append((kind, [drawn(outputs, channels, kernel, kernel), bias, stride, padding]))
+            channels = outputs
+        elif kind == "branches":
+            plans.append((kind, [drawn(outputs, channels, 1, 1), drawn(5, channels, 3, 3), drawn(5)]))
+            channels = outputs + 5
+        elif kind == "affine":
+            plans.append((kind, [drawn(channels, 1, 1), drawn(1, channels, 1, 1)]))
+        else:
+            plans.append((kind, [int(random.integers(0, 2))]))
+            if kind == "slice" and channels > 1:
+                channels -= plans[-1][1][0]
+
+    def function(x: Tensor, *held: Tensor) -> list[Tensor]:
+        found, weights = [], iter(held)
+        for kind, given in plans:
+            given = [next(weights) if isinstance(g, Tensor) else g for g in given]
+            if min(x.shape[2:]) < 3:
+                break
+            x = _STEPS[kind](x, *given)
+            found.append(x)
+        return [*found[-2:], F.mean(x, axis=(2, 3)), F.reshape(x, (x.shape[0], -1))]
+
+    return Held(function, [g for _, given in plans for g in given if isinstance(g, Tensor)]), shape
+
+
+_STEPS: dict[str, Any] = {
+    "conv": lambda x, weight, bias, stride, padding: F.conv2d(x, weight, bias, stride=stride, padding=padding),
+    "branches": lambda x, a, b, bias: F.concat([F.relu(F.conv2d(x, a)), F.relu(F.conv2d(x, b, bias, padding=1))], 1),
+    "affine": lambda x, scale, shift: x * scale + shift,
+    "relu": lambda x, _: F.relu(x),
+    "residual": lambda x, _: F.relu(F.sigmoid(x) + x),
+    "max": lambda x, padding: F.max_pool2d(F.relu(x), kernel_size=3, stride=2, padding=padding),
+    "mean": lambda x, padding: F.avg_pool2d(x, kernel_size=(2, 3), stride=1, padding=padding),
+    "pad": lambda x, value: F.pad(x, ((0, 0), (0, 0), (1, 0), (0, 2)), value=float(value)),
+    "slice": lambda x, first: x[:, first:, first:, : -1 - first] if x.shape[1] > 1 else x,
+    "turn": lambda x, _: F.permute(x, (0, 1, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_images_with_their_channels_last_give_the_results_of_the_model(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "LARGE", 0)
+    monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: bool(seed % 2))
+    monkeypatch.setattr(few_rows, "LEAST", 0)
+    random = np.random.default_rng(seed)
+    function, shape = _network(random)
+    compiled = compile(function)
+    for _ in range(2):
+        x = emberlet.asarray(random.standard_normal(shape).astype(np.float32), backend="numpy")
+        for found, want in zip(compiled(x), function(x), strict=True):
+            largest = float(np.abs(np.asarray(want)).max())
+            np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-5, atol=4e-6 * largest)
+    assert compiled.cut is None
+
+
+@pytest.mark.parametrize("rows, n, columns", [(2, 70, 32), (49, 640, 64), (49, 1300, 32), (100, 313, 96), (31, 64, 40)])
+def test_a_product_in_parts_is_the_product(rows: int, n: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "LARGE", 0)
+    monkeypatch.setattr(few_rows, "LEAST", 0)
+    monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: True)
+    random = np.random.default_rng(rows + n)
+    weight = emberlet.asarray(random.standard_normal((columns, n, 1, 1)).astype(np.float32), backend="numpy")
+    x = emberlet.asarray(random.standard_normal((1, n, 1, rows)).astype(np.float32), backend="numpy")
+    compiled = compile(Held(F.conv2d, [weight]), x)
+    assert ("32]" in repr(compiled.plan())) == (columns % 32 == 0)
+    want = np.asarray(weight)[:, :, 0, 0].astype(float) @ np.asarray(x)[0, :, 0].astype(float)
+    np.testing.assert_allclose(np.asarray(compiled(x))[0, :, 0], want, rtol=1e-5, atol=1e-4)
+
+
+def test_grouped_convolutions_and_small_models_keep_their_layout() -> None:
+    def traced(groups: int, size: int) -> str:
+        weight = emberlet.asarray(np.ones((32, 32 // groups, 3, 3), np.float32), backend="numpy")
+        x = emberlet.asarray(np.ones((1, 32, size, size), np.float32), backend="numpy")
+        layer = Held(lambda x, weight: F.conv2d(x, weight, padding=1, groups=groups), [weight])
+        return repr(compile(layer, x).plan())
+
+    assert "9216, 288" in traced(1, 96) or "864, 288" in traced(1, 96)
+    assert "288, " in traced(1, 8) and "64, 288" not in traced(1, 8)
+    assert "288]" not in traced(2, 96)
+
+
+def test_relu_runs_once_behind_a_concatenation_and_behind_max_pooling() -> None:
+    def function(x: Tensor) -> Tensor:
+        both = F.concat([F.relu(x * 2.0), F.relu(x - 1.0)], axis=1)
+        return F.max_pool2d(both, kernel_size=2, stride=2, padding=1)
+
+    x = emberlet.asarray(np.random.default_rng(0).standard_normal((1, 3, 9, 9)).astype(np.float32), backend="numpy")
+    compiled = compile(function, x)
+    clips = [line for line in repr(compiled.plan()).splitlines() if "clip" in line]
+    assert len(clips) == 1 and "[1, 6, 5, 5]" in clips[0]
+    np.testing.assert_array_equal(np.asarray(compiled(x)), np.asarray(function(x)))
+
+
+def test_relu_stays_where_others_read_it_or_a_window_sees_the_border_alone() -> None:
+    def read_twice(x: Tensor) -> list[Tensor]:
+        y = F.relu(x)
+        return [F.max_pool2d(y, kernel_size=2), F.concat([y, F.relu(-x)], axis=1), F.concat([y, -x], axis=1)]
+
+    x = emberlet.asarray(-np.ones((1, 2, 4, 4), np.float32), backend="numpy")
+    for found, want in zip(compile(read_twice, x)(x), read_twice(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(want))
+
+
+def test_blas_says_how_many_threads_it_uses() -> None:
+    found = blas_kernels.threads()
+    assert found is None or found >= 1

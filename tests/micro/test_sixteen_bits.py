@@ -1,0 +1,392 @@
+"""Activations of 16 bits, as onnxruntime quantizes to int16 and uint16: steps of 65,536 from what it answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet.errors import EmberletError, UnsupportedError
+from emberlet.host import cli
+from emberlet.micro.builder.build import BuildResult, Options, build, write
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.graph import Grid
+from emberlet.micro.builder.kernels.arg import Arg
+from emberlet.micro.builder.kernels.sixteen.dot import Dot16
+from emberlet.micro.builder.kernels.sixteen.maps import Curve16, knots_of
+from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.indices import numbers, stored
+from emberlet.micro.builder.quantization.sixteen import deep, joined, near, parted
+from onnx import TensorProto
+from onnxruntime.quantization import QuantType
+from support.microcontrollers.onnx_models import Maker
+from support.microcontrollers.quantized import Network, image_network, quantized, samples_of
+
+from tools.microcontrollers.models import desktop_boards
+from tools.microcontrollers.random_layers import of_sixteen_bits, program_of
+from tools.microcontrollers.running import run_program
+from tools.micropython import Port
+
+Array = np.ndarray[Any, Any]
+
+KINDS = [QuantType.QInt16, QuantType.QUInt16]
+
+
+def as_written(model: onnx.ModelProto, x: Array) -> Array:
+    """onnxruntime's answer without its fusions, which leave roundings to 16 bits out."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {"x": x})[0]).reshape(-1)
+
+
+def inferred(built: BuildResult, x: Array) -> Array:
+    """The model's numbers for an input in the shape of the ONNX model."""
+    source, target = built.graph.inputs[0], built.graph.outputs[0]
+    laid = check_samples({source: x[None]}, built.graph)[source][0]
+    return numbers(built.graph, target, built.graph.run({source: stored(built.graph, source, laid)})[target])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_networks_drawn_at_random_follow_onnxruntime(kind: QuantType) -> None:
+    built_count, worst = 0, 0.0
+    for seed in range(24):
+        network = image_network(seed)
+        samples = samples_of(network, 12)
+        model = quantized(network, samples, activation_type=kind, per_channel=bool(seed % 2))
+        try:
+            built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
+        except UnsupportedError as problem:
+            assert "quantized only in part" in str(problem), (seed, problem)  # an input that nothing quantizes
+            continue
+        assert any(isinstance(layer, Dot16) for layer in built.graph.layers)
+        scale = built.graph.grids[built.graph.outputs[0]].scale
+        off = np.stack([np.abs(inferred(built, x) - as_written(model, x)) / scale for x in samples])
+        built_count, worst = built_count + 1, max(worst, float(off.max()))
+        assert off.mean() < 3, (seed, off.mean())
+    print("seeds 0 to 23:", built_count, "networks, steps of 65,536 off at most:", worst)
+    assert built_count >= 10
+    assert worst < 16
+
+
+def classifier(seed: int) -> onnx.ModelProto:
+    """Convolutions, a residual, an average, a dense layer and a softmax."""
+    n = Network(seed)
+    n.conv(3, 8, 3, strides=2)
+    n.activation("Relu")
+    before = n.at
+    n.conv(8, 8, 3, group=8)
+    n.activation("HardSwish")
+    n.then("Add", before)
+    n.then("MaxPool", kernel_shape=[2, 2])
+    n.then("GlobalAveragePool")
+    n.then("Flatten")
+    n.dense(8, 6)
+    n.then("Tanh")
+    n.dense(6, 4)
+    n.then("Softmax")
+    return n.done([1, 3, 8, 8])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("port_name", ["unix_port", "armhf_port"])
+def test_a_board_gives_the_same_words(
+    kind: QuantType, port_name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    network = classifier(1)
+    samples = samples_of(network, 6)
+    model = quantized(network, samples, activation_type=kind)
+    options = Options("model", "file", desktop_boards())
+    built = build(read_graph(model.SerializeToString(), "model"), options)
+    write(built, options, tmp_path)
+    arch = "x64" if port_name == "unix_port" else "armv7emdp"
+    port: Port = request.getfixturevalue(port_name)
+    laid = check_samples({"x": samples}, built.graph)["x"].reshape(len(samples), -1).tolist()
+    script = (
+        f"import json, sys, gc\nsys.path[:] = [{str(tmp_path / arch)!r}]\nimport model\nfound = []\n"
+        f"for x in json.loads({json.dumps(laid)!r}):\n    y = model.predict(x)\n    found.append([y, model.best()])\n"
+        "gc.collect()\ngc.disable()\nbefore = gc.mem_alloc()\nmodel.run()\nmodel.run()\n"
+        "assert gc.mem_alloc() == before\n"
+        "print(len(model.A), json.dumps(found))\n"
+    )
+    result = port.run(script, heap="1M", micropypath=[], files=[tmp_path], timeout=300).check()
+    arena, text = result.stdout.strip().split(" ", 1)
+    assert int(arena) == built.costs[arch].arena
+    wanted = [inferred(built, x) for x in samples]
+    for (found, best), y in zip(json.loads(text), wanted, strict=True):
+        np.testing.assert_allclose(found, y, atol=1e-6)
+        assert best == int(y.argmax())
+
+
+@pytest.mark.parametrize("port_name", ["unix_port", "armhf_port"])
+def test_layers_drawn_at_random_are_bit_exact(port_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    rng = np.random.default_rng(16)
+    made = [of_sixteen_bits(rng) for _ in range(150)]
+    program, arena, due = program_of(made)
+    for dialect in ("viper", "bytecode"):
+        found = run_program(request.getfixturevalue(port_name), program, dialect, arena, tmp_path)
+        for case, (at, y) in zip(made, due, strict=True):
+            assert found[at : at + y.size].tobytes() == y.tobytes(), case.layer
+
+
+def test_a_log_softmax_is_at_most_a_step_off() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        length, scale = int(rng.integers(1, 1025)), 10.0 ** rng.uniform(-6, -2)
+        x = rng.integers(0, 1 << 16, (3, length)) if rng.random() < 0.5 else rng.integers(40000, 40100, (3, length))
+        numbers_ = x * scale
+        exact = numbers_ - numbers_.max(1, keepdims=True)
+        exact -= np.log(np.exp(exact).sum(1, keepdims=True))
+        out = max(-exact.min() / 65535, 1e-6)
+        layer = LogSoftmax16("log", ("x",), "y", 3, length, scale, near((scale / out,), (0,), 65535), out)
+        layer.check()
+        assert np.abs(joined(layer.reference(parted(x))) - 65535 - exact / out).max() < 1.5, layer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("many", [5, 300])
+def test_the_greatest_of_words_is_found(kind: QuantType, many: int) -> None:
+    n = Network(4)
+    n.dense(6, many)
+    n.then("ArgMax", axis=1)
+    network = n.done([1, 6])
+    network.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    samples = samples_of(network, 20)
+    model = quantized(network, samples, activation_type=kind)
+    built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
+    (layer,) = (layer for layer in built.graph.layers if isinstance(layer, Arg))
+    assert layer.width == 2
+    for x in samples:
+        laid = check_samples({"x": x[None]}, built.graph)["x"][0]
+        y = built.graph.run({"x": stored(built.graph, "x", laid)})[built.graph.outputs[0]].astype(int).reshape(-1)
+        assert y[0] + (256 * y[1] if many > 256 else 0) == as_written(model, x)[0]
+
+
+def test_activations_of_8_and_16_bits_may_be_mixed() -> None:
+    network = classifier(2)
+    samples = samples_of(network, 12)
+    narrow = [n.output[0] for n in network.graph.node if n.op_type in ("Conv", "HardSwish", "Tanh")]
+    overrides = {name: [{"quant_type": QuantType.QUInt8}] for name in narrow}
+    model = quantized(
+        network, samples, activation_type=QuantType.QUInt16, extra_options={"TensorQuantOverrides": overrides}
+    )
+    built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
+    assert {grid.bits for grid in built.graph.grids.values()} == {8, 16}
+    target = built.graph.outputs[0]
+    off = np.stack([np.abs(inferred(built, x) - as_written(model, x)) for x in samples])
+    # A byte that is rounded otherwise is some steps of 16 bits, behind it.
+    assert off.mean() < 0.01 and off.max() < 0.05, (built.graph.grids[target], off.max())
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN", "LayerNormalization", "Max", "Div", "MatMul"])
+def test_what_has_no_words_says_so_and_both_ways_out_work(op: str) -> None:
+    n = Network(0)
+    n.dense(6, 5)
+    if op in ("LSTM", "GRU", "RNN"):
+        gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+        for name, shape in (("W", (1, 5 * gates, 5)), ("R", (1, 5 * gates, 5))):
+            n.m.weight(name, *shape, scale=0.5)
+        n.m.constant("axes", [0])
+        n.then("Unsqueeze", "axes")
+        n.then(op, "W", "R", hidden_size=5)
+        n.m.constant("flat", [1, 5])
+        n.then("Reshape", "flat")
+    elif op == "LayerNormalization":
+        n.m.weight("scale", 5)
+        n.then(op, "scale")
+    else:
+        before = n.at
+        n.dense(5, 5)
+        if op == "Div":
+            n.then("Exp")
+        if op == "MatMul":
+            n.m.constant("column", [5, 1])
+            n.then("Reshape", "column")
+            n.m(op, f"{n.at} {before}", "pairs")
+            n.at = "pairs"
+        else:
+            n.m(op, f"{before} {n.at}", "of_two")
+            n.at = "of_two"
+    n.dense(5, 4)
+    network = n.done([1, 6])
+    samples = samples_of(network, 12)
+    model = quantized(network, samples, activation_type=QuantType.QInt16)
+    graph = read_graph(model.SerializeToString(), "m")
+    with pytest.raises(UnsupportedError, match=r"--calibration samples.npz\), or build it with --float") as caught:
+        build(graph, Options("m"))
+    assert "float has no form" not in str(caught.value)
+    for options, given in ((Options("m", method="minmax"), {"x": samples}), (Options("m", floats=True), None)):
+        built = build(graph, options, given)
+        assert built.program.is_float == options.floats and not built.graph.wide
+        for x in samples[:4]:
+            mine = check_samples({"x": x[None]}, built.graph)["x"][0]
+            if options.floats:
+                found = built.graph.run({"x": mine})[built.graph.outputs[0]].reshape(-1)
+            else:
+                found = _real(built, mine)
+            wanted = as_written(model, x)
+            assert np.abs(found - wanted).max() < (0.002 if options.floats else 0.06) * max(1, np.abs(wanted).max())
+
+
+def _real(built: BuildResult, x: Array) -> Array:
+    target = built.graph.outputs[0]
+    grid = built.graph.grids[target]
+    y = built.graph.run({"x": stored(built.graph, "x", x)})[target]
+    return (y.reshape(-1).astype(np.int64) - grid.zero) * grid.scale
+
+
+def words(kind: str) -> tuple[onnx.ModelProto, list[int]]:
+    """A model on int16 that kernels of 16 bits cannot compute, and the shape of its input."""
+    shape = {"long": [1, 17000], "row": [1, 1025]}.get(kind, [1, 8])
+    m = Maker(0)
+    m.constant("s", np.array(1e-4, np.float32))
+    m.constant("fine", np.array({"fine": 1e-9, "sum": 4e-8, "log": 1e-6}.get(kind, 1e-4), np.float32))
+    m.constant("z", np.array(0, np.int16))
+    m("QuantizeLinear", "x s z", "q")
+    m("DequantizeLinear", "q s z", "d")
+    if kind == "row":
+        m("Softmax", "d", "t")
+    elif kind == "log":
+        m("LogSoftmax", "d", "t")
+    elif kind == "sum":
+        m("Add", "d d", "t")
+    else:
+        m.weight("w", shape[1], 2)
+        m("MatMul", "d w", "t")
+    m("QuantizeLinear", "t fine z", "p")
+    m("DequantizeLinear", "p fine z", "y")
+    return m.model(shape, opset=21, ir=10), shape
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("long", "a sum of 16-bit activations may reach"),
+        ("row", "softmax over 1025 values of 16 bits"),
+        ("log", "a log-softmax in steps of 1e-06"),
+        ("fine", "times finer than its sums need"),
+        ("sum", "times the output's, which is too fine"),
+    ],
+)
+def test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float(kind: str, message: str) -> None:
+    model, shape = words(kind)
+    graph = read_graph(model.SerializeToString(), "m")
+    with pytest.raises(UnsupportedError, match=message):
+        build(graph, Options("m"))
+    samples = np.random.default_rng(0).uniform(-1, 1, (3, *shape[1:])).astype(np.float32)
+    assert build(graph, Options("m", floats=True)).program.is_float
+    built = build(graph, Options("m", method="minmax"), {"x": samples})
+    assert not built.program.is_float and not built.graph.wide
+
+
+def scaled(op: str, source: float, target: float) -> onnx.ModelProto:
+    """A layer on int16 with these scales of its input and its output."""
+    m = Maker(0)
+    m.constant("s", np.array(source, np.float32))
+    m.constant("t", np.array(target, np.float32))
+    m.constant("z", np.array(0, np.int16))
+    m("QuantizeLinear", "x s z", "q")
+    m("DequantizeLinear", "q s z", "d")
+    if op == "MatMul":
+        weights = np.random.default_rng(1).integers(-126, 127, (8, 2))
+        weights[0] = 127
+        m.constant("w", (weights / 128).astype(np.float32))  # what 8 bits can hold
+        m("MatMul", "d w", "a")
+    elif op in ("Add", "Mul"):
+        m(op, "d d", "a")
+    else:
+        m(op, "d", "a")
+    m("QuantizeLinear", "a t z", "p")
+    m("DequantizeLinear", "p t z", "y")
+    return m.model([1, 8], opset=21, ir=10)
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul", "MatMul", "Relu", "Softmax"])
+def test_whatever_the_scales_are_the_ways_out_that_are_named_work(op: str) -> None:
+    rng = np.random.default_rng(len(op))
+    refused = 0
+    for _ in range(40):
+        source, ratio = 10.0 ** rng.uniform(-8, 1), 10.0 ** rng.uniform(-10, 6)
+        graph = read_graph(scaled(op, source, source * ratio).SerializeToString(), "m")
+        samples = {"x": (rng.uniform(-1, 1, (6, 8)) * source * 1e4).astype(np.float32)}
+        assert build(graph, Options("m", floats=True)).program.is_float
+        try:
+            built = build(graph, Options("m"))
+        except UnsupportedError as problem:
+            refused += 1
+            assert "--float" in str(problem)
+            if "--calibration" in str(problem):
+                assert not build(graph, Options("m", method="minmax"), samples).program.is_float, (source, ratio)
+            continue
+        for x in samples["x"]:
+            wanted = as_written(scaled(op, source, source * ratio), x[None])
+            # A softmax is computed to 2**-16.
+            most = 2.1 * source * ratio + (1.1 * 2.0**-16 if op == "Softmax" else 0)
+            assert np.abs(inferred(built, x[None]) - wanted).max() <= most, (source, ratio)
+    assert 0 < refused < 40
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lines_follow_a_function_to_a_step(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.arange(1 << 16)
+    bend, middle = 10.0 ** rng.uniform(-5, -2), rng.uniform(0, 65535)
+    smooth = 65535 / (1 + np.exp(-bend * (x - middle)))
+    values = np.rint(np.where(rng.random() < 0.5, smooth, np.abs(smooth - 40000))).astype(np.int64)
+    knots = knots_of(values)
+    layer = Curve16("curve", ("x",), "y", (4,), knots)
+    assert np.abs(layer.values - values).max() <= 1
+    assert len(knots) < 3000
+
+
+@pytest.mark.parametrize("power", [4, 9, 20])
+def test_multipliers_have_as_many_bits_as_fit(power: int) -> None:
+    """2**28 at most, that one included: a scale that is a power of two costs the channels beside it no bit."""
+    found = deep([2.0**-power, 0.7 * 2.0**-power], 2.0**20, 0)
+    if 28 + power <= 57:
+        assert (max(found.multipliers), found.shift) == (1 << 28, 28 + power)
+    beside = deep([1.001 * 2.0**-power], 2.0**20, 0)
+    assert beside.shift == 27 + power
+    assert abs(beside.multipliers[0] / 2.0**beside.shift / (1.001 * 2.0**-power) - 1) < 2.0**-27
+
+
+def test_the_module_says_what_its_words_are() -> None:
+    network = classifier(1)
+    samples = samples_of(network, 6)
+    built = build(
+        read_graph(quantized(network, samples, activation_type=QuantType.QInt16).SerializeToString(), "m"), Options("m")
+    )
+    text = built.sources["m.py"]
+    assert "input x: 8 × 8 × 3 (height × width × channels), number = " in text
+    assert ", words of two bytes, the lower one first" in text
+
+
+def test_a_grid_of_words_reaches_its_ends() -> None:
+    grid = Grid(0.5, 32768, 16)
+    assert grid.wide and grid.ends == (-16384.0, 16383.5)
+
+
+def test_a_stream_of_words_is_refused() -> None:
+    network = classifier(1)
+    samples = samples_of(network, 6)
+    model = quantized(network, samples, activation_type=QuantType.QInt16)
+    with pytest.raises(EmberletError, match="a stream with activations of 16 bits"):
+        build(read_graph(model.SerializeToString(), "m"), Options("m", stream=1))
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QInt8])
+def test_weights_that_are_rounded_to_8_bits_are_named(
+    kind: QuantType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = classifier(1)
+    samples = samples_of(network, 6)
+    model = quantized(network, samples, activation_type=QuantType.QInt16, weight_type=kind)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert cli.main(["micro", "build", str(tmp_path / "m.onnx"), "--out", str(tmp_path / "dist")]) == 0
+    said = "are rounded to 8 bits; in the model they are finer" in capsys.readouterr().out
+    assert said == (kind == QuantType.QInt16)

@@ -1,0 +1,141 @@
+"""Layers of 16 bits at random, for random_layers.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from emberlet.micro.builder.kernels.arg import Arg
+from emberlet.micro.builder.kernels.layer import Array, Layer
+from emberlet.micro.builder.kernels.move import Move, Part, strides
+from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.sixteen.dot import Dot16
+from emberlet.micro.builder.kernels.sixteen.maps import Curve16, Rescale16, knots_of
+from emberlet.micro.builder.kernels.sixteen.pair import Pair16
+from emberlet.micro.builder.kernels.sixteen.pool import Pool16
+from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16, Softmax16
+from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.quantization.sixteen import MOST, deep, near, parted
+
+Rng = np.random.Generator
+
+Made = tuple[Layer, tuple[Array, ...], tuple[int, ...], tuple[int, int, int, int], float]
+"""A layer, its inputs, the shape of its output, and the border of its first input with what that holds."""
+
+NO_PADS = (0, 0, 0, 0)
+
+
+def words_at_random(rng: Rng, shape: tuple[int, ...]) -> Array:
+    """Words, as bytes; sometimes only the extremes."""
+    if rng.random() < 0.2:
+        return parted(rng.choice(np.array([0, MOST]), shape))
+    return parted(rng.integers(0, MOST + 1, shape))
+
+
+def _zero(rng: Rng) -> int:
+    return int(rng.choice([0, 32768, MOST, int(rng.integers(0, MOST + 1))]))
+
+
+def _limits(rng: Rng, zero: int) -> tuple[int, int]:
+    return (zero, MOST) if rng.random() < 0.3 else (0, MOST) if rng.random() < 0.7 else (0, min(MOST, zero + 9000))
+
+
+def _image(rng: Rng) -> tuple[int, int, int]:
+    h, w, c = (int(v) for v in rng.integers(1, 7, 3))
+    return h, w, c
+
+
+def dot(rng: Rng, window: Window, h: int, w: int) -> Made:
+    """A dense layer or a convolution; one group for each channel is a depthwise one."""
+    groups = int(rng.choice([1, 1, 2, 4]))
+    each = int(rng.integers(1, 40 if window.kernel == (1, 1) else 6)) if rng.random() < 0.8 else 1
+    c, n, middle = groups * each, groups * int(rng.integers(1, 4)), int(rng.choice([128, 128, 0, 130]))
+    weights = rng.integers(1, 256, (n, *window.kernel, each)).astype(np.uint8)
+    x_zero, out_zero = _zero(rng), _zero(rng)
+    size = np.abs(weights.reshape(n, -1).astype(np.int64) - middle).sum(1)
+    bias = rng.integers(-(10**8), 10**8, n)
+    reach = size * MOST + np.abs(bias)
+    ratio = MOST / reach * 10.0 ** rng.uniform(-1, 1)  # of a step of the sums to one of the output
+    requant = deep(ratio, reach, out_zero, *_limits(rng, out_zero))
+    if rng.random() < 0.3:
+        requant = replace(requant, rests=tuple(int(v) for v in rng.integers(0, 8, n)))
+    at = ("dot of 16 bits", ("x",), "y", (h, w, 2 * c), window, groups)
+    layer = Dot16(*at, weights, bias, x_zero, requant, middle)
+    layer.check()
+    return layer, (words_at_random(rng, (h, w, c)),), (*window.output(h, w), 2 * n), window.pads, x_zero
+
+
+def pool(rng: Rng, window: Window, h: int, w: int) -> Made:
+    c, zero = int(rng.integers(1, 7)), _zero(rng)
+    x, out = words_at_random(rng, (h, w, c)), (*window.output(h, w), 2 * c)
+    at = ("pool of 16 bits", ("x",), "y", (h, w, 2 * c), window)
+    kind = str(rng.choice(["max", "sum", "sum"]))
+    if kind == "max":
+        return Pool16(*at, kind), (x,), out, window.pads, 0
+    taps = prod(window.kernel)
+    counts = rng.integers(1, taps + 1, prod(out[:2])) if rng.random() < 0.5 else np.array([taps])
+    requant = deep(10.0 ** rng.uniform(-1, 2) / counts, MOST * taps, _zero(rng))
+    return Pool16(*at, kind, False, zero, requant), (x,), out, window.pads, zero
+
+
+def others(rng: Rng) -> Made:
+    """Pairs, other grids, functions, softmax and moves."""
+    h, w, c = _image(rng)
+    x, shape = words_at_random(rng, (h, w, c)), (h, w, 2 * c)
+    kind = str(rng.choice(["pair", "pair", "rescale", "curve", "softmax", "logarithm", "arg", "move"]))
+    if kind == "pair":
+        zeros, zero = (_zero(rng), _zero(rng)), _zero(rng)
+        operation = "mul" if rng.random() < 0.5 else "add"
+        if operation == "mul":
+            how = deep(10.0 ** rng.uniform(-6, -4), MOST * MOST, zero, *_limits(rng, zero))
+        else:
+            ratios = rng.uniform(0.01, 3), float(rng.choice([-1, 1])) * rng.uniform(0.01, 3)
+            how = near(ratios, zeros, zero, *_limits(rng, zero))  # type: ignore[assignment]
+        other = (h if rng.random() < 0.5 else 1, w if rng.random() < 0.5 else 1, c if rng.random() < 0.5 else 1)
+        b = words_at_random(rng, other)
+        constant = rng.integers(0, MOST + 1, other) if rng.random() < 0.4 else None
+        at = ("pair of 16 bits", ("x",) if constant is not None else ("x", "z"), "y")
+        wide = (*other[:2], 2 * other[2])
+        return (
+            Pair16(*at, operation, shape, wide, constant, zeros, how),
+            (x,) if constant is not None else (x, b),
+            shape,
+            *NONE,
+        )
+    if kind == "rescale":
+        wide = (bool(rng.random() < 0.7), bool(rng.random() < 0.7))
+        zero = int(rng.integers(0, MOST + 1 if wide[1] else 256))
+        how = near((10.0 ** rng.uniform(-3, 1),), (_zero(rng) >> (0 if wide[0] else 8),), zero, 0, [255, MOST][wide[1]])
+        source = x if wide[0] else rng.integers(0, 256, (h, w, c)).astype(np.uint8)
+        out = (h, w, 2 * c) if wide[1] else (h, w, c)
+        return Rescale16("rescale of 16 bits", ("x",), "y", (h, w, c), wide, how), (source,), out, *NONE
+    if kind == "curve":
+        bend, at_ = 10.0 ** rng.uniform(-4.5, -3), rng.uniform(0, MOST)
+        values = np.rint(MOST / (1 + np.exp(-bend * (np.arange(MOST + 1) - at_)))).astype(np.int64)
+        return Curve16("curve of 16 bits", ("x",), "y", (h, w, c), knots_of(values)), (x,), shape, *NONE
+    if kind == "softmax":
+        scale = 10.0 ** rng.uniform(-5, -2)
+        rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
+        how = near((2.0**-16 / 10.0 ** rng.uniform(-5, -3.5),), (0,), _zero(rng))
+        layer = Softmax16("softmax of 16 bits", ("x",), "y", rows, length, scale, how)
+        return layer, (words_at_random(rng, (rows, length)),), (rows, 2 * length), *NONE
+    if kind == "logarithm":
+        scale, out_scale = 10.0 ** rng.uniform(-5, -2), 10.0 ** rng.uniform(-5, -2)
+        rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
+        how = near((scale / out_scale,), (0,), _zero(rng))
+        log = LogSoftmax16("log-softmax of 16 bits", ("x",), "y", rows, length, scale, how, out_scale)
+        log.check()
+        return log, (words_at_random(rng, (rows, length)),), (rows, 2 * length), *NONE
+    if kind == "arg":
+        which, last, many = str(rng.choice(["max", "min"])), bool(rng.random() < 0.3), bool(rng.random() < 0.3)
+        arg = Arg("arg of 16 bits", ("x",), "y", (h, w, c), which, last, many, 2)
+        return arg, (words_at_random(rng, (h, w, c)),), (h, c, 2) if many else (h, c), *NONE
+    before, after = strides((h, w, c)), strides((c, h, w + 2))
+    axes = [Axis(n, (2 * a, 2 * b)) for n, a, b in zip((h, w, c), before, (after[1], 1, after[0]), strict=True)]
+    part = Part(0, 2, (*axes, Axis(2, (1, 1))))
+    out = (c, h, 2 * (w + 2))
+    return Move("move of 16 bits", ("x",), "y", out, (part,), float(rng.integers(0, MOST + 1)), 2), (x,), out, *NONE
+
+
+NONE: tuple[tuple[int, int, int, int], float] = (NO_PADS, 0.0)

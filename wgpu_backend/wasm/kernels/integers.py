@@ -1,0 +1,303 @@
+"""Products and convolutions of integers of at most 16 bits, such as centered 8-bit values, with sums in int32.
+
+Pairs of terms lie side by side as int16, in panels of columns and in rows of the left operand, and i32x4.dot_i16x8_s
+multiplies and adds eight terms at once. Sums are exact, as int32 wraps as it does elsewhere. The tiles are those of
+contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired with zeros.
+"""
+
+from ...lower import index as ix
+from ..assembler import i32, i32x4, memory, op
+from .contraction import BLOCK_BYTES, Contraction, problem
+from .emitter import size
+from .nest import begin, finish
+
+_WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
+_LOW_HALVES = bytes((0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29))
+_PAIRS = (
+    bytes((0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
+    bytes((8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)),
+)
+_LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
+
+
+def integer_contraction(item, stored, name):
+    """The Kernel of a "matmul" or "conv" item with operands of at most 16 bits and sums in 32, or None if nested loops
+    are better."""
+    node = item.anchor
+    if not node.count or node.dtype.name != "int32":
+        return None
+    for s in node.srcs:
+        if not s.dtype.is_integer or s.dtype.bits > 16 or s.dtype.name == "uint16":
+            return None
+    what = problem(node)
+    if what.columns < 8 or what.depth() < 4:
+        return None
+    writer = _Integers(item, stored, what)
+    if what.rows == 1 and not writer.serves_one_row():
+        return None
+    return writer.kernel(name)
+
+
+def _pair(low, high, second):
+    """Eight int16 of one term beside those of the next: the first or the second four columns."""
+    return op("i8x16.shuffle", low, high, imm=_PAIRS[second])
+
+
+class _Integers(Contraction):
+    type = "i32"
+
+    def __init__(self, item, stored, what):
+        Contraction.__init__(self, item, stored, what, None)
+        self.taps = what.inner[1:]
+        self.channels = what.inner[0]
+        pairs = (self.channels + 1) // 2
+        for extent in self.taps:
+            pairs *= extent
+        self.pairs = pairs  # of terms, in a row or a column
+        self.direct = what.rows == 1
+        if self.direct and what.columns >= 4 * _WIDE:
+            self.vectors = _WIDE
+
+    def serves_one_row(self):
+        """Whether the right operand can be read in place: a matrix whose columns are neighbors."""
+        if self.taps:
+            return False
+        e = begin("", self.low.slots)
+        waiting = [self.right]
+        while waiting:
+            value = waiting.pop()
+            waiting.extend(value.args)
+            if value.op == "load" and e.coefficient(value.attr[1], "column") not in (0, 1):
+                return False
+        return True
+
+    def kernel(self, name):
+        what, slots = self.what, self.low.slots
+        self.e = e = begin(name, slots)
+        self.f = f = e.f
+        width = 4 * self.vectors
+        panels = (what.columns + width - 1) // width
+        self.panel_bytes = self.pairs * width * 4
+        self.left_bytes = (what.rows * self.pairs * 4 + 15) // 16 * 16
+        together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
+        f.scratch = self.left_bytes + (0 if self.direct else together * self.panel_bytes)
+        self.packed_left = e.addresses["scratch"]
+        e.loop("grid", self.grid_count)
+        self._pack_left()
+        self.panels_at = f.let(op("i32.add", self.packed_left, i32(self.left_bytes)))
+        self._blocks(panels, together, None if self.direct else self._pack)
+        e.close()
+        return finish(e, name, slots)
+
+    # -- eight numbers of 16 bits ---------------------------------------------------------------------------------
+
+    def _eight(self, value):
+        """A Value modulo 2 ** 16 at eight neighboring positions of the lane counter."""
+        e, f = self.e, self.f
+        if not e.depends(value, e.lane):
+            return e.keep((value.id, "8"), e.level(value), lambda: op("i16x8.splat", e.scalar(value)))
+        args = value.args
+        whole = value.type in ("i32", "u32")
+        if value.op == "function" and value.attr in (("wrap_i", "16u"), ("wrap_u", "16u")):
+            return self._eight(args[0])
+        if value.op == "cast" and whole and args[0].type in ("i32", "u32"):
+            return self._eight(args[0])
+        if value.op in ("add", "sub", "mul") and whole:
+            return op("i16x8." + value.op, self._eight(args[0]), self._eight(args[1]))
+        if value.op == "load" and whole and e.coefficient(value.attr[1]) == 1:
+            slot, index = value.attr
+            word = self.low.slots.types[slot]
+            at, offset = e.address(slot, index, word)
+            return self._eight_at(word, at, offset)
+        first = f.let(e.vector(value))
+        known = e.counters[e.lane]
+        e.block()
+        e.bind(e.lane, f.let(op("i32.add", known[0], i32(4))))
+        second = f.let(e.vector(value))
+        e.close()
+        e.counters[e.lane] = known
+        e._levels = {}
+        return op("i8x16.shuffle", first, second, imm=_LOW_HALVES)
+
+    def _eight_at(self, word, at, offset):
+        """Eight neighboring elements at an address, modulo 2 ** 16."""
+        if word in _LOAD_EIGHT:
+            return memory(_LOAD_EIGHT[word], at, offset=offset)
+        at = self.f.let(at)
+        first, second = memory("v128.load", at, offset=offset), memory("v128.load", at, offset=offset + 16)
+        return op("i8x16.shuffle", first, second, imm=_LOW_HALVES)
+
+    def _eight_of(self, value, counter, at):
+        """`_eight` with the lane counter `counter` at a position."""
+        e = self.e
+        e.block()
+        e.bind(counter, at)
+        e.lane = counter
+        out = self.f.let(self._eight(value))
+        e.lane = None
+        e.close()
+        return out
+
+    # -- packing --------------------------------------------------------------------------------------------------
+
+    def _pack_left(self):
+        """Copy the left operand as pairs of int16, row by row."""
+        e, f, what = self.e, self.f, self.what
+        to = f.local("i32")
+        f.set(to, self.packed_left)
+        channels = self.channels
+        counters = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
+        value = what.left(self.low, self.grid, self.row, ix.flatten(counters, what.inner))
+
+        def put(how, number, nbytes):
+            f.do(memory(how, f.get(to), number))
+            f.set(to, op("i32.add", f.get(to), i32(nbytes)))
+
+        e.loop("row", what.rows)
+        for i, extent in enumerate(self.taps):
+            e.loop("k{}".format(i + 1), extent)
+        whole = channels // 8 * 8
+        if whole:
+            e.loop("eights", whole, 8)
+            put("v128.store", self._eight_of(value, "k0", e.counters["eights"][0]), 16)
+            e.close()
+        if channels - whole:
+            e.loop("k0", channels, 1, whole)
+            put("i32.store16", e.scalar(value), 2)
+            e.close()
+        if channels % 2:
+            put("i32.store16", i32(0), 2)
+        for _ in self.taps:
+            e.close()
+        e.close()
+
+    def _pack(self):
+        """Copy the panel of the right operand that begins at the first column: for each pair of terms, eight columns
+        of two int16."""
+        e, f = self.e, self.f
+        to = f.local("i32")
+        f.set(to, self.packed)
+        apart = self._apart(self.right.attr[1]) if self.right.op == "load" else None
+        if apart is None or e.coefficient(self.right.attr[1], "column") is not None:
+            self._write_pairs(to, lambda: self._eight_of(self.right, "column", self.first_column))
+            return
+        # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
+        slot = self.right.attr[0]
+        word = self.low.slots.types[slot]
+        n = size(word)
+        places, in_row = self._places(apart[0], slot, n, 8)
+
+        def contiguous():
+            return f.let(self._eight_at(word, op("i32.add", places[0], f.let(e.index(apart[1], n))), 0))
+
+        def scattered():
+            offset = f.let(e.index(apart[1], n))
+            fours = []
+            for first in (0, 4):
+                out = i32x4(0)
+                for lane in range(4):
+                    out = e.lane_at(word, op("i32.add", places[first + lane], offset), out, lane)
+                fours.append(out)
+            return f.let(op("i8x16.shuffle", fours[0], fours[1], imm=_LOW_HALVES))
+
+        for condition, eight in ((in_row, contiguous), (op("i32.eqz", in_row), scattered)):
+            e.branch(condition)
+            self._write_pairs(to, eight)
+            e.close()
+
+    def _write_pairs(self, to, eight):
+        """Write all pairs of terms of a panel; eight(): eight columns of the current term."""
+        e, f = self.e, self.f
+
+        def write(low, high):
+            if high is None:
+                high = i32x4(0)
+            for v in range(2):
+                f.do(memory("v128.store", f.get(to), _pair(low, high, v), offset=16 * v))
+            f.set(to, op("i32.add", f.get(to), i32(32)))
+
+        for i, extent in enumerate(self.taps):
+            e.loop("k{}".format(i + 1), extent)
+        self._pairs(eight, write)
+        for _ in self.taps:
+            e.close()
+
+    def _pairs(self, term, write):
+        """write(one term, the next or None) for all pairs of channels; term(): that of the channel that is bound."""
+        e, f = self.e, self.f
+        whole = self.channels // 2 * 2
+
+        def at(channel):
+            e.block()
+            e.bind("k0", channel)
+            out = term()
+            e.close()
+            return out
+
+        if whole:
+            e.loop("pair", whole, 2)
+            first = e.counters["pair"][0]
+            write(at(first), at(f.let(op("i32.add", first, i32(1)))))
+            e.close()
+        if self.channels % 2:
+            e.block()
+            write(at(i32(whole)), None)
+            e.close()
+
+    # -- tiles ----------------------------------------------------------------------------------------------------
+
+    def _add_product(self, total, left, right):
+        self.f.set(total, op("i32x4.add", self.f.get(total), op("i32x4.dot_i16x8_s", left, right)))
+
+    def _tile(self, first_row):
+        """Sum and store a tile."""
+        if self.direct:
+            self._row(first_row)
+            return
+        e, f = self.e, self.f
+        vectors = self.vectors
+        sums = self._zeros()
+        a, b = f.local("i32"), f.local("i32")
+        line = 4 * self.pairs
+        f.set(a, op("i32.add", self.packed_left, op("i32.mul", first_row, i32(line))))
+        f.set(b, self.packed)
+        unroll = 4 if self.pairs % 4 == 0 else 2 if self.pairs % 2 == 0 else 1
+        e.loop("depth", self.pairs, unroll)
+        right = [f.local("v128") for _ in range(vectors)]
+        left = f.local("v128")
+        for u in range(unroll):
+            for v in range(vectors):
+                f.set(right[v], memory("v128.load", f.get(b), offset=16 * (u * vectors + v)))
+            for r in range(self.rows):
+                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u + r * line))
+                for v in range(vectors):
+                    self._add_product(sums[r][v], f.get(left), f.get(right[v]))
+        f.set(a, op("i32.add", f.get(a), i32(4 * unroll)))
+        f.set(b, op("i32.add", f.get(b), i32(16 * vectors * unroll)))
+        e.close()
+        self._store_tile(first_row, sums)
+
+    def _row(self, first_row):
+        """Sum and store a part of the only row, reading the right operand in place."""
+        f = self.f
+        sums = self._zeros()
+        a = f.local("i32")
+        f.set(a, self.packed_left)
+
+        def term():
+            out = []
+            for n in range(self.vectors // 2):
+                at = f.let(op("i32.add", self.first_column, i32(8 * n))) if n else self.first_column
+                out.append(self._eight_of(self.right, "column", at))
+            return out
+
+        def add(low, high):
+            left = f.let(memory("v128.load32_splat", f.get(a)))
+            for n in range(len(low)):
+                beside = i32x4(0) if high is None else high[n]
+                for v in range(2):
+                    self._add_product(sums[0][2 * n + v], left, _pair(low[n], beside, v))
+            f.set(a, op("i32.add", f.get(a), i32(4)))
+
+        self._pairs(term, add)
+        self._store_tile(first_row, sums)
