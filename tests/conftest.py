@@ -46,6 +46,24 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """--dist=loadfile, but for a run that outlives its workers."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from support.workers import FileScheduling
+
+    return FileScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    if error:
+        from support.workers import how_it_ended
+
+        print(f"\na worker's process ended {how_it_ended(node)}", flush=True)
+
+
 def _port(name: str) -> micropython.Port:
     needed, start = PORTS[name]
     for component in needed:
