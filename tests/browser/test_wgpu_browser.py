@@ -344,6 +344,26 @@ def test_immediates():
 
 
 @in_pyodide
+def test_a_pipeline_layout_asks_for_immediates_only_where_a_size_is_given():
+    import wgpu
+    from pyodide.code import run_js
+
+    device = wgpu.gpu.request_adapter_sync().request_device_sync()
+    asked = run_js(
+        "globalThis.createsLayouts = GPUDevice.prototype.createPipelineLayout; const asked = [];"
+        "GPUDevice.prototype.createPipelineLayout = ({ immediateSize }) => { asked.push(immediateSize ?? -1); return {}; };"
+        "asked"
+    )
+    try:
+        device.create_pipeline_layout(bind_group_layouts=[])
+        device.create_pipeline_layout(bind_group_layouts=[], immediate_size=0)
+        device.create_pipeline_layout(bind_group_layouts=[], immediate_size=8)
+    finally:
+        run_js("GPUDevice.prototype.createPipelineLayout = globalThis.createsLayouts; delete globalThis.createsLayouts")
+    assert list(asked) == [-1, -1, 8], list(asked)
+
+
+@in_pyodide
 async def test_reading_without_suspending():
     import wgpu
     from emberlet.wgpu_backend.browser import get_default_device_async
