@@ -1,4 +1,4 @@
-"""Running programs on boards emulated by QEMU, and counting their instructions.
+"""Runs programs on boards emulated by QEMU, and counts their instructions.
 
     board = EmulatedBoard("m7")
     print(board.run("print(1 + 1)"))                     # "2\\n"

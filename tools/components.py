@@ -57,13 +57,13 @@ class Component:
     package: str = ""
 
     def found(self) -> str:
-        """Where it lies.
+        """The component's path.
 
         Raises:
             Missing: It is not installed, or its package is not.
         """
         if self.package and importlib.util.find_spec(self.package) is None:
-            raise Missing(f"{self.what} is of no use without the package {self.package}: pip install {self.package}")
+            raise Missing(f"{self.what} is useless without the package {self.package}: pip install {self.package}")
         where = self.find()
         if where is None:
             raise Missing(f"{self.what} is missing: {self.remedy}")

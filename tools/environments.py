@@ -29,7 +29,7 @@ print("{}.{}.{}".format(*sys.version_info) + "t" * free_threaded)
 
 
 def split(args: list[str]) -> tuple[str | None, bool, list[str]]:
-    """(what --python names, whether --oldest is there, the other arguments).
+    """Split off dev.py's own options: (the value of --python, whether --oldest is given, the other arguments).
 
     Raises:
         StepError: --python without an interpreter.
@@ -43,7 +43,7 @@ def split(args: list[str]) -> tuple[str | None, bool, list[str]]:
         if word == "--python" or word.startswith("--python="):
             taken = rest[i + 1 : i + 2] if word == "--python" else [word.partition("=")[2]]
             if not taken or not taken[0]:
-                raise StepError("--python wants an interpreter: 3.13, or its path")
+                raise StepError("--python needs an interpreter: a version such as 3.13, or a path")
             named = taken[0]
             del rest[i : i + (2 if word == "--python" else 1)]
             break
@@ -51,8 +51,8 @@ def split(args: list[str]) -> tuple[str | None, bool, list[str]]:
 
 
 def interpreter(named: str | None) -> Path:
-    """The interpreter that `--python` names: a path, or a version as 3.13, looked for on PATH, by Windows' launcher and
-    among pyenv's.
+    """The interpreter that `--python` names: a path, or a version such as 3.13. A version is looked up on PATH, with
+    Windows' launcher, and among pyenv's interpreters.
 
     Raises:
         StepError: There is none, or it is older than 3.11.
@@ -66,7 +66,7 @@ def interpreter(named: str | None) -> Path:
         asked = subprocess.run([launcher, f"-{named}", "-X", "utf8", "-c", code], capture_output=True)
         found = asked.stdout.decode().strip() or None
     if found is None or not Path(found).exists():
-        raise StepError(f"there is no Python {named!r} here: install it, or give its path")
+        raise StepError(f"Python {named!r} was not found: install it, or pass its path")
     if tuple(int(n) for n in re.findall(r"\d+", version(Path(found)))[:2]) < (3, 11):
         raise StepError(f"{found} is Python {version(Path(found))}; emberlet needs 3.11 or newer")
     return Path(found)
@@ -83,7 +83,7 @@ def _of_pyenv(version: str) -> str | None:
 
 
 def version(python: Path) -> str:
-    """The version of an interpreter, as 3.13.0; free-threaded builds end in t."""
+    """The version of an interpreter, such as 3.13.0; free-threaded builds end in t."""
     asked = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, encoding="utf-8", check=False)
     if asked.returncode:
         raise StepError(f"{python} does not run: {asked.stderr.strip()}")
@@ -91,7 +91,7 @@ def version(python: Path) -> str:
 
 
 def variables(python: Path, oldest: bool) -> dict[str, str]:
-    """The variables for a dev.py that works in the environment of this interpreter and set of packages."""
+    """The environment variables that make dev.py work with this interpreter and set of packages."""
     name = f"{version(python)}-{'oldest' if oldest else 'newest'}"
     return {"EMBERLET_VENV": str(FOLDER / name), "EMBERLET_OLDEST": "1" if oldest else ""}
 

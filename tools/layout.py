@@ -64,10 +64,9 @@ def host_files() -> list[tuple[Path, Path]]:
 
 
 def device_tree() -> Path:
-    """A folder for MICROPYPATH in which `import emberlet` finds the files that run on a device; created or refreshed by
-    each call.
+    """A folder for MICROPYPATH in which `import emberlet` finds the files that run on a device, and the GPU's shaders.
 
-    Files are linked, not copied: an edit in the tree is seen by the next interpreter. The GPU's shaders come along.
+    Each call creates or refreshes it. Files are linked, not copied, so the next interpreter sees an edit in the tree.
     """
     shaders = [
         (Path(*name.split(".")) / file.relative_to(folder), file)

@@ -1,4 +1,4 @@
-"""Where things lie in a checkout."""
+"""Paths of a checkout."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Whether plans for fixed sizes are what they were: a digest of each test model's saved plan.
+"""Checks that plans for fixed sizes have not changed, by a digest of each test model's saved plan.
 
     python -m tools.plan_digests --write FILE      before a change
-    python -m tools.plan_digests --against FILE    after it: names the models whose plan is another, and exits with 1
+    python -m tools.plan_digests --against FILE    after it: names the models whose plan changed, and exits with 1
 
 A plan is its kernels' WGSL, dispatches, buffers and weights, for each class of device; no GPU is needed.
 """
@@ -19,7 +19,7 @@ from tools.paths import ROOT
 
 
 def digests(pattern: str = "") -> dict[str, str]:
-    """By test model, a digest of its plan for the inputs of its first case, or why it has none."""
+    """Test model -> the digest of its plan for the inputs of its first case, or the reason that it has none."""
     from emberlet import asarray
     from emberlet.codegen import load
     from emberlet.errors import EmberletError

@@ -1,8 +1,9 @@
-"""`python3 dev.py platforms`: tries the command line and the digits where people's systems differ, and writes the table
-in docs/platforms.md.
+"""`python3 dev.py platforms`: tries the command line and the digits on different systems, and writes the table in
+docs/platforms.md.
 
-Interpreter × oldest or newest packages × locale × a home or none (neither HOME nor an entry in the list of users). Each
-combination runs every command below in a folder with blanks and letters of other scripts in its name.
+The systems are the combinations of interpreter, oldest or newest packages, locale, and a home folder or none (neither
+HOME nor an entry in the list of users). Each runs every command below in a folder whose name has blanks and letters of
+other scripts.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def write(named: list[str]) -> bool:
 
 
 def _write(rows: Sequence[str]) -> None:
-    """Put the rows into the page's table, in the place of those of the same interpreters and packages."""
+    """Put the rows into the page's table, replacing rows of the same interpreter and packages."""
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     old, _, after = rest.partition(END)
@@ -127,7 +128,7 @@ def _environments(named: list[str]) -> list[tuple[Path, bool]]:
 
 
 def _prepare(python: Path, oldest: bool) -> Path:
-    """The Python of the environment for this interpreter and set of packages, made where it is missing."""
+    """The Python of the environment for this interpreter and set of packages, which is made if it is missing."""
     variables = environments.variables(python, oldest)
     code = "from tools import install; install.ensure_venv()"
     subprocess.run([python, "-c", code], cwd=ROOT, env={**os.environ, **variables}, check=True)
@@ -135,7 +136,7 @@ def _prepare(python: Path, oldest: bool) -> Path:
 
 
 def _try(python: Path, locale: str, home: bool, flags: Sequence[str] = ()) -> dict[str, str]:
-    """command -> the last line it said, for those that failed."""
+    """Command -> the last line of its output, for those that failed."""
     name, source = LOCALES[locale]
     environment = {
         k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON", "XDG_", "EMBERLET"))
@@ -167,7 +168,7 @@ def _try(python: Path, locale: str, home: bool, flags: Sequence[str] = ()) -> di
 
 
 def _save_image(file: Path) -> None:
-    """A picture of zeros, float32 (1, 1, 8, 8), in NumPy's format 1.0."""
+    """An image of zeros, float32 (1, 1, 8, 8), as an .npy file of format 1.0."""
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }".ljust(117) + "\n"
     file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(256))
 

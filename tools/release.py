@@ -1,4 +1,4 @@
-"""`python3 dev.py release --check`: whether what would be published works, and what changed in the public API.
+"""`python3 dev.py release --check`: tries the archives that would be published, and lists changes of the public API.
 
 It builds the source archive and the wheel from what is committed, has twine check both, installs each into an
 environment of its own and runs README's examples there, far from the checkout. Nothing is published.
@@ -72,7 +72,7 @@ def _try(archive: Path, scratch: Path) -> None:
 
 
 def changes() -> str:
-    """What the public API gained and lost since the last tag, from the type stubs, which are generated from it."""
+    """The public API's additions and removals since the last tag, read from the type stubs."""
     described = subprocess.run(
         ["git", "describe", "--tags", "--abbrev=0"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""Long steps that say what they do: a line when one starts, its output in a log, a second try where the net fails."""
+"""Runs long steps: prints a line when one starts, writes its output to a log, and repeats it if the network failed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LOGS = CACHE / "logs"
 
 
 class StepError(Exception):
-    """A step that failed; the message says which command, with the end of what it printed."""
+    """A step failed; the message has the command and the end of its output."""
 
 
 def say(text: str) -> None:
-    """Print a line at once."""
+    """Print a line and flush."""
     print(text, flush=True)
 
 
 def step(what: str, action: Callable[[], None]) -> None:
-    """Announce `what`, do it, say how long it took.
+    """Print `what`, run the action, print how long it took.
 
     Raises:
         StepError: As `action` raises it.
@@ -48,7 +48,7 @@ def step(what: str, action: Callable[[], None]) -> None:
 def run(
     command: Sequence[str | Path], *, tries: int = 1, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> None:
-    """Run a command with its output in `.cache/logs/`; `tries` above one are for what the net may fail.
+    """Run a command with its output in `.cache/logs/`. tries: more than one for commands that the network may fail.
 
     Raises:
         StepError: Every try failed.
@@ -78,7 +78,7 @@ def run(
 
 @contextmanager
 def only_one_at_a_time() -> Iterator[None]:
-    """Let one process of this checkout in, the others wait: two installations at once would spoil each other."""
+    """Let one process of this checkout install at a time; the others wait."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
         if not _locked(lock.fileno(), wait=False):
@@ -88,7 +88,7 @@ def only_one_at_a_time() -> Iterator[None]:
 
 
 def _locked(descriptor: int, *, wait: bool) -> bool:
-    """Whether this process now holds the lock on a file; closing the file gives it back."""
+    """Try to lock a file; whether this process now holds the lock. Closing the file releases it."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -46,7 +46,7 @@ _SAYS = {
     "same param": "Emberlet:the initializer of a Param used that same Param; it would wait for itself",
     "index": "Type:an index is an integer, found a tensor of {}",
     "len": "Type:len() of a tensor without axes",
-    "array API": "Value:emberlet speaks the array API up to 2024.12, not {}",
+    "array API": "Value:emberlet supports the array API up to 2024.12, not {}",
     "copy": "Value:numbers and lists must be copied; pass copy=None or copy=True",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} has no embedded weights; use from_file",

@@ -1,4 +1,4 @@
-"""codegen/ops/places.py: the file of codegen/ops of each operator."""
+"""Generates codegen/ops/places.py: the file in codegen/ops that defines each operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""codegen/reader/schemas.json: the operators' schemas in the `onnx` package."""
+"""Generates codegen/reader/schemas.json: the operators' schemas from the `onnx` package."""
 
 from __future__ import annotations
 

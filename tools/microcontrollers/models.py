@@ -1,4 +1,4 @@
-"""Models that the tests build, and the folders they run from."""
+"""The models that tests build, and the folders that they run from."""
 
 from __future__ import annotations
 

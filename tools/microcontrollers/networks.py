@@ -166,6 +166,6 @@ NETWORKS = {
 
 
 def samples(graph: Graph, count: int = 4) -> dict[str, Array]:
-    """Inputs at random, to calibrate with."""
+    """Random inputs for calibration."""
     rng = np.random.default_rng(7)
     return {"x": rng.standard_normal((count, *graph.shapes["x"])).astype(np.float32)}

@@ -1,4 +1,4 @@
-"""Layers of 16 bits at random, for random_layers.py."""
+"""Random layers of 16-bit integers, for random_layers.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_PADS = (0, 0, 0, 0)
 
 
 def words_at_random(rng: Rng, shape: tuple[int, ...]) -> Array:
-    """Words, as bytes; sometimes only the extremes."""
+    """Random 16-bit words as bytes; sometimes only the extremes."""
     if rng.random() < 0.2:
         return parted(rng.choice(np.array([0, MOST]), shape))
     return parted(rng.integers(0, MOST + 1, shape))

@@ -1,4 +1,4 @@
-"""Running programs and modules on MicroPython, and reading the arena afterwards."""
+"""Runs programs and modules on MicroPython, and reads the arena afterwards."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What MicroPython itself is run with: its Unix port, firmware for emulated boards, and its cross-compilers."""
+"""Builds of MicroPython: its Unix port, firmware for emulated boards, and its cross-compilers."""

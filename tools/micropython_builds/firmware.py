@@ -50,9 +50,14 @@ _FPU = "    #if defined(__ARM_FP)\n    *(volatile unsigned int *)0xE000ED88 |= 0
 
 @dataclass(frozen=True)
 class Board:
-    """arch: mpy-cross's name of the instruction set; command: QEMU without the kernel; payload: its address; clock:
-    nanoseconds of virtual time, which are instructions, that a step of its timer takes: SysTick, which counts down,
-    or the low word of RISC-V's."""
+    """An emulated board.
+
+    Attributes:
+        arch: mpy-cross's name for the instruction set.
+        command: The command line of QEMU, without the kernel.
+        payload: The address of the payload.
+        clock: Instructions (nanoseconds of virtual time) per step of the timer: SysTick, which counts down, or the low
+            word of RISC-V's timer."""
 
     name: str
     title: str
@@ -141,7 +146,7 @@ def build(board: Board) -> None:
     """Put a board's firmware into the cache.
 
     Raises:
-        FetchError: the source could not be had, or did not compile.
+        FetchError: The source could not be fetched, or did not compile.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     source = next(FOLDER.glob("micropython-*"), None) or fetch.fetch_source(FOLDER)
@@ -182,7 +187,7 @@ def build_missing() -> None:
     """Put every board's firmware into the cache.
 
     Raises:
-        FetchError: the source could not be had, or did not compile.
+        FetchError: The source could not be fetched, or did not compile.
     """
     for board in missing():
         build(board)

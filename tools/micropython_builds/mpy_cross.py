@@ -72,7 +72,7 @@ def fetch_missing() -> None:
 
 
 def compile_file(version: str, source: Path, architecture: str | None = None) -> str:
-    """What a release says against `source`: empty when it compiles.
+    """The error message of a release's compiler for `source`; empty if it compiles.
 
     Args:
         architecture: What native and viper functions are compiled for (`-march`); None for a file that has none.

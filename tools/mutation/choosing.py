@@ -126,8 +126,10 @@ def parts_of(names: Iterable[str]) -> set[str]:
 
 
 def batches(tests: Sequence[str]) -> Iterator[list[str]]:
-    """A few first, then more and more, each batch from one test folder after the other: most bugs are caught by the
-    first, and a batch costs a fork and the fixtures of its tests."""
+    """Batches of growing size, each split by test folder.
+
+    Most bugs are caught by the first tests, and each batch costs a fork and the fixtures of its tests.
+    """
     at, size = 0, 24
     while at < len(tests):
         by_room: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A copy of the tree in which a bug can be seeded and the tests run; the person's own files are never touched."""
+"""A copy of the tree in which bugs are seeded and tests run; the original files are never changed."""
 
 from __future__ import annotations
 

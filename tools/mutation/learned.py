@@ -44,7 +44,7 @@ class Covering:
 
 
 class Learned:
-    """What is known of a tree's tests."""
+    """The measurements of a tree's tests."""
 
     def __init__(self, root: Path, folder: Path, below: Sequence[str], seconds: float = 600) -> None:
         """seconds: the processor time that measuring may take; the rest is measured by the next run."""

@@ -1,4 +1,4 @@
-"""The inside of a warm pytest process: it collects test files once, then runs chosen tests in forks of itself.
+"""The code of a warm pytest process: it collects test files once, then runs chosen tests in forks of itself.
 
 Started by rooms.py in a copy of the tree as `python room.py SECONDS TESTS...`; SECONDS: the processor time that
 collecting may take, 0 for any. Requests are lines of JSON on what was the standard input, answers lines of JSON on what

@@ -1,4 +1,4 @@
-"""Warm pytest processes, one for each folder of tests: most of the time of a test is otherwise pytest's own start."""
+"""Warm pytest processes, one for each folder of tests, because starting pytest takes longer than most tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLOWER = 10  # a test that takes this many times its measured time has caught th
 
 @dataclass
 class Outcome:
-    """What a run of chosen tests said."""
+    """The result of a run of chosen tests."""
 
     failed: str = ""  # the first test that failed
     why: str = ""  # whether it ended the process
@@ -33,7 +33,7 @@ class Room:
     """A process that has collected some test files of a copy of the tree."""
 
     def __init__(self, copy: Path, tests: Sequence[str], seconds: float = 0) -> None:
-        """seconds: of processor time to collect them, 0 for any; where that ends early there are no `items`."""
+        """seconds: the limit of processor time to collect the tests, 0 for none; past it there are no `items`."""
         known = os.environ.get("PYTHONPATH")
         environment = {
             **os.environ,
@@ -62,9 +62,13 @@ class Room:
         file: Path | None = None,
         sound: bytes = b"",
     ) -> Outcome:
-        """The tests in their order up to the first failure, in so many seconds of processor time.
+        """Run the tests in this order up to the first failure.
 
-        known: seconds of the tests that were measured; file: where a bug is, `sound` its text without it.
+        Args:
+            seconds: The limit of processor time.
+            known: The seconds of each test that was measured.
+            file: The file with the bug.
+            sound: The file's text without the bug.
         """
         asked = self._asked("run", tests, seconds, known)
         if file is not None:

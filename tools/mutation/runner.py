@@ -28,11 +28,11 @@ COLLECTING = 120  # seconds of processor time to import a tree with a bug
 
 @dataclass
 class Verdict:
-    """What the tests said of a bug."""
+    """The tests' verdict on a bug."""
 
     bug: Bug
     diff: str  # the line before and after
-    caught_by: str
+    caught_by: str  # the test; empty for a survivor
     ran: int  # tests that passed
     decided: bool  # whether there was time for all tests that may concern it
     seconds: float  # of processor time, its tests'
@@ -83,7 +83,7 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
 
 
 def candidates(root: Path, folders: list[Path], paths: list[str]) -> list[Bug]:
-    """Every bug that the named files can be given; without a name, those of every folder.
+    """Every bug that can be seeded in the named files, by default in all.
 
     Raises:
         StepError: A path names no such file, or there is no bug to seed.
@@ -130,9 +130,11 @@ def run(
     measure: float = 1800,
     deadline: float = float("inf"),
 ) -> list[Verdict]:
-    """Try each bug that can be begun before `deadline` (of time.monotonic); a line for each as it is done.
+    """Try one bug after the other until `deadline` (of time.monotonic), and print a line for each.
 
-    seconds: of processor time for the tests of each; measure: for finding out what tests execute.
+    Args:
+        seconds: The processor time that the tests of one bug may take.
+        measure: The processor time that finding out what tests execute may take.
     """
     cache = root / ".cache" / "mutate"
     below = [folder.relative_to(root).as_posix() for folder in packages.values()]
@@ -231,7 +233,7 @@ class Trials:
             copy.mend(bug)
 
     def room(self, copy: Copy, folder: str) -> Room:
-        """The warm process for a folder of tests; what its tests execute is measured where that is not known."""
+        """The warm process for a folder of tests. Measures which lines its tests execute if that is not known."""
         if (copy.folder, folder) not in self.rooms:
             room = self.rooms[copy.folder, folder] = Room(copy.folder, [folder])
             with self.learning:

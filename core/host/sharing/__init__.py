@@ -1,1 +1,1 @@
-"""Elements shared with other libraries: NumPy, DLPack, the buffer protocol; and pickle and copy."""
+"""Tensors shared with other libraries (NumPy, DLPack, the buffer protocol), pickled and copied."""

@@ -1,4 +1,4 @@
-"""NumPy's arrays (ml_dtypes' for the types NumPy lacks) to tensors of a backend, and back."""
+"""Converts NumPy arrays to tensors and back, with ml_dtypes for the dtypes that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..numpy_backend.storage import codes_of, pack_codes
 
 
 def to_tensor(value: Any, backend: Backend | str) -> Any:
-    """An array as a Tensor; a list of them item by item; a dict and None as they are."""
+    """Convert an array to a Tensor, and a list item by item; a dict or None is returned unchanged."""
     if value is None or isinstance(value, dict):
         return value
     if isinstance(value, list):
@@ -28,7 +28,7 @@ def to_tensor(value: Any, backend: Backend | str) -> Any:
 
 
 def _packed(array: Any, bits: int) -> bytes:
-    """The elements as bytes; narrow ones several to a byte, the first in the lowest bits."""
+    """The elements as bytes. Those under 8 bits are packed several to a byte, the first in the lowest bits."""
     raw = np.ascontiguousarray(array)
     if bits >= 8:
         return bytes(raw.tobytes())
@@ -36,7 +36,7 @@ def _packed(array: Any, bits: int) -> bytes:
 
 
 def to_array(value: Any) -> Any:
-    """A result as a NumPy array, a list of arrays, a dict as it is, or None."""
+    """Convert a Tensor to a NumPy array, and a list item by item; a dict or None is returned unchanged."""
     if value is None or isinstance(value, dict):
         return value
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Tensors for `pickle` and `copy`: as their bytes, shape and dtype, and the name of their backend."""
+"""Pickling and copying tensors."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ...tensor import Tensor
 
 
 def reduced(x: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
-    """What pickle keeps of a tensor. Unpickling makes it on the same backend, which must be there."""
+    """`__reduce__`: the elements, shape, dtype and backend. Unpickling needs the same backend."""
     data = x.to_data()
     elements = list(data.bytes) if x.dtype.kind == "string" else bytes(data.bytes)
     return restored, (elements, x.shape, x.dtype.name, x.backend)
 
 
 def restored(elements: Any, shape: tuple[int, ...], dtype: str, backend: Backend) -> Tensor:
-    """The tensor that was pickled so."""
+    """The tensor that `reduced` pickled."""
     made: Tensor = TensorData(elements, shape, dtype).to_tensor(backend)
     return made
 
 
 def alias(x: Tensor) -> Tensor:
-    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    """`__copy__`: a tensor with the same elements. Assigning to one of the two does not change the other."""
     return Tensor(x.data, x.dtype, x.shape, x.backend)
 
 
 def deep_copy(x: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A tensor whose elements lie in memory of their own."""
+    """`__deepcopy__`: a tensor with its own copy of the elements."""
     function, arguments = reduced(x)
     return function(*arguments)

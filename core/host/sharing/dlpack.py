@@ -1,4 +1,4 @@
-"""DLPack, spoken through ctypes, so that the python backend needs no NumPy for it."""
+"""DLPack through ctypes, so that the python backend supports it without NumPy."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _forget = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_capsule_dies)
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
-    """`__dlpack_device__`: (1, 0), the CPU; for a tensor on a GPU, (15, its number), WebGPU."""
+    """`__dlpack_device__`: (1, 0) for the CPU; (15, the adapter's number) for WebGPU."""
     if is_numpy(x.data) or isinstance(x.backend, PythonBackend):
         return (_CPU, 0)
     return (_WEBGPU, x.backend.index)
@@ -104,9 +104,10 @@ def to_dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """`__dlpack__`: a capsule over x's memory; for a GPU's tensor, over a copy on the CPU, where `dl_device` asks so.
+    """`__dlpack__`: a capsule over x's memory. A tensor on a GPU is copied to the CPU if `dl_device` is (1, 0).
 
-    Raises BufferError for a dtype or device that cannot be exported.
+    Raises:
+        BufferError: The dtype or the device cannot be exported, or a GPU's tensor needs a copy that was not allowed.
     """
     if stream is not None:
         raise BufferError("the CPU has no streams: stream must be None")
@@ -152,7 +153,13 @@ class _Imported:
 
 
 def from_dlpack(obj: Any, backend: Backend, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of any object with `__dlpack__` that lies on the CPU."""
+    """A tensor over the memory of an object with `__dlpack__`.
+
+    Raises:
+        BufferError: The memory is not the CPU's, or the capsule was used before.
+        DTypeError: No dtype has that type code and width.
+        ValueError: The backend needs a copy, and `copy` is False.
+    """
     if isinstance(obj, Tensor):
         from ...functional.creation.transfer import duplicate, move
 
@@ -187,7 +194,7 @@ def _over_memory(
     backend: Backend,
     copy: bool | None,
 ) -> Tensor:
-    """A tensor over foreign memory: a strided view where the backend knows strides, else a copy."""
+    """A tensor over foreign memory: a strided view if the backend supports strides, else a copy."""
     from ...functional.creation.transfer import duplicate, move
 
     low = sum(min(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) if all(shape) else 0

@@ -1,5 +1,6 @@
-"""Sharing memory with NumPy and with whatever speaks the buffer protocol. Nothing is copied where the elements lie in
-this process's memory in a layout that the other side knows. DLPack is in dlpack.py.
+"""Shares memory with NumPy and through the buffer protocol (DLPack is in dlpack.py).
+
+Elements are copied only if they are outside this process's memory, or in a layout that the other library cannot read.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ _FORMATS = {
 
 
 def array_interface(x: Tensor) -> dict[str, Any]:
-    """`__array_interface__`, version 3: over the memory itself where NumPy can read it, else over a copy of it.
+    """`__array_interface__`, version 3: over the tensor's memory if NumPy can read it, else over a copy.
 
-    Raises AttributeError for a dtype that NumPy does not have.
+    Raises:
+        AttributeError: NumPy has no such dtype.
     """
     text = _TYPES.get(x.dtype.name)
     if text is None:
@@ -41,7 +43,7 @@ def array_interface(x: Tensor) -> dict[str, Any]:
     try:
         keeper, address, strides = layout(x)
     except UnsupportedError:
-        # A copy, which whoever takes `data` keeps alive.
+        # A copy, which the consumer of `data` keeps alive.
         steps = tuple(s * width for s in row_major(x.shape))
         return {"version": 3, "shape": x.shape, "typestr": text, "data": x.backend.to_bytes(x), "strides": steps}
     return {
@@ -55,7 +57,11 @@ def array_interface(x: Tensor) -> dict[str, Any]:
 
 
 def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """`__array__`: over the same memory where it can be shared; narrow dtypes become those of ml_dtypes."""
+    """`__array__`: over the same memory if it can be shared. ml_dtypes represents the dtypes that NumPy lacks.
+
+    Raises:
+        ValueError: A copy is needed, and `copy` is False.
+    """
     import numpy as np
 
     from ..numpy_backend.storage import from_bytes
@@ -77,7 +83,7 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def _shared_numpy(x: Tensor) -> Any:
-    """An array over the memory of the python backend, or None."""
+    """An array over the memory of a tensor of the python backend; None if NumPy cannot share it."""
     import numpy as np
 
     if not isinstance(x.backend, PythonBackend) or x.dtype.name not in _TYPES or x.dtype is dtypes.float16:
@@ -92,7 +98,7 @@ def _shared_numpy(x: Tensor) -> Any:
 
 
 def numpy_function(x: Tensor, function: Any, types: Any, args: Any, options: Any) -> Any:
-    """`__array_function__`: NumPy's functions see arrays and give arrays, `numpy.sum` as `numpy.exp`."""
+    """`__array_function__`: call a NumPy function with every tensor converted to an array. It returns arrays."""
     return function(*_arrays(args), **_arrays(options))
 
 
@@ -105,7 +111,11 @@ def _arrays(value: Any) -> Any:
 
 
 def to_buffer(x: Tensor, flags: int = 0) -> memoryview:
-    """`__buffer__` (Python 3.12 and later): a memoryview of the elements in their shape."""
+    """`__buffer__` (Python 3.12 and later): a memoryview of the elements, with the tensor's shape.
+
+    Raises:
+        BufferError: The elements are not contiguous in this process's memory, or the shape has no memoryview.
+    """
     try:
         keeper, _, strides = layout(x)
     except UnsupportedError as error:
@@ -122,9 +132,12 @@ def to_buffer(x: Tensor, flags: int = 0) -> memoryview:
 
 
 def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | None = None) -> Tensor:
-    """A tensor from a NumPy array or scalar, or anything that speaks its protocols, DLPack or the buffer protocol.
+    """A tensor from a NumPy array or scalar, or from an object that supports NumPy's protocols, DLPack or the buffer
+    protocol.
 
-    Raises DTypeError for what none of them describes.
+    Raises:
+        DTypeError: The object supports none of them, or its elements have no dtype here.
+        ValueError: A copy is needed, and `copy` is False.
     """
     x = _described(obj, backend, copy)
     if dtype is not None and dtype is not x.dtype:
@@ -135,7 +148,7 @@ def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | Non
 
 
 def is_javascript(obj: Any) -> bool:
-    """Whether Pyodide passed a JavaScript value on unchanged, such as an array."""
+    """Whether this is a JavaScript value that Pyodide did not convert, such as an array."""
     return type(obj).__name__ == "JsProxy"
 
 
@@ -206,7 +219,7 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
 
 
 def array_of(data: Any, dtype: Any, copy: bool | None) -> Any:
-    """A NumPy array of the elements of a TensorData, as `np.asarray(data)` asks for it."""
+    """`__array__` of a TensorData."""
     import numpy as np
 
     return np.asarray(data.to_tensor("numpy"), dtype=dtype, copy=copy)

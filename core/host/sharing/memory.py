@@ -1,4 +1,4 @@
-"""Where a tensor's elements lie in this process, for libraries that read them there."""
+"""The address and strides of a tensor's elements, for libraries that read them in place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
 
-# dtypes whose elements other libraries know, bfloat16 among them
+# dtypes that other libraries can read in place
 _SHARED = (
     "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16",
     "uint8", "bool",
@@ -18,16 +18,17 @@ _SHARED = (
 
 
 def overlap(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors of the numpy backend have, or may have, elements in the same memory."""
+    """Whether two tensors of the numpy backend may share memory."""
     import numpy as np
 
     return np.may_share_memory(x.data, y.data)
 
 
 def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
-    """(an object that keeps the memory alive, address of the first element, strides in elements).
+    """(object that keeps the memory alive, address of the first element, strides in elements).
 
-    Raises UnsupportedError if the elements are not in this process's memory in their own dtype.
+    Raises:
+        UnsupportedError: The elements are not in this process's memory, or are stored as another dtype.
     """
     if is_numpy(x.data) and x.dtype.name in _SHARED:
         array = x.data
@@ -43,7 +44,7 @@ def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
 
 
 def is_numpy(data: Any) -> bool:
-    """Whether `data` is an array of NumPy's, which need not be installed to ask."""
+    """Whether `data` is a NumPy array. Works without NumPy."""
     return type(data).__module__ == "numpy"
 
 
@@ -64,7 +65,7 @@ class _PyBuffer(ctypes.Structure):
 
 
 def _address(view: memoryview) -> int:
-    """Where the bytes of a contiguous view lie (also of a read-only one, which ctypes itself refuses)."""
+    """The address of a contiguous view, also of a read-only one, whose address ctypes does not give."""
     found = _PyBuffer()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), 0)
     address = found.buf or 0
@@ -73,5 +74,5 @@ def _address(view: memoryview) -> int:
 
 
 def is_readonly(keeper: Any) -> bool:
-    """Whether the memory behind what `layout` returned may not be written."""
+    """Whether the memory is read-only. keeper: the first item of what `layout` returns."""
     return not keeper.flags.writeable if is_numpy(keeper) else bool(keeper.readonly)

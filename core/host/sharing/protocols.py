@@ -1,4 +1,4 @@
-"""What NumPy, DLPack, the buffer protocol, pickle and copy ask of a tensor, loaded when first asked."""
+"""The methods of Tensor that NumPy, DLPack, the buffer protocol, pickle and copy call, each imported on first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _late(file: str, name: str) -> Callable[..., Any]:
 
 
 def attach(tensor: Any) -> None:
-    """Give the class `Tensor` the methods by which other libraries share or copy its memory."""
+    """Add to the class `Tensor` the methods that other libraries call to share or copy its memory."""
     tensor.__array_priority__ = 1000  # numpy_array + tensor must ask the tensor
     tensor.__array__ = _array
     tensor.__array_function__ = _late("sharing.interop", "numpy_function")
@@ -43,7 +43,7 @@ def attach(tensor: Any) -> None:
 
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-    """A NumPy array, over the same memory where it can be."""
+    """A NumPy array, over the same memory if it can be shared."""
     from .interop import to_numpy
 
     return to_numpy(self, dtype, copy)
@@ -72,12 +72,12 @@ def _dlpack_device(self: Any, /) -> tuple[int, int]:
 
 
 def _bytes(self: Any) -> bytes:
-    """The elements in row-major order, as NumPy's method of that name gives them."""
+    """The elements as bytes in row-major order, as `numpy.ndarray.tobytes` returns them."""
     return bytes(self.backend.to_bytes(self))
 
 
 def _same_dtype(self: DType, other: object) -> bool:
-    """Whether `other` is this dtype, or what another library calls it: "float32", numpy.float32, "f4"."""
+    """Whether `other` is this dtype, or another library's name for it: "float32", numpy.float32, "f4"."""
     if self is other:
         return True
     if other is None or isinstance(other, DType):
@@ -88,7 +88,7 @@ def _same_dtype(self: DType, other: object) -> bool:
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
-    """The module emberlet. Raises ValueError for a version of the array API that it does not speak."""
+    """The module emberlet. Raises ValueError for a version of the array API that it does not support."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         refuse("array API", api_version)
     return import_module("emberlet")
