@@ -351,7 +351,7 @@ def test_a_pipeline_layout_asks_for_immediates_only_where_a_size_is_given():
     device = wgpu.gpu.request_adapter_sync().request_device_sync()
     asked = run_js(
         "globalThis.createsLayouts = GPUDevice.prototype.createPipelineLayout; const asked = [];"
-        "GPUDevice.prototype.createPipelineLayout = ({ immediateSize }) => { asked.push(immediateSize ?? -1); return {}; };"
+        "GPUDevice.prototype.createPipelineLayout = ({ immediateSize }) => (asked.push(immediateSize ?? -1), {});"
         "asked"
     )
     try:
