@@ -277,6 +277,19 @@ def _noisy(x: Tensor) -> Tensor:
     return x + F.astype(random_bits(x.shape, backend=x.backend), "float32")
 
 
+@pytest.mark.parametrize("other", [range(3), 1j, {1, 2}, Tensor], ids=["range", "complex", "set", "class"])
+def test_a_result_whose_parts_are_not_known_is_returned_by_the_model_itself(other: object) -> None:
+    def function(x: Tensor) -> tuple[Tensor, object]:
+        return F.exp(x), other
+
+    x = drawn(3)
+    compiled = compile(function, x)
+    first, second = compiled(x)
+    same(first, F.exp(x))
+    assert second is other
+    assert f"gives a {type(other).__name__}, whose parts are not known" in str(compiled.cut)
+
+
 def test_a_list_or_nothing_for_an_input_needs_no_plan() -> None:
     def function(x: Tensor, others: Any = None) -> Tensor:
         return x if others is None else x + others[0]

@@ -8,6 +8,7 @@ from math import floor
 import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
+from emberlet.micro.builder.quantization.doubled import DoubledRequant, check_doubled
 from emberlet.micro.builder.quantization.reference import (
     LIMIT,
     Requant,
@@ -104,3 +105,31 @@ def test_weights_are_symmetric_and_a_dead_channel_is_harmless() -> None:
     assert q.tolist() == [[192, 1], [128, 128], [128, 128]]
     np.testing.assert_allclose(scale[0], 2 / 127)
     assert scale[2] == 1e-6
+
+
+@pytest.mark.parametrize("multiplier", [1 << 30, (1 << 31) - 1, 1_340_000_001, 1_999_999_999])
+@pytest.mark.parametrize("shift", [-3, 0, 2])
+def test_the_largest_sum_for_multipliers_of_31_bits_just_fits_words(multiplier: int, shift: int) -> None:
+    r = DoubledRequant((multiplier,), 0, 0, 0, 0, 255, (shift,))
+
+    def fits(most: int) -> bool:
+        try:
+            check_doubled(r, most, "layer")
+        except UnsupportedError:
+            return False
+        return True
+
+    low, high = 0, LIMIT
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    u, v = multiplier >> 15, multiplier & (1 << 15) - 1
+    largest = 0
+    for s in (low, -low, low & -(1 << 13), -(low & -(1 << 13)) - 1):
+        h, rest = s >> 13, s & (1 << 13) - 1
+        inner = rest * u + (h * v + (rest * v >> 13) >> 2)
+        steps = [rest * v, h * v, rest * u, inner, h * u, h * u + (inner >> 13), s << max(shift, 0)]
+        assert all(abs(step) < LIMIT for step in steps)
+        assert steps[-2] == s * multiplier >> 28
+        largest = max(largest, *map(abs, steps))
+    assert largest > 0.999 * LIMIT
