@@ -3,7 +3,8 @@ and the light models of the onnx package; and what that costs, in processor time
 
 A model's lines are those of its whole generated module. Depth counts the modules around a parameter, lists aside. The
 last column compares the names of the parameters with PyTorch's state_dict, where tests/models/modules or
-tests/models/architectures has one: a batch normalization folded into a convolution has no names left. `--before`
+tests/models/architectures has one. The bias of a layer into which an exporter folded a batch normalization has no name
+there, and is counted apart. `--before`
 is the checkout of an older commit, whose generation is measured beside this one's. Writes benches/results/hierarchy.md.
 """
 
@@ -33,9 +34,19 @@ def row(name: str, model: Path | bytes, keys: set[str] | None) -> str:
     written = translate(model, stem, weights_name="w.bpk")[1]
     depth = max((sum(not part.isdigit() for part in key.split(".")[:-1]) for key in written.record), default=0)
     lines = [len(source.splitlines()) for source in (flat, written.source)]
-    equal = "" if keys is None else f"{len(keys & set(written.record))} of {len(written.record)}"
+    equal = "" if keys is None else named(keys, set(written.record))
     classes = written.source.count("\nclass ")
     return f"| {name} | {lines[0]} | {lines[1]} | {classes} | {depth} | {equal} |"
+
+
+def named(keys: set[str], record: set[str]) -> str:
+    """How many parameters have their names in the state_dict, of those that have one: a bias that only holds a folded
+    batch normalization is counted apart."""
+    folded = {key for key in record - keys if key.endswith(".bias") and f"{key[:-5]}.weight" in keys}
+    if len(folded) > sum(key.endswith(".running_mean") for key in keys):
+        folded = set()
+    equal = f"{len(keys & record)} of {len(record - folded)}"
+    return f"{equal}, and {len(folded)} of folded normalizations" if folded else equal
 
 
 def committed() -> Iterator[str]:

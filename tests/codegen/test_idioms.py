@@ -463,6 +463,43 @@ def test_attention_with_one_layer_for_its_inputs_has_no_permutations(masked: boo
     assert same(model, *inputs) == ["Linear", "Split", "Attention", "MatMul"]
 
 
+@pytest.mark.parametrize("how", ["Gather", "Slice", "Split"])
+def test_parts_of_what_has_an_unknown_rank_are_taken_as_before(how: str) -> None:
+    """The model is told the rank of its input when it runs, so which axis holds the parts is not known."""
+    take = {"Gather": "Gather<axis=0>(t, i)", "Slice": "Slice(t, low, high, zero)", "Split": "Split<axis=0>(t, sizes)"}
+    outputs = {"Gather": "y", "Slice": "y", "Split": "y, y1, y2"}[how]
+    model = with_constants(
+        f"""g (float[A] flat, int64[R] given) => (float[{"C, D, E" if how == "Gather" else "B, C, D, E"}] y) {{
+            x = Reshape(flat, given)  a = MatMul(x, w)  b = Add(a, c)  h = Reshape(b, shape)
+            t = Transpose<perm=[2, 0, 1, 3]>(h)  {outputs} = {take[how]}
+        }}""",
+        w=np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32),
+        c=np.random.default_rng(1).standard_normal(6).astype(np.float32),
+        shape=np.array([0, 0, 3, 2]),
+        i=np.array(1),
+        low=np.array([1]),
+        high=np.array([2]),
+        zero=np.array([0]),
+        sizes=np.array([1, 1, 1]),
+    )
+    left = same(model, np.random.default_rng(2).standard_normal(60).astype(np.float32), np.array([3, 4, 5]), atol=1e-6)
+    assert left == ["Reshape", "MatMul", "Add", "Reshape", "Transpose", how]
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_permutations_around_a_layer_of_unknown_rank_stay(split: bool) -> None:
+    parts = "p, q = Split<axis=-1, num_outputs=2>(a)" if split else "p = Identity(a)"
+    model = with_constants(
+        f"""g (float[A] flat, int64[R] given) => (float[B, C, D] y) {{
+            x = Reshape(flat, given)  t = Transpose<perm=[1, 0, 2]>(x)  a = MatMul(t, w)  {parts}
+            y = Transpose<perm=[1, 0, 2]>(p)
+        }}""",
+        w=np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32),
+    )
+    left = same(model, np.random.default_rng(1).standard_normal(60).astype(np.float32), np.array([3, 4, 5]), atol=1e-6)
+    assert left.count("Transpose") == 2
+
+
 def test_a_layer_whose_parts_are_read_otherwise_too_keeps_its_permutations() -> None:
     model = with_constants(
         """g (float[B, L, 4] x) => (float[B, L, 4] y, float[L, B, 4] z) {
