@@ -12,8 +12,9 @@ from dataclasses import field
 
 from ..emit.expression import WIDTH, Attribute, Call, Expr, Name, flat, lift
 from ..emit.names import Names
-from ..emit.polish import Hints, inner, mapped, with_expressions
 from ..emit.statement import Assign, Statement
+from ..emit.traversal import inner, mapped, with_expressions
+from ..emit.variables import Hints
 from ..ir.types import Shape
 from ..ir.value import Value
 from ..records import dataclass, replace

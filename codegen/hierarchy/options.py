@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..emit.expression import Attribute, Binary, Conditional, Expr, Literal, Name, flat, names_in
-from ..emit.polish import count, reads, substituted
 from ..emit.statement import Assign, Return, Statement
+from ..emit.traversal import count, reads, substituted
 from ..records import dataclass
 from .templates import Holes, field_value, statement
 

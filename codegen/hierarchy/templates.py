@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from emberlet import nn
 
 from ..emit.expression import Attribute, Call, Comprehension, Expr, Literal, Name, Tuple, Unary, flat, lift
-from ..emit.polish import inner, mapped, with_expressions
 from ..emit.statement import Assign, Def, For, If, Return, Statement, While
+from ..emit.traversal import inner, mapped, with_expressions
 from ..records import dataclass
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from ..emit.module import (
     used_imports,
 )
 from ..emit.names import Names, class_name, identifier, informative, snake
-from ..emit.polish import Hints, polished
+from ..emit.polish import polished
 from ..emit.statement import Assign, Return, Statement, fold_return, render
+from ..emit.variables import Hints
 from ..ir.argument import DYNAMIC, Argument, Dynamic
 from ..ir.graph import Graph, Model, Node
 from ..ir.types import ScalarType, SequenceType, Shape, ShapeType, TensorType, describe_shape

@@ -13,6 +13,7 @@ emberlet.backend: protocol
 emberlet.codegen: budget checkpoint_names emit evaluation generation hierarchy ir ops passes protobuf reader records
 emberlet.codegen: weights
 emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
+emberlet.codegen.emit: traversal variables
 emberlet.codegen.hierarchy: block_names caches classes invoke lists options regions repetition roles runs scopes
 emberlet.codegen.hierarchy: templates writer
 emberlet.codegen.ir: argument choices graph keys problem sizes types value

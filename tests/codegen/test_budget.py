@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.codegen import budget, generate, inspect, load
-from emberlet.codegen.emit import polish
+from emberlet.codegen.emit import polish, traversal
 from emberlet.codegen.generation import translate
 from emberlet.errors import EmberletError, ModelError
 from onnx import helper
@@ -156,14 +156,15 @@ def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_work_of_joining_statements_grows_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = polish.count
+    counted = traversal.count
     calls = [0]
 
     def count(*arguments: Any) -> None:
         calls[0] += 1
         counted(*arguments)
 
-    monkeypatch.setattr(polish, "count", count)
+    for module in (polish, traversal):
+        monkeypatch.setattr(module, "count", count)
     taken = []
     for levels in (6, 8):  # four times as many statements
         calls[0] = 0
