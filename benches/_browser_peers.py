@@ -30,7 +30,7 @@ def are_installed() -> bool:
 
 @contextmanager
 def opened(name: str, site: Path, folder: Path, mounts: Mapping[str, Path] | None = None) -> Iterator[tuple[Any, Any]]:
-    """(the Browser, its page benches/web/`name`), from a server of `site`, the peers and `folder` at /work/."""
+    """(the Browser, its page benches/web/`name`). The server has `site`, the peers, and `folder` at /work/."""
     from serve import start_server
 
     from tools.chromium import Browser

@@ -1,6 +1,6 @@
 """Decoding on WebGPU: onnxruntime-web and emberlet in Chromium, and tinygrad (DEV=WEBGPU) in its own process.
 
-Each returns the tokens and the milliseconds of each; at least four, and fewer than requested if its time is over.
+Each returns the tokens and the milliseconds of each: at least four, and fewer than requested if time runs out.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ COMPILING = 1200  # seconds that tinygrad may take to compile its kernels
 
 
 def in_chromium(engine: str, model: bytes, sizes: Any, prompt: list[int], count: int, seconds: float) -> Decoded:
-    """On WebGPU in Chromium, by "onnxruntime" (onnxruntime-web) or "emberlet" (in Pyodide); the caches stay in the
-    GPU's memory."""
+    """Decode on WebGPU in Chromium with "onnxruntime" (onnxruntime-web) or "emberlet" (in Pyodide). The caches stay in
+    the GPU's memory."""
     import _browser_peers
 
     if not _browser_peers.are_installed():
@@ -46,8 +46,8 @@ def in_chromium(engine: str, model: bytes, sizes: Any, prompt: list[int], count:
 
 
 def tinygrad(model: bytes, sizes: Any, prompt: list[int], count: int, seconds: float, notes: list[str]) -> Decoded:
-    """On tinygrad's WebGPU; the caches stay in the GPU's memory. Each length is compiled by TinyJit before it is timed;
-    what this took is told in `notes`."""
+    """Decode on tinygrad's WebGPU. The caches stay in the GPU's memory. TinyJit compiles each length before it is
+    timed; `notes` says how long that took."""
     from _gpu_peers import tinygrad_environment
 
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,4 @@
-"""Measurements on a real GPU: its peak arithmetic, large products, large models; and its results pages."""
+"""Measurements on a real GPU (peak arithmetic, large products, large models), and their pages of results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def results_page(name: str, device: Any) -> Path:
 
 
 def seconds_on_device(backend: Any, planned: Any, inputs: list[Any]) -> float:
-    """Seconds of the dispatches of a compiled function, of many runs in one submission; inputs are written once."""
+    """Seconds of one run of a compiled function's dispatches, of many in one submission; inputs are written once."""
     raw = backend.device.raw
     program = planned.program
     program.prepare()
@@ -67,7 +67,7 @@ def seconds_on_device(backend: Any, planned: Any, inputs: list[Any]) -> float:
 
 
 def peak(backend: Any, dtype: str) -> float | None:
-    """FLOP/s of a kernel of nothing but multiply-adds in registers; None where the device has no such type."""
+    """FLOP/s of a kernel that only multiplies and adds in registers; None if the device lacks the type."""
     from emberlet import dtypes
     from emberlet.wgpu_backend.compiled import compile
 
@@ -95,7 +95,7 @@ def peak(backend: Any, dtype: str) -> float | None:
 
 
 def product(backend: Any, dtype: str, n: int, tune: bool) -> float:
-    """Seconds of a product of two n * n matrices that stay on the device."""
+    """Seconds of a product of two n × n matrices that stay on the device."""
     from emberlet import dtypes
     from emberlet.wgpu_backend.compiled import compile
 
@@ -110,7 +110,7 @@ def product(backend: Any, dtype: str, n: int, tune: bool) -> float:
 
 
 def model(backend: Any, path: Path, tune: bool) -> tuple[Callable[[], float], dict[str, int]]:
-    """(what measures a model's call with its result on the host, the summary of its plan)."""
+    """(a function that measures a call of the model with its result on the host, the summary of its plan)."""
     import onnx
     from emberlet import dtypes
     from emberlet.codegen import load

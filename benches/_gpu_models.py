@@ -15,7 +15,7 @@ CACHE = ROOT / ".cache" / "bench"
 
 
 def models() -> dict[str, Path]:
-    """What is measured on every device, by name: SqueezeNet, and mnist.onnx where the shared folder is."""
+    """Name -> model measured on every device: SqueezeNet, and mnist.onnx if the shared folder exists."""
     found = {"squeezenet": light("squeezenet")}
     shared = ROOT.parent / "shared" / "models" / "mnist.onnx"
     if shared.is_file():
@@ -24,7 +24,7 @@ def models() -> dict[str, Path]:
 
 
 def large_models(small: bool) -> dict[str, Path]:
-    """What is measured on a real GPU, by name. small: stand-ins that a device in software can finish."""
+    """Name -> model measured on a real GPU. small: smaller models, which a software device can finish."""
     if small:
         return {"squeezenet": light("squeezenet"), "encoder-1x64": encoder(1, 64, 4, 16)}
     return {
@@ -35,7 +35,7 @@ def large_models(small: bool) -> dict[str, Path]:
 
 
 def light(name: str) -> Path:
-    """One of onnx's light models, with random weights: theirs are constants, which a compiler may fold away."""
+    """One of onnx's light models with random weights, because a compiler may fold its constant ones away."""
     path = CACHE / f"{name}.onnx"
     if path.is_file():
         return path
@@ -140,7 +140,7 @@ def model_input(path: Path) -> tuple[str, Any]:
 
 
 def matrices(n: int, dtype: str = "float32") -> tuple[Any, Any]:
-    """Two random matrices of n * n."""
+    """Two random n × n matrices."""
     random = np.random.default_rng(n)
     first, second = (random.standard_normal((n, n), np.float32).astype(dtype) for _ in range(2))
     return first, second

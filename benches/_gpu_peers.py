@@ -21,7 +21,7 @@ from _gpu_models import matrices, model_input
 
 
 def best(call: Callable[[], Any], seconds: float = 1.5, at_least: int = 4) -> float:
-    """The shortest of as many calls as fit into `seconds`."""
+    """The best time of as many calls as fit into `seconds`."""
     shortest = float("inf")
     end = time.perf_counter() + seconds
     count = 0
@@ -34,7 +34,7 @@ def best(call: Callable[[], Any], seconds: float = 1.5, at_least: int = 4) -> fl
 
 
 def in_a_row(times: Callable[[int], Any]) -> float:
-    """Seconds of one of many works in a row; times(n) does n of them and waits for the last."""
+    """Seconds of one run, of many in a row. times(n): does n runs and waits for the last."""
     times(1)
     begin = time.perf_counter()
     times(2)
@@ -135,7 +135,7 @@ def serve(name: str) -> None:
 
 
 class Peer:
-    """A peer in its process. device: where it computes. Raises RuntimeError where it does not start."""
+    """A peer in its own process. device: where it computes. Raises RuntimeError if it does not start."""
 
     def __init__(self, name: str, python: str, environment: dict[str, str]) -> None:
         self.name = name
@@ -155,7 +155,7 @@ class Peer:
         return json.loads(line)
 
     def time(self, work: str) -> float | str:
-        """Its best seconds, or what went wrong."""
+        """The peer's best seconds, or what went wrong."""
         assert self.process.stdin
         self.process.stdin.write(work + "\n")
         self.process.stdin.flush()
@@ -168,7 +168,7 @@ class Peer:
 
 
 def tinygrad_environment(device: str = "WEBGPU") -> dict[str, str]:
-    """The variables with which tinygrad computes on a device, where "WEBGPU" is Dawn's."""
+    """The environment variables that make tinygrad compute on a device; "WEBGPU" is Dawn's."""
     environment = {"DEV": device}
     if device == "WEBGPU":
         import pydawn  # type: ignore[import-untyped]

@@ -45,7 +45,7 @@ PUBLISHED = {
 
 
 def networks() -> dict[str, Any]:
-    """By network and board: instructions, flash and arena in assembly and in viper, and whether both are exact."""
+    """(Network, board) -> instructions, flash and arena in assembly and in viper, and whether both are exact."""
     out: dict[str, Any] = {}
     for name, make in NETWORKS.items():
         graph = make()
@@ -74,7 +74,7 @@ def networks() -> dict[str, Any]:
 
 
 def layers() -> Iterator[dict[str, Any]]:
-    """Random layers on every board: how many so far, and how many outputs were not NumPy's byte by byte."""
+    """Random layers on every board: their number so far, and the number of outputs that differ from NumPy's."""
     boards = [EmulatedBoard(name) for name in firmware.BOARDS]
     wrong = dict.fromkeys(firmware.BOARDS, 0)
     for seed in range(BATCHES):

@@ -1,4 +1,4 @@
-"""What the microcontroller benchmark shows beside times: small heaps, random layers, counted instructions."""
+"""The microcontroller benchmark's measurements besides times: small heaps, random layers, counted instructions."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ print(json.dumps([found, taken, heap(1000)]))
 
 
 def small_heaps() -> list[dict[str, Any]]:
-    """Two models in a heap of 192 KB, on 64-bit and on 32-bit words: digits, its weights copied from a file; and a
-    network with 80 KB of weights that stay in a ROMFS image mapped into memory."""
+    """Two models in a heap of 192 KB, on 64-bit and on 32-bit words: digits, with its weights copied from a file, and
+    a network with 80 KB of weights that stay in a ROMFS image mapped into memory."""
     images, _ = digits_data()
     rows = []
     for name, graph, weights, samples in (
@@ -107,8 +107,8 @@ def _small_heap(built: BuildResult, port: Port, home: Path, samples: Array) -> d
 
 
 def random_layers() -> dict[str, int]:
-    """Random layers of every kind in machine code and bytecode, on 64-bit and 32-bit words: how many, and how many of
-    their outputs were not NumPy's integer arithmetic byte by byte."""
+    """Random layers of every kind in machine code and bytecode, on 64-bit and 32-bit words: their number, and the
+    number of outputs that differ from NumPy's integer arithmetic."""
     wrong = 0
     with tempfile.TemporaryDirectory() as scratch:
         for seed in range(BATCHES):

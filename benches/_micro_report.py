@@ -96,7 +96,7 @@ def small(out: dict[str, Any]) -> str:
 
 
 def counted(out: dict[str, Any]) -> str:
-    """The table of instructions, where they have been counted."""
+    """The table of instructions, for models whose instructions were counted."""
     rows = []
     for name, e in out["works"].items():
         if "instructions" in e:

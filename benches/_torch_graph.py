@@ -1,4 +1,4 @@
-"""An ONNX graph computed by torch, operator by operator: the operators that the benchmark's models have."""
+"""Computes an ONNX graph with torch, operator by operator. It has the operators of the benchmark's models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional as F  # type: ignore[import-not-found]
 
 
 def _pads(x: Any, attributes: dict[str, Any], fill: float) -> Any:
-    """x padded as ONNX says, for operators whose torch twin pads both sides alike."""
+    """x padded as ONNX specifies, for operators whose torch counterpart pads both sides equally."""
     pads = attributes.get("pads", [0, 0, 0, 0])
     if not any(pads):
         return x

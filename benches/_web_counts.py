@@ -54,7 +54,7 @@ def cases() -> list[str]:
 
 
 def _models(backend: str) -> str:
-    """How many of the test models give onnxruntime's outputs."""
+    """The number of test models whose outputs are onnxruntime's."""
     tests = "tests/models/test_generated_models.py"
     said = _run("-m", "pytest", "-n0", "-p", "no:cacheprovider", tests, "-k", f"{backend} and not compiled")
     counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped|error)", said)}

@@ -37,7 +37,7 @@ HIDE_ITS_CACHE = "Object.defineProperty(Navigator.prototype, 'serviceWorker', { 
 
 @dataclass(frozen=True)
 class Start:
-    """Visits of the page: milliseconds from navigation to the first prediction of each, bytes on the wire of one."""
+    """Visits of the page: milliseconds from navigation to the first prediction of each; transferred bytes of one."""
 
     runtime: str
     device: str
@@ -55,7 +55,7 @@ class Start:
 
 
 def starts(browser: Any, folder: Path) -> list[Start]:
-    """The page in a fresh browser profile, an example of the test set as its first input."""
+    """Visit the page in a fresh browser profile, with an example of the test set as its first input."""
     import build_page
     from serve import PAGE_POLICY, start_server
 
@@ -93,7 +93,7 @@ def start_table(found: list[Start], load: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Session:
-    """Visits of one engine: to the first result of a session and of each later call; the error of the first result."""
+    """One engine's milliseconds to a session's first result and to each later one; the first result's error."""
 
     engine: str
     first: list[float]
@@ -112,7 +112,7 @@ class Session:
 
 
 def sessions(browser: Any, site: Path, folder: Path, model: Path, shape: tuple[int, ...]) -> list[Session]:
-    """`InferenceSession(model)` and its first result, each in a page of its own, the engines in turns."""
+    """`InferenceSession(model)` and its first result, each in its own page, the engines in turns."""
     import onnxruntime
     from serve import start_server
 

@@ -1,11 +1,11 @@
-"""Scoring data sets on Ray beside a plain loop over the same batches: speed, kills in the middle of a run, memory.
+"""Scoring data sets on Ray compared with a plain loop over the same batches: speed, memory, processes that are killed.
 
-BLAS has one thread everywhere, and all processes share this machine. Rounds of the plain loop, one worker and two
-workers are taken in turns, as other programs' load changes; tables have the fastest of each. A worker's time is from
-the begin of its first batch to the end of its last, so starting processes is no part of it, and is told apart.
-Processor time is the worker's own, which other programs disturb least. Results of every row are compared with the plain
-loop's. Parts that are not measured stay as they were.
-Writes benches/results/batch.md. `--child` is what its processes run.
+BLAS has one thread everywhere, and all processes share this machine. The plain loop, one worker and two workers take
+turns, because the load of other programs changes; tables have the fastest of each. A worker's time is from the start of
+its first batch to the end of its last, so it excludes starting processes, which is shown separately. Processor time is
+the worker's own, which other programs disturb least. Every row's result is compared with the plain loop's. Parts that
+are not measured keep their earlier results. Writes benches/results/batch.md. The benchmark's own processes run it with
+`--child`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Timed:
 
 
 def on_ray(folder: Path, workers: int) -> dict[str, float]:
-    """map_batches(Predictor) over rows.parquet; its workers' times. The scores are compared with the loop's."""
+    """The times of the workers of map_batches(Predictor) over rows.parquet. The scores are compared with the loop's."""
     import ray
     from ray.data import ActorPoolStrategy
 
@@ -173,7 +173,7 @@ def on_ray(folder: Path, workers: int) -> dict[str, float]:
 
 
 def compare(ids: Any, scores: Any, wanted: Any) -> None:
-    """Every row once, with the plain loop's result up to the order of additions."""
+    """Check that every row occurs once, with the plain loop's result up to the order of additions."""
     assert np.array_equal(ids, np.arange(len(wanted))), "a row is lost or doubled"
     np.testing.assert_allclose(scores, wanted, rtol=1e-3, atol=1e-5 * np.abs(wanted).max())
 
@@ -195,7 +195,7 @@ def speeds(folder: Path, rounds: int) -> dict[str, Any]:
 
 
 def made_on_the_fly(folder: Path, gigabytes: float) -> dict[str, Any]:
-    """Rows of 602 kB made by one stage and scored by the next: the peak memory of each kind of process."""
+    """The peak memory of each kind of process, where one stage makes rows of 602 kB and the next scores them."""
     import ray
     from emberlet.batch import Predictor
     from ray.data import ActorPoolStrategy
@@ -252,7 +252,7 @@ def started(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def watched(folder: Path) -> Iterator[dict[str, float]]:
-    """kind of process -> the most memory, in MB, that one of them held; shared memory that it touched counts."""
+    """Kind of process -> the largest memory of one of them in MB, with the shared memory that it touched."""
     peaks: dict[str, float] = {}
     ended = threading.Event()
 
@@ -276,7 +276,7 @@ def watched(folder: Path) -> Iterator[dict[str, float]]:
 
 
 def processes(folder: Path) -> dict[int, str]:
-    """Those of a cluster whose files are in `folder`, and this one: number -> title."""
+    """The processes of a cluster whose files are in `folder`, and this one: number -> title."""
     lines, parents = {}, {}
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -319,7 +319,7 @@ def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def whole_runs(folder: Path) -> dict[str, Any]:
-    """`emberlet score` on both data sets, from its start to its end."""
+    """The time of `emberlet score` on both data sets, from the start of the process to its end."""
     found = {}
     for name, model, given, options in (
         ("rows", "mnist.onnx", "rows.parquet", ["--keep", "id"]),
@@ -336,7 +336,7 @@ def whole_runs(folder: Path) -> dict[str, Any]:
 
 
 def check(folder: Path, out: Path, name: str) -> None:
-    """The rows of an output folder against the plain loop's."""
+    """Compare the rows of an output folder with the plain loop's."""
     from pyarrow import parquet
 
     found = parquet.read_table(out).sort_by("row_id")
@@ -349,7 +349,7 @@ def check(folder: Path, out: Path, name: str) -> None:
 
 
 def kills(folder: Path) -> dict[str, Any]:
-    """A worker, and then in another run the driver, killed when half of the rows are written."""
+    """Kill a worker, and in another run the driver, when half of the rows are written."""
     (folder / "k").mkdir()
     (folder / "ray").mkdir(exist_ok=True)  # where Ray notes the address of a cluster; only `ray.init` makes it
     command = [sys.executable, __file__, "--child", "cluster", str(folder / "k")]
@@ -410,7 +410,7 @@ def cluster(folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """One thread for BLAS. Ray writes only to the folder and sends no usage statistics."""
+    """Environment variables: BLAS has one thread, Ray writes only to the folder and sends no usage statistics."""
     from emberlet.host import blas_kernels
 
     found = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "OPENBLAS_CORETYPE"}
@@ -485,7 +485,7 @@ def main() -> int:
 
 
 def measured() -> dict[str, Any]:
-    """The results of earlier runs: parts that are not measured now are kept."""
+    """The results of earlier runs, for the parts that are not measured now."""
     return json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.is_file() else {}
 
 

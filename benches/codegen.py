@@ -1,7 +1,7 @@
-"""The importer: time beside onnxruntime's session for ResNet-50, memory for large models.
+"""The importer: its time compared with the start of onnxruntime's session for ResNet-50, its memory for large models.
 
-ResNet-50 is ONNX's light model with its fills replaced by random weights. Both read the same file from a warm cache, in
-turns, each in a process of its own: one writes a module and a burnpack, the other is ready to run.
+ResNet-50 is ONNX's light model with its constant fills replaced by random weights. Both read the same file from a warm
+cache, in turns, each in its own process: one writes a module and a burnpack, the other gets ready to run.
 
 Memory is VmHWM of a process that only generates: the peak of all its resident pages, anonymous and file-backed, the
 interpreter and its libraries included (Linux only). The models are dense layers with random weights, every second one
@@ -64,7 +64,7 @@ print(most / 1e6)
 
 
 def resnet50(file: Path) -> tuple[float, int]:
-    """The light model with weights of its own; returns its size in MB, and the number of its nodes."""
+    """Write the light model with random weights; returns its size in MB and its number of nodes."""
     model = onnx.load(LIGHT)
     random = np.random.default_rng(0)
     shapes = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
@@ -92,7 +92,7 @@ def weights_of(i: int, width: int) -> np.ndarray[Any, Any]:
 
 
 def large(file: Path, external: bool, layers: int = 32, width: int = 2000) -> tuple[float, float]:
-    """Dense layers one after the other, of 512 MB in all; returns (MB of weights, MB of the largest tensor)."""
+    """Write a chain of dense layers of 512 MB in all; returns (MB of weights, MB of the largest tensor)."""
     nodes, weights = [], []
     data = file.with_suffix(".data")
     with open(data if external else os.devnull, "wb") as out:
@@ -118,7 +118,7 @@ def large(file: Path, external: bool, layers: int = 32, width: int = 2000) -> tu
 
 
 def compare(pack: Path, layers: int, width: int) -> None:
-    """Raise unless the burnpack holds what went into the model."""
+    """Raise unless the burnpack has the model's weights."""
     found = Burnpack.from_file(pack)
     assert len(found.tensors) == layers, list(found.tensors)
     for i in range(layers):
@@ -127,7 +127,7 @@ def compare(pack: Path, layers: int, width: int) -> None:
 
 
 def run(code: str, *arguments: object, threads: str = "") -> float:
-    """What a process of its own prints."""
+    """The output of a new process."""
     environment = {**os.environ, **({"OMP_NUM_THREADS": threads} if threads else {})}
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return float(

@@ -1,8 +1,8 @@
 """The core: plain Python beside hand-written loops, NumPy networks beside onnxruntime and onnx.reference, heaps.
 
-The best of many calls counts. Plain Python and its loops take turns in one process; each network runs as in cpu.py,
-with one thread and with two, on the kernels that OPENBLAS_CORETYPE demands, where it is set, and on those that OpenBLAS
-itself chooses for the processor; heaps are those of MicroPython's Unix port. Writes benches/results/core.md.
+The best of many calls counts. Plain Python and its loops take turns in one process. Each network runs as in cpu.py,
+with one thread and with two, on the kernels that OpenBLAS chooses for the processor and, if it is set, on those that
+OPENBLAS_CORETYPE names. Heaps are measured on MicroPython's Unix port. Writes benches/results/core.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def in_turns(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, f
 
 
 def hand_written(rng: np.random.Generator) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
-    """name -> (emberlet on its python backend, the best loop over `array` that we know of)."""
+    """Name -> (emberlet on its python backend, the fastest known loop over `array`)."""
     import emberlet
     from emberlet import functional as F
 
@@ -126,7 +126,7 @@ def python_table(seconds: float) -> list[str]:
 
 
 def network(name: str) -> Any:
-    """One of onnx's light models with random weights in the place of constant fills, as an onnx.ModelProto."""
+    """One of onnx's light models as an onnx.ModelProto, with random weights instead of constant fills."""
     import onnx
     from onnx import helper, numpy_helper
 

@@ -1,13 +1,13 @@
-"""Models compiled on the numpy backend beside onnxruntime, and torch where a Python has it.
+"""Models compiled on the numpy backend compared with onnxruntime, and with torch if a Python has it.
 
-Small models, an encoder, a step of a language model with its cache, and ONNX's nine light architectures. torch's CPU
-(--torch PYTHON, one that has torch and onnx) runs mnist, digits and those architectures, operator by operator. The
-light networks' constant weights are replaced by seeded random ones. Each runtime runs in a process of its own (an
-idle thread of one would slow down the other), in turns; the best call counts, and peak memory is the process's. Where
-OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time counts, which other programs on the machine disturb
-less; --threads sets how many. OPENBLAS_CORETYPE is not passed on: OpenBLAS runs its best kernels. mnist and silero
-are read from a folder of models beside the checkout; rows of models that are not measured stay as they were. Writes
-benches/results/cpu.md. `--child` is what those processes run.
+The models are small ones, an encoder, a step of a language model with its cache, and ONNX's nine light architectures,
+whose constant weights are replaced by seeded random ones. torch's CPU (`--torch PYTHON`, one that has torch and onnx)
+runs mnist, digits and those architectures, operator by operator. The runtimes take turns, each in its own process,
+because an idle thread of one would slow down the other. The best call counts; peak memory is the process's. If
+OPENBLAS_NUM_THREADS is 1, both have one thread, and processor time is measured, which other programs disturb less;
+`--threads` sets the number. OPENBLAS_CORETYPE is not passed on, so OpenBLAS runs its best kernels. mnist and silero are
+read from a folder of models beside the checkout. Rows of models that are not measured stay unchanged. Writes
+benches/results/cpu.md. The benchmark's own processes run it with `--child`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def inputs(name: str) -> list[Any]:
 
 
 def prepare(name: str, folder: Path) -> float:
-    """Writes a model, the module generated from it and the module's weights; the seconds it took to generate."""
+    """Write a model, the module generated from it and its weights; returns the seconds that generating took."""
     import onnx
     from emberlet.codegen import generate
 
@@ -86,7 +86,7 @@ def prepare(name: str, folder: Path) -> float:
 
 
 def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[[], Any]:
-    """A call of the model, which gives its first output."""
+    """A function that runs the model and returns its first output."""
     if name == "llama_step":
         return stepping(runtime, name, folder)
     if runtime == "torch":
@@ -123,8 +123,8 @@ def generated(name: str, folder: Path) -> Any:
 
 
 def stepping(runtime: str, name: str, folder: Path) -> Callable[[], Any]:
-    """A call that gives the logits of one more token; every STEPS calls, the first of them not among the fastest, the
-    cache is filled anew."""
+    """A function that returns the logits of one more token. The cache is filled again every STEPS calls; the first call
+    after that is slower than the others."""
     if runtime == "onnxruntime":
         import onnx
 
@@ -149,7 +149,7 @@ def stepping(runtime: str, name: str, folder: Path) -> Callable[[], Any]:
 
 
 def on_torch(path: Path, x: Any) -> Callable[[], Any]:
-    """A call of torch's CPU."""
+    """A function that runs the model on torch's CPU."""
     import torch  # type: ignore[import-not-found]
     from _torch_graph import Graph
 
@@ -164,7 +164,7 @@ def on_torch(path: Path, x: Any) -> Callable[[], Any]:
 
 
 def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
-    """Prints what one runtime takes on one network, as JSON, and leaves its output in the folder."""
+    """Print one runtime's measurements on one network as JSON, and write its output to the folder."""
     start = time.perf_counter()
     call = opened(runtime, name, folder, inputs(name))
     np.save(folder / f"{runtime}.npy", np.asarray(call()))
@@ -183,7 +183,7 @@ def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
 
 
 def peak_memory() -> float:
-    """The most memory this process held, in MB. (On Linux ru_maxrss begins with that of the process before exec.)"""
+    """The peak memory of this process in MB. (On Linux ru_maxrss starts with that of the process before exec.)"""
     try:
         said = Path("/proc/self/status").read_text(encoding="utf-8")
         return int(said.split("VmHWM:")[1].split()[0]) / 1024
@@ -219,7 +219,7 @@ def measure(
 
 
 def on_one_image(name: str) -> bool:
-    """Whether a model is one that torch's CPU runs here."""
+    """Whether torch's CPU runs this model here."""
     return len(SHAPES[name]) == 1 and name not in ("llama_step", "minilm")
 
 
@@ -258,7 +258,7 @@ def main() -> int:
 
 
 def kernels(environment: dict[str, str]) -> str:
-    """NumPy's BLAS and the kernels that it runs in such a process."""
+    """The name of NumPy's BLAS and of its kernels in such a process."""
     code = "from emberlet.host import blas_kernels\nimport numpy\nprint(blas_kernels.summary())"
     command = [sys.executable, "-c", code]
     return subprocess.run(
@@ -273,7 +273,7 @@ HEAD = [
 
 
 def write(rows: dict[str, str], threads: int, path: Path) -> None:
-    """One table for each number of threads; the other one, and rows not measured now, stay as they are."""
+    """Write the table for this number of threads. The other table and rows that were not measured stay unchanged."""
     import onnxruntime
     from emberlet.host import blas_kernels
 

@@ -1,10 +1,9 @@
-"""A language model of 15 million parameters decoding from a cache that stays in place, beside others.
+"""Decoding with a language model of 15 million parameters, compared with other runtimes.
 
-Greedy tokens, one after the other; milliseconds of a token. emberlet keeps the cache in a session of a given capacity,
-the others are handed their cache by the caller: onnxruntime's CPU, onnxruntime-web's WebGPU in Chromium, tinygrad's
-WebGPU. The last two, and emberlet in Chromium, decode --peer-tokens tokens, or as many as --seconds allow; tinygrad
-needs clang.
-Writes benches/results/decoding.md, on a real GPU decoding-NAME.md.
+Tokens are chosen greedily, one after the other; the results are milliseconds per token. emberlet keeps the cache in a
+session of a given capacity. The caller passes the cache to the others: onnxruntime's CPU, onnxruntime-web's WebGPU in
+Chromium, tinygrad's WebGPU. The last two, and emberlet in Chromium, decode --peer-tokens tokens, or as many as
+--seconds allow. tinygrad needs clang. Writes benches/results/decoding.md, on a real GPU decoding-NAME.md.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
 def decoded(step: Callable[[list[list[int]]], Any], count: int) -> tuple[list[int], list[float]]:
-    """(the tokens, milliseconds of each): the prompt first, which is not timed."""
+    """(the tokens, milliseconds of each). The prompt comes first and is not timed."""
     logits = np.asarray(step([PROMPT]))
     tokens: list[int] = []
     times = []

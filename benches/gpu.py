@@ -1,8 +1,8 @@
-"""The GPU: matrix products and whole models beside tinygrad's WebGPU, dispatches, and the host's cost of a call.
+"""The GPU: matrix products and whole models compared with tinygrad's WebGPU, dispatches, the host's time for a call.
 
-All run on the same adapter in the same minutes, in turns, the best of many calls counts, and every call ends with the
-result on the host. Writes benches/results/gpu.md; on a real GPU gpu-NAME.md, with large products as a share of what the
-device's arithmetic reaches and large models, beside tinygrad and torch (where this Python, or --torch's, has it).
+All run on the same adapter, in turns. The best of many calls counts, and every call ends with the result on the host.
+Writes benches/results/gpu.md. On a real GPU it writes gpu-NAME.md, which also has large models, and large products as a
+share of the device's peak arithmetic, compared with tinygrad, and with torch if this Python or --torch's has it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DISPATCHES = (8, 32, 100)
 
 
 def own_calls() -> tuple[dict[str, Callable[[], Any]], dict[str, dict[str, int]], str]:
-    """Per work a call; per model its plan's summary; the adapter's name."""
+    """(workload -> a call of it, model -> its plan's summary, the adapter's name)."""
     import onnx
     from emberlet import dtypes
     from emberlet.backend import get_backend
@@ -123,8 +123,8 @@ def host_cost(dispatches: int) -> tuple[float, float]:
 def in_turns(
     calls: dict[str, Callable[[], float]], peers: list[Peer], asked: Callable[[str], str]
 ) -> dict[str, list[float | str]]:
-    """Per work the best seconds of emberlet, then of every peer (or what went wrong there). asked: a work's name to a
-    peer."""
+    """Workload -> the best seconds of emberlet and of every peer, or the peer's error. asked: a workload's name for the
+    peers."""
     found: dict[str, list[float | str]] = {work: [float("inf")] * (1 + len(peers)) for work in calls}
     for turn in range(ROUNDS):
         for work, call in calls.items():
@@ -153,7 +153,7 @@ def _header(*cells: str) -> list[str]:
 
 
 def standard(peers: list[Peer]) -> list[str]:
-    """The lines about what is measured on every device."""
+    """The page's lines on the workloads of every device."""
     calls, plans, adapter = own_calls()
     paths = models()
     print(f"{adapter}; peers: {', '.join(f'{p.name} on {p.device}' for p in peers)}", flush=True)
@@ -188,7 +188,7 @@ def standard(peers: list[Peer]) -> list[str]:
 
 
 def on_real_gpu(backend: Any, peers: list[Peer], sizes: tuple[int, ...], small: bool) -> list[str]:
-    """The lines about what is measured on a real GPU. small: models that a device in software can finish."""
+    """The page's lines on the workloads of real GPUs. small: models that a software device can finish."""
     from _gpu_device import DTYPES, model, peak, product
 
     peaks = {dtype: peak(backend, dtype) for dtype in DTYPES}
@@ -226,7 +226,7 @@ def on_real_gpu(backend: Any, peers: list[Peer], sizes: tuple[int, ...], small: 
 
 
 def started(make: Callable[[], Peer]) -> list[Peer]:
-    """A peer in a list, or none, told why."""
+    """A list with the peer; an empty one, and a printed reason, if it does not start."""
     try:
         return [make()]
     except (RuntimeError, OSError, ImportError, IndexError) as error:

@@ -1,11 +1,11 @@
-"""The modules that codegen recovers: lines, classes, depth and names of parameters, for every model in tests/models,
-and the light models of the onnx package; and what that costs, in processor time of generation.
+"""The modules that codegen recovers: their lines, classes, depth and parameter names, and the time of recovering them.
 
-A model's lines are those of its whole generated module. Depth counts the modules around a parameter, lists aside. The
-last column compares the names of the parameters with PyTorch's state_dict, where tests/models/modules or
+The models are those in tests/models and the light models of the onnx package. Times are processor time. A model's
+lines are those of its whole generated module. Depth counts the modules around a parameter, excluding lists. The last
+column compares the names of the parameters with PyTorch's state_dict if tests/models/modules or
 tests/models/architectures has one. The bias of a layer into which an exporter folded a batch normalization has no name
-there, and is counted apart. `--before`
-is the checkout of an older commit, whose generation is measured beside this one's. Writes benches/results/hierarchy.md.
+there, and is counted separately. `--before` takes the checkout of an older commit, whose generation is measured too.
+Writes benches/results/hierarchy.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEAD = "| model | lines with `--flat` | lines | classes | depth | parameters nam
 
 
 def row(name: str, model: Path | bytes, keys: set[str] | None) -> str:
-    """One model's line of the table."""
+    """One model's row of the table."""
     stem = name.rpartition("/")[2]
     flat = translate(model, stem, weights_name="w.bpk", flat=True)[1].source
     written = translate(model, stem, weights_name="w.bpk")[1]

@@ -1,6 +1,6 @@
-"""Plans with open sizes compared with plans for one size: growing caches, texts of any length, open batches.
+"""Plans with open sizes compared with plans for fixed sizes: growing caches, texts of any length, open batches.
 
-Every pair of figures is measured in turns, in one process. Writes benches/results/lengths.md, on a real GPU
+The two plans of a pair take turns in one process. Writes benches/results/lengths.md, on a real GPU
 lengths-NAME.md.
 """
 
@@ -64,8 +64,8 @@ class Encoder(Model):
 
 
 def in_turns(calls: Iterable[Callable[[], Any]], rounds: int) -> list[float]:
-    """Milliseconds of each call, the least of many: `rounds` at least, and as many as fit into SECONDS. Every other
-    round goes backwards."""
+    """The least milliseconds of each call, of at least `rounds` rounds and as many as fit into SECONDS. Every other
+    round runs the calls backwards."""
     calls = list(calls)
     taken = [float("inf")] * len(calls)
     for call in calls:
@@ -81,19 +81,19 @@ def in_turns(calls: Iterable[Callable[[], Any]], rounds: int) -> list[float]:
 
 
 def made(compiled: Compiled) -> tuple[int, int, int]:
-    """Plans, buffers and pipelines that there are."""
+    """The numbers of plans, buffers and pipelines in memory."""
     device = compiled.backend.device
     return len(compiled._open) + len(compiled._programs), device.created_buffers, len(device.pipelines)
 
 
 def farthest(got: Any, wanted: Any) -> float:
-    """The largest difference of two results."""
+    """The largest difference between two results."""
     pairs = zip(got, wanted, strict=True) if isinstance(got, tuple) else [(got, wanted)]
     return max(float(np.abs(np.asarray(g) - np.asarray(w)).max()) for g, w in pairs)
 
 
 def growing_cache(rounds: int, tokens: int) -> list[str]:
-    """The llama of tests/models, a token at a time."""
+    """Decode with the llama of tests/models, one token at a time."""
     model = codegen.load(str(MODELS / "llama" / "model.onnx"), "numpy")
     rng = np.random.default_rng(0)
 
@@ -139,7 +139,7 @@ def growing_cache(rounds: int, tokens: int) -> list[str]:
 
 
 def texts(rounds: int) -> list[str]:
-    """A text encoder at many lengths."""
+    """Run a text encoder at many lengths."""
     with tempfile.TemporaryDirectory() as folder:
         model = text_encoder(folder)
     rng = np.random.default_rng(1)
@@ -169,7 +169,7 @@ def texts(rounds: int) -> list[str]:
 
 
 def open_batch(path: Path) -> Any:
-    """The model in a file with the first axis of its input open."""
+    """The model of a file, with the first axis of its input open."""
     model = onnx.load(str(path))
     weights = {w.name for w in model.graph.initializer}
     for value in model.graph.input:
@@ -182,7 +182,7 @@ def open_batch(path: Path) -> Any:
 
 
 def batches(name: str, path: Path, shape: tuple[int, ...], sizes: tuple[int, ...], rounds: int) -> list[str]:
-    """A network whose batch is open."""
+    """Run a network with an open batch."""
     model = open_batch(path)
     rng = np.random.default_rng(2)
     pictures = {n: rng.standard_normal((n, *shape)).astype(np.float32) for n in sizes}

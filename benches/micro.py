@@ -1,9 +1,9 @@
-"""Microcontrollers: int8 kernels in MicroPython beside float32 in bytecode, whole models, memory, and exactness.
+"""Microcontrollers: int8 kernels in MicroPython compared with float32 in bytecode, whole models, memory, exactness.
 
-Everything runs on MicroPython's Unix port, all variants of a work in one process in turns; processor time, and the best
-of many calls counts. What is exact is compared with NumPy byte by byte, on x86-64 and on 32-bit ARM (emulated, not
-timed). Writes benches/results/micro.md and micro.json; `--boards` alone, which counts instructions on emulated boards,
-micro_boards.md. What takes minutes (`--layers`, `--instructions`) is kept from one run to the next.
+Everything runs on MicroPython's Unix port. The variants of a workload take turns in one process, and the best processor
+time of many calls counts. Integer results are compared with NumPy's byte by byte, on x86-64 and on 32-bit ARM
+(emulated, not timed). Writes benches/results/micro.md and micro.json. `--boards` alone counts instructions on emulated
+boards and writes micro_boards.md. Results that take minutes (`--layers`, `--instructions`) are kept between runs.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ def digits() -> tuple[Array, Array]:
 
 
 def desktop(arch: str) -> Board:
-    """A board that stands for a Unix port."""
+    """A board that represents a Unix port."""
     return replace(BOARDS["rp2"], name=arch, arch=arch)
 
 
 @dataclass
 class Prepared:
-    """A work, built: `folder` holds a folder for each variant."""
+    """A workload that was built. folder: has a folder for each variant."""
 
     work: Work
     built: BuildResult
@@ -117,7 +117,7 @@ class Prepared:
 
 
 def prepare(work: Work, folder: Path) -> Prepared:
-    """Build a work in every variant, each module in a folder of its own."""
+    """Build every variant of a workload, each in its own folder."""
     name = work.graph.inputs[0]
     options = Options("model", "module", [desktop("x64"), desktop("armv7emdp")])
     built = build(work.graph, options, {name: work.samples})
@@ -206,9 +206,9 @@ print(json.dumps([found, allocated, best, {name: len(model.A) for name, model in
 
 
 def run(port: Port, prepared: Prepared, variants: list[str], rounds: int, count: int, turn: int) -> list[Any]:
-    """By variant: outputs, bytes of heap taken by `count` inferences, microseconds an inference, elements of the arena.
+    """By variant: outputs, heap bytes taken by `count` inferences, microseconds per inference, elements of the arena.
 
-    count: inferences in machine code; in bytecode a hundredth of them. turn: microseconds that a turn takes at least.
+    count: inferences in machine code; bytecode runs a hundredth of them. turn: the least microseconds of a turn.
     """
     inputs = prepared.folder / "inputs"
     inputs.write_bytes(prepared.inputs.tobytes())
@@ -247,7 +247,7 @@ print(best * 1e4)
 
 
 def measure(rounds: int, count: bool) -> dict[str, Any]:
-    """The results of a run. count: count instructions too."""
+    """Measure everything. count: whether to count instructions too."""
     x64, armhf = unix_port(), armhf_port()
     out: dict[str, Any] = {"works": {}}
     out["plain loop"] = float(x64.run(PLAIN, heap="48M", micropypath=[]).check().stdout) * 1000 / 32768
@@ -284,7 +284,7 @@ def measure(rounds: int, count: bool) -> dict[str, Any]:
 
 
 def accuracy() -> dict[str, float]:
-    """Of the digit recognizer on the held-out images, calibrated with the first 100 of them."""
+    """The accuracy of the digit recognizer on the held-out images, calibrated with the first 100 of them."""
     images, labels = digits()
     graph = read_graph(ROOT / "examples/digits/digits.onnx", "model")
     built = build(graph, Options("model"), {"image": images[:100]})
@@ -298,7 +298,7 @@ def accuracy() -> dict[str, float]:
 
 
 def keep(out: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keep an earlier run's results that this run did not measure."""
+    """Copy an earlier run's results for what this run did not measure."""
     if "layers" in old:
         out.setdefault("layers", old["layers"])
     for name, entry in old["works"].items():

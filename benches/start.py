@@ -1,7 +1,7 @@
-"""Whole processes from start to end: the command line beside a program that does the same with onnxruntime.
+"""Whole processes from start to end: the command line compared with a program that does the same with onnxruntime.
 
-Processor time and wall time, the best of many, in turns. A process is given the cache of compiled Python files that an
-installed package has. Writes benches/results/start.md.
+The processes take turns; the best processor time and wall time of many count. Python files are compiled beforehand, as
+in an installed package. Writes benches/results/start.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ print(session.run(None, {session.get_inputs()[0].name: numpy.load(sys.argv[2])})
 
 
 def commands(image: str) -> dict[str, list[str]]:
-    """What is run, by what it is called in the table."""
+    """Name in the table -> the command."""
     emberlet = [sys.executable, "-m", "emberlet"]
     run = [*emberlet, "run", str(DIGITS), "--input", f"image={image}"]
     return {
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def write(best: dict[str, tuple[float, float]]) -> None:
-    """The table, and what the ratios are of."""
+    """The table, and a line that explains its ratios."""
     import onnxruntime
 
     peer = best["onnxruntime, digits"]

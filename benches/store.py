@@ -1,6 +1,6 @@
-"""Weight files of 1 GB beside the safetensors and numpy libraries, in one run.
+"""Weight files of 1 GB, read and written by emberlet, safetensors and NumPy.
 
-Each measurement is a process of its own that imports first, then reads a file from a warm cache; figures are medians.
+Each measurement has its own process, which imports first, then reads a file from a warm cache; figures are medians.
 Opening and reading one tensor: the time, and how much the resident memory grows. Mapping: every tensor as an array over
 the file, the first byte of each read; safetensors maps the file too and copies each tensor. Writing: the time until the
 file is synced, beside copying a file of the same size and syncing it, in turns; memory is the growth of the peak.
@@ -81,7 +81,7 @@ print(1000 * (time.perf_counter() - start), peak() - before)
 
 
 def measure(script: str, path: Path, count: int, each: int) -> tuple[float, float]:
-    """(milliseconds, bytes) that the script prints."""
+    """(milliseconds, bytes) as the script prints them."""
     text = HEAD + script.replace("{b}", "before, start = resident(), time.perf_counter()\n").replace("{e}", END)
     command = [sys.executable, "-c", text, str(path), str(count), str(each)]
     said = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout.split()

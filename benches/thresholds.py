@@ -1,7 +1,7 @@
-"""Where the GPU's kernels switch: reductions and scans by an invocation or a workgroup a result, products by blocks.
+"""The sizes at which the GPU's kernels switch: reductions and scans by invocation or workgroup, products by blocks.
 
 Both kernels of every case run on the same device in turns, many times in one submission, and the best of the turns
-counts. A cell is the time of the simple kernel over that of the other; **bold** where the constants of
+counts. A cell is the time of the simple kernel divided by that of the other; **bold** if the constants of
 wgpu_backend/kernels choose the other. Writes benches/results/thresholds.md, on a real GPU thresholds-NAME.md.
 """
 
@@ -30,7 +30,7 @@ Case = Callable[[int, int], "tuple[float, bool] | None"]
 
 @contextmanager
 def simple_or_other(other: bool) -> Iterator[None]:
-    """Plans made meanwhile take the workgroup kernels (and products in blocks) wherever they can, or nowhere."""
+    """A context in which plans use the workgroup kernels (and products by blocks) wherever possible, or nowhere."""
     from emberlet.wgpu_backend.kernels import loop, matmul, scan
 
     with (
@@ -42,7 +42,7 @@ def simple_or_other(other: bool) -> Iterator[None]:
 
 
 def timer(device: Any, function: Callable[..., Any], inputs: list[Any]) -> tuple[Timer, list[str]]:
-    """(seconds of a run, of so many in one submission; the names of the kernels)."""
+    """(seconds of one run, of many in one submission; the names of the kernels)."""
     from emberlet.wgpu_backend import WgpuBackend
     from emberlet.wgpu_backend.compiled import compile
 
@@ -72,7 +72,7 @@ def timer(device: Any, function: Callable[..., Any], inputs: list[Any]) -> tuple
 
 
 def ratio(device: Any, function: Callable[..., Any], inputs: list[Any], rounds: int) -> tuple[float, bool]:
-    """(time of the simple kernel over the other's, whether the library's constants choose the other)."""
+    """(the simple kernel's time divided by the other's, whether the library's constants choose the other)."""
     timers, texts = [], []
     for other in (False, True):
         with simple_or_other(other):
@@ -89,7 +89,7 @@ def ratio(device: Any, function: Callable[..., Any], inputs: list[Any], rounds: 
 
 
 def table(title: str, across: str, rows: tuple[int, ...], columns: tuple[int, ...], case: Case) -> list[str]:
-    """A table of ratios, and how far the choices are from the best."""
+    """A table of ratios, and how much slower the choices are than the best."""
     lines = [f"| {across} | " + " | ".join(f"{c:,}" for c in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lost = []
     for row in rows:

@@ -1,6 +1,6 @@
-"""In a browser tab without a GPU: emberlet's WebAssembly beside onnxruntime-web's and jax-js's, each on one thread.
+"""A browser tab without a GPU: emberlet's WebAssembly compared with onnxruntime-web's and jax-js's, on one thread each.
 
-One Chromium, one page; the engines take turns, every call begins with the input in JavaScript and ends with the result
+The engines take turns in one page of Chromium. Every call starts with the input in JavaScript and ends with the result
 there, and the best of many calls counts. Writes benches/results/wasm.md. `dev.py bench web` runs it as well. The peers
 are installed from benches/web/package-lock.json.
 """
@@ -24,9 +24,9 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class Work(NamedTuple):
-    """One line of the table: a compiled model, its inputs, and what its peers need to do the same.
+    """One row of the table: a compiled model, its inputs, and what its peers need to do the same.
 
-    asked: how many times as fast as each peer it is to be.
+    asked: peer -> how many times as fast as the peer emberlet should be.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Work(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What was measured, by engine: milliseconds to the first result and of each call, and the error."""
+    """The measurements by engine: milliseconds to the first result and of each call, and the error."""
 
     work: Work
     start: dict[str, float]
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 def works(folder: Path) -> list[Work]:
-    """What is measured; modules are written to `folder`."""
+    """The rows to measure; their modules are written to `folder`."""
     import emberlet
     import onnx.helper
     import onnxruntime
@@ -122,7 +122,7 @@ def _save(
 
 
 def measure(page: Any, work: Work, folder: Path) -> Line:
-    """Each engine starts; then they take turns."""
+    """Start each engine, then let them take turns."""
     urls = []
     for i, x in enumerate(work.inputs):
         path = folder / f"{work.module.stem}.input{i}"
@@ -155,7 +155,7 @@ def measure(page: Any, work: Work, folder: Path) -> Line:
 
 
 def table(lines: list[Line], chromium: str) -> list[str]:
-    """The lines of the page, its title aside."""
+    """The lines of the page after its title."""
     out = [
         f"Chromium {chromium}, one thread, WebAssembly. Milliseconds a call, result in JavaScript, best (median) of",
         f"{ROUNDS * CALLS}, in turns; written by `python3 dev.py bench wasm`. *start* is from nothing to the first",
@@ -178,7 +178,7 @@ def table(lines: list[Line], chromium: str) -> list[str]:
 
 
 def section(folder: Path) -> list[str]:
-    """Measure everything, with files in `folder`; writes benches/results/wasm.md, returns its lines but the title."""
+    """Measure everything, with files in `folder`. Writes benches/results/wasm.md; returns its lines after the title."""
     wanted = works(folder)
     package = {"/package/": ROOT / "web" / "package"}
     with _browser_peers.opened("wasm.html", folder, folder, package) as (browser, page):

@@ -1,8 +1,8 @@
-"""In a browser tab: saved plans on the GPU, the start of a page, sessions of onnxruntime's API, and WebAssembly.
+"""A browser tab: saved plans on the GPU, the start of a page, sessions of onnxruntime's API, and WebAssembly.
 
-Plans run under MicroPython beside onnxruntime-web's and jax-js's WebGPU: one Chromium, one page, SwiftShader for a GPU;
-the engines take turns, every call begins with the input on the host and ends with the result there, and the best of
-many calls counts. benches/wasm.py is one of the sections, and has a page of its own, too. Writes
+Plans run under MicroPython and are compared with onnxruntime-web's and jax-js's WebGPU. The engines take turns in one
+page of one Chromium, with SwiftShader as the GPU. Every call starts with the input on the host and ends with the result
+there, and the best of many calls counts. benches/wasm.py is one of the sections, and also has its own page. Writes
 benches/results/web.md. The peers are installed from benches/web/package-lock.json.
 """
 
@@ -27,7 +27,7 @@ SIZE = 512
 
 @dataclass(frozen=True)
 class Work:
-    """One line of the table: a plan, its inputs, and what a peer needs to do the same."""
+    """One row of the table: a plan, its inputs, and what a peer needs to do the same."""
 
     name: str
     plan: Path
