@@ -2,7 +2,7 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.backend.sizes import is_open, same, within_words
+from emberlet.backend.sizes import is_open, least, same, within_words
 
 from .kernels.loop import MAX_ITERATIONS
 from .lower.reductions import identity
@@ -13,6 +13,11 @@ from .run import storage
 LONG = 1 << 18  # from this many elements on, a reduction takes two steps
 PIECES = 1024
 LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can process
+
+
+def _is_number(x):
+    """Whether every element of x is one number, which is known."""
+    return x.data.op == "full" and not is_open(x.data.arg)
 
 
 class WgpuBackend(Recording):
@@ -73,7 +78,7 @@ class WgpuBackend(Recording):
     # -- elementwise ----------------------------------------------------------------------------------------------
 
     def unary(self, op, x):
-        if x.data.op == "full" and not is_open(x.data.arg):
+        if _is_number(x):
             return self._folded(x.shape, lambda host, a: host.unary(op, a), x)
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         return self._record("unary", (x,), (op, x), "unary", op, dtype, x.shape)
@@ -81,18 +86,20 @@ class WgpuBackend(Recording):
     def binary(self, op, a, b):
         dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
         shape = shapes.broadcast(a.shape, b.shape)
-        if a.data.op == "full" and b.data.op == "full" and not is_open(a.data.arg) and not is_open(b.data.arg):
+        if _is_number(a) and _is_number(b):
             return self._folded(shape, lambda host, a, b: host.binary(op, a, b), a, b)
         return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
 
     def where(self, condition, a, b):
         shape = shapes.broadcast(condition.shape, a.shape, b.shape)
+        if _is_number(condition) and _is_number(a) and _is_number(b):
+            return self._folded(shape, lambda host, c, a, b: host.where(c, a, b), condition, a, b)
         return self._record("where", (condition, a, b), (condition, a, b), "where", None, a.dtype, shape)
 
     def cast(self, x, dtype, saturate=True):
         if x.dtype is dtype:
             return x
-        if x.data.op == "full" and not is_open(x.data.arg):
+        if _is_number(x):
             return self._folded(x.shape, lambda host, a: host.cast(a, dtype, saturate), x)
         return self._record("cast", (x,), (x, dtype, saturate), "cast", saturate, dtype, x.shape)
 
@@ -108,6 +115,8 @@ class WgpuBackend(Recording):
         shape = shapes.reduced(x.shape, axes, keepdims)
         args = (op, x, axes, keepdims)
         extent = shapes.size([x.shape[a] for a in axes])
+        if _is_number(x) and op in ("max", "min", "any", "all") and least(extent) > 0 and dtype is x.dtype:
+            return self.full(shape, x.data.arg, dtype)
         if extent > LONG and x.data.op != "host":
             if op in ("sum", "prod") and x.dtype.is_float and x.dtype.bits == 16:
                 # Partial results in the narrow dtype would overflow or be rounded.
@@ -180,6 +189,10 @@ class WgpuBackend(Recording):
 
     def matmul(self, a, b):
         shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
+        if a.data.op == "full" and is_open(a.size) and not is_open(a.shape[-1]) and not is_open(b.size):
+            # Its rows are equal: the product of one of them has no open size, and is computed once.
+            one = self.full((1,) * (len(a.shape) - 1) + a.shape[-1:], a.data.arg, a.dtype)
+            return self.expand(self.matmul(one, b), shape)
         return self._record("matmul", (a, b), (a, b), "matmul", None, a.dtype, shape)
 
     def conv(self, x, weight, bias, stride, padding, dilation, groups):

@@ -69,6 +69,14 @@ def test_a_window_is_a_mask(backend: Any) -> None:
     np.testing.assert_allclose(array(one), array(two), rtol=1e-5, atol=1e-6)
 
 
+def test_a_window_of_earlier_keys_alone_leaves_the_first_query_none(backend: Any) -> None:
+    q, k, v = Q, np.repeat(K, 2, axis=1)[:, :, :3], np.repeat(V, 2, axis=1)[:, :, :3]
+    found = F.attention_outputs(tensor(q), tensor(k), tensor(v), window=(None, -1), scores_output=3)
+    assert not array(found[0])[:, :, 0].any() and not array(found[3])[:, :, 0].any()
+    expected = softmax(np.where(np.tri(3, k=-1) > 0, q @ k.swapaxes(2, 3) / np.sqrt(8), -np.inf)[:, :, 1:]) @ v
+    np.testing.assert_allclose(array(found[0])[:, :, 1:], expected, rtol=1e-5, atol=1e-6)
+
+
 def test_flex_attention_calls_its_functions(backend: Any) -> None:
     plain = array(F.attention(tensor(Q), tensor(K), tensor(V)))
     np.testing.assert_allclose(array(F.flex_attention(tensor(Q), tensor(K), tensor(V))), plain, rtol=1e-5, atol=1e-6)

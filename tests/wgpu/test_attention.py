@@ -46,3 +46,25 @@ def test_heads_are_split_and_merged_within_the_kernel(gpu, twin, make):
     y = gpu.from_bytes(make.cpu.to_bytes(x), x.dtype, x.shape)
     plan, _ = make_plan([F.attention(y, y, y, num_heads=3).data], gpu.options)
     assert len(plan.steps) == 1
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16])
+def test_a_query_that_sees_no_key_takes_no_kernel_of_its_own(gpu, twin, make, dtype):
+    """Heads of 130 channels are too wide for the kernel: two products and a softmax, which knows such rows."""
+    q, k, v = make((1, 2, 5, 130), dtype), make((1, 2, 6, 130), dtype), make((1, 2, 6, 130), dtype)
+    seen = make.of([[r % 3 != 0] * 6 for r in range(5)], dtypes.bool)
+    rtol = 1e-4 if dtype is dtypes.float32 else 2e-2
+    twin.check(lambda _, q, k, v, m: F.attention(q, k, v, m), q, k, v, seen, rtol=rtol, atol=rtol)
+    there = [gpu.from_bytes(make.cpu.to_bytes(x), x.dtype, x.shape) for x in (q, k, v, seen)]
+    plan, _ = make_plan([F.attention(*there).data], gpu.options)
+    assert len(plan.steps) == 3
+
+
+def test_few_queries_take_one_kernel_on_a_software_device(gpu, make):
+    from emberlet.wgpu_backend.kernels.attention import LANES, serves
+
+    q, k, v = [gpu.from_bytes(make.cpu.to_bytes(x), x.dtype, x.shape) for x in (
+        make((1, 8, 1, 16)), make((1, 2, 300, 16)), make((1, 2, 300, 16)))]  # fmt: skip
+    assert q.shape[1] == LANES
+    assert serves(q, k, v, True) and not serves(q, k, v, False)
+    assert not serves(q[:, :7], k, v, True)

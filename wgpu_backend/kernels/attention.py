@@ -14,12 +14,13 @@ from ..run import storage
 from .loop import MAX_ITERATIONS, finish, flat, spread
 
 MAX_SIZE = 128  # channels of a head: its queries and results are kept in registers
+LANES = 8  # queries that a thread of a software device processes side by side
 
 
 def serves(q, keys, values, software):
     """Whether the kernel is a good choice: heads fit into registers, and there are enough queries."""
     rows = q.shape[0] * q.shape[1] * q.shape[2]
-    enough = typical(rows) >= (16 if software else 512) or typical(keys.shape[2]) <= 64
+    enough = typical(rows) >= (LANES if software else 512) or typical(keys.shape[2]) <= 64
     enough = enough and keys.shape[2] <= MAX_ITERATIONS and not same(rows * keys.shape[2], 0)
     return enough and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
 
@@ -45,9 +46,12 @@ class _Attention:
         queries = typical(batch * heads * length)
         while self.rows < most and typical(length) >= self.rows * 2 and queries >= self.rows * 64:
             self.rows *= 2
-        self.width = 16 if options.software else 64
         tiles = (length + self.rows - 1) // self.rows
         self.threads = batch * heads * tiles
+        self.width = 64
+        if options.software:
+            # A workgroup is one thread: few queries are spread over more of them.
+            self.width = 2 * LANES if typical(self.threads) >= 8 * LANES else LANES
         self.batch, self.head, tile = ix.unflatten(ix.counter("t", self.threads), (batch, heads, tiles))
         self.ragged = not divides(self.rows, length)
         self.lines = [ix.add(ix.mul(tile, self.rows), ix.const(r)) for r in range(self.rows)]

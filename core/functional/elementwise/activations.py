@@ -236,8 +236,14 @@ def softmax(x, axis=-1):
     fast = operation(backend, "softmax")
     if fast:
         return fast(x, axis)
+    return shares(x, backend.reduce("max", x, (axis,), True), axis)
+
+
+def shares(x, peak, axis):
+    """exp(x - peak) / sum(exp(x - peak)) along axis: softmax for peak = max(x)."""
+    backend = x.backend
     # Every step is rounded to x's dtype, as in ONNX, except a sum that would overflow.
-    e, dtype = widened(backend.unary("exp", backend.binary("sub", x, backend.reduce("max", x, (axis,), True))))
+    e, dtype = widened(backend.unary("exp", backend.binary("sub", x, peak)))
     total = backend.reduce("sum", e, (axis,), True)
     if e.dtype is not dtype:
         rounded = backend.cast(total, dtype)

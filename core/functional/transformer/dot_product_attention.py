@@ -100,9 +100,15 @@ def scaled_scores(q, keys, scale, softcap):
     return raw, backend.binary("mul", backend.unary("tanh", backend.binary("div", raw, cap)), cap)
 
 
-def _probabilities(scores, sink):
-    from ..elementwise.activations import softmax
+def _probabilities(scores, sink, blind=False):
+    """softmax(scores); blind: 0 in the rows of queries that see no key, whose scores are all -inf."""
+    from ..elementwise.activations import shares, softmax
 
+    if sink is None and blind:
+        backend = scores.backend
+        peak = backend.reduce("max", scores, (3,), True)
+        nothing = backend.binary("eq", peak, backend.full((), -_INF, scores.dtype))
+        return backend.where(nothing, backend.full((), 0, scores.dtype), shares(scores, peak, 3))
     if sink is None:
         return softmax(scores, -1)
     # A sink takes part in the softmax and has no value.
@@ -117,13 +123,6 @@ def _weighted_sum(p, values):
     if p.shape[1] != values.shape[1]:
         p = _grouped(p, values.shape[1])
     return reshape(backend.matmul(p, values), shape)
-
-
-def _zero_where_blind(x, bias):
-    """x, but 0 in the rows of queries that see no key at all (whose probabilities are 0 / 0)."""
-    backend = x.backend
-    peak = backend.reduce("max", bias, (bias.ndim - 1,), True)
-    return backend.where(backend.unary("isinf", peak), backend.full((), 0, x.dtype), x)
 
 
 def dot_product_attention(
@@ -152,11 +151,9 @@ def _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype):
     backend = q.backend
     raw, capped = scaled_scores(q, keys, scale, softcap)
     scores = capped if bias is None else backend.binary("add", capped, bias)
-    p = _probabilities(scores if softmax_dtype is None else astype(scores, dtypes.dtype(softmax_dtype)), sink)
-    p = astype(p, q.dtype)
+    wide = scores if softmax_dtype is None else astype(scores, dtypes.dtype(softmax_dtype))
+    p = astype(_probabilities(wide, sink, blind and bias is not None), q.dtype)
     out = astype(_weighted_sum(astype(p, values.dtype), values), q.dtype)
-    if bias is not None and blind:
-        out = _zero_where_blind(out, bias)
     return out, (raw, capped, scores, p)
 
 
@@ -201,7 +198,7 @@ def _prepared(q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_he
     seen = None
     if left is not None or right is not None:
         seen = visible_keys(q.shape[2], k.shape[2], offset, left, right, q.backend)
-    blind = left is not None or mask is not None or kv_lengths is not None
+    blind = left is not None or mask is not None or kv_lengths is not None or (right is not None and right < 0)
     if kv_lengths is not None:
         seen = both(seen, within_lengths(kv_lengths, k.shape[2]))
     if mask is not None and mask.shape[-1] < k.shape[2]:
@@ -284,8 +281,6 @@ def attention_outputs(
         scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
         out, stages = _attend(q, k, v, bias, scale, softcap, blind, None, softmax_dtype)
         scores = stages[scores_output]
-        if scores_output == 3 and bias is not None:
-            scores = _zero_where_blind(scores, bias)
     return merge_heads(out) if layout == 3 else out, alias(k), alias(v), scores
 
 
