@@ -38,6 +38,7 @@ from .quantization.calibrate import check_samples, each, ranges_of, tallies
 from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
 from .quantization.quantize16 import in_8_bits
+from .quantization.recurrences import Recurrent, own_steps
 from .quantization.reference import ZERO, dequantize, quantize_weights
 from .romfs import romfs_image
 from .streaming import streamed
@@ -179,11 +180,18 @@ def rounded_weights(graph: Graph) -> tuple[str, ...]:
     names = []
     for layer in graph.layers:
         if isinstance(layer, DotFloat | DepthwiseFloat) and layer.name not in graph.weight_scales:
-            rows = layer.weights.reshape(len(layer.weights), -1).astype(np.float64)
-            steps, scale = quantize_weights(layer.weights, np.zeros(1))
-            real = (steps.reshape(rows.shape).astype(np.float64) - ZERO) * scale.reshape(-1, 1)
+            weights = [quantize_weights(layer.weights.reshape(len(layer.weights), -1))]
+            given = [layer.weights.reshape(len(layer.weights), -1)]
+        elif isinstance(layer, Recurrent) and any(graph.grids[n].wide for n in layer.inputs if n in graph.grids):
+            given = [layer.weights_input, layer.weights_state]
+            weights = [own_steps(rows) for rows in given]
+        else:
+            continue
+        for rows, (steps, scale) in zip(given, weights, strict=True):
+            real = (steps.astype(np.float64) - ZERO) * scale.reshape(-1, 1)
             if np.abs(real - rows).max(initial=0) > 1e-5 * np.abs(rows).max(initial=0):
                 names.append(layer.name)
+                break
     if not names:
         return ()
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""

@@ -189,6 +189,13 @@ class Graph:
             states.update((name, values[name]) for name in self.states)
         return values
 
+    def elements(self, name: str, first: float) -> tuple[float, ...]:
+        """A number as it lies in the arena: a float, a byte, or the two bytes of a word."""
+        if self.is_float:
+            return (float(first),)
+        word = int(first)
+        return (word & 255, word >> 8) if self.grids[name].wide else (word,)
+
     def _zeros(self) -> dict[str, Array]:
         """Inputs that represent zeros."""
         if self.is_float:

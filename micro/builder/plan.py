@@ -21,7 +21,7 @@ from .kernels.move import Border, Copy
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool
 from .kernels.sixteen.dot import Dot16
 from .kernels.sixteen.pool import Pool16
-from .program import Constants, Port, Program, Step
+from .program import Constants, First, Port, Program, Step
 
 Windowed = Dot | DotFloat | Dot16 | Depthwise | DepthwiseFloat | MaxPool | AveragePool | AveragePoolFloat | Pool16
 
@@ -250,7 +250,7 @@ class _Planner:
         arena = place(everything) + (BEYOND if self.families else 0)
         constants = Constants(graph.is_float, BEYOND if self.families else 0)
         made: list[Step] = []
-        states: list[tuple[int, int]] = []
+        states: list[First] = []
         for layer, (state, sums, room) in zip(self.layers, own, strict=True):
             if isinstance(layer, Reshape):
                 continue
@@ -259,7 +259,10 @@ class _Planner:
             if state:
                 places["st"] = state.place
                 if layer.remembers:
-                    states.append((state.place, layer.state if graph.is_float else layer.state // 3))
+                    at = state.place
+                    for count, repeated in layer.initial:
+                        states.append((at, count * len(repeated), repeated))
+                        at += count * len(repeated)
             if sums:
                 places["zo"] = sums.place
             if room:
@@ -277,10 +280,7 @@ class _Planner:
             tuple(constants.words),
             self.layers[fullest_step(everything)].name if self.layers else "",
             tuple(states),
-            tuple(
-                (buffers[n].place, self.sizes[n], first if graph.is_float else int(first))
-                for n, first in graph.states.items()
-            ),
+            tuple((buffers[n].place, self.sizes[n], graph.elements(n, first)) for n, first in graph.states.items()),
             graph.calls_to_fill,
         )
 

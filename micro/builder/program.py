@@ -11,6 +11,9 @@ import numpy as np
 from .graph import Sums
 from .kernels.layer import Array, Layer, View
 
+First = tuple[int, int, tuple[float, ...]]
+"""A place in the arena, a number of elements, and what they are at first, repeated."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -62,8 +65,8 @@ def _plain(name: str) -> str:
 @dataclass(frozen=True)
 class Program:
     """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; peak: the layer at which most of it is
-    needed; states: (place, hidden units) of what layers remember, in int8, or (place, elements) in float32; kept:
-    (place, elements, first value) of tensors that are kept from one inference to the next; calls_to_fill: as Graph's.
+    needed; states: (place, elements, what they are at first, repeated) of what layers remember; kept: the same of
+    tensors that are kept from one inference to the next; calls_to_fill: as Graph's.
     """
 
     name: str
@@ -75,8 +78,8 @@ class Program:
     weights: Array
     words: tuple[int, ...]
     peak: str = ""
-    states: tuple[tuple[int, int], ...] = ()
-    kept: tuple[tuple[int, int, float], ...] = ()
+    states: tuple[First, ...] = ()
+    kept: tuple[First, ...] = ()
     calls_to_fill: int = 0
 
     @property

@@ -491,8 +491,11 @@ def interpolated(rng: Rng) -> Case:
 
 def of_sixteen_bits(rng: Rng) -> Case:
     """Tensors of words."""
-    if rng.random() < 0.3:
+    kind = rng.random()
+    if kind < 0.3:
         return Case(*random_layers_16.others(rng))
+    if kind < 0.45:
+        return Case(*random_layers_16.recurrent(rng))
     h, w = (int(v) for v in rng.integers(1, 7, 2))
     window = Window((1, 1)) if rng.random() < 0.3 else window_at_random(rng, h, w, 4)
     make = random_layers_16.dot if rng.random() < 0.6 else random_layers_16.pool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from emberlet.micro.builder.kernels.arg import Arg
@@ -14,6 +15,7 @@ from emberlet.micro.builder.kernels.sixteen.dot import Dot16
 from emberlet.micro.builder.kernels.sixteen.maps import Curve16, Rescale16, knots_of
 from emberlet.micro.builder.kernels.sixteen.pair import Pair16
 from emberlet.micro.builder.kernels.sixteen.pool import Pool16
+from emberlet.micro.builder.kernels.sixteen.recurrent import GatedGru16, Gru16, Lstm16, Rnn16, Sums16, sums_of
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16, Softmax16
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.sixteen import MOST, deep, near, parted
@@ -64,6 +66,28 @@ def dot(rng: Rng, window: Window, h: int, w: int) -> Made:
     layer = Dot16(*at, weights, bias, x_zero, requant, middle)
     layer.check()
     return layer, (words_at_random(rng, (h, w, c)),), (*window.output(h, w), 2 * n), window.pads, x_zero
+
+
+def _sums(rng: Rng, rows: int, k: int, zero: int) -> Sums16:
+    weights, bias = rng.integers(1, 256, (rows, 1, 1, k)).astype(np.uint8), rng.integers(-(10**7), 10**7, rows)
+    reach = np.abs(weights.reshape(rows, -1).astype(np.int64) - 128).sum(1) * MOST + np.abs(bias)
+    ratio = 2.0**23 * 10.0 ** rng.uniform(-1, 0.5) / reach
+    return Sums16("sums", ("x",), "y", (2 * k,), Window((1, 1)), 1, weights, bias, zero, sums_of(ratio, reach), 128)
+
+
+def recurrent(rng: Rng) -> Made:
+    steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 12)), int(rng.integers(1, 7))
+    kind, gates = ((Lstm16, 4), (Gru16, 3), (GatedGru16, 3), (Rnn16, 1))[int(rng.integers(4))]
+    zero, more = 32768, list[Any]()
+    if kind is GatedGru16:
+        more = [_sums(rng, hidden, hidden, zero)]
+    elif kind is Rnn16 and rng.random() < 0.5:
+        zero = _zero(rng)
+        more = [True, zero]
+    both = _sums(rng, gates * hidden, k, _zero(rng)), _sums(rng, (gates - (kind is GatedGru16)) * hidden, hidden, zero)
+    how = bool(rng.random() < 0.3), bool(rng.random() < 0.5), False
+    layer = kind("recurrent of 16 bits", ("x",), "y", steps, hidden, *both, *how, *more)
+    return layer, (words_at_random(rng, (steps, k)),), (steps, 2 * hidden) if layer.sequence else (2 * hidden,), *NONE
 
 
 def pool(rng: Rng, window: Window, h: int, w: int) -> Made:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeGuard
 
 from ..kernels.depthwise import Depthwise
 from ..kernels.dot import Dot
@@ -95,6 +96,11 @@ def calls(
     return None
 
 
+def sums_in_assembly(layer: Layer) -> TypeGuard[_Recurrent]:
+    """Whether a layer is recurrent and of bytes."""
+    return isinstance(layer, _Recurrent) and layer.element == 1
+
+
 def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Call | None:
     """The call that computes the gates' sums of a recurrent layer, or None if they run in viper.
 
@@ -118,7 +124,7 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
     """The scratch memory of the layer's assembly kernels, in bytes of the arena."""
     if families and isinstance(layer, Dot) and not layer.packed:
         return _room(layer.weights[0].size, layer.positions == 1, DSP in families)
-    if families and isinstance(layer, _Recurrent):
+    if families and sums_in_assembly(layer):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
         return _room(most, True, DSP in families)
     return 0

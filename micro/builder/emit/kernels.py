@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums
+from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums, sums_in_assembly
 from ..functions import FROM_MATH
-from ..kernels.recurrent import HIDDEN, MIDDLE, Rows, SumsIn, _Recurrent
+from ..kernels.recurrent import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
 
@@ -102,7 +102,7 @@ def _layers(program: Program, dialect: str, arch: str) -> tuple[list[str], list[
         made = calls(layer, family, *own) if family else None
         if made is not None:
             groups.append(list(map(assembly, made)))
-        elif family and isinstance(layer, _Recurrent):
+        elif family and sums_in_assembly(layer):
             groups.append(layer.calls(name, dialect, *own, _sums_in(family, step.places, assembly)))
         else:
             groups.append(layer.calls(name, dialect, *own))
@@ -140,7 +140,7 @@ def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
 def step_calls(step: Step, family: str) -> list[Call]:
     """The assembly kernels that a step calls; none if it runs in viper."""
     made = calls(step.layer, family, step.inputs, step.output, step.places)
-    if made is None and isinstance(step.layer, _Recurrent):
+    if made is None and sums_in_assembly(step.layer):
         own = {"o": 0, "wo": 0, "to": 0, "zs": step.places["zs"]}
         both = [sums(rows, family, "i", own) for rows in step.layer.rows]
         return [call for call in both if call]
@@ -164,15 +164,8 @@ def _imports(text: str, dialect: str) -> str:
 
 def _reset(program: Program) -> str:
     lines = ["def reset(A):"]
-    for place, size in program.states:
-        if program.is_float:
-            lines += [f"    for i in range({place}, {place + size}):", "        A[i] = 0.0"]
-            continue
-        middle = place + size
-        lines += [f"    for i in range({place}, {middle}):", f"        A[i] = {HIDDEN}"]
-        lines += [f"    for i in range({middle}, {place + 3 * size}, 2):", "        A[i] = 0"]
-        lines += [f"        A[i + 1] = {MIDDLE >> 8}"]
-    for place, size, value in program.kept:
-        number = repr(float(value)) if program.is_float else str(value)
-        lines += [f"    for i in range({place}, {place + size}):", f"        A[i] = {number}"]
+    for place, size, repeated in (*program.states, *program.kept):
+        step = f", {len(repeated)}" if len(repeated) > 1 else ""
+        lines.append(f"    for i in range({place}, {place + size}{step}):")
+        lines += [f"        A[i{f' + {k}' if k else ''}] = {value!r}" for k, value in enumerate(repeated)]
     return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"

@@ -85,6 +85,11 @@ class Layer(ABC):
         return 0
 
     @property
+    def initial(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
+        """The state before the first inference: a count, and the elements that are repeated."""
+        return ((self.state, (0.0,)),)
+
+    @property
     def remembers(self) -> bool:
         """Whether `state` is kept from one inference to the next."""
         return False

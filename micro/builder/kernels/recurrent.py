@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,7 +50,7 @@ HIDDEN = 128
 
 
 State = tuple[Bytes, Ints]
-"""The hidden state in bytes, and what is kept of each unit in 16 bits."""
+"""The hidden state in bytes, and what is kept of each unit."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,12 @@ class _Recurrent(Layer):
     sequence: bool
     keep: bool
 
+    element: ClassVar[int] = 1
+    """Bytes of an element of the input and of the hidden state."""
+
+    wide: ClassVar[int] = 2
+    """Bytes of a gate's sum, and of what is kept of each unit."""
+
     @property
     def rows(self) -> tuple[Rows, ...]:
         """All that turns bytes into sums, in the order in which their constants lie."""
@@ -175,12 +182,19 @@ class _Recurrent(Layer):
 
     @property
     def state(self) -> int:
-        """The hidden state in bytes, then what is kept of each unit in 16 bits."""
-        return 3 * self.hidden
+        """The hidden state, then what is kept of each unit."""
+        return (self.element + self.wide) * self.hidden
+
+    @property
+    def initial(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The state before the first step: a count, and the bytes that are repeated."""
+        start = tuple(self.start.to_bytes(self.element, "little"))
+        zero = tuple((1 << 8 * self.wide - 1).to_bytes(self.wide, "little"))
+        return (self.hidden, start), (self.hidden, zero)
 
     @property
     def scratch(self) -> int:
-        return 2 * sum(len(rows.weights) for rows in self.rows)
+        return self.wide * sum(len(rows.weights) for rows in self.rows)
 
     @property
     def order(self) -> range:
@@ -195,9 +209,14 @@ class _Recurrent(Layer):
         out: Bytes = self.advance(None, *inputs)[0]
         return out
 
-    def constants(self) -> tuple[Array, list[int]]:
+    @property
+    def table(self) -> tuple[Ints, ...]:
+        """The bytes in front of the weights."""
         table = logistic_table()
-        parts = [table >> 8, table & 255, *(rows.weights.reshape(-1) for rows in self.rows)]
+        return table >> 8, table & 255
+
+    def constants(self) -> tuple[Array, list[int]]:
+        parts: list[Array] = [*self.table, *(rows.weights.reshape(-1) for rows in self.rows)]
         words = [word for rows in self.rows for word in rows.words(self.name)]
         return np.concatenate(parts).astype(np.uint8), words
 
@@ -214,20 +233,21 @@ class _Recurrent(Layer):
 
         sums_in: what writes the call of another kernel for the sums, or None where it has none.
         """
-        k = self.from_input.weights.shape[1]
+        k, unit = self.element * self.from_input.weights.shape[-1], self.element * self.hidden
+        table = sum(part.size for part in self.table)
         back = self.steps - 1 if self.reverse else 0
 
         def rows(source: str, n: int) -> str:
             which, before = self.rows[n], self.rows[:n]
             own = {
-                "o": places["zo"] + 2 * sum(len(r.weights) for r in before),
-                "wo": places["wo"] + 2048 + sum(r.weights.size for r in before),
-                "to": places["to"] + sum(2 + 2 * len(r.weights) for r in before),
+                "o": places["zo"] + self.wide * sum(len(r.weights) for r in before),
+                "wo": places["wo"] + table + sum(r.weights.size for r in before),
+                "to": places["to"] + sum(len(r.words(self.name)) for r in before),
             }
             line = sums_in(which, source, own) if sums_in else None
             if line is not None:
                 return line
-            writer = which.emit(dialect)
+            writer = self.rows_kernel(which, dialect)
             return writer.call(name(writer), {"i0": source, **own})
 
         update, copy, reset = self.units(dialect), self._copy(dialect), self._reset(dialect)
@@ -235,13 +255,17 @@ class _Recurrent(Layer):
         step = [rows("i", 0), rows(str(places["st"]), 1), *between, update.call(name(update), places)]
         out = copy.call(name(copy), {"i0": places["st"], "o": "o"})
         sign = "-" if self.reverse else "+"
-        step += [out, f"o {sign}= {self.hidden}"] if self.sequence else []
+        step += [out, f"o {sign}= {unit}"] if self.sequence else []
         lines = [] if self.keep else [reset.call(name(reset), places)]
         lines.append(f"i = {places['i0'] + back * k}")
-        lines.append(f"o = {places['o'] + (back * self.hidden if self.sequence else 0)}")
+        lines.append(f"o = {places['o'] + (back * unit if self.sequence else 0)}")
         lines.append(f"for _ in range({self.steps}):")
         lines += ["    " + line for line in [*step, f"i {sign}= {k}"]]
         return lines if self.sequence else [*lines, out]
+
+    def rows_kernel(self, rows: Rows, dialect: str) -> Writer:
+        """The kernel of some rows' sums."""
+        return rows.emit(dialect)
 
     def between(
         self,
@@ -257,20 +281,18 @@ class _Recurrent(Layer):
         w = Writer(dialect, (X, Y), ("i0", "o"))
         w.go(X, w.place("i0"))
         w.go(Y, w.place("o"))
-        nest(w, [Axis(self.hidden, (1, 1))], (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+        nest(w, [Axis(self.element * self.hidden, (1, 1))], (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
         return w
 
     def _reset(self, dialect: str) -> Writer:
-        """Bytes of `start`, numbers of 16 bits at MIDDLE."""
+        """The state before the first step."""
         w = Writer(dialect, (X, Y), ("st",))
         w.go(Y, w.place("st"))
-        with w.times("n", self.hidden):
-            w.store(Y, str(self.start))
-            w.move(Y, 1)
-        with w.times("n", self.hidden):
-            w.store(Y, "0")
-            w.store(Y, str(MIDDLE >> 8), 1)
-            w.move(Y, 2)
+        for count, repeated in self.initial:
+            with w.times("n", count):
+                for k, byte in enumerate(repeated):
+                    w.store(Y, str(byte), k)
+                w.move(Y, len(repeated))
         return w
 
     def units(self, dialect: str) -> Writer:

@@ -34,6 +34,7 @@ from .calibrate import Range, grid_over
 from .reference import dequantize, quantize
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)
+HIDDEN_WORDS = Grid(2.0**-15, 1 << 15, 16)
 SOFTMAX_GRID = Grid(1 / 256, 0)
 SOFTMAX_WORDS = Grid(2.0**-16, 0, 16)
 WHOLE_GRID = Grid(1.0, 0)
@@ -92,7 +93,7 @@ def _prefers_input(layer: Layer) -> bool:
 def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
     """The grid that a layer's kernel requires for its output, if any."""
     if isinstance(layer, LstmFloat | GruFloat | GatedGruFloat) or (isinstance(layer, RnnFloat) and not layer.relu):
-        return HIDDEN_GRID
+        return HIDDEN_WORDS if any(n in grids and grids[n].wide for n in (*layer.inputs, layer.output)) else HIDDEN_GRID
     if isinstance(layer, Arg | CompareFloat) or (isinstance(layer, TopK) and layer.indices):
         return WHOLE_GRID
     if isinstance(layer, SoftmaxFloat) and not layer.log:

@@ -37,6 +37,7 @@ from ..kernels.sixteen.softmax import LogSoftmax16, Softmax16
 from ..kernels.softmax import SoftmaxFloat
 from ..kernels.window import Window
 from .calibrate import grid_over
+from .recurrences import Recurrent, recurrent16
 from .reference import Floats, dequantize, steps_of
 from .sixteen import MOST, WAYS, Deep, deep, near, parted
 
@@ -44,10 +45,6 @@ MOST_KNOTS = 4096
 """Of a function: four bytes each."""
 
 NAMES: dict[type[Layer], str] = {
-    LstmFloat: "an LSTM",
-    GruFloat: "a GRU",
-    GatedGruFloat: "a GRU",
-    RnnFloat: "a recurrent layer",
     NormalizeFloat: "a normalization",
     NormFloat: "a norm of elements",
     ProductFloat: "a product of two matrices",
@@ -159,6 +156,7 @@ class Quantizer16:
             Take: self._take,
             Arg: lambda layer: replace(layer, words=layer.output in self.graph.words, width=2),
             Constant: self._constant,
+            **dict.fromkeys((LstmFloat, GruFloat, GatedGruFloat, RnnFloat), self._recurrent),
             Reshape: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
             Copy: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
         }
@@ -292,6 +290,9 @@ class Quantizer16:
         if table is not None:
             table = parted(steps_of(table, out.scale, out.zero, 16).reshape(outer, length, inner))
         return replace(layer, shape=(outer, length, 2 * inner), table=table, zero=indices.zero, words=words)
+
+    def _recurrent(self, layer: Recurrent) -> Layer:
+        return recurrent16(layer, self.graph.grids)
 
     def _constant(self, layer: Constant) -> Layer:
         out = self.graph.grids[layer.output]

@@ -1,4 +1,4 @@
-"""LSTM, GRU and plain recurrent layers in int8, from those in float32."""
+"""LSTM, GRU and plain recurrent layers in int8, and on words of 16 bits, from those in float32."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from ..graph import Grid
 from ..kernels.layer import Array, Layer
 from ..kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
-from .grids import HIDDEN_GRID
-from .reference import LIMIT, choose, dot_bounds, quantize_bias, quantize_weights
+from ..kernels.sixteen import recurrent as words
+from ..kernels.sixteen.recurrent import GatedGru16, Gru16, Lstm16, Rnn16, Sums16
+from ..kernels.window import Window
+from .grids import HIDDEN_GRID, HIDDEN_WORDS
+from .reference import LIMIT, ZERO, Bytes, Floats, choose, dot_bounds, quantize_bias, quantize_weights
+from .sixteen import MOST
 
 BIAS_ROOM = LIMIT >> 3
 """A bias is kept below this in steps of its accumulator, which leaves room for the products."""
 
 
-def recurrent(layer: LstmFloat | GruFloat | GatedGruFloat | RnnFloat, grids: Mapping[str, Grid]) -> Layer:
+Recurrent = LstmFloat | GruFloat | GatedGruFloat | RnnFloat
+
+
+def recurrent(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
     """The layer in int8. Raises UnsupportedError."""
     at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
     how = (layer.reverse, layer.sequence, layer.keep)
@@ -51,3 +58,50 @@ def rows_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: fl
     bound = np.maximum(np.abs(low), np.abs(high))
     requant = choose(sums * steps_of_one, bound, MIDDLE, 0, 2 * MIDDLE - 1, what=name)
     return Rows(bytes_, steps, grid.zero, requant)
+
+
+def recurrent16(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
+    """The layer on words. Raises UnsupportedError."""
+    at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
+    how = (layer.reverse, layer.sequence, layer.keep)
+    source, relu = grids[layer.inputs[0]], isinstance(layer, RnnFloat) and layer.relu
+    own = grids[layer.output] if relu else HIDDEN_WORDS
+    steps = FINE / own.scale if relu else words.GATE
+
+    def rows(weights: Array, bias: Array, grid: Grid = own) -> Sums16:
+        return words_of(layer.name, weights, bias, grid, steps)
+
+    from_input = rows(layer.weights_input, layer.bias_input, source)
+    if isinstance(layer, GatedGruFloat):
+        return GatedGru16(*at, from_input, rows(*layer.gates_of_state), *how, rows(*layer.candidate))  # type: ignore[arg-type]
+    both = (from_input, rows(layer.weights_state, layer.bias_state))
+    if isinstance(layer, RnnFloat):
+        return Rnn16(*at, *both, *how, relu, own.zero)  # type: ignore[arg-type]
+    return (Lstm16 if isinstance(layer, LstmFloat) else Gru16)(*at, *both, *how)  # type: ignore[arg-type]
+
+
+def words_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: float) -> Sums16:
+    """Rows of a layer whose input is words on `grid`. steps_of_one: of a sum, for one unit."""
+    bytes_, scale = own_steps(weights)
+    sums = scale * grid.scale
+    steps = np.rint(bias.astype(np.float64) / sums).astype(np.int64)
+    size = np.abs(bytes_.astype(np.int64) - ZERO).sum(1)
+    bound = size * float(max(grid.zero, MOST - grid.zero)) + np.abs(steps)
+    requant = words.sums_of(sums * steps_of_one, bound, name)
+    rows, k = bytes_.shape
+    at = (name, ("x",), "y", (2 * k,), Window((1, 1)), 1)
+    made = Sums16(*at, bytes_.reshape(rows, 1, 1, k), steps, grid.zero, requant, ZERO)
+    made.check()
+    return made
+
+
+def own_steps(weights: Array) -> tuple[Bytes, Floats]:
+    """`quantize_weights`, but a row whose weights are whole multiples of a number keeps that as its scale."""
+    w = np.asarray(weights, np.float64)
+    scale = quantize_weights(w)[1]
+    peak = np.abs(w).max(1, initial=0)
+    of_one = w / np.where(peak > 0, peak, 1.0)[:, None]
+    for most in range(127, 0, -1):
+        exact = np.abs(of_one * most - np.rint(of_one * most)).max(1, initial=0) < 1e-3
+        scale = np.where(exact & (peak > 0), peak / most, scale)
+    return (np.clip(np.rint(w / scale[:, None]), -127, 127) + ZERO).astype(np.uint8), scale

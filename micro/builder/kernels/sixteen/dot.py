@@ -34,6 +34,10 @@ class Dot16(_Dot):
         return np.asarray(self.bias - self.zero * w.sum(1), np.int64)
 
     def reference(self, *inputs: Bytes) -> Bytes:
+        return parted(self.numbers(*inputs))
+
+    def numbers(self, *inputs: Bytes) -> Ints:
+        """The output as numbers."""
         h, w, c = self.image
         x = (joined(inputs[0]) - self.zero).reshape(h, w, c // 2)
         steps = self.weights.astype(np.int64) - self.weight_zero
@@ -44,7 +48,7 @@ class Dot16(_Dot):
         for g in range(self.groups):
             part = patches[..., g * each : (g + 1) * each].reshape(oh, ow, -1)
             sums[..., g * n : (g + 1) * n] = part @ steps[g * n : (g + 1) * n].reshape(n, -1).T.astype(np.float64)
-        return parted(self.requant.apply(np.rint(sums).astype(np.int64) + self.bias))
+        return self.requant.apply(np.rint(sums).astype(np.int64) + self.bias)
 
     def check(self) -> None:
         """Raises UnsupportedError where a sum of bytes may outgrow a word."""
@@ -62,6 +66,11 @@ class Dot16(_Dot):
         for channel, bias in enumerate(self.folded):
             words += [int(bias >> 8) + LIFT, int(bias & 255), *self.requant.packed(channel)]
         return self.weights.reshape(-1), words
+
+    def put(self, w: Writer) -> None:
+        """Store `s`, and move on."""
+        store_word(w, Y)
+        w.move(Y, 2)
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         x = inputs[0]
@@ -98,8 +107,7 @@ class Dot16(_Dot):
                     walk(w, *loops, WORDS, WEIGHTS, add, UNROLL // 4)
                     finish(w, self.requant.lines(w.word("q", 2), w.word("q", 3)), self.requant)
                     w.move_table("q", 2 + self.requant.words)
-                    store_word(w, Y)
-                    w.move(Y, 2)
+                    self.put(w)
                 if self.groups > 1:
                     w.line(f"c += {2 * each}")
         return w

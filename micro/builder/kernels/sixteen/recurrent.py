@@ -1,0 +1,356 @@
+"""LSTM, GRU and plain recurrent layers on words.
+
+The gates' sums are numbers of 24 bits in steps of 2**-17 (`GATE`). The logistic function less a half is a table of 769
+words from 0 to 12, with straight lines between them, in steps of 2**-17; tanh(v) is twice that of 2v. An LSTM's cell is
+kept in 24 bits in steps of 2**-17, a GRU's state in steps of 2**-22; the state that is multiplied with the weights is
+the output's word, in steps of 2**-15.
+
+A plain layer that ends in ReLU has no bound: its state is in words of the output's grid, its sums in 1/32 of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ...quantization.reference import Bytes, Floats, Ints
+from ...quantization.sixteen import MOST, Deep, deep, parted
+from ..layer import dense_view, emit_clamp
+from ..recurrent import FINE, WEIGHTS, G, P, R, State, X, Y, _Recurrent
+from ..words import store_word
+from ..writer import Pointer, Writer
+from .dot import Dot16
+
+GATE = 1 << 17
+"""Steps of a gate's sum for one unit, of the logistic function's value, and of an LSTM's cell."""
+
+KEPT = 1 << 22
+"""One, in what is kept of a GRU's unit."""
+
+MIDDLE = 1 << 23
+"""What a number of 24 bits in the arena is stored above, its low byte first."""
+
+HIDDEN = 1 << 15
+"""One, in the hidden state's words; also the word that stands for zero."""
+
+FAR = 12
+"""From here on the logistic function is one."""
+
+FRACTION = 11
+"""Bits of a sum between two places of the table, which are 1/64 apart."""
+
+
+@dataclass(frozen=True)
+class Sums16(Dot16):
+    """Rows of weights that turn words into numbers of 24 bits."""
+
+    def reference(self, *inputs: Bytes) -> Ints:  # type: ignore[override]
+        return self.numbers(*inputs).reshape(-1) - MIDDLE
+
+    def words(self, _: str) -> list[int]:
+        return self.constants()[1]
+
+    def put(self, w: Writer) -> None:
+        store24(w, Y)
+        w.move(Y, 3)
+
+
+def sums_of(ratio: Floats, bound: Floats, what: str = "layer") -> Deep:
+    """How sums are brought to 24 bits, by the ratio of a step of theirs to one of these. Raises UnsupportedError."""
+    return deep(ratio, bound, MIDDLE, 0, 2 * MIDDLE - 1, what)
+
+
+def store24(w: Writer, p: Pointer) -> None:
+    """Store `s`, which fits 24 bits."""
+    w.store(p, "s & 255")
+    w.store(p, "s >> 8 & 255", 1)
+    w.store(p, "s >> 16", 2)
+
+
+def load24(w: Writer, p: Pointer, k: int = 0) -> str:
+    """Number k of 24 bits that `store24` left, less MIDDLE."""
+    k *= 3
+    return f"({w.load(p, k)} | {w.load(p, k + 1)} << 8 | {w.load(p, k + 2)} << 16) - {MIDDLE}"
+
+
+def half_table() -> Ints:
+    """The logistic function less a half, from 0 to FAR in steps of 1/64."""
+    x = np.arange(FAR * 64 + 1) / 64
+    return np.minimum(np.rint(GATE * (1 / (1 + np.exp(-x)) - 0.5)), MOST).astype(np.int64)
+
+
+def half(v: Ints) -> Ints:
+    """The logistic function less a half, of a number in steps of 1/GATE."""
+    table, a = half_table(), np.minimum(np.abs(v), FAR * GATE)
+    k = np.minimum(a >> FRACTION, FAR * 64 - 1)
+    rise = table[k + 1] - table[k]
+    y = table[k] + (rise * (a & (1 << FRACTION) - 1) + (1 << FRACTION - 1) >> FRACTION)
+    return np.where(v < 0, -1, 1) * np.where(a >= FAR * GATE, MOST, y)
+
+
+def logistic(v: Ints) -> Ints:
+    """GATE for one."""
+    return half(v) + GATE // 2
+
+
+def tanh(v: Ints) -> Ints:
+    """GATE / 2 for one."""
+    return half(2 * v)
+
+
+def emit_half(w: Writer, name: str, value: str, is_tanh: bool = False) -> None:
+    """Set `name` to `logistic`, or `tanh`, of an expression; WEIGHTS points at the table. Locals: s, v, k, d."""
+    w.line(f"s = {value}")
+    w.line("v = s")
+    with w.block("if s < 0"):
+        w.line("v = 0 - s")
+    if is_tanh:
+        w.line("v = v << 1")
+    with w.block(f"if v >= {FAR * GATE}"):
+        w.line(f"{name} = {MOST}")
+    with w.block("else"):
+        w.line(f"k = v >> {FRACTION} << 1")
+        w.line(f"d = {w.load(WEIGHTS, 'k')} | {w.load(WEIGHTS, 'k + 1')} << 8")
+        w.line(f"k = ({w.load(WEIGHTS, 'k + 2')} | {w.load(WEIGHTS, 'k + 3')} << 8) - d")
+        w.line(f"{name} = d + (k * (v & {(1 << FRACTION) - 1}) + {1 << FRACTION - 1} >> {FRACTION})")
+    with w.block("if s < 0"):
+        w.line(f"{name} = 0 - {name}")
+    if not is_tanh:
+        w.line(f"{name} = {name} + {GATE // 2}")
+
+
+def gated(gate: Ints, kept: Ints) -> Ints:
+    """gate * kept >> 12, of a gate and a number of 24 bits."""
+    return gate * kept >> 12
+
+
+def _gated(gate: str, kept: str) -> str:
+    return f"{gate} * ({kept} >> 12) + ({gate} * ({kept} & 4095) >> 12)"
+
+
+def both(gate: Ints, value: Ints) -> Ints:
+    """gate * value >> 9, of a gate and a tanh."""
+    return gate * value >> 9
+
+
+def _both(gate: str, value: str) -> str:
+    return f"({gate} >> 9) * {value} + (({gate} & 511) * {value} >> 9)"
+
+
+def _word(w: Writer) -> None:
+    """Clamp `s` to a word and store it."""
+    emit_clamp(w, 0, MOST)
+    store_word(w, Y)
+    w.move(Y, 2)
+
+
+def word_of(y: Ints, zero: int = HIDDEN) -> Ints:
+    return np.clip(y + zero, 0, MOST)
+
+
+@dataclass(frozen=True)
+class _Recurrent16(_Recurrent):
+    """from_input, from_state: Sums16, whose sums have 24 bits."""
+
+    element: ClassVar[int] = 2
+    wide: ClassVar[int] = 3
+
+    @property
+    def start(self) -> int:
+        return HIDDEN
+
+    @cached_property
+    def table(self) -> tuple[Ints, ...]:
+        return (parted(half_table()).astype(np.int64),)
+
+    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
+        x = inputs[0].reshape(self.steps, -1)
+        h, c = state or (parted(np.full(self.hidden, self.start)), np.zeros(self.hidden, np.int64))
+        out = np.empty((self.steps, 2 * self.hidden), np.uint8)
+        for t in self.order:
+            words, c = self.step(self.from_input.reference(x[t]), h, c)
+            h = out[t] = parted(words)
+        return (out if self.sequence else h), (h, c)
+
+    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
+        """The words of the hidden state after a step, and what is kept. a: the sums of the input."""
+        raise NotImplementedError
+
+    def rows_kernel(self, rows: Sums16, dialect: str) -> Writer:  # type: ignore[override]
+        view = dense_view(rows.shape)
+        return rows.emit(dialect, [view], view)
+
+    def begin(self, w: Writer, *sides: tuple[Pointer, int]) -> None:
+        """Go to the state, what is kept of it, and sums: each that many numbers for a unit, one after the other."""
+        w.go(Y, w.place("st"))
+        w.go(P, w.place("st", 2 * self.hidden))
+        at = 0
+        for p, count in sides:
+            w.go(p, w.place("zo", at))
+            at += 3 * count * self.hidden
+
+
+@dataclass(frozen=True)
+class Lstm16(_Recurrent16):
+    """Four rows a unit in `from_input` and in `from_state`; a cell stays within ±64."""
+
+    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
+        sums = (a + self.from_state.reference(h)).reshape(self.hidden, 4)
+        i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
+        c = (gated(f, c) + 16 >> 5) + (both(i, tanh(sums[:, 2])) + 64 >> 7)
+        c = np.clip(c, -MIDDLE, MIDDLE - 1)
+        return word_of(both(o, tanh(c)) + 256 >> 9), c
+
+    def update(self, w: Writer) -> None:
+        self.begin(w, (X, 4), (R, 4))
+        with w.times("n", self.hidden):
+            for k, name in enumerate(("gi", "gf", "gg", "go")):
+                emit_half(w, name, f"({load24(w, X, k)}) + ({load24(w, R, k)})", name == "gg")
+            w.line(f"c = {load24(w, P)}")
+            w.line(f"s = ({_gated('gf', 'c')} + 16 >> 5) + ({_both('gi', 'gg')} + 64 >> 7) + {MIDDLE}")
+            emit_clamp(w, 0, 2 * MIDDLE - 1)
+            store24(w, P)
+            emit_half(w, "gg", f"s - {MIDDLE}", True)
+            w.line(f"s = ({_both('go', 'gg')} + 256 >> 9) + {HIDDEN}")
+            _word(w)
+            w.move(P, 3)
+            w.move(X, 12)
+            w.move(R, 12)
+
+
+@dataclass(frozen=True)
+class _Gru16(_Recurrent16):
+    def mixed(self, z: Ints, n: Ints, c: Ints) -> tuple[Ints, Ints]:
+        """The state after a step, from its candidate."""
+        c = (gated(z, c) + 16 >> 5) + (both(GATE - z, n) + 2 >> 2)
+        return word_of(c + 64 >> 7), c
+
+    def mix(self, w: Writer) -> None:
+        """The same, from `gz` and `gn`."""
+        w.line(f"c = {load24(w, P)}")
+        w.line(f"d = {GATE} - gz")
+        w.line(f"c = ({_gated('gz', 'c')} + 16 >> 5) + ({_both('d', 'gn')} + 2 >> 2)")
+        w.line(f"s = c + {MIDDLE}")
+        store24(w, P)
+        w.line(f"s = (c + 64 >> 7) + {HIDDEN}")
+        _word(w)
+        w.move(P, 3)
+
+
+@dataclass(frozen=True)
+class Gru16(_Gru16):
+    """Three rows a unit in `from_input` and in `from_state`: the reset gate is applied to the candidate's sum of the
+    state."""
+
+    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
+        a, b = (sums.reshape(self.hidden, 3) for sums in (a, self.from_state.reference(h)))
+        z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
+        return self.mixed(z, tanh(a[:, 2] + (gated(r, b[:, 2]) + 16 >> 5)), c)
+
+    def update(self, w: Writer) -> None:
+        self.begin(w, (X, 3), (R, 3))
+        with w.times("n", self.hidden):
+            for k, name in enumerate(("gz", "gr")):
+                emit_half(w, name, f"({load24(w, X, k)}) + ({load24(w, R, k)})")
+            w.line(f"c = {load24(w, R, 2)}")
+            emit_half(w, "gn", f"({load24(w, X, 2)}) + ({_gated('gr', 'c')} + 16 >> 5)", True)
+            self.mix(w)
+            w.move(X, 9)
+            w.move(R, 9)
+
+
+@dataclass(frozen=True)
+class GatedGru16(_Gru16):
+    """As Gru16, but with the reset gate applied to the state before its product: two rows a unit in `from_state`, one
+    in `from_gated`."""
+
+    from_gated: Sums16
+
+    @property
+    def rows(self) -> tuple[Sums16, ...]:  # type: ignore[override]
+        return self.from_input, self.from_state, self.from_gated  # type: ignore[return-value]
+
+    @property
+    def scratch(self) -> int:
+        return super().scratch + 2 * self.hidden
+
+    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
+        a, b = a.reshape(self.hidden, 3), self.from_state.reference(h).reshape(self.hidden, 2)
+        z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
+        own = self.from_gated.reference(parted(word_of(gated(r, c) + 2048 >> 12)))
+        return self.mixed(z, tanh(a[:, 2] + own), c)
+
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        gate = self._gate(dialect)
+        return [gate.call(name(gate), places), rows(str(places["zo"] + super().scratch), 2)]
+
+    def _gate(self, dialect: str) -> Writer:
+        """A kernel of places "st", "zo" and "wo": the reset gate times the state."""
+        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
+        w.go(WEIGHTS, w.place("wo"))
+        self.begin(w, (X, 3), (R, 2))
+        w.go(Y, w.place("zo", super().scratch))
+        with w.times("n", self.hidden):
+            emit_half(w, "gr", f"({load24(w, X, 1)}) + ({load24(w, R, 1)})")
+            w.line(f"c = {load24(w, P)}")
+            w.line(f"s = ({_gated('gr', 'c')} + 2048 >> 12) + {HIDDEN}")
+            _word(w)
+            w.move(P, 3)
+            w.move(X, 9)
+            w.move(R, 6)
+        return w
+
+    def update(self, w: Writer) -> None:
+        self.begin(w, (X, 3), (R, 2), (G, 1))
+        with w.times("n", self.hidden):
+            emit_half(w, "gz", f"({load24(w, X)}) + ({load24(w, R)})")
+            emit_half(w, "gn", f"({load24(w, X, 2)}) + ({load24(w, G)})", True)
+            self.mix(w)
+            w.move(X, 9)
+            w.move(R, 6)
+            w.move(G, 3)
+
+
+@dataclass(frozen=True)
+class Rnn16(_Recurrent16):
+    """One row a unit in `from_input` and in `from_state`, and tanh of their sum. relu: ReLU instead; zero: of the
+    output then."""
+
+    relu: bool = False
+    zero: int = HIDDEN
+
+    @property
+    def start(self) -> int:
+        return self.zero
+
+    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
+        v = a + self.from_state.reference(h)
+        if self.relu:
+            return np.maximum(word_of(v + FINE // 2 >> 5, self.zero), self.zero), c
+        return word_of(tanh(v) + 1 >> 1), c
+
+    def update(self, w: Writer) -> None:
+        self.begin(w, (X, 1), (R, 1))
+        with w.times("n", self.hidden):
+            s = f"({load24(w, X)}) + ({load24(w, R)})"
+            if self.relu:
+                w.line(f"s = ({s} + {FINE // 2} >> 5) + {self.zero}")
+                emit_clamp(w, self.zero, MOST)
+                store_word(w, Y)
+                w.move(Y, 2)
+            else:
+                emit_half(w, "gn", s, True)
+                w.line(f"s = (gn + 1 >> 1) + {HIDDEN}")
+                _word(w)
+            w.move(X, 3)
+            w.move(R, 3)
