@@ -494,8 +494,9 @@ def of_sixteen_bits(rng: Rng) -> Case:
     kind = rng.random()
     if kind < 0.3:
         return Case(*random_layers_16.others(rng))
-    if kind < 0.45:
-        return Case(*random_layers_16.recurrent(rng))
+    if kind < 0.6:
+        made = (random_layers_16.recurrent, random_layers_16.product, random_layers_16.normalization)
+        return Case(*made[int(rng.integers(3))](rng))
     h, w = (int(v) for v in rng.integers(1, 7, 2))
     window = Window((1, 1)) if rng.random() < 0.3 else window_at_random(rng, h, w, 4)
     make = random_layers_16.dot if rng.random() < 0.6 else random_layers_16.pool

@@ -13,8 +13,10 @@ from emberlet.micro.builder.kernels.move import Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.sixteen.dot import Dot16
 from emberlet.micro.builder.kernels.sixteen.maps import Curve16, Rescale16, knots_of
+from emberlet.micro.builder.kernels.sixteen.normalize import Normalize16
 from emberlet.micro.builder.kernels.sixteen.pair import Pair16
 from emberlet.micro.builder.kernels.sixteen.pool import Pool16
+from emberlet.micro.builder.kernels.sixteen.product import Product16
 from emberlet.micro.builder.kernels.sixteen.recurrent import GatedGru16, Gru16, Lstm16, Rnn16, Sums16, sums_of
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16, Softmax16
 from emberlet.micro.builder.kernels.window import Window
@@ -88,6 +90,37 @@ def recurrent(rng: Rng) -> Made:
     how = bool(rng.random() < 0.3), bool(rng.random() < 0.5), False
     layer = kind("recurrent of 16 bits", ("x",), "y", steps, hidden, *both, *how, *more)
     return layer, (words_at_random(rng, (steps, k)),), (steps, 2 * hidden) if layer.sequence else (2 * hidden,), *NONE
+
+
+def product(rng: Rng) -> Made:
+    """A product of two tensors, each possibly transposed."""
+    rows, columns, count = (int(v) for v in rng.integers(1, 5, 3))
+    depth = int(rng.choice([rng.integers(1, 9), rng.integers(1, 100)]))
+    first = (depth, 1) if rng.random() < 0.5 else (1, rows)
+    second = (columns, 1) if rng.random() < 0.5 else (1, depth)
+    batches = ((count, rows * depth, 0 if rng.random() < 0.3 else depth * columns),) if count > 1 else ()
+    drop, zeros, zero = Product16.dropped(depth), (_zero(rng), _zero(rng)), _zero(rng)
+    reach = depth * MOST * MOST >> drop
+    requant = deep(MOST / reach * 10.0 ** rng.uniform(0, 2), reach, zero, *_limits(rng, zero))
+    x, z = words_at_random(rng, (count, rows * depth)), words_at_random(rng, (count, depth * columns))
+    at = ("product of 16 bits", ("x", "z"), "y", rows, depth, columns, first, second, batches)
+    return Product16(*at, zeros, drop, requant), (x, z), (count, rows, 2 * columns), *NONE
+
+
+def normalization(rng: Rng) -> Made:
+    rows, each = int(rng.integers(1, 5)), int(rng.choice([0, 0, 1, 3]))
+    length = int(rng.integers(1, 70)) * max(each, 1)
+    count = rows * each or length
+    x = words_at_random(rng, (rows, length))
+    near_ = rng.random()
+    if near_ < 0.4:  # numbers close to each other, or equal
+        x = parted(rng.integers(0, MOST - 300) + rng.integers(0, int(10 ** (5 * near_)) + 1, (rows, length)))
+    factors, shifts = rng.normal(0, 1, count), rng.normal(0, 1, count)
+    scale, out = 10 ** rng.uniform(-5, -2), 10 ** rng.uniform(-5, -3)
+    how = (each, bool(rng.random() < 0.7), 10.0 ** rng.uniform(-8, -3), scale, _zero(rng), out, _zero(rng))
+    layer = Normalize16("normalization of 16 bits", ("x",), "y", rows, length, factors, shifts, *how)
+    layer.check()
+    return layer, (x,), (rows, 2 * length), *NONE
 
 
 def pool(rng: Rng, window: Window, h: int, w: int) -> Made:

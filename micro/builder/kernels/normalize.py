@@ -106,7 +106,7 @@ class Normalize(_Normalize):
         while np.any(total < 1 << 28):
             small = total < 1 << 28
             total, e = np.where(small, total << 2, total), np.where(small, e + 1, e)
-        root = np.array([_root(int(t)) for t in total])
+        root = np.array([root_of(int(t)) for t in total])
         k = (1 << ROOT) // root
         u = ((d << e[:, None]) >> self.half_drop) * k[:, None] >> 15
         y = np.clip((u * factors + starts) >> shift, 0, 255)
@@ -139,7 +139,12 @@ class Normalize(_Normalize):
                 w.line(f"d = ({w.load(X)} << {EIGHTH}) - m")
                 w.line(f"s = (d * d >> {self.drop}) + s")
                 w.move(X, 1)
-            self._root(w)
+            w.line("e = 0")
+            with w.block(f"while s < {1 << 28}"):
+                w.line("s = s << 2")
+                w.line("e += 1")
+            emit_root(w)
+            w.line(f"r = {1 << ROOT} // r")
             w.go(X, "a")
             if not self.each:
                 w.table("q", "to")
@@ -156,23 +161,19 @@ class Normalize(_Normalize):
             w.line(f"a += {self.length}")
         return w
 
-    def _root(self, w: Writer) -> None:
-        """From the sum `s` to its shift `e` and `r`, what is divided by its root."""
-        w.line("e = 0")
-        with w.block(f"while s < {1 << 28}"):
-            w.line("s = s << 2")
-            w.line("e += 1")
-        w.line("r = 0")
-        w.line(f"d = {1 << 14}")
-        with w.block("while d"):
-            w.line("v = r + d")
-            with w.block("if v * v <= s"):
-                w.line("r = v")
-            w.line("d = d >> 1")
-        w.line(f"r = {1 << ROOT} // r")
+
+def emit_root(w: Writer) -> None:
+    """Set `r` to the root of `s`, as `root_of` gives it."""
+    w.line("r = 0")
+    w.line(f"d = {1 << 14}")
+    with w.block("while d"):
+        w.line("v = r + d")
+        with w.block("if v * v <= s"):
+            w.line("r = v")
+        w.line("d = d >> 1")
 
 
-def _root(t: int) -> int:
+def root_of(t: int) -> int:
     """The greatest integer whose square is at most t, below 2**15."""
     r, bit = 0, 1 << 14
     while bit:

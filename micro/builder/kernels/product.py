@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,9 @@ class _Product(Layer):
     second: tuple[int, int]
     batches: tuple[tuple[int, int, int], ...]
 
+    width: ClassVar[int] = 1
+    pointers: ClassVar[tuple[Pointer, Pointer]] = (X, Z)
+
     @property
     def macs(self) -> int:
         return self.rows * self.depth * self.columns * prod(n for n, _, _ in self.batches)
@@ -51,7 +55,8 @@ class _Product(Layer):
         return out[0], out[1]
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        w = Writer(dialect, (X, "s", Z), self.places())
+        x, z = self.pointers
+        w = Writer(dialect, (x, "s", z), self.places())
         self.begin(w)
         w.line(f"a = {w.place('i0', inputs[0].origin)}")
         w.line(f"b = {w.place('i1', inputs[1].origin)}")
@@ -64,6 +69,7 @@ class _Product(Layer):
             self._matrix(w)
             return
         n, *steps = self.batches[level]
+        steps = [self.width * step for step in steps]
         with w.times(f"g{level}", n):
             self._batch(w, level + 1)
             for name, step in zip("ab", steps, strict=True):
@@ -74,25 +80,30 @@ class _Product(Layer):
                 w.line(f"{name} -= {n * step}")
 
     def _matrix(self, w: Writer) -> None:
+        x, z = self.pointers
+        down, across = self.width * self.first[0], self.width * self.second[1]
         with w.times("i", self.rows):
             w.line("c = b")
             with w.times("n", self.columns):
-                w.go(X, "a")
-                w.go(Z, "c")
-                w.line(f"s = {'0.0' if w.float else '0'}")
-                unroll = next(u for u in (4, 3, 2, 1) if self.depth % u == 0)
-                with w.times("k", self.depth // unroll):
-                    for _ in range(unroll):
-                        self.take(w, w.load(X), w.load(Z))
-                        w.move(X, self.first[1])
-                        w.move(Z, self.second[0])
+                w.go(x, "a")
+                w.go(z, "c")
+                self.dot(w)
                 self.finish(w)
-                w.store(Y, "s")
-                w.move(Y, 1)
-                w.line(f"c += {self.second[1]}")
-            w.line(f"a += {self.first[0]}")
+                self.put(w)
+                w.line(f"c += {across}")
+            w.line(f"a += {down}")
         if self.batches:
-            w.line(f"a -= {self.rows * self.first[0]}")
+            w.line(f"a -= {self.rows * down}")
+
+    def dot(self, w: Writer) -> None:
+        """The sum of a row's products with a column."""
+        w.line(f"s = {'0.0' if w.float else '0'}")
+        unroll = next(u for u in (4, 3, 2, 1) if self.depth % u == 0)
+        with w.times("k", self.depth // unroll):
+            for _ in range(unroll):
+                self.take(w, w.load(X), w.load(Z))
+                w.move(X, self.first[1])
+                w.move(Z, self.second[0])
 
     def begin(self, w: Writer) -> None:
         """What is done once."""
@@ -102,7 +113,12 @@ class _Product(Layer):
         raise NotImplementedError
 
     def finish(self, w: Writer) -> None:
-        """Turn `s` into the output's element."""
+        """Turn the sum into the output's element `s`."""
+
+    def put(self, w: Writer) -> None:
+        """Store `s`, and move on."""
+        w.store(Y, "s")
+        w.move(Y, 1)
 
 
 @dataclass(frozen=True)

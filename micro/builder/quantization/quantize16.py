@@ -31,8 +31,10 @@ from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFlo
 from ..kernels.select import Select
 from ..kernels.sixteen.dot import Dot16
 from ..kernels.sixteen.maps import Curve16, Rescale16, knots_of
+from ..kernels.sixteen.normalize import Normalize16
 from ..kernels.sixteen.pair import Pair16
 from ..kernels.sixteen.pool import Pool16
+from ..kernels.sixteen.product import Product16
 from ..kernels.sixteen.softmax import LogSoftmax16, Softmax16
 from ..kernels.softmax import SoftmaxFloat
 from ..kernels.window import Window
@@ -45,9 +47,7 @@ MOST_KNOTS = 4096
 """Of a function: four bytes each."""
 
 NAMES: dict[type[Layer], str] = {
-    NormalizeFloat: "a normalization",
     NormFloat: "a norm of elements",
-    ProductFloat: "a product of two matrices",
     ExtremeFloat: "the maximum or minimum of two tensors",
     PowerFloat: "a power of two tensors",
     CompareFloat: "a comparison",
@@ -156,6 +156,8 @@ class Quantizer16:
             Take: self._take,
             Arg: lambda layer: replace(layer, words=layer.output in self.graph.words, width=2),
             Constant: self._constant,
+            ProductFloat: self._product,
+            NormalizeFloat: self._normalize,
             **dict.fromkeys((LstmFloat, GruFloat, GatedGruFloat, RnnFloat), self._recurrent),
             Reshape: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
             Copy: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
@@ -290,6 +292,24 @@ class Quantizer16:
         if table is not None:
             table = parted(steps_of(table, out.scale, out.zero, 16).reshape(outer, length, inner))
         return replace(layer, shape=(outer, length, 2 * inner), table=table, zero=indices.zero, words=words)
+
+    def _product(self, layer: ProductFloat) -> Layer:
+        a, b = (self.graph.grids[name] for name in layer.inputs)
+        out = self.graph.grids[layer.output]
+        reach = layer.depth * max(a.zero, MOST - a.zero) * max(b.zero, MOST - b.zero)
+        drop = Product16.dropped(layer.depth)
+        ratio = a.scale * b.scale * 2**drop / out.scale
+        requant = deep(ratio, (reach >> drop) + 1, out.zero, what=layer.name)
+        at = (layer.name, layer.inputs, layer.output, layer.rows, layer.depth, layer.columns, layer.first, layer.second)
+        return Product16(*at, layer.batches, (a.zero, b.zero), drop, requant)
+
+    def _normalize(self, layer: NormalizeFloat) -> Layer:
+        x, out = self._grids(layer)
+        at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, layer.factors, layer.shifts)
+        how = (layer.each, layer.centered, layer.epsilon)
+        made = Normalize16(*at, *how, x.scale, x.zero, out.scale, out.zero)
+        made.check()
+        return made
 
     def _recurrent(self, layer: Recurrent) -> Layer:
         return recurrent16(layer, self.graph.grids)

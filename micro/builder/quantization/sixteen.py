@@ -92,10 +92,15 @@ class Deep:
             product += sums * np.asarray(self.rests, np.int64) >> 3
         return np.clip((product + (1 << self.shift - 1) >> self.shift) + self.zero, self.low, self.high)
 
-    def lines(self, word: str, more: str = "") -> list[str]:
-        """Lines that turn `256 * h + s` into a word `s`, not clamped. word: the multiplier; more: its rest."""
-        mask = (1 << LIMB) - 1
-        rest = self.shift - 2 * LIMB
+    @property
+    def last(self) -> int:
+        """Bits of the last shift of a kernel."""
+        return self.shift - 2 * LIMB
+
+    def lines(self, word: str, more: str = "", half: str = "", zero: str = "") -> list[str]:
+        """Lines that turn `256 * h + s` into a word `s`, not clamped. word: the multiplier; more: its rest; half, zero:
+        what is added before the last shift and behind it, where that differs by channel."""
+        mask, rest = (1 << LIMB) - 1, self.last
         first, second = f"e * u >> {LIMB}", ""
         if self.rests:
             first, second = f"e * u + (e * r >> 3) + (f * r << {LIMB - 3}) >> {LIMB}", f" + (h * r << {LIMB - 3})"
@@ -111,8 +116,8 @@ class Deep:
             f"v = u >> {LIMB}",
             f"u = u & {mask}",
             f"s = ({first}) + e * v + f * u{second} >> {LIMB}",
-            f"s = (h * v << {LIMB}) + (s + f * v + h * u) + {1 << rest - 1} >> {rest}",
-            f"s = s + {self.zero}",
+            f"s = (h * v << {LIMB}) + (s + f * v + h * u) + {half or 1 << rest - 1} >> {rest}",
+            f"s = s + {zero or self.zero}",
         ]
 
 

@@ -1,0 +1,34 @@
+"""Sums that outgrow a word: three parts of them, `t`, `h` and `s`, for t * 2**24 + h * 2**8 + s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..writer import Writer
+
+AT_ONCE = 32
+"""Products of two numbers of 17 bits that are added up before the parts are carried."""
+
+CARRY = ("h = h + (s >> 8)", "s = s & 255", "t = t + (h >> 16)", "h = h & 65535")
+
+
+def long_sum(w: Writer, count: int, add: Callable[[], None], carry: tuple[str, ...] = CARRY) -> None:
+    """Set the parts to a sum of `count` products; add: writes what adds one to `h` and `s`, the lower byte's in `s`.
+
+    Afterwards s is 0…255 and h 0…65535; t has the sign. carry: the lines that carry.
+    """
+    for name in ("t", "h", "s"):
+        w.line(f"{name} = 0")
+
+    def some(n: int) -> None:
+        unroll = next(u for u in (4, 3, 2, 1) if n % u == 0)
+        with w.times("k", n // unroll):
+            for _ in range(unroll):
+                add()
+        for line in carry:
+            w.line(line)
+
+    with w.times("j", max(count // AT_ONCE, 1)):
+        some(min(count, AT_ONCE))
+    if count > AT_ONCE and count % AT_ONCE:
+        some(count % AT_ONCE)
