@@ -59,6 +59,8 @@ export interface LoadOptions {
   signal?: AbortSignal;
   /** The address of micropython.wasm, where a bundler moved it. Default: beside the package's modules. */
   wasm?: string;
+  /** The most threads of the fallback, at most 8 (wasm.d.mts). */
+  threads?: number;
 }
 
 /** Where a plan comes from: its address, or its bytes. */

@@ -21,10 +21,10 @@ let last = Promise.resolve();
 let targets = []; // what Python hands over of the GPU while it opens a plan
 let queue = null;
 
-export async function load(source, { cache = true, onProgress = () => {}, signal, wasm, fallback } = {}) {
+export async function load(source, { cache = true, onProgress = () => {}, signal, wasm, fallback, threads } = {}) {
   if (fallback && !(await hasGpu())) {
     const processor = await import("./wasm.mjs");
-    return processor.load(fallback, { signal });
+    return processor.load(fallback, { signal, threads });
   }
   try {
     try {

@@ -2,10 +2,15 @@
 
 import type { Port, Result, Values } from "./emberlet.mjs";
 
-/** Load a compiled model from an address or from bytes. Throws an Error of one sentence. */
+/**
+ * Load a compiled model from an address or from bytes. Throws an Error of one sentence.
+ *
+ * threads: the most that its runs may have, at most 8. Default: as many as the processor has, at most 4. There is one
+ * thread outside of workers, and in pages that are not cross-origin isolated.
+ */
 export function load(
   source: string | URL | Request | Response | ArrayBuffer | ArrayBufferView | Blob,
-  options?: { signal?: AbortSignal },
+  options?: { signal?: AbortSignal; threads?: number },
 ): Promise<WasmModel>;
 
 /** Whether this browser's WebAssembly has the 128-bit vectors that compiled models need. */
@@ -15,6 +20,8 @@ export interface WasmModel {
   readonly device: "wasm";
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /** How many threads the next run has: 1 until the workers have started. */
+  readonly threads: number;
   /** All outputs by name, each a new array; takes all inputs by name. */
   run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
   /** `run`, at once. */

@@ -33,7 +33,7 @@ export const hasSimd = () => supports(SIMD);
 const supports = (bytes) => WebAssembly.validate(new Uint8Array(bytes));
 
 /** Load a compiled model from an address or from bytes. */
-export async function load(source, { signal } = {}) {
+export async function load(source, { signal, threads } = {}) {
   if (!hasSimd()) throw new Error("this browser's WebAssembly has no SIMD, which compiled models need");
   const { bytes, name } = await read(source, signal);
   const sections = [...sectionsOf(bytes, name)];
@@ -48,6 +48,8 @@ export async function load(source, { signal } = {}) {
   verify(bytes, sections, facts?.checksum, name);
   if (facts?.version !== 1) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
   const code = supports(RELAXED) ? bytes : await withSimdOnly(bytes, sections);
+  const shared = await onThreads(code, facts, threads);
+  if (shared) return new Model(shared, facts, name);
   let instance;
   try {
     ({ instance } = await WebAssembly.instantiate(code));
@@ -55,17 +57,30 @@ export async function load(source, { signal } = {}) {
     const memory = error instanceof RangeError;
     throw new Error(memory ? `${name} needs more memory than there is` : `${name} is damaged: ${error.message}`, { cause: error });
   }
-  return new Model(instance, facts, name);
+  const { memory, run } = instance.exports;
+  return new Model({ memory, run, threads: 1, release: () => {} }, facts, name);
+}
+
+// The module on several threads, or null: in a worker of a page that is isolated from other origins (threads.mjs).
+async function onThreads(code, facts, wanted) {
+  if (!(facts.threads > 1) || wanted === 1 || !globalThis.crossOriginIsolated) return null;
+  try {
+    const { ofFile, threadsHere } = await import("./threads.mjs");
+    if (threadsHere(wanted) > 1) return ofFile(code instanceof ArrayBuffer ? new Uint8Array(code) : code, wanted);
+  } catch {
+    // One thread needs less memory and no second file.
+  }
+  return null;
 }
 
 class Model {
-  #instance;
+  #program;
   #placed;
 
-  constructor(instance, { inputs, outputs, indices }, name) {
-    this.#instance = instance;
+  constructor(program, { inputs, outputs, indices }, name) {
+    this.#program = program;
     this.device = "wasm";
-    const size = instance.exports.memory.buffer.byteLength;
+    const size = program.memory.buffer.byteLength;
     const port = ([port, dtype, shape, address, bytes]) => {
       const [array, words] = DTYPES[dtype] ?? [];
       if (!array) throw new Error(`${name}: "${port}" is ${dtype}, which this browser has no typed array for`);
@@ -87,8 +102,8 @@ class Model {
 
   /** `run`, at once. */
   runNow(given = {}) {
-    if (!this.#instance) throw new Error("the model was released; load it again");
-    const { memory, run } = this.#instance.exports;
+    if (!this.#program) throw new Error("the model was released; load it again");
+    const { memory } = this.#program;
     const names = this.inputs.map(({ name }) => name);
     const unknown = Object.keys(given).find((name) => !names.includes(name));
     if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
@@ -98,7 +113,7 @@ class Model {
       if (told.dtype.endsWith("int64")) for (let k = 0; k < told.length; k++) view[k] = Number(values[i][k]);
       else view.set(values[i]);
     }
-    run();
+    this.#program.run();
     return Object.fromEntries(
       this.#placed.outputs.map(({ told, address, words }) => {
         const view = new words(memory.buffer, address, told.length);
@@ -109,8 +124,14 @@ class Model {
     );
   }
 
+  /** How many threads the next run has; more than 1 once the workers have started (threads.mjs). */
+  get threads() {
+    return this.#program?.threads ?? 0;
+  }
+
   async release() {
-    this.#instance = null;
+    this.#program?.release();
+    this.#program = null;
   }
 }
 

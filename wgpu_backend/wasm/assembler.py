@@ -127,7 +127,8 @@ class TooManyLocals(Exception):
 
 
 class Function:
-    """A function under construction. params, results: lists of types; scratch: bytes of scratch memory that it needs.
+    """A function under construction. params, results: lists of types; scratch: bytes of scratch memory that it needs;
+    steps: of the loop that threads share, 1 without one; work: about how many elements it reads (kernels/split.py).
 
     Code goes to the innermost buffer of `buffers`. Functions are equal if their code is.
     """
@@ -139,6 +140,8 @@ class Function:
         self.locals = []
         self.buffers = [[]]
         self.scratch = 0
+        self.steps = 1
+        self.work = 0
         self._key = None
 
     # -- writing --------------------------------------------------------------------------------------------------
@@ -231,7 +234,8 @@ class Function:
                 part = []
         out.append(b"".join(part))
         self.buffers = [out]
-        self._key = (tuple(self.params), tuple(self.results), tuple(self.locals), tuple(out), self.scratch)
+        kind = (tuple(self.params), tuple(self.results), tuple(self.locals))
+        self._key = kind + (tuple(out), self.scratch, self.steps, self.work)
         return self
 
     def called(self):
@@ -286,12 +290,17 @@ def code_section(functions):
     return _section(10, _vector([function.body(numbers) for _, function in functions]))
 
 
-def module(functions, exports, pages, custom=(), data=(), start=None):
+def shared_import(pages):
+    """The content of an import section with one shared memory."""
+    return b"\x01" + _name("emberlet") + _name("memory") + b"\x02\x03" + unsigned(pages) + unsigned(pages)
+
+
+def module(functions, exports, pages, custom=(), data=(), start=None, shared=False):
     """The bytes of a module with one memory of `pages` times 64 KiB, exported as "memory".
 
     functions: list of (name, Function); exports: names of exported functions; custom: (name, bytes) of custom sections;
     data: (address, bytes) of the memory's initial content; start: the name of the function to run once, when the module
-    is instantiated.
+    is instantiated; shared: the memory is a shared one, imported as "memory" of "emberlet".
     """
     types = []
     numbers = {}
@@ -306,8 +315,12 @@ def module(functions, exports, pages, custom=(), data=(), start=None):
     out = [b"\0asm\1\0\0\0"]
     for name, content in custom:
         out.append(_section(0, _name(name) + content))
-    out += [_section(1, _vector(types)), _section(3, _vector(of))]
-    out.append(_section(5, b"\x01\x00" + unsigned(pages)))
+    out.append(_section(1, _vector(types)))
+    if shared:
+        out.append(_section(2, shared_import(pages)))
+    out.append(_section(3, _vector(of)))
+    if not shared:
+        out.append(_section(5, b"\x01\x00" + unsigned(pages)))
     named = [_name(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
     out.append(_section(7, _vector([_name("memory") + b"\x02\x00"] + named)))
     if start is not None:

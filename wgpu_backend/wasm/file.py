@@ -7,7 +7,8 @@ write the inputs, call "run", read the outputs. Elements are stored as on the GP
 except inputs of bool, int8 and uint8, which take a byte each. If the JSON has "checksum": "crc32", the last section is
 "emberlet.crc32", a checksum of all bytes before it. Files without one load, too. The custom section "emberlet.simd"
 holds a code section without relaxed SIMD, which replaces the module's own on engines that lack it. Where weights are
-stored in fewer bits, a start function expands them (stored.py).
+stored in fewer bits, a start function expands them (stored.py). "threads" in the JSON is how many threads may run the
+module, through its export "part" (threads.py); without it or with 1, there is no such export.
 """
 
 import json

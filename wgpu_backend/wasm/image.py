@@ -2,8 +2,9 @@
 
 from emberlet.errors import BackendError
 
-from . import library
-from .assembler import Function, code_section, i32, module
+from . import library, threads
+from .assembler import code_section, module
+from .kernels import split
 from .stored import ROOM, expansion, nbytes
 
 PAGE = 1 << 16
@@ -12,12 +13,12 @@ MOST = 1 << 16  # pages of a memory with 32-bit addresses
 
 class Image:
     """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of the
-    memory."""
+    memory; threads: the most that may run it (threads.py)."""
 
     def __init__(self, plan, stored=None):
         """stored: {number of a constant buffer: how its file encodes it} (stored.py)."""
         self.plan = plan
-        at = 64
+        at = threads.ROOM
         self.addresses = []
         for number in range(len(plan.buffers)):
             self.addresses.append(at)
@@ -34,7 +35,10 @@ class Image:
             parts.append((how, to, count, first, at))
             at += (scales + 63) // 64 * 64
         scratch = at
-        at += max([0] + [f.scratch for _, f in plan.kernels])
+        most = max([0] + [f.scratch for _, f in plan.kernels])
+        apart = (most + 63) // 64 * 64  # bytes between the scratch memories of two threads
+        self.threads = threads.MOST if split.pays([plan.kernels[s.kernel][1] for s in plan.steps]) else 1
+        at += most + (self.threads - 1) * apart
         self.nbytes = at + 64
         pages = (self.nbytes + PAGE - 1) // PAGE
         if pages > MOST:
@@ -43,20 +47,24 @@ class Image:
         functions, seen = [], {}
         for n, (_, f) in enumerate(plan.kernels):
             _add(functions, seen, "kernel{}".format(n), f)
-        run = Function("run", ())
+        steps = []
         for step in plan.steps:
-            for b in step.buffers:
-                run.do(i32(self.addresses[b]))
-            run.do(i32(scratch))
-            run.code.append(("call", "kernel{}".format(step.kernel)))
-        functions.append(("run", run.finish()))
+            f = plan.kernels[step.kernel][1]
+            steps.append(("kernel{}".format(step.kernel), [self.addresses[b] for b in step.buffers], f))
+        self.exported = ["run"]
+        if self.threads > 1:
+            functions.append(("barrier", threads.barrier()))
+            self.exported.append("part")
+        functions.append(("part", threads.part(steps, scratch, apart, self.threads > 1)))
+        functions.append(("run", threads.alone()))
         self._start = None
         if parts:
             self._start = "expand"
+            self.exported.append("expand")
             functions.append(("expand", expansion(parts)))
         self._functions = functions
         self._pages = pages
-        self.module = module(functions, ["run"], pages)
+        self.module = module(functions, self.exported, pages)
 
     def file(self, custom, data):
         """The module with custom sections (name, bytes), and with `data`: number of a buffer -> its bytes, or a list of
@@ -67,7 +75,11 @@ class Image:
                 placed.extend(zip(self.encoded[number], data[number]))
             else:
                 placed.append((self.addresses[number], data[number]))
-        return module(self._functions, ["run"], self._pages, custom, placed, self._start)
+        return module(self._functions, self.exported, self._pages, custom, placed, self._start)
+
+    def shared_module(self):
+        """The module with a shared memory that it imports, for several threads."""
+        return module(self._functions, self.exported, self._pages, shared=True)
 
     def code(self):
         """The code section."""

@@ -84,6 +84,16 @@ OPCODES["i32.trunc_sat_f32_u"] = (b"\xfc\x01", "i32", None)
 OPCODES["i32.trunc_sat_f64_s"] = (b"\xfc\x02", "i32", None)
 OPCODES["i64.trunc_sat_f64_s"] = (b"\xfc\x06", "i64", None)
 
+# Atomic instructions (the threads proposal).
+for _name, _code, _type in (
+    ("memory.atomic.notify", 0x00, "i32"),
+    ("memory.atomic.wait32", 0x01, "i32"),
+    ("i32.atomic.load", 0x10, "i32"),
+    ("i32.atomic.store", 0x17, ""),
+    ("i32.atomic.rmw.add", 0x1E, "i32"),
+):
+    OPCODES[_name] = (b"\xfe" + unsigned(_code), _type, 2)
+
 _simd_memory("load:0:4 load8_splat:7:0 load32_splat:9:2 load32_zero:92:2 load64_zero:93:3 load32_lane:86:2", "v128")
 _simd_memory("load8_lane:84:0 load8x8_s:1:3 load8x8_u:2:3", "v128")
 _simd_memory("store:11:4 store32_lane:90:2", "")

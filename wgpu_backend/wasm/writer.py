@@ -71,6 +71,7 @@ def save(
     lengths = index_ranges(traced.roots)
     content = {
         "version": VERSION,
+        "threads": image.threads,
         "checksum": "crc32",
         "inputs": [
             [names[n.arg], n.dtype.name, list(n.shape), image.addresses[given[n.arg]], n.nbytes] for n in traced.inputs

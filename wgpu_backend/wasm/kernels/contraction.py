@@ -10,8 +10,8 @@ from ...lower import index as ix
 from ...lower.contraction import Problem
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
-from ..assembler import f32x4, i32, memory, op, select
-from . import nest
+from ..assembler import E, f32x4, i32, memory, op, select
+from . import nest, split
 from .nest import begin, finish
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
@@ -154,28 +154,47 @@ class Contraction:
         # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
         together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
         self.f.scratch = 0 if self.direct else together * self.panel_bytes
-        e.loop("grid", self.grid_count)
+        self._share(panels)
+        self._open_grid()
         self.panels_at = e.addresses["scratch"]
         self._blocks(panels, together, None if self.direct else self._pack)
         e.close()
         return finish(e, name, slots)
 
+    def _share(self, panels):
+        """Choose the loop that threads share: over the grid, else over panels, which are then packed once, or tiles."""
+        what = self.what
+        self.shared = split.chosen([self.grid_count, panels, (what.rows + self.rows - 1) // self.rows])
+        self.f.work = self.grid_count * what.rows * what.columns * what.depth() // 8
+
+    def _open_grid(self):
+        self.e.loop("grid", self.grid_count, split=self.shared == 0)
+
     def _blocks(self, panels, together, pack):
         """The loops over blocks of panels, each packed by `pack()` if that is not None, and over their tiles."""
         e, what = self.e, self.what
-        e.loop("block", panels, together)
+        begin, end = 0, panels
+        if self.shared == 1 and panels > 1:
+            self.f.steps = panels
+            begin, end = [self.f.param(n) for n in range(len(self.f.params) - 2, len(self.f.params))]
+            e.branch(op("i32.lt_u", begin, end))
+        else:
+            e.block()
+        e.loop("block", end, together, begin)
         first = e.counters["block"][0]
         last = self.f.let(op("i32.add", first, i32(together)))
-        if panels % together:
-            last = self.f.let(select(op("i32.lt_u", last, i32(panels)), last, i32(panels)))
+        if panels % together or self.shared == 1:
+            end = end if isinstance(end, E) else i32(end)
+            last = self.f.let(select(op("i32.lt_u", last, end), last, end))
         if pack:
             self._open_panel(first, last)
             pack()
             e.close()
-        e.loop("tile", what.rows, self.rows, clamp=what.rows - self.rows if what.rows % self.rows else None)
+        clamp = what.rows - self.rows if what.rows % self.rows else None
+        e.loop("tile", what.rows, self.rows, clamp=clamp, split=self.shared == 2)
         self._open_panel(first, last)
         self._tile(e.counters["tile"][0])
-        for _ in range(3):
+        for _ in range(4):
             e.close()
 
     def _open_panel(self, first, last):

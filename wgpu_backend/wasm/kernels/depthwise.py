@@ -8,6 +8,7 @@ from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
 from ..assembler import f32x4, i32, memory, op
+from . import split
 from .nest import begin, finish
 
 ROWS = 4  # of a tile
@@ -73,10 +74,13 @@ class _Depthwise:
         slots = self.low.slots
         self.e = e = begin(name, slots)
         rows = min(ROWS, self.height)
-        e.loop("grid", self.grid_count)
+        tiles, panels = (self.height + rows - 1) // rows, (self.width + 3) // 4
+        shared = split.chosen([self.grid_count, tiles, panels])
+        e.f.work = self.grid_count * self.height * self.width * self.kernel_shape[0] * self.kernel_shape[1] // 4
+        e.loop("grid", self.grid_count, split=shared == 0)
         weights = self._weights()
-        e.loop("tile", self.height, rows, clamp=self.height - rows if self.height % rows else None)
-        e.loop("panel", self.width, 4, clamp=self.width - 4 if self.width % 4 else None)
+        e.loop("tile", self.height, rows, clamp=self.height - rows if self.height % rows else None, split=shared == 1)
+        e.loop("panel", self.width, 4, clamp=self.width - 4 if self.width % 4 else None, split=shared == 2)
         self._tile(e.counters["tile"][0], e.counters["panel"][0], rows, weights)
         for _ in range(3):
             e.close()

@@ -78,10 +78,11 @@ class Emitter:
         """Open a scope that runs once; its bindings and values end with it."""
         self._open(lambda code: self.f.code.extend(code))
 
-    def loop(self, name, extent, step=1, start=0, clamp=None):
+    def loop(self, name, extent, step=1, start=0, clamp=None, split=False):
         """Open the loop of a counter from `start` to below `extent` (numbers or expressions; extent > start).
 
-        clamp: an upper bound of the counter; the last step then repeats part of the previous one.
+        clamp: an upper bound of the counter; the last step then repeats part of the previous one. split: threads share
+        the loop: each runs the range of its steps that it is given (split.py). The loop has no start then.
         """
         f = self.f
         if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
@@ -89,8 +90,14 @@ class Emitter:
             self.bind(name, i32(start))
             return
         number = f.local("i32")
+        if split:
+            f.steps = (extent + step - 1) // step
+            first, last = [f.param(n) for n in range(len(f.params) - 2, len(f.params))]
+            start, extent = f.let(op("i32.mul", first, i32(step))), f.let(op("i32.mul", last, i32(step)))
 
         def end(code):
+            if split:
+                f.begin_if(op("i32.lt_u", first, last))
             f.set(number, start if isinstance(start, E) else i32(start))
             f.begin_loop()
             f.code.extend(code)
@@ -98,6 +105,8 @@ class Emitter:
             limit = extent if isinstance(extent, E) else i32(extent)
             f.branch_if(op("i32.lt_u", f.get(number), limit), 0)
             f.end()
+            if split:
+                f.end()
 
         self._open(end)
         value = f.get(number)

@@ -82,7 +82,8 @@ class _Integers(Contraction):
         together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
         f.scratch = self.left_bytes + (0 if self.direct else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
-        e.loop("grid", self.grid_count)
+        self._share(panels)
+        self._open_grid()
         self._pack_left()
         self.panels_at = f.let(op("i32.add", self.packed_left, i32(self.left_bytes)))
         self._blocks(panels, together, None if self.direct else self._pack)

@@ -7,7 +7,7 @@ from ...run import storage
 from ..assembler import i32, memory, op, select
 from . import operations
 from .emitter import size, splat
-from .nest import FOLDS, Space, _places, begin, contiguity, cuts_of, finish, operations_const
+from .nest import FOLDS, Space, _places, begin, contiguity, cuts_of, finish, open_loops, operations_const
 
 
 class _Scan:
@@ -43,14 +43,11 @@ def cumulative(item, stored, name):
     type = storage.register(node.srcs[0].dtype)
     lane, extent = plan.out.counters[-1]
     wide = extent >= 4 and contiguity(e, (plan.body,), lane) < 6
-    for counter, many in plan.out.counters[:-1]:
-        e.loop(counter, many)
-    e.loop(lane, extent, *((4, 0, extent - 4 if extent % 4 else None) if wide else ()))
+    f.work = node.count
+    open_loops(e, plan.out.counters, wide)
     first = operations_const(identity(op_name, type), type)
     acc = f.local("v128" if wide else "f32" if type == "f32" else "i32")
     f.set(acc, splat(first, type) if wide else first)
-    if wide:
-        e.lane = lane
     e.loop("r", length)
     if wide:
         f.set(acc, operations.vector(FOLDS[op_name], type, (f.get(acc), e.vector(plan.body))))
@@ -140,7 +137,8 @@ def sort(item, stored, name):
     f = e.f
     f.scratch = 12 * length
     keys = e.addresses["scratch"]
-    e.loop("line", node.count // length)
+    f.work = 8 * node.count
+    e.loop("line", node.count // length, split=True)
     first = f.let(op("i32.add", keys, i32(4 * length)))
     second = f.let(op("i32.add", keys, i32(8 * length)))
     e.loop("r", length)

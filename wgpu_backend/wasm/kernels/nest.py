@@ -11,7 +11,7 @@ from ...lower.lowering import Lowering
 from ...lower.reductions import identity, specification
 from ...run import storage
 from ..assembler import Function, TooManyLocals, bits, i32, op
-from . import operations
+from . import operations, split
 from .emitter import Emitter, extract, splat
 
 BLOCK = 1024  # terms of a long float32 sum per accumulator, before it is added to the total
@@ -83,9 +83,9 @@ def _all_indices(value):
 
 def begin(name, slots):
     """An Emitter for a kernel over these slots; its parameters are their addresses, the result's and the scratch
-    memory's."""
+    memory's, and the first and the last step (exclusive) of the loop that threads share."""
     count = len(slots.nodes)
-    f = Function(name, ("i32",) * (count + 2))
+    f = Function(name, ("i32",) * (count + 4))
     e = Emitter(f, slots)
     for n in range(count):
         e.addresses[n] = f.param(n)
@@ -97,6 +97,21 @@ def begin(name, slots):
 def finish(emitter, name, slots):
     """The Kernel of what was emitted."""
     return Kernel(name, emitter.f.finish(), list(slots.nodes), (1, 1, 1))
+
+
+def open_loops(e, counters, wide):
+    """Open the loops over the elements of a result, one of which threads share. wide: the last goes by vectors."""
+    last = len(counters) - 1
+    steps = [extent for _, extent in counters]
+    if wide:
+        steps[last] = (steps[last] + 3) // 4
+    shared = split.chosen(steps)
+    for i, (name, extent) in enumerate(counters):
+        if wide and i == last:
+            e.lane = name
+            e.loop(name, extent, 4, clamp=extent - 4 if extent % 4 else None, split=i == shared)
+        else:
+            e.loop(name, extent, split=i == shared)
 
 
 class _Plan:
@@ -219,14 +234,11 @@ class _Writer:
 
     def kernel(self):
         plan, e = self.plan, self.e
-        for name, extent in plan.out.counters[:-1]:
-            e.loop(name, extent)
-        name, extent = plan.out.counters[-1]
-        if self.lanes == "out":
-            e.lane = name
-            e.loop(name, extent, 4, clamp=extent - 4 if extent % 4 else None)
-        else:
-            e.loop(name, extent)
+        many = 1
+        for _, extent in plan.out.counters + (plan.inner.counters if plan.spec is not None else []):
+            many *= extent
+        e.f.work = many
+        open_loops(e, plan.out.counters, self.lanes == "out")
         if plan.spec is not None:
             self._reduce()
         if self.lanes == "out":

@@ -5,7 +5,7 @@ from ...lower.lowering import Lowering
 from ...lower.reductions import identity
 from ...run import storage
 from .emitter import splat
-from .nest import Space, _places, begin, contiguity, cuts_of, finish, fold, operations_const
+from .nest import Space, _places, begin, contiguity, cuts_of, finish, fold, open_loops, operations_const
 
 
 class _Rows:
@@ -67,13 +67,11 @@ def _write(plan, name):
         # Name variables and counters before anything is emitted.
         if lanes is None or contiguity(e, values, in_name) <= contiguity(e, values, out_name):
             lanes = "in"
-    for counter, extent in plan.out.counters[:-1]:
-        e.loop(counter, extent)
-    if lanes == "out":
-        e.lane = out_name
-        e.loop(out_name, out_extent, 4, clamp=out_extent - 4 if out_extent % 4 else None)
-    else:
-        e.loop(out_name, out_extent)
+    many = 1 + len(plan.region.reductions)
+    for _, extent in plan.out.counters + plan.inner.counters:
+        many *= extent
+    f.work = many
+    open_loops(e, plan.out.counters, lanes == "out")
     for k, reduction in enumerate(plan.region.reductions):
         op_name, type = reduction.arg[0], storage.register(reduction.dtype)
         first = operations_const(identity(op_name, type), type)

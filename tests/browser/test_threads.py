@@ -1,0 +1,221 @@
+"""WebAssembly on several threads in Chromium: the same bytes as on one, and one where several are not possible."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+import serve
+from emberlet import functional as F
+from emberlet.wgpu_backend import plan_file
+
+from tools.chromium import Browser, Page
+from tools.paths import WEB
+
+# Runs the default export of a module, an async function of these helpers, in a worker of the page.
+WORKER = """
+import * as wasm from "./wasm.mjs";
+const made = [];
+const Plain = globalThis.Worker;
+globalThis.Worker = class extends Plain {
+  constructor(...given) { super(...given); made.push(this); this.ended = false; }
+  terminate() { this.ended = true; super.terminate(); }
+};
+const settled = async (model, threads) => {
+  const end = performance.now() + 10000;
+  while (model.threads !== threads && performance.now() < end) await new Promise((next) => setTimeout(next, 2));
+  return model.threads;
+};
+const inputs = (model, seed) => Object.fromEntries(model.inputs.map(({ name, length }) => [
+  name, Float32Array.from({ length }, (_, i) => Math.sin(seed + 1.7 * i + 0.013 * i * i)),
+]));
+const words = (results) => Object.values(results).flatMap((values) => [...new Uint32Array(values.buffer)]);
+const same = (a, b) => a.length === b.length && a.every((word, i) => word === b[i]);
+onmessage = async ({ data: name }) => {
+  try {
+    postMessage([await (await import(name)).default({ ...wasm, made, settled, inputs, words, same })]);
+  } catch (error) {
+    postMessage([null, error.stack]);
+  }
+};
+"""
+IN_WORKER = """(name) => new Promise((resolve, reject) => {
+  const worker = new Worker("worker.mjs", { type: "module" });
+  worker.onerror = (event) => reject(new Error(event.message));
+  worker.onmessage = ({ data: [value, failed] }) => {
+    worker.terminate();
+    failed ? reject(new Error(failed)) : resolve(value);
+  };
+  worker.postMessage(name);
+})"""
+
+
+WEIGHT = np.random.default_rng(0).standard_normal((256, 256), np.float32)
+FILTERS = np.random.default_rng(1).standard_normal((16, 16, 3, 3), np.float32)
+
+
+def layers(x: Any) -> tuple[Any, Any]:
+    """A product, softmax, convolutions, a sort and a sum: kernels that threads share, and some that they do not."""
+    weight, filters = (emberlet.asarray(values, backend=x.backend) for values in (WEIGHT, FILTERS))
+    scores = F.softmax(F.relu(x @ weight - 0.5), axis=-1)
+    image = F.reshape(x @ weight, (1, 16, 64, 64))
+    found = F.conv2d(image, filters, None, (1, 1), (1, 1), (1, 1), 1)
+    deep = F.conv2d(found, filters[:, :1], None, (1, 1), (1, 1), (1, 1), 16)
+    return F.cumsum(F.sort(scores, -1), 0) + F.sum(scores), F.tanh(deep)
+
+
+def products(x: Any) -> Any:
+    weight = emberlet.asarray(WEIGHT, backend=x.backend)
+    return x @ weight @ weight
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    site = tmp_path_factory.mktemp("site")
+    for name in ("wasm.mjs", "threads.mjs", "thread.mjs"):
+        shutil.copy(WEB / "package" / name, site / name)
+    example = emberlet.zeros((256, 256), dtype="float32", backend="numpy")
+    plan_file.save(str(site / "layers.wasm"), layers, example, inputs=["x"])
+    half = str(site / "half.wasm")
+    plan_file.save(half, products, example, inputs=["x"], weights="q8")
+    (site / "worker.mjs").write_text(WORKER, encoding="utf-8")
+    html = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><script type="module" src="start.mjs">'
+    (site / "index.html").write_text(html + "</script>", encoding="utf-8")
+    (site / "start.mjs").write_text('globalThis.wasm = await import("./wasm.mjs");', encoding="utf-8")
+    return site
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, folder: Path) -> Iterator[Page]:
+    server = serve.start_server(folder, policy=serve.PAGE_POLICY)
+    opened = browser.open(server.url)
+    opened.wait("() => globalThis.wasm")
+    yield opened
+    server.shutdown()
+
+
+def in_worker(page: Page, folder: Path, code: str) -> Any:
+    """What the body of a function returns, run in a worker of the page."""
+    names = "load, made, settled, inputs, words, same"
+    number = len(list(folder.glob("code*.mjs")))
+    text = f"export default async ({{ {names} }}) => {{ {code} }};"
+    (folder / f"code{number}.mjs").write_text(text, encoding="utf-8")
+    return page.evaluate(IN_WORKER, f"./code{number}.mjs", timeout=120000)
+
+
+def test_a_thousand_runs_on_three_threads_give_the_bytes_of_one(page: Page, folder: Path) -> None:
+    found = in_worker(
+        page,
+        folder,
+        """
+        const one = await load("layers.wasm", { threads: 1 });
+        const three = await load("layers.wasm", { threads: 3 });
+        const wanted = [0, 1, 2].map((seed) => words(one.runNow(inputs(one, seed))));
+        const given = [0, 1, 2].map((seed) => inputs(three, seed));
+        const threads = await settled(three, 3);
+        let right = 0;
+        for (let i = 0; i < 1000; i++) {
+          const found = three.runNow(given[i % 3]);
+          if (i % 20 < 3) right += same(words(found), wanted[i % 3]);
+        }
+        return [one.threads, threads, right, made.length];
+        """,
+    )
+    assert found == [1, 3, 150, 2]
+
+
+def test_weights_in_fewer_bits_are_expanded_once(page: Page, folder: Path) -> None:
+    code = """
+    const results = [];
+    for (const threads of [1, 2]) {
+      const model = await load("half.wasm", { threads });
+      await settled(model, threads);
+      results.push(words(model.runNow(inputs(model, 5))));
+    }
+    return same(...results);
+    """
+    assert in_worker(page, folder, code) is True
+
+
+def test_models_share_workers_which_end_with_the_last_one(page: Page, folder: Path) -> None:
+    code = """
+    const models = [];
+    for (const name of ["layers.wasm", "half.wasm", "layers.wasm"]) models.push(await load(name, { threads: 2 }));
+    const results = [];
+    for (const model of models) {
+      results.push(await settled(model, 2));
+      model.runNow(inputs(model, 1));
+    }
+    await models[0].release();
+    const left = await settled(models[1], 2);
+    for (const model of models) await model.release();
+    const again = await load("half.wasm", { threads: 2 });
+    return [results, left, await settled(again, 2), made.map(({ ended }) => ended), models[0].threads];
+    """
+    assert in_worker(page, folder, code) == [[2, 2, 2], 2, 2, [True, False], 0]
+
+
+def test_a_model_that_is_dropped_and_not_released_frees_its_memory(page: Page, folder: Path) -> None:
+    """Of each model, the workers hold the memory until its object is collected."""
+    code = """
+    let threads = [];
+    for (let i = 0; i <= 300; i++) {
+      const model = await load("half.wasm", { threads: 2 });
+      if (i % 100 === 0) threads.push(await settled(model, 2));
+      model.runNow(inputs(model, i));
+    }
+    return threads;
+    """
+    assert in_worker(page, folder, code) == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("broken", ["throw new Error('refused')", "given[0] = new URL('absent.mjs', given[0])"])
+def test_workers_that_do_not_start_leave_one_thread(page: Page, folder: Path, broken: str) -> None:
+    code = f"""
+    const Plain = globalThis.Worker;
+    globalThis.Worker = class extends Plain {{
+      constructor(...given) {{ {broken}; super(...given); }}
+    }};
+    const model = await load("layers.wasm", {{ threads: 2 }});
+    for (let i = 0; i < 3; i++) {{
+      model.runNow(inputs(model, 1));
+      await new Promise((next) => setTimeout(next, 100));
+    }}
+    const one = await load("layers.wasm", {{ threads: 1 }});
+    return [model.threads, same(words(model.runNow(inputs(model, 1))), words(one.runNow(inputs(one, 1))))];
+    """
+    assert in_worker(page, folder, code) == [1, True]
+
+
+def test_the_page_itself_runs_on_one_thread(page: Page) -> None:
+    code = """async () => {
+      const model = await wasm.load("half.wasm", { threads: 2 });
+      await model.run({ x: new Float32Array(65536) });
+      return [crossOriginIsolated, model.threads];
+    }"""
+    assert page.evaluate(code) == [True, 1]
+
+
+def test_without_isolation_there_is_one_thread(browser: Browser, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = serve.Handler.send_header
+
+    def send_header(self: serve.Handler, name: str, value: str) -> None:
+        if not name.startswith("Cross-Origin-"):
+            plain(self, name, value)
+
+    monkeypatch.setattr(serve.Handler, "send_header", send_header)
+    server = serve.start_server(folder)
+    alone = browser.open(server.url)
+    alone.wait("() => globalThis.wasm")
+    code = """
+    const model = await load("half.wasm", { threads: 2 });
+    model.runNow(inputs(model, 1));
+    return [crossOriginIsolated, model.threads, made.length];
+    """
+    assert in_worker(alone, folder, code) == [False, 1, 0]
+    server.shutdown()

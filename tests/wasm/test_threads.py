@@ -1,0 +1,183 @@
+"""Threads of WebAssembly: any division of the kernels' loops gives the bytes of one thread.
+
+wasmtime's Python package has no shared memory, so here the parts of each step run one after the other, in any order;
+tests/browser/test_threads.py runs them at the same time.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+import wasmtime
+from emberlet import codegen
+from emberlet import functional as F
+from emberlet.wgpu_backend.compiled import compile as compiled
+from emberlet.wgpu_backend.wasm import engine, threads
+from emberlet.wgpu_backend.wasm.engine.desktop import WasmtimeInstance, WasmtimeModule
+from emberlet.wgpu_backend.wasm.image import Image
+from emberlet.wgpu_backend.wasm.kernels import split
+from fuzz.differential import engine as fuzzing
+from fuzz.differential.kinds import graphs
+
+from tools.paths import ROOT
+
+
+class Divided(WasmtimeModule):
+    """A module whose instances run everything twice: alone, and in parts whose results must be the same bytes."""
+
+    images: dict[bytes, Image] = {}  # noqa: RUF012
+    shared = 0  # steps that ran in parts
+    most = threads.MOST
+
+    def __init__(self, source: bytes) -> None:
+        self.image = self.images.get(source)
+        super().__init__(self.image.open_module() if self.image else source)
+
+    def instance(self) -> WasmtimeInstance:
+        return DividedInstance(self)
+
+
+class DividedInstance(WasmtimeInstance):
+    def __init__(self, module: Divided) -> None:
+        super().__init__(module)
+        self.image = module.image
+        self.exports = wasmtime.Instance(self.store, module.module, []).exports(self.store)
+        self.memory, self.function = self.exports["memory"], self.exports["run"]
+        self.random = random.Random(len(Divided.images))
+
+    def run(self) -> None:
+        image = self.image
+        if image is None:
+            super().run()
+            return
+        before = self.read(0, image.scratch)
+        super().run()
+        alone = self.read(0, image.scratch)
+        self.write(0, before)
+        apart = (max([f.scratch for _, f in image.plan.kernels] or [0]) + 63) // 64 * 64
+        for step in image.plan.steps:
+            f = image.plan.kernels[step.kernel][1]
+            parts = self.random.randint(2, Divided.most) if split.shares(f) and image.threads > 1 else 1
+            Divided.shared += parts > 1
+            kernel = self.exports[f"kernel{step.kernel}"]
+            places = [image.addresses[b] for b in step.buffers]
+            for n in self.random.sample(range(parts), parts):
+                first, last = n * f.steps // parts, (n + 1) * f.steps // parts
+                kernel(self.store, *places, image.scratch + n * apart, first, last)
+        assert self.read(0, image.scratch) == alone, [image.plan.kernels[s.kernel][1].name for s in image.plan.steps]
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> type[Divided]:
+    """Every loop that threads may share is divided, however short."""
+    plain = Image.__init__
+
+    def remember(self: Image, *given: Any) -> None:
+        plain(self, *given)
+        Divided.images[self.module] = self
+
+    monkeypatch.setattr(Image, "__init__", remember)
+    monkeypatch.setattr(engine, "compiled", Divided)
+    monkeypatch.setattr(split, "LEAST_WORK", 0)
+    monkeypatch.setattr(split, "LEAST_OF_MODULE", 0)
+    monkeypatch.setattr(Divided, "images", {})
+    monkeypatch.setattr(Divided, "shared", 0)
+    emberlet.get_backend("wasm")._plans.clear()  # type: ignore[attr-defined]
+    return Divided
+
+
+def test_random_graphs_in_parts_give_the_bytes_of_one_thread(
+    divided: type[Divided], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = {name: run for name, run in graphs.TARGETS.items() if name.startswith("wasm")}
+    monkeypatch.setattr(graphs, "TARGETS", wanted)
+    ran = fuzzing.run(graphs, 20261123, count=150)
+    assert not ran.found
+    assert divided.shared > 100
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_products_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
+    choose = random.Random(seed)
+    m, k, n = (choose.choice([1, 2, 5, 6, 13, 30, 64, 100]) for _ in range(3))
+    lead = choose.choice([(), (), (3,), (5, 4)])
+    rng = np.random.default_rng(seed)
+    kind = choose.choice([np.float32, np.int8])
+    a, b = (rng.integers(-90, 90, shape).astype(kind) for shape in ((*lead, m, k), (k, n)))
+    if kind is np.int8:
+        a, b = (x.astype(np.int32) for x in (a, b))
+
+        def product(x: Any, y: Any) -> Any:
+            return x.backend.matmul_8bit(x, y)
+    else:
+
+        def product(x: Any, y: Any) -> Any:
+            return F.relu(x @ y + 0.5)
+
+    tensors = [emberlet.asarray(x, backend="wasm") for x in (a, b)]
+    found = np.asarray(compiled(product, *tensors, backend="wasm")(*tensors))
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(found, want if kind is np.int8 else np.maximum(want + 0.5, 0), rtol=1e-5)
+    assert divided.shared or m * n * k < 64
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_convolutions_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
+    choose = random.Random(seed)
+    groups = choose.choice([1, 1, 2, 8])
+    channels = groups * choose.choice([1, 1, 2, 3])
+    outs = groups * choose.choice([1, 2, 3])
+    size, taps = choose.choice([(9, 3), (13, 1), (17, 5), (30, 3)])
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((choose.choice([1, 2]), channels, size, size), np.float32)
+    weight = rng.standard_normal((outs, channels // groups, taps, taps), np.float32)
+    stride, padding = choose.choice([1, 2]), choose.choice([0, 1])
+
+    def layer(a: Any, w: Any) -> Any:
+        return F.relu(F.conv2d(a, w, None, (stride, stride), (padding, padding), (1, 1), groups))
+
+    results = []
+    for backend in ("numpy", "wasm"):
+        tensors = [emberlet.asarray(v, backend=backend) for v in (x, weight)]
+        results.append(np.asarray(layer(*tensors)))
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)
+    assert divided.shared
+
+
+@pytest.mark.parametrize("name", ["digits/digits", "micro_accelerometer/accelerometer", "sine/sine"])
+def test_models_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], name: str) -> None:
+    model = codegen.load(str(ROOT / "examples" / f"{name}.onnx"), backend="numpy")
+    shape = [d if isinstance(d, int) else 3 for d in model.INPUTS[0][2]]
+    x = np.random.default_rng(0).random(shape, np.float32)
+    np.testing.assert_allclose(np.asarray(model.compile(x, backend="wasm")(x)), np.asarray(model(x)), atol=1e-5)
+    assert divided.shared
+
+
+def test_small_models_have_one_thread() -> None:
+    model = codegen.load(str(ROOT / "examples" / "digits" / "digits.onnx"), backend="numpy")
+    plan = model.compile(np.zeros((1, 1, 8, 8), np.float32), backend="wasm").plan()
+    image = Image(plan)
+    assert image.threads == 1
+    assert image.exported == ["run"]
+
+
+def test_steps_meet_only_where_results_of_another_thread_are_read() -> None:
+    def kernel(steps: int, work: int) -> Any:
+        f = threads.Function("k", ("i32",) * 4)
+        f.steps, f.work = steps, work
+        return f.finish()
+
+    def meetings(*kernels: Any) -> int:
+        steps = [("k", [0], f) for f in kernels]
+        return threads.part(steps, 0, 0, True).called().count("barrier")
+
+    wide, small = kernel(100, 1 << 20), kernel(100, 10)
+    assert meetings(small, small) == 0
+    assert meetings(wide) == 1
+    assert meetings(wide, wide) == 2
+    assert meetings(small, small, wide, small, small) == 2
+    assert meetings(wide, small, wide) == 3

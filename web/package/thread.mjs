@@ -1,0 +1,65 @@
+// A worker that runs its part of WebAssembly modules; threads.mjs starts it and imports the names that both use.
+
+// Words of a module's memory, as threads.py lays them out.
+const TURN = 64 / 4;
+const STOPPED = 128 / 4;
+
+// Words of a worker's control block. NEXT counts the commands to it, DONE those that it finished.
+export const NEXT = 0;
+export const DONE = 1;
+export const MODEL = 2; // the number of the module to run, or LISTEN
+export const THREAD = 3;
+export const THREADS = 4;
+export const LISTEN = -1; // return to the event loop for a message
+
+// Wake the threads that wait at a module's barrier, so that they fail instead of waiting for a thread that failed.
+export function stop(words) {
+  Atomics.store(words, STOPPED, 1);
+  Atomics.add(words, TURN, 1);
+  Atomics.notify(words, TURN);
+}
+
+function serve() {
+  const modules = new Map();
+  let control;
+  let at;
+  let seen = 0;
+
+  const commands = () => {
+    for (;;) {
+      Atomics.store(control, at + DONE, seen);
+      while (Atomics.load(control, at + NEXT) === seen) Atomics.wait(control, at + NEXT, seen);
+      seen = (seen + 1) | 0;
+      const model = control[at + MODEL];
+      if (model === LISTEN) return;
+      const { part, words } = modules.get(model);
+      try {
+        part(control[at + THREAD], control[at + THREADS]);
+      } catch {
+        stop(words);
+      }
+    }
+  };
+
+  globalThis.onmessage = ({ data }) => {
+    if (data.control) {
+      ({ control, at } = data);
+      return;
+    }
+    if (data.module) {
+      try {
+        const { part } = new WebAssembly.Instance(data.module, { emberlet: { memory: data.memory } }).exports;
+        const words = new Int32Array(data.memory.buffer, 0, 64);
+        modules.set(data.number, { part, words });
+        Atomics.store(words, data.ready, 1);
+      } catch {
+        // The other threads do its work.
+      }
+    } else {
+      modules.delete(data.number);
+    }
+    commands();
+  };
+}
+
+if (globalThis.name === "emberlet-threads" && typeof WorkerGlobalScope === "function") serve();

@@ -1,0 +1,106 @@
+"""Several threads run a module: each has an instance of it, and all have one memory.
+
+Every thread calls "part" with its number and their count. It goes through the same steps: kernels that threads share
+run a range of their loop, the others run on thread 0, and a barrier separates steps whose results others read. The
+first bytes of the memory hold the barrier's words, at addresses that JavaScript knows too (engine/threads.js).
+"""
+
+from .assembler import Function, call, i32, i64, memory, op
+from .kernels import split
+
+MOST = 8  # threads of a module: each has scratch memory of its own
+ROOM = 256  # bytes at the start of the memory, in lines of 64
+ARRIVED, WAITING, TURN, STOPPED, READY = 0, 4, 64, 128, 192
+# READY: a word for each thread, 1 when its instance is made. STOPPED: 1 if a thread failed, so that no other waits.
+
+# Reads of the barrier's turn before the thread sleeps, about 20 us: waking takes longer than most steps.
+SPIN = 20000
+
+
+def part(steps, scratch, apart, several):
+    """The function "part". steps: (kernel's name, its addresses, its Function); scratch: the address of the scratch
+    memory of thread 0; apart: bytes to that of the next thread; several: whether more than one thread may call it."""
+    f = Function("part", ("i32", "i32"))
+    thread, threads = f.param(0), f.param(1)
+    own = f.let(op("i32.add", i32(scratch), op("i32.mul", thread, i32(apart))))
+    alone = False  # whether code for thread 0 only is open
+    behind = False  # whether a step was written that others must not overtake
+
+    def meet():
+        f.begin_if(op("i32.gt_u", threads, i32(1)))
+        f.do(call("barrier", "", threads))
+        f.end()
+
+    for name, addresses, kernel in steps:
+        shared = several and split.shares(kernel)
+        if alone and shared:
+            f.end()
+            alone = False
+        if behind and (shared or not alone):
+            meet()
+        if not shared and not alone:
+            f.begin_if(op("i32.eqz", thread))
+            alone = True
+        for at in addresses:
+            f.do(i32(at))
+        f.do(own)
+        for n in range(2):
+            if not shared:
+                f.do(i32(n * kernel.steps))
+            else:
+                number = op("i32.add", thread, i32(1)) if n else thread
+                f.do(op("i32.div_u", op("i32.mul", number, i32(kernel.steps)), threads))
+        f.code.append(("call", name))
+        behind = True
+    if alone:
+        f.end()
+    elif behind:
+        meet()
+    return f.finish()
+
+
+def alone():
+    """The function "run": all steps on one thread."""
+    f = Function("run", ())
+    f.do(call("part", "", i32(0), i32(1)))
+    return f.finish()
+
+
+def barrier():
+    """The function "barrier": returns when as many threads as its argument says have called it."""
+    f = Function("barrier", ("i32",))
+
+    def word(at):
+        return memory("i32.atomic.load", i32(at))
+
+    def add(at, number):
+        return memory("i32.atomic.rmw.add", i32(at), i32(number))
+
+    turn = f.let(word(TURN))
+    left = f.local("i32")
+    f.begin_if(op("i32.eq", op("i32.add", add(ARRIVED, 1), i32(1)), f.param(0)))
+    f.do(memory("i32.atomic.store", i32(ARRIVED), i32(0)))
+    f.let(add(TURN, 1))
+    f.begin_if(word(WAITING))
+    f.let(memory("memory.atomic.notify", i32(TURN), i32(MOST)))
+    f.end()
+    f.otherwise()
+    f.set(left, i32(SPIN))
+    f.begin_block()
+    f.begin_loop()
+    f.branch_if(op("i32.ne", word(TURN), turn), 1)
+    f.set(left, op("i32.sub", f.get(left), i32(1)))
+    f.branch_if(f.get(left), 0)
+    f.end()
+    f.let(add(WAITING, 1))
+    f.begin_loop()
+    f.let(memory("memory.atomic.wait32", i32(TURN), turn, i64(-1)))
+    f.branch_if(op("i32.eq", word(TURN), turn), 0)
+    f.end()
+    f.let(add(WAITING, -1))
+    f.end()
+    f.end()
+    f.begin_if(word(STOPPED))
+    f.code.append(b"\x00")  # unreachable
+    f.end()
+    return f.finish()
