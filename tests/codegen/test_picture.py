@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from emberlet.codegen.picture.cost import short
 from emberlet.codegen.picture.page import as_html
-from emberlet.codegen.picture.svg import MOST_BOXES, Placed, _placed, as_svg, readable, shown
+from emberlet.codegen.picture.svg import GAP, MOST_BOXES, PAD, Placed, _placed, as_svg, readable, shown
 from emberlet.codegen.picture.text import as_text
 from emberlet.codegen.picture.tree import PLAIN, Box, tree
 from emberlet.host.cli import main
@@ -54,6 +54,10 @@ def test_boxes_lie_within_the_one_around_them(folder: Path, depth: int | None) -
             assert inner.y >= bottom and inner.y + inner.height <= p.height
             bottom = inner.y + inner.height
             visit(inner)
+        if p.inner:  # an arrow that leaves the last box has the room of one between boxes
+            last = len(p.inner) - 1
+            leaves = any((e.start, e.end) == (last, last + 1) for e in p.box.edges)
+            assert p.height - bottom == (GAP + 4 if leaves else 10 + PAD)
 
     visit(placed)
     root = ElementTree.fromstring(as_svg(box, depth))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import emberlet as el
@@ -127,3 +128,17 @@ def test_refuses_what_does_not_fit(shapes: Any, options: dict[str, Any]) -> None
     given = {name: el.zeros(v) if isinstance(v, tuple) else v for name, v in options.items()}
     with pytest.raises(ShapeError):
         F.attention(*(el.zeros(s) for s in shapes), **given)
+
+
+def test_scores_of_long_sequences_are_never_held_all_at_once() -> None:
+    """8 query heads that share one key head would have 32 MB of scores for 1024 rows and columns."""
+    q, k, v = (tensor(normal(n, 1, heads, 1024, 8), "numpy") for n, heads in ((1, 8), (2, 1), (3, 1)))
+    F.attention(q, k, v)  # imports
+    tracemalloc.start()
+    try:
+        out = F.attention(q, k, v)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert out.shape == (1, 8, 1024, 8)
+    assert peak < 8 << 20

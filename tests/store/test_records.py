@@ -21,6 +21,8 @@ def packed(value: object) -> bytes:
     if value is None or isinstance(value, bool):
         return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
     if isinstance(value, int):
+        if value >= 1 << 63:
+            return b"\xcf" + struct.pack(">Q", value)
         return bytes([value]) if 0 <= value < 128 else b"\xd3" + struct.pack(">q", value)
     if isinstance(value, float):
         return b"\xcb" + struct.pack(">d", value)
@@ -141,6 +143,9 @@ def test_values_of_the_oldest_records(float_type, values, dtype, expected):
         (gzip.compress(FILES["mpk"])[:-20], "cut off"),
         (packed({"item": {"w": {"bytes": b"123", "shape": [1], "dtype": "F32"}}}), "3 bytes where float32"),
         (packed({"item": {"w": {"bytes": b"", "shape": [-1], "dtype": "F32"}}}), "not a list of unsigned"),
+        (packed({"item": {"w": {"bytes": b"", "shape": [0, 1 << 63], "dtype": "F32"}}}), "not a list of unsigned"),
+        (packed({"item": {"w": {"bytes": b"", "shape": [0] * 65, "dtype": "F32"}}}), "not a list of unsigned"),
+        (packed({"item": {"w": {"bytes": b"", "shape": [0, True], "dtype": "F32"}}}), "not a list of unsigned"),
         (packed({"item": {"w": {"bytes": b"", "shape": [0], "dtype": "F99"}}}), "dtype 'F99' is not read"),
         (packed({"item": {"w": {"value": [1.5, "x"], "shape": [2]}}}), "no numbers of one type"),
         (packed({"item": {"w": {"value": [1.5], "shape": [2]}}}), "1 values where its shape takes 2"),
@@ -149,3 +154,10 @@ def test_values_of_the_oldest_records(float_type, values, dtype, expected):
 def test_malformed_records_are_refused(data, says):
     with pytest.raises(FormatError, match=says):
         store.open(data, format="record")
+
+
+@pytest.mark.parametrize("shape", [[0, 1 << 20], [0] * 64])
+def test_an_empty_tensor_of_many_dimensions_is_read(shape):
+    data = packed({"item": {"w": {"bytes": b"", "shape": shape, "dtype": "F32"}}})
+    found = store.open(data, format="record")
+    assert [found[name].shape for name in found] == [tuple(shape)]

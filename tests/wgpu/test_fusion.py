@@ -19,6 +19,12 @@ def on_gpu(gpu, make):
     return lambda *shape: gpu.from_bytes(make.cpu.to_bytes(make(shape)), dtypes.float32, shape)
 
 
+def test_operations_on_constants_are_computed_once_on_the_host(gpu):
+    x, y = gpu.full((4,), 2.5, dtypes.float32), gpu.full((4,), -3.0, dtypes.float32)
+    for result in (gpu.unary("exp", x), gpu.binary("mul", x, y), gpu.cast(x, dtypes.int32)):
+        assert result.data.op == "full"
+
+
 def test_a_chain_of_elementwise_operations_and_views_is_one_kernel(gpu, on_gpu):
     x, y = on_gpu(4, 6), on_gpu(6)
     z = gpu.binary("add", gpu.unary("exp", x), y)

@@ -70,6 +70,16 @@ def test_an_output_that_nothing_writes_is_refused(gpu):
     assert "nothing writes the output output0" in refused(gpu, unwritten)
 
 
+@pytest.mark.parametrize("which", ["inputs", "outputs"])
+def test_an_input_or_output_larger_than_its_buffer_is_refused(gpu, which):
+    def larger(found):
+        port = found[which][0]
+        size = 4 if port[1] == "float32" else pytest.fail("the plan's ports are not float32")
+        port[2] = [found["buffers"][port[3]][1] // size + 1]
+
+    assert "does not fit its buffer" in refused(gpu, larger)
+
+
 def test_what_a_plan_reads_before_it_writes_is_zero(gpu):
     stale = gpu.full((4096,), 7.0, dtypes.float32)
     gpu.realize(stale)
