@@ -76,7 +76,8 @@ def shape(rng: Rng, least: int = 2, most: int = 6) -> list[int]:
 
 def narrowed(rng: Rng, sides: list[int]) -> list[int]:
     """Some sides are 1; sometimes the first are missing."""
-    return [1 if rng.random() < 0.35 else n for n in sides]
+    found = [1 if rng.random() < 0.35 else n for n in sides]
+    return found[int(rng.integers(len(found))) :] if rng.random() < 0.3 else found
 
 
 def two(rng: Rng, steps: float = 1.0, **ranges: tuple[float, float]) -> Drawn:
