@@ -253,6 +253,12 @@ class WgpuBackend(Recording):
         shape = q.shape[:3] + (values.shape[3],)
         return self._record("dot_product_attention", tensors, args, "attention", arg, q.dtype, shape)
 
+    def recurrent_steps(self, cell, part, states, backwards, lengths):
+        """All steps of a recurrent layer, if their number is open (record/recurrence.py)."""
+        from .record.recurrence import recurrent_steps
+
+        return recurrent_steps(self, cell, part, states, backwards, lengths)
+
     # -- indexing -------------------------------------------------------------------------------------------------
 
     def _check_indices(self, x, indices, axis):

@@ -191,3 +191,21 @@ def test_threads_share_a_plan_with_open_lengths() -> None:
 def test_only_the_numpy_backend_is_taken() -> None:
     with pytest.raises(BackendError, match="for the numpy backend"):
         compile(lambda x: x, given(4, 6), backend="python", dims={"x": {0: "length"}})
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_one_plan_takes_a_recurrent_layer_of_any_length(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    gates = {"lstm": 4, "gru": 3}[kind]
+    w, r = ((rng.standard_normal((2, gates * 5, n)) * 0.3).astype(np.float32) for n in (3, 5))
+
+    def model(x: Any) -> Any:
+        own = [asarray(a, device=x.backend) for a in (w, r)]
+        return getattr(F, kind)(x, *own, direction="bidirectional")
+
+    compiled = compile(model, backend="numpy", dims={"x": {0: "steps", 1: "batch"}})
+    for shape in ((3, 1), (70, 2), (7, 4)):
+        x = rng.standard_normal((*shape, 3)).astype(np.float32)
+        for got, want in zip(compiled(x), model(asarray(x)), strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-6)
+    assert not compiled.fixed

@@ -29,7 +29,7 @@ _COSTLY = (
 _HEAVY = ("matmul", "conv", "attention")
 # Operations whose kernels can take an epilogue.
 _OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
-_REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
+_REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs", "recurrence")
 
 
 def _is_simple(node):

@@ -162,6 +162,12 @@ def _own(item, stored, options):
     return kernel(item, options)
 
 
+def _recurrence(item, stored, options):
+    from .recurrence import recurrence
+
+    return recurrence(item, stored, describe(item), options)
+
+
 def _attention(item, stored, options):
     from .attention import attention
 
@@ -172,6 +178,7 @@ _SPECIAL = {
     "attention": _attention,
     "kernel": _own,
     "rows": _rows,
+    "recurrence": _recurrence,
     "matmul": _contraction,
     "conv": _contraction,
     "cumulative": _cumulative,

@@ -68,6 +68,7 @@ class Layer:
             raise ShapeError("{}: direction is forward, reverse or bidirectional, found {!r}".format(what, direction))
         self.turned = _REVERSED[direction]
         self.functions = _functions(functions, len(self.turned))
+        self.named = not [f for f in functions[0] or () if not isinstance(f, str)]
         x = floating(x)
         self.batch_first = batch_first
         self.x = permute_dims(x, (1, 0, 2)) if batch_first else x
@@ -144,6 +145,11 @@ class Layer:
         if count == 2:
             part = backend.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
         states = [_part(s, first, count) for s in self.initial]
+        if type(steps) is not int and self.named:  # a length that a plan leaves open
+            own = operation(backend, "recurrent_steps")
+            found = own(cell, part, states, backwards == (True,), self.lengths) if own else None
+            if found:
+                return self._in_order(found[0], count), found[1]
         fast = cell.all_steps() if steps and self.lengths is None else None
         if fast:
             y, states = fast(part, states, backwards == (True,))
@@ -178,12 +184,18 @@ class Layer:
 
 
 class _Cell:
-    """One step of the recurrence; `bias` has been added to the products with x beforehand."""
+    """One step of the recurrence; `bias` has been added to the products with x beforehand.
+
+    matrices: what states are multiplied with, by `times`; own: weights of single units, (directions, 1, hidden). Apart
+    from `times`, each unit is computed from its own gates and states, so that a backend may compute unit by unit.
+    """
 
     def __init__(self, layer, r, clip):
         self.backend = layer.x.backend
         self.dtype = layer.x.dtype
         self.r = r
+        self.matrices = [r]
+        self.own = []
         self.hidden = r.shape[1]
         self.clip = clip
         self.bias = None
@@ -191,6 +203,10 @@ class _Cell:
     def gate(self, x, i, count=1):
         """Gates i to i + count of x (directions, batch, gates * hidden)."""
         return narrow(x, 2, i * self.hidden, count * self.hidden)
+
+    def times(self, x, i):
+        """x (directions, batch, hidden) @ matrix i."""
+        return self.backend.matmul(x, self.matrices[i])
 
     def bounded(self, x):
         return clip_(x, -self.clip, self.clip) if self.clip else x
@@ -215,7 +231,7 @@ class _RnnCell(_Cell):
 
     def __call__(self, part, states):
         backend = self.backend
-        return [self.f(self.bounded(backend.binary("add", part, backend.matmul(states[0], self.r))))]
+        return [self.f(self.bounded(backend.binary("add", part, self.times(states[0], 0))))]
 
 
 class _GruCell(_Cell):
@@ -224,7 +240,6 @@ class _GruCell(_Cell):
         self.f, self.g = functions
         self.linear_before_reset = linear_before_reset
         self.bias = bias_x
-        self.bias_new = None
         if bias_x is not None:
             n = self.hidden
             # With linear_before_reset the reset gate multiplies this bias too, so it is kept apart.
@@ -233,26 +248,26 @@ class _GruCell(_Cell):
             self.bias = self.backend.concat(
                 [self.backend.binary("add", narrow(bias_x, 2, 0, shared), narrow(bias_h, 2, 0, shared))] + rest, 2
             )
-            self.bias_new = narrow(bias_h, 2, 2 * n, n) if linear_before_reset else None
+            self.own = [narrow(bias_h, 2, 2 * n, n)] if linear_before_reset else []
         if not linear_before_reset:
-            self.r_gates, self.r_new = self.gate(r, 0, 2), self.gate(r, 2)
+            self.matrices = [self.gate(r, 0, 2), self.gate(r, 2)]
 
     def all_steps(self):
         fast = operation(self.backend, "gru_steps")
         if fast is None or self.clip or (self.f, self.g) != (sigmoid, tanh):
             return None
-        rest = (self.bias_new, self.linear_before_reset)
+        rest = (self.own[0] if self.own else None, self.linear_before_reset)
         return lambda part, states, backwards: fast(part, self.r, states, backwards, *rest)
 
     def __call__(self, part, states):
         backend, h = self.backend, states[0]
-        back = backend.matmul(h, self.r if self.linear_before_reset else self.r_gates)
+        back = self.times(h, 0)
         gates = self.f(self.bounded(backend.binary("add", self.gate(part, 0, 2), self.gate(back, 0, 2))))
         update, reset = self.gate(gates, 0), self.gate(gates, 1)
         if self.linear_before_reset:
-            back = backend.binary("mul", reset, _sum(self.gate(back, 2), self.bias_new))
+            back = backend.binary("mul", reset, _sum(self.gate(back, 2), self.own[0] if self.own else None))
         else:
-            back = backend.matmul(backend.binary("mul", reset, h), self.r_new)
+            back = self.times(backend.binary("mul", reset, h), 1)
         new = self.g(self.bounded(backend.binary("add", self.gate(part, 2), back)))
         return [
             backend.binary("add", backend.binary("mul", self.one_minus(update), new), backend.binary("mul", update, h))
@@ -265,28 +280,28 @@ class LstmCell(_Cell):
         self.bias = _sum(bias_x, bias_h)
         self.f, self.g, self.h = functions
         self.input_forget = input_forget
-        self.peepholes = None if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
+        self.own = [] if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
 
     def all_steps(self):
         fast = operation(self.backend, "lstm_steps")
-        special = self.clip or self.input_forget or self.peepholes
+        special = self.clip or self.input_forget or self.own
         if fast is None or special or (self.f, self.g, self.h) != (sigmoid, tanh, tanh):
             return None
         return lambda part, states, backwards: fast(part, self.r, states, backwards)
 
     def back(self, h):
         """The state's contribution to all gates."""
-        return self.backend.matmul(h, self.r)
+        return self.times(h, 0)
 
     def _seen(self, z, i, c):
         """Gate i of z plus its peephole on the cell state."""
-        return self.backend.binary("add", self.gate(z, i), self.backend.binary("mul", self.peepholes[i], c))
+        return self.backend.binary("add", self.gate(z, i), self.backend.binary("mul", self.own[i], c))
 
     def __call__(self, part, states):
         backend = self.backend
         h, c = states
         z = backend.binary("add", part, self.back(h))
-        if self.peepholes is None:
+        if not self.own:
             gates = self.f(self.bounded(self.gate(z, 0, 3)))
             enter, leave, keep = [self.gate(gates, i) for i in range(3)]
         else:
@@ -296,7 +311,7 @@ class LstmCell(_Cell):
             keep = self.one_minus(enter)
         new = self.g(self.bounded(self.gate(z, 3)))
         c = backend.binary("add", backend.binary("mul", keep, c), backend.binary("mul", enter, new))
-        if self.peepholes is not None:
+        if self.own:
             leave = self.f(self.bounded(self._seen(z, 1, c)))
         return [backend.binary("mul", leave, self.h(c)), c]
 

@@ -93,7 +93,7 @@ def dynamic_quantize_lstm(
     def make_cell(fs, turned, bias_x, bias_h, first, count):
         seen = None if peepholes is None else narrow(peepholes, 0, first, count)
         cell = _QuantizedCell(layer, clip, fs, turned, bias_x, bias_h, seen, input_forget)
-        cell.weight, cell.first = r, first
+        cell.weight, cell.first, cell.matrices = r, first, []
         return cell
 
     return layer.run(make_cell)

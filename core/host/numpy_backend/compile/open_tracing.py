@@ -212,7 +212,7 @@ def at_point(trace: Trace, points: Points, point: int) -> Trace:
     calls = []
     for c in trace.calls:
         call = Call(c.op, c.method, tuple(map(argument, c.args)), {k: argument(v) for k, v in c.keywords.items()})
-        call.single = c.single
+        call.single, call.open = c.single, True
         call.results = [value(v, call) for v in c.results]
         calls.append(call)
     return Trace(calls, inputs, [known[v] for v in trace.roots], trace.structure)

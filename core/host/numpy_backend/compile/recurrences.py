@@ -10,7 +10,7 @@ from ..storage import WIDE, Array
 from .steps import Writer
 from .tracing import Call
 
-_UNROLLED = 64  # steps in time up to which each is written out; more are left to ../recurrent.py
+_UNROLLED = 64  # steps in time up to which each is written out; more, and open lengths, are left to ../recurrent.py
 
 
 def _sigmoid(w: Writer, x: Array) -> None:
@@ -29,7 +29,7 @@ def _state(x: Array) -> Array:
 
 def lstm_steps(w: Writer, call: Call) -> Any:
     part, recurrent, states, backwards = call.args
-    if part.dtype.name in WIDE or part.shape[1] > _UNROLLED or not part.shape[1]:
+    if call.open or part.dtype.name in WIDE or part.shape[1] > _UNROLLED or not part.shape[1]:
         return False
     directions, steps, batch, _ = part.shape
     n = recurrent.shape[1]
@@ -61,7 +61,7 @@ def lstm_steps(w: Writer, call: Call) -> Any:
 
 def gru_steps(w: Writer, call: Call) -> Any:
     part, recurrent, states, backwards, bias_new, linear_before_reset = call.args
-    if part.dtype.name in WIDE or part.shape[1] > _UNROLLED or not part.shape[1]:
+    if call.open or part.dtype.name in WIDE or part.shape[1] > _UNROLLED or not part.shape[1]:
         return False
     directions, steps, batch, _ = part.shape
     n = recurrent.shape[1]

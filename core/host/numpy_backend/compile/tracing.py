@@ -42,9 +42,10 @@ class Value:
 
 class Call:
     """A primitive or override of the numpy backend that was called. args: Values, Tensors that are constant, lists of
-    these, and parameters; method: what computes it; results: its Values; single: whether it gave a Tensor."""
+    these, and parameters; method: what computes it; results: its Values; single: whether it gave a Tensor;
+    open: whether it belongs to a plan for all lengths."""
 
-    __slots__ = ("args", "keywords", "method", "op", "results", "single")
+    __slots__ = ("args", "keywords", "method", "op", "open", "results", "single")
 
     def __init__(self, op: str, method: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op = op
@@ -53,6 +54,7 @@ class Call:
         self.keywords = keywords
         self.results: list[Value] = []
         self.single = True
+        self.open = False
 
     def operands(self) -> Iterator[Value]:
         """The Values that it reads."""
