@@ -41,7 +41,13 @@ class WgpuBackend(Recording):
             open_early(self.index)
 
     def resident(self, model, entries, capacity):
-        """What a Session runs its steps on (resident.py), or None."""
+        """What a Session runs its steps on (resident.py, awaited_steps.py), or None."""
+        from .device import FINALIZERS, must_await
+
+        if not FINALIZERS:
+            from .awaited_steps import AwaitedSteps
+
+            return AwaitedSteps(model, entries, self) if must_await() and not self.planning else None
         from .resident import resident
 
         return resident(model, entries, capacity, self)

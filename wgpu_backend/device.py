@@ -36,7 +36,7 @@ COPIED = COPY_SRC | COPY_DST
 _POOL_BYTES = 256 << 20
 # Bytes of WGSL, and run/caches.py's FIXED for each kernel. On lavapipe they take 300 times as much compiled, measured.
 _PIPELINE_TEXT = 640 << 10
-_FINALIZERS = sys.implementation.name != "micropython"  # MicroPython never calls __del__
+FINALIZERS = sys.implementation.name != "micropython"  # MicroPython never calls __del__
 
 
 class Allocation:
@@ -55,7 +55,7 @@ class Allocation:
         self._failures = device.failures
         if gpu is not None:
             device.live_bytes += nbytes
-            if _FINALIZERS:
+            if FINALIZERS:
                 # The garbage collector may finalize an Allocation together with its buffer unless another reference
                 # holds the buffer; a finalized buffer must not get into the pool.
                 device.lent[gpu] = nbytes

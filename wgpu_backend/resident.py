@@ -6,8 +6,6 @@ submission: into the plan's input before it, and out of the plan's result after 
 several sizes, share one model. Steps return new states; states that callers still hold do not change.
 """
 
-import sys
-
 from emberlet.backend.axes import closed
 from emberlet.backend.sizes import same
 from emberlet.session.room import LEAST, Growing, Room
@@ -22,8 +20,8 @@ from .run.runtime import Results
 
 
 def resident(model, entries, capacity, backend):
-    """A Resident, or None if Python can only await the GPU or never frees objects (MicroPython)."""
-    if must_await() or sys.implementation.name == "micropython" or backend.planning:
+    """A Resident, or None if Python can only await the GPU."""
+    if must_await() or backend.planning:
         return None
     return Resident(model, entries, capacity, backend)
 

@@ -151,6 +151,7 @@ class Session:
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
         self._values = values
         self._rooms = rooms
+        self._tell("release", given, values)
         self._first_step = False
         self.length += added if any(e.axis is not None for e in self._entries) else 1
         for i in range(len(rooms)):
@@ -170,6 +171,12 @@ class Session:
         if self._engine is None:
             self._engine = self._resident() or False
         return bool(self._engine)
+
+    def _tell(self, name, *states):
+        """Call a method of the engine, if it has one of that name."""
+        told = getattr(self._engine or None, name, None)
+        if told is not None:
+            told(*states)
 
     def _resident(self):
         """The object that runs steps as plans, or None."""
@@ -388,6 +395,7 @@ class Session:
         """Start over: the next step is the first one. `initial` and `dims` stay in force. Returns the session."""
         self._idle()
         self._first_step = False
+        self._tell("release", self._values or (), ())
         self._values = None
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
@@ -403,6 +411,7 @@ class Session:
         other._initial = self._initial
         other._engine = self._engine
         other._values = None if self._values is None else list(self._values)
+        self._tell("share", self._values or ())
         other._rooms = list(self._rooms)
         other._snapshots = dict(self._snapshots)
         for i in range(len(self._rooms)):
@@ -437,6 +446,7 @@ class Session:
         all states grow. Returns the length."""
         if self._values is not None:
             self._snapshots[self.length] = self._replaced()
+            self._tell("share", self._values)
         return self.length
 
     def _replaced(self):

@@ -136,3 +136,71 @@ async def test_awaited_steps_under_micropython():
             raise AssertionError("it took more than its capacity")
         assert session.length == twin.length == 46
         await near(await session.step_async(given(3, backend)), twin.step(given(3, "python")))
+
+
+@in_micropython
+async def test_awaited_steps_give_their_memory_back_under_micropython():
+    """MicroPython frees no objects of its own accord, so a step frees what only it has used."""
+    import emberlet
+    from emberlet import functional as F
+    from emberlet import nn
+    from emberlet.model import Model
+    from emberlet.wgpu_backend import device
+
+    class Reader(Model):
+        INPUTS = (("x", "float32", (1, 4)), ("past", "float32", ("past", 4)), ("last", "float32", (1, 4)))
+        OUTPUTS = (("y", "float32", (1, 4)), ("seen", "float32", ("past + 1", 4)), ("now", "float32", (1, 4)))
+        STATE = (("past", "seen", "append", 0), ("last", "now", "replace", None))
+
+        def __init__(self, backend=None):
+            self.linear = nn.Linear(4, 4, backend=backend)
+
+        def forward(self, x, past, last):
+            seen = F.concat((past, self.linear(x)), axis=0)
+            y = F.softmax(x @ seen.permute(1, 0), axis=1) @ seen + last
+            return y, seen, F.tanh(y @ self.linear.weight.val())
+
+    def given(n, backend):
+        return F.asarray([[((7 * n + k) % 11) / 11 for k in range(4)]], dtype="float32", device=backend)
+
+    async def near(got, want):
+        found, wanted = (await got.to_data_async()).to_list()[0], want.tolist()[0]
+        assert max([abs(found[k] - wanted[k]) for k in range(4)]) < 1e-4, (found, wanted)
+
+    await device.open_device_async()
+    model = Reader("python")
+    for param in model.params():
+        param.val()  # drawn once, for both
+    first = {"past": emberlet.zeros((0, 4), backend="python"), "last": emberlet.zeros((1, 4), backend="python")}
+    session = model.fork("wgpu").session(capacity=64, initial=first)
+    twin = model.session(capacity=64, initial=first)
+    gpu = emberlet.get_backend("wgpu").device
+
+    async def steps(count, session, twin):
+        for n in range(count):
+            x = given(n, "wgpu")
+            y = await session.step_async(x)
+            assert y.tolist() == y.tolist()  # on the host already
+            await near(y, twin.step(given(n, "python")))
+            await near(x, given(n, "python"))
+
+    await steps(4, session, twin)
+    lent, made = gpu.live_bytes, gpu.created_buffers
+    await steps(36, session, twin)
+    grown = 40 * 4 * 4  # bytes of the state that grows
+    assert gpu.live_bytes <= lent + 2 * grown, (lent, gpu.live_bytes)
+    assert gpu.created_buffers <= made + 12, (made, gpu.created_buffers)  # two of each size that the pool keeps
+    other, other_twin = session.fork(), twin.fork()
+    await steps(3, session, twin)
+    await steps(3, other, other_twin)
+    session.snapshot()
+    twin.snapshot()
+    await steps(2, session, twin)
+    session.rewind(2)
+    twin.rewind(2)
+    await steps(3, session, twin)
+    lent = gpu.live_bytes
+    session.reset()
+    twin.reset()
+    assert gpu.live_bytes < lent
+    await steps(3, session, twin)

@@ -6,7 +6,7 @@ from emberlet.backend.sizes import Size, is_open
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.tensor import Tensor
 
-from ..device import can_wait, lock
+from ..device import FINALIZERS, can_wait, lock
 from ..kernels.table import Options
 from ..plan.make import make_plan
 from ..run import storage
@@ -335,6 +335,11 @@ class Recording(Backend):
 
             plan, externals, words = self._plan(order, roots)
             outputs = run_once(self.device, plan, externals)
+            if not FINALIZERS:
+                leaves = {id(node.buffer) for node in order}
+                for given in externals:
+                    if id(given) not in leaves:  # numbers, which only this run has used
+                        given.free()
             for i in range(len(roots)):
                 roots[i].become_buffer(outputs[i], words[i])
 

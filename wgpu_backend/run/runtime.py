@@ -6,7 +6,7 @@ saved plan needs only this file and device.py, under CPython, Pyodide and MicroP
 
 from emberlet.errors import BackendError
 
-from ..device import COPIED, READABLE, lock, must_await
+from ..device import COPIED, FINALIZERS, READABLE, lock, must_await
 
 _SPARE = 2  # staging buffers that a Program keeps, one for each overlapping call
 
@@ -41,6 +41,11 @@ def run_once(device, plan, externals):
         raise device.failure("running {}".format(named(plan)), error)
     finally:
         device.leave()
+    if not FINALIZERS:
+        # The queue runs later submissions after this one, so they may use the memory.
+        for i in range(len(plan.buffers)):
+            if plan.buffers[i].kind == "temporary":
+                allocations[i].free()
     return [allocations[b] for b in plan.outputs]
 
 
