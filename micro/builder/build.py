@@ -145,34 +145,36 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         raise UnsupportedError(f"weights {options.weights!r}: expected one of {', '.join(WEIGHTS)}")
     graph = in_float32(graph) if options.floats else in_8_bits(graph) if samples is not None else graph
     graph = fuse(replace(graph, name=options.name, packed=graph.packed if options.int4 == "packed" else frozenset()))
-    agreement, notes = None, tuple[str, ...]()
+    agreement, notes, in_words = None, tuple[str, ...](), False
     if graph.sums:
         _check_trees(graph)
     elif samples is not None and not options.floats:
         graph, agreement = calibrated(graph, samples, options)
     elif graph.grids:
         notes = rounded_weights(graph)
-        graph = quantize_graph(graph)
+        in_words = options.stream is not None and bool(graph.wide)
+        graph = quantize_graph(graph, stream=(lambda g: _streamed(g, options)) if in_words else None)
     if options.kernels not in KERNELS:
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
-    if options.stream is not None:
-        if graph.wide:
-            raise UnsupportedError(
-                f"{graph.name}: a stream with activations of 16 bits; calibrate the model to 8 bits with samples "
-                "(--calibration samples.npz), or build it with --float"
-            )
-        if graph.words:
-            raise UnsupportedError(
-                f"{graph.name}: a stream with indices of two bytes, {', '.join(sorted(graph.words))}; "
-                "build the model with --float"
-            )
-        graph = streamed(graph, options.stream, options.new_steps)
+    if options.stream is not None and not in_words:
+        graph = _streamed(graph, options)
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement, notes=notes)
     if options.arena and (built.program.states or built.program.kept):
         raise UnsupportedError(f"{options.name} keeps a state from call to call, which another model would overwrite")
     _write_sources(built, options)
     _compile(built, options)
     return built
+
+
+def _streamed(graph: Graph, options: Options) -> Graph:
+    """The graph that takes new steps only. Raises UnsupportedError."""
+    assert options.stream is not None
+    if graph.words:
+        raise UnsupportedError(
+            f"{graph.name}: a stream with indices of two bytes, {', '.join(sorted(graph.words))}; "
+            "build the model with --float"
+        )
+    return streamed(graph, options.stream, options.new_steps)
 
 
 def rounded_weights(graph: Graph) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ def drop_reshapes(graph: Graph) -> Graph:
 def absorb_quantizers(graph: Graph) -> Graph:
     """Merge a QuantizeLinear into the layer before it if nothing else reads that layer's output.
 
-    A model's input takes the grid of the first one after it.
+    A model's input, or a state, takes the grid of the first one after it.
     """
     written: dict[tuple[str, Grid], str] = {}
     writers = {layer.output: layer for layer in graph.layers}
@@ -165,7 +165,7 @@ def absorb_quantizers(graph: Graph) -> Graph:
         if not isinstance(layer, MapFloat) or layer.chain or grid is None:
             continue
         source = layer.inputs[0]
-        if source in graph.inputs and source not in graph.grids:
+        if (source in graph.inputs or source in graph.states) and source not in graph.grids:
             return absorb_quantizers(replace(graph, grids={**graph.grids, source: grid}))
         same = source if graph.grids.get(source) == grid else written.setdefault((source, grid), layer.output)
         if same != layer.output and layer.output not in graph.outputs:

@@ -177,7 +177,8 @@ class Graph:
         dtype = np.float32 if self.is_float else np.uint8
         for name, first in self.states.items():
             before = None if states is None else states.get(name)
-            values[name] = np.full(self.shapes[name], first, dtype) if before is None else before
+            elements = self.elements(name, first)
+            values[name] = np.resize(np.array(elements, dtype), self.shapes[name]) if before is None else before
         for layer in self.layers:
             given = [values[name] for name in layer.inputs]
             if layer.remembers and states is not None:

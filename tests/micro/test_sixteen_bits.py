@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from emberlet.errors import EmberletError, UnsupportedError
+from emberlet.errors import UnsupportedError
 from emberlet.host import cli
 from emberlet.micro.builder.build import BuildResult, Options, build, write
 from emberlet.micro.builder.from_ir import read_graph
@@ -339,14 +339,6 @@ def test_the_module_says_what_its_words_are() -> None:
 def test_a_grid_of_words_reaches_its_ends() -> None:
     grid = Grid(0.5, 32768, 16)
     assert grid.wide and grid.ends == (-16384.0, 16383.5)
-
-
-def test_a_stream_of_words_is_refused() -> None:
-    network = classifier(1)
-    samples = samples_of(network, 6)
-    model = quantized(network, samples, activation_type=QuantType.QInt16)
-    with pytest.raises(EmberletError, match="a stream with activations of 16 bits"):
-        build(read_graph(model.SerializeToString(), "m"), Options("m", stream=1))
 
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QInt8])

@@ -376,7 +376,8 @@ def _functions(program: Program, layers: bool = False) -> str:
         if program.is_float:
             places = {"start": port.place, "end": port.place + port.size, "zero": "A[i] = 0.0"}
         else:
-            places = {"start": 0, "end": port.size, "zero": f"input[i] = {port.zero}"}
+            zero = f"{port.zero >> 8} if i & 1 else {port.zero & 255}" if port.width == 2 else f"{port.zero}"
+            places = {"start": 0, "end": port.size, "zero": f"input[i] = {zero}"}
         parts.append(_RESET_STREAM.format(calls=program.calls_to_fill, **places))
     elif program.states or program.kept:
         parts.append(_RESET)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import singledispatchmethod
 from math import prod
@@ -38,6 +38,7 @@ from ..kernels.power import Power, PowerFloat
 from ..kernels.product import Product, ProductFloat
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from ..kernels.select import Select
+from ..kernels.slide import Slide
 from ..kernels.softmax import Softmax, SoftmaxFloat
 from ..kernels.state import Keep
 from .calibrate import Range, grid_over
@@ -57,6 +58,7 @@ from .reference import (
     quantize,
     quantize_bias,
     quantize_weights,
+    steps_of,
 )
 
 _BIAS_ROOMS = tuple(BIAS_ROOM >> n for n in range(0, 16, 3))
@@ -67,14 +69,18 @@ _CLOSE = 1 / 8
 """An error in steps of the output that no better split of a word is sought for."""
 
 
-def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> Graph:
+def quantize_graph(
+    graph: Graph, ranges: Mapping[str, Range] | None = None, stream: Callable[[Graph], Graph] | None = None
+) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
-    ranges: of the tensors over samples; None for a model that came quantized. Raises UnsupportedError for a layer that
-    has no integer form, naming it, and for a tensor whose grid nothing tells.
+    ranges: of the tensors over samples; None for a model that came quantized. stream: what makes a stream of the graph,
+    once every tensor has a grid. Raises UnsupportedError for a layer that has no integer form, naming it, and for a
+    tensor whose grid nothing tells.
     """
     graph = with_grids(with_words(graph, ranges), ranges)
     graph = uniform(graph) if graph.wide else graph
+    graph = stream(graph) if stream else graph
     quantizer = QUANTIZERS[graph.doubled](graph, graph.grids)
     wide = quantizer.sixteen() if graph.wide else None
     layers = tuple(
@@ -85,7 +91,9 @@ def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> G
         name: (*shape, 2) if name in graph.words else doubled_shape(shape) if grids[name].wide else shape
         for name, shape in graph.shapes.items()
     }
-    states = {n: float(quantize(first, grids[n].scale, grids[n].zero)) for n, first in graph.states.items()}
+    states = {
+        n: float(steps_of(first, grids[n].scale, grids[n].zero, grids[n].bits)) for n, first in graph.states.items()
+    }
     return replace(graph, layers=layers, shapes=shapes, states=states, is_float=False).check()
 
 
@@ -351,6 +359,7 @@ class Quantizer:
 
     @layer.register(Copy)
     @layer.register(Keep)
+    @layer.register(Slide)
     def _(self, layer: Layer) -> Layer:
         return layer
 

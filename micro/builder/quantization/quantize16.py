@@ -36,7 +36,9 @@ from ..kernels.sixteen.pair import Pair16
 from ..kernels.sixteen.pool import Pool16
 from ..kernels.sixteen.product import Product16
 from ..kernels.sixteen.softmax import LogSoftmax16, Softmax16
+from ..kernels.slide import Slide
 from ..kernels.softmax import SoftmaxFloat
+from ..kernels.state import Keep
 from ..kernels.window import Window
 from .calibrate import grid_over
 from .recurrences import Recurrent, recurrent16
@@ -138,8 +140,6 @@ class Quantizer16:
         weight_zero: Callable[[DotFloat | DepthwiseFloat], int],
     ) -> None:
         self.graph, self.weights, self.weight_zero = graph, weights, weight_zero
-        if any(graph.grids[name].wide for name in graph.states):
-            raise UnsupportedError(f"{graph.name}: a state of 16 bits is not supported; {WAYS}")
 
     def layer(self, layer: Layer) -> Layer:
         """The layer on words. Raises UnsupportedError."""
@@ -161,6 +161,8 @@ class Quantizer16:
             **dict.fromkeys((LstmFloat, GruFloat, GatedGruFloat, RnnFloat), self._recurrent),
             Reshape: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
             Copy: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
+            Keep: lambda layer: replace(layer, shape=doubled_shape(layer.shape)),
+            Slide: self._slide,
         }
         if type(layer) not in kinds:
             what = NAMES.get(type(layer), f"a layer of kind {layer.kind!r}")
@@ -292,6 +294,10 @@ class Quantizer16:
         if table is not None:
             table = parted(steps_of(table, out.scale, out.zero, 16).reshape(outer, length, inner))
         return replace(layer, shape=(outer, length, 2 * inner), table=table, zero=indices.zero, words=words)
+
+    def _slide(self, layer: Slide) -> Layer:
+        last = layer.axis == len(layer.shape) - 1
+        return replace(layer, shape=doubled_shape(layer.shape), new=2 * layer.new if last else layer.new)
 
     def _product(self, layer: ProductFloat) -> Layer:
         a, b = (self.graph.grids[name] for name in layer.inputs)
