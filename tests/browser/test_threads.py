@@ -44,14 +44,14 @@ onmessage = async ({ data: name }) => {
   }
 };
 """
-IN_WORKER = """(name) => new Promise((resolve, reject) => {
+IN_WORKER = """(given) => new Promise((resolve, reject) => {
   const worker = new Worker("worker.mjs", { type: "module" });
   worker.onerror = (event) => reject(new Error(event.message));
   worker.onmessage = ({ data: [value, failed] }) => {
     worker.terminate();
     failed ? reject(new Error(failed)) : resolve(value);
   };
-  worker.postMessage(name);
+  worker.postMessage(given);
 })"""
 
 
@@ -219,3 +219,108 @@ def test_without_isolation_there_is_one_thread(browser: Browser, folder: Path, m
     """
     assert in_worker(alone, folder, code) == [False, 1, 0]
     server.shutdown()
+
+
+# Runs Python in a worker, with threads.mjs registered and a compiled model at /half.wasm.
+PYTHON_WORKER = """
+import * as threads from "./threads.mjs";
+globalThis.wait = (ms) => new Promise((next) => setTimeout(next, ms));
+const runtimes = {
+  async pyodide() {
+    const { loadPyodide } = await import("/pyodide/pyodide.mjs");
+    const python = await loadPyodide({ indexURL: "/pyodide/" });
+    const archive = await (await fetch("/packages/emberlet.zip")).arrayBuffer();
+    python.unpackArchive(archive, "zip", { extractDir: "/lib/python3.14/site-packages" });
+    return python;
+  },
+  async micropython() {
+    const { loadMicroPython } = await import("/micropython/micropython.mjs");
+    const files = await (await fetch("/packages/emberlet.json")).json();
+    const python = await loadMicroPython({ heapsize: 4 << 20 });
+    for (const [name, text] of Object.entries(files)) {
+      python.FS.mkdirTree(`/lib/${name.slice(0, name.lastIndexOf("/"))}`);
+      python.FS.writeFile(`/lib/${name}`, text);
+    }
+    python.runPython('import sys; sys.path.append("/lib")');
+    return python;
+  },
+};
+onmessage = async ({ data: { runtime, registered, source } }) => {
+  try {
+    const python = await runtimes[runtime]();
+    if (registered) python.registerJsModule("emberlet_threads", threads);
+    python.FS.writeFile("/half.wasm", new Uint8Array(await (await fetch("/files/half.wasm")).arrayBuffer()));
+    await python.runPythonAsync(source);
+    postMessage([JSON.parse(globalThis.found)]);
+  } catch (error) {
+    postMessage([null, error.stack + error.message]);
+  }
+};
+"""
+IN_PYTHON = """
+import json
+
+import js
+import emberlet
+from emberlet import functional as F
+from emberlet.wgpu_backend import plan_file, wasm
+from emberlet.wgpu_backend.compiled import compile
+
+
+def work(x, y):
+    return F.sum(F.softmax(F.relu(x @ y - 0.5), axis=-1) * x, axis=0), F.max(x @ y @ y, axis=1)
+
+
+async def settled(program, threads):
+    for _ in range(400):
+        if program.threads() == threads:
+            break
+        await js.wait(10)
+    return program.threads()
+
+
+x = F.reshape(F.sin(emberlet.arange(65536, dtype=emberlet.float32, device="wasm") * 1.7), (256, 256))
+results, threads = [], []
+for count in (1, 3):
+    wasm.set_threads(count)
+    fast = compile(work, x, x, backend="wasm")
+    program = fast.planned().program
+    threads.append(await settled(program, count))
+    fast(x, x)
+    first = [part.tolist() for part in fast(x, x)]
+    for _ in range(20):
+        fast(x, x)
+    assert [part.tolist() for part in fast(x, x)] == first
+    saved = plan_file.load("/half.wasm")
+    threads.append(await settled(saved.program, count))
+    (found,) = saved.run(bytes(4 * 65536 - 8) + b"\\0\\0\\x80\\x3f\\0\\0\\0\\x40")
+    results.append((first, bytes(found.bytes)[-1024:]))
+    for one in (program, saved.program):
+        one.release()
+        threads.append(one.threads())
+wasm.set_threads(None)
+js.found = json.dumps([threads, results[0] == results[1], any(results[0][1])])
+"""
+
+
+@pytest.fixture(scope="module")
+def python_page(browser: Browser, runtimes: serve.Server, folder: Path, files: Path) -> Page:
+    for name in ("threads.mjs", "thread.mjs", "half.wasm"):
+        shutil.copy(folder / name, files / name)
+    (files / "python.mjs").write_text(PYTHON_WORKER, encoding="utf-8")
+    (files / "python.html").write_text('<!doctype html><meta charset="utf-8"><title>Threads</title>', encoding="utf-8")
+    return browser.open(runtimes.url + "files/python.html")
+
+
+@pytest.mark.parametrize("runtime", ["pyodide", "micropython"])
+@pytest.mark.parametrize("registered", [True, False])
+def test_python_in_a_worker_runs_on_threads_where_the_page_registers_them(
+    python_page: Page, runtime: str, registered: bool
+) -> None:
+    code = IN_WORKER.replace("worker.mjs", "python.mjs")
+    given = {"runtime": runtime, "registered": registered, "source": IN_PYTHON}
+    if not registered:
+        given["source"] = IN_PYTHON.replace("range(400)", "range(1)")
+    found = python_page.evaluate(code, given, timeout=240000)
+    several = 3 if registered else 1
+    assert found == [[1, 1, 0, 0, several, several, 0, 0], True, True]

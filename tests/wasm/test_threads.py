@@ -15,6 +15,8 @@ import pytest
 import wasmtime
 from emberlet import codegen
 from emberlet import functional as F
+from emberlet.errors import BackendError
+from emberlet.wgpu_backend import wasm
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.wasm import engine, threads
 from emberlet.wgpu_backend.wasm.engine.desktop import WasmtimeInstance, WasmtimeModule
@@ -181,3 +183,17 @@ def test_steps_meet_only_where_results_of_another_thread_are_read() -> None:
     assert meetings(wide, wide) == 2
     assert meetings(small, small, wide, small, small) == 2
     assert meetings(wide, small, wide) == 3
+
+
+def test_on_a_desktop_there_is_one_thread() -> None:
+    x = np.random.default_rng(0).random((256, 256), np.float32)
+    fast = compiled(lambda a: a @ a @ a, x, backend="wasm")
+    assert fast.planned().program.threads() == 1
+    fast.planned().program.release()
+    assert fast.planned().program.threads() == 0
+
+
+@pytest.mark.parametrize("count", [0, 9, 2.0, "2"])
+def test_a_number_of_threads_that_cannot_be_is_refused(count: Any) -> None:
+    with pytest.raises(BackendError, match="1 to 8 threads"):
+        wasm.set_threads(count)

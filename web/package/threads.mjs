@@ -108,7 +108,7 @@ export class Threaded {
   /**
    * module: imports its memory; pages: of 64 KiB; start: makes a worker of thread.mjs, for tests.
    */
-  constructor(module, pages, threads, start = startWorker) {
+  constructor(module, pages, threads = undefined, start = startWorker) {
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
     const { exports } = new WebAssembly.Instance(module, { emberlet: { memory } });
     this.memory = memory;

@@ -27,6 +27,7 @@ const runtimes = {
     const { start } = await import("./emberlet/interpreter.mjs");
     const sources = bytesAt("packages/emberlet.json").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
     const mp = await start(sources);
+    mp.registerJsModule("emberlet_threads", await import("./emberlet/threads.mjs"));
     mp.FS.mkdirTree("/model");
     mp.runPython('sys.path.append("/model")');
     return { FS: mp.FS, run: (code) => mp.runPythonAsync(code) };
@@ -39,6 +40,7 @@ const runtimes = {
     const pyodide = await loadPyodide({ indexURL: new URL("pyodide/", import.meta.url).href });
     const webgpu = await import("./pyodide/webgpu.mjs");
     pyodide.registerJsModule("emberlet_webgpu", webgpu.default);
+    pyodide.registerJsModule("emberlet_threads", await import("./emberlet/threads.mjs"));
     const site = pyodide.runPython("import site; site.getsitepackages()[0]");
     for (const archive of archives) pyodide.unpackArchive(await archive, "zip", { extractDir: site });
     pyodide.FS.mkdirTree("/model");

@@ -173,6 +173,13 @@ SCRIPT = """(() => {
     aimAtMemory: ({ bytes }, at) => { receive = (given) => bytes.set(given, at); },
     readMemory: ({ bytes }, at, length) => { send = () => bytes.subarray(at, at + length); },
     runInstance: ({ run }) => { run(); return true; },
+    makeThreaded: ({ Threaded, ofFile, threadsHere }, pages, most) => {
+      if (threadsHere(most) < 2) return null;
+      const made = pages ? new Threaded(new WebAssembly.Module(source), pages, most) : ofFile(source, most);
+      return { made, run: () => made.run(), bytes: new Uint8Array(made.memory.buffer) };
+    },
+    threadsOf: ({ made }) => made.threads,
+    releaseThreads: ({ made }) => made.release(),
   };
   for (const name in functions) functions[name] = safe(functions[name]);
   return functions;

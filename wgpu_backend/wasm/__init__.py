@@ -6,6 +6,10 @@ def __getattr__(name):
         from .backend import WasmBackend
 
         return WasmBackend
+    if name == "set_threads":
+        from .engine import set_threads
+
+        return set_threads
     try:
         return __import__("emberlet.wgpu_backend.wasm." + name, None, None, ("*",))
     except ImportError:

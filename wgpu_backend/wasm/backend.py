@@ -1,5 +1,5 @@
-"""The wasm backend: runs what the wgpu backend records and fuses in WebAssembly, with 128-bit vectors, on one
-thread."""
+"""The wasm backend: runs what the wgpu backend records and fuses in WebAssembly, with 128-bit vectors. In a
+tab, compiled models may run on several threads (engine/)."""
 
 from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError

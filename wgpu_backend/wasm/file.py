@@ -42,8 +42,9 @@ def load(source, origin="module"):
         found = sections(source)
         content = _content(source, found)
         verify(source, found, content.get("checksum"))
-        module = engine.compiled(_for_this_engine(source, found))
-        return SavedModule(origin, content, module.instance())
+        module = _for_this_engine(source, found)
+        instance = engine.shared_file(module, content.get("threads", 1)) or engine.compiled(module).instance()
+        return SavedModule(origin, content, instance)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise FormatError("{}: damaged compiled model: {}".format(origin, error))
 

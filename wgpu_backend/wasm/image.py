@@ -13,7 +13,7 @@ MOST = 1 << 16  # pages of a memory with 32-bit addresses
 
 class Image:
     """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of the
-    memory; threads: the most that may run it (threads.py)."""
+    memory, pages: the same in 64 KiB; threads: the most that may run it (threads.py)."""
 
     def __init__(self, plan, stored=None):
         """stored: {number of a constant buffer: how its file encodes it} (stored.py)."""
@@ -63,7 +63,7 @@ class Image:
             self.exported.append("expand")
             functions.append(("expand", expansion(parts)))
         self._functions = functions
-        self._pages = pages
+        self.pages = pages
         self.module = module(functions, self.exported, pages)
 
     def file(self, custom, data):
@@ -75,11 +75,11 @@ class Image:
                 placed.extend(zip(self.encoded[number], data[number]))
             else:
                 placed.append((self.addresses[number], data[number]))
-        return module(self._functions, self.exported, self._pages, custom, placed, self._start)
+        return module(self._functions, self.exported, self.pages, custom, placed, self._start)
 
     def shared_module(self):
         """The module with a shared memory that it imports, for several threads."""
-        return module(self._functions, self.exported, self._pages, shared=True)
+        return module(self._functions, self.exported, self.pages, shared=True)
 
     def code(self):
         """The code section."""
@@ -88,7 +88,7 @@ class Image:
     def open_module(self):
         """The module with every kernel exported too, to time them one by one."""
         names = [name for name, _ in self._functions if name.startswith("kernel")]
-        return module(self._functions, names + ["run"], self._pages)
+        return module(self._functions, names + ["run"], self.pages)
 
 
 def _add(functions, seen, name, f):

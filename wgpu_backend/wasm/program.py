@@ -12,7 +12,7 @@ def program(plan, constants, inputs, results):
     from .image import Image
 
     image = Image(plan)
-    instance = engine.compiled(image.module).instance()
+    instance = engine.shared(image) or engine.compiled(image.module).instance()
     for number in constants:
         instance.write(image.addresses[number], constants[number])
     inputs, results = [[(image.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
@@ -53,9 +53,18 @@ class Program:
         """`run`, without waiting."""
         return self.run(data)
 
+    def threads(self):
+        """How many threads the next run has; 0 after `release`."""
+        with self._lock:
+            if self._instance is None:
+                return 0
+            return self._instance.threads() if hasattr(self._instance, "threads") else 1
+
     def release(self):
         """Free the memory; later calls raise BackendError."""
         with self._lock:
+            if self._instance is not None:
+                self._instance.release()
             self._instance = None
 
     def disown(self, owner):

@@ -1,9 +1,12 @@
 """The engines that run modules: wasmtime on a desktop, the browser's own in a tab.
 
-The files desktop.py, pyodide.py and micropython.py each have `available`, `relaxed` and `compiled`.
+The files desktop.py, pyodide.py and micropython.py each have `available`, `relaxed` and `compiled`; those for browsers
+also have `threaded`.
 """
 
 import sys
+
+from emberlet.errors import BackendError
 
 
 def _here():
@@ -17,12 +20,39 @@ def _here():
 
 
 def compiled(source):
-    """A compiled module: each `instance()` has its own memory, with `write(at, data)`, `read(at, nbytes)`, `run()` and
-    `nbytes()`.
+    """A compiled module: each `instance()` has its own memory, with `write(at, data)`, `read(at, nbytes)`, `run()`,
+    `nbytes()` and `release()`.
 
     Raises ValueError if the bytes are not a module, BackendError without a WebAssembly engine.
     """
     return _here().compiled(source)
+
+
+_most = []  # the number that was set, if one was
+
+
+def set_threads(count):
+    """Set the most threads of models that are compiled or loaded from now on, 1 to 8; None for the browser's number, at
+    most 4. Raises BackendError."""
+    if count is not None and (not isinstance(count, int) or not 1 <= count <= 8):
+        raise BackendError(
+            "a model runs on 1 to 8 threads, or on the browser's number with None; found {!r}".format(count)
+        )
+    _most[:] = [] if count is None else [count]
+
+
+def shared(image):
+    """An instance of an Image on several threads, with the same methods and `threads()`; None where there is one."""
+    if image.threads < 2 or not hasattr(_here(), "threaded"):
+        return None
+    return _here().threaded(image.shared_module(), image.pages, _most[0] if _most else None)
+
+
+def shared_file(source, threads):
+    """The same for the bytes of a compiled model that `threads` threads may run."""
+    if threads < 2 or not hasattr(_here(), "threaded"):
+        return None
+    return _here().threaded(source, None, _most[0] if _most else None)
 
 
 def relaxed():

@@ -62,6 +62,9 @@ class WasmtimeInstance:
         found: int = self.memory.data_len(self.store)
         return found
 
+    def release(self) -> None:
+        """Nothing: the memory is freed with the instance."""
+
 
 _engines: list[Any] = []
 _forked: list[bool] = []  # not empty in a process made by fork

@@ -53,6 +53,22 @@ class compiled:
         return _Instance(page, found)
 
 
+def threaded(source, pages, most):
+    """An instance on several threads, of a module or (without pages) of a compiled model; None where there is one."""
+    try:
+        import emberlet_threads as threads  # the page registers threads.mjs
+    except ImportError:
+        return None
+    page = _page()
+    page.bridge.aimAtModule()
+    page.port.write(source)
+    found = page.bridge.makeThreaded(threads, pages, most)
+    if found is None:
+        page.bridge.take(None)  # one thread needs less memory, and says what is wrong with a module
+        return None
+    return _Threaded(page, found)
+
+
 class _Instance:
     """A memory and the function that runs the plan on it."""
 
@@ -78,3 +94,18 @@ class _Instance:
     def nbytes(self):
         """The size of the memory in bytes."""
         return self._page.bridge.memorySize(self._instance)
+
+    def release(self):
+        """Nothing: the memory is freed with the instance."""
+
+
+class _Threaded(_Instance):
+    """The same on several threads."""
+
+    def threads(self):
+        """How many the next run has."""
+        return self._page.bridge.threadsOf(self._instance)
+
+    def release(self):
+        """Free the memory in all threads."""
+        self._page.bridge.releaseThreads(self._instance)

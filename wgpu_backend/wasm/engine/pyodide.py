@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from emberlet.errors import BackendError
@@ -34,17 +35,35 @@ class compiled:
 
     def instance(self) -> _Instance:
         try:
-            return _Instance(WebAssembly.Instance.new(self.module))
+            exports = WebAssembly.Instance.new(self.module).exports
+            return _Instance(exports.run, exports.memory)
         except JsException as error:
             raise BackendError(f"the module has no memory or its data do not fit there: {error.message}") from error
+
+
+def threaded(source: bytes, pages: int | None, most: int | None) -> _Threaded | None:
+    """An instance on several threads, of a module or (without pages) of a compiled model; None where there is one."""
+    try:
+        threads = importlib.import_module("emberlet_threads")  # the page registers threads.mjs
+    except ImportError:
+        return None
+    wanted = [] if most is None else [most]
+    if threads.threadsHere(*wanted) < 2:
+        return None
+    try:
+        if pages is None:
+            return _Threaded(threads.ofFile(to_js(source), *wanted))
+        return _Threaded(threads.Threaded.new(WebAssembly.Module.new(to_js(source)), pages, *wanted))
+    except JsException:
+        return None  # one thread needs less memory, and says what is wrong with a module
 
 
 class _Instance:
     """A memory and the function that runs the plan on it."""
 
-    def __init__(self, instance: Any) -> None:
-        self._run = instance.exports.run
-        self._bytes = Uint8Array.new(instance.exports.memory.buffer)
+    def __init__(self, run: Any, memory: Any) -> None:
+        self._run = run
+        self._bytes = Uint8Array.new(memory.buffer)
 
     def write(self, at: int, data: bytes) -> None:
         self._bytes.subarray(at, at + len(data)).assign(data)
@@ -63,3 +82,23 @@ class _Instance:
         """The size of the memory in bytes."""
         found: int = self._bytes.length
         return found
+
+    def release(self) -> None:
+        """Nothing: the memory is freed with the instance."""
+
+
+class _Threaded(_Instance):
+    """The same on several threads."""
+
+    def __init__(self, made: Any) -> None:
+        super().__init__(made.run.bind(made), made.memory)
+        self._made = made
+
+    def threads(self) -> int:
+        """How many the next run has."""
+        found: int = self._made.threads
+        return found
+
+    def release(self) -> None:
+        """Free the memory in all threads."""
+        self._made.release()
