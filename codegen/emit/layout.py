@@ -158,8 +158,11 @@ class _Layout:
                     yield Index(base, key)
                 if isinstance(key, Tuple):
                     yield Index(base, Tuple(tuple(self.fit(k, indent + 4, 0, 1) for k in key.items)))
-                else:
-                    yield Index(base, self.fit(key, indent, 8))
+                elif isinstance(key, SliceKey):
+                    for smaller in self.steps(key, indent):
+                        yield Index(base, smaller)
+                elif not _short(key):
+                    yield Index(base, self.named(key, "index", indent))
             case SliceKey(start, stop, step):
                 if start is not None and not _short(start):
                     start = self.named(start, "start", indent)

@@ -1,0 +1,118 @@
+"""Names of variables, and lines that are too long, statement by statement."""
+
+from __future__ import annotations
+
+import ast
+import random
+import subprocess
+import sys
+
+import pytest
+from emberlet.codegen.emit.expression import WIDTH, Binary, Expr, flat
+from emberlet.codegen.emit.layout import laid_out
+from emberlet.codegen.emit.polish import polished
+from emberlet.codegen.emit.statement import Assign, render
+from emberlet.codegen.emit.traversal import substituted
+from emberlet.codegen.emit.variables import Hints
+from support.expressions import expression, statements
+
+
+def named(source: str, *parameters: str) -> list[str]:
+    """The lines of a function of these parameters, with every value in its own variable before."""
+    _, body = polished(parameters or ("p1",), statements(source), Hints())
+    return render(body, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("self.q_proj(p1)", "query"),
+        ("self.wk(p1)", "key"),
+        ("self.v_lin(p1)", "value"),
+        ("self.c_attn(p1)", "qkv"),
+        ("F.softmax(p1)", "weights"),
+        ("F.mean(p1)", "mean"),
+        ("F.arange(4)", "positions"),
+        ("F.logical_and(p1, p1)", "mask"),
+        ("p1 == 3", "mask"),
+        ("F.where(p1 == 3, 0.0, p1)", "mask"),
+        ("F.expand_dims(F.arange(4), 0) >= F.expand_dims(F.arange(4), 1)", "causal"),
+        ("self.q_proj(p1) @ p1", "x"),
+        ("F.cos(p1)", "cos"),
+        # a view of a value has its name
+        ("self.q_proj(p1).reshape(1, 2, 3)", "query"),
+        ("F.expand_dims(self.k_proj(p1), 0)", "key"),
+        ("F.rotary_embedding(self.q_proj(p1), p1, p1)", "query"),
+        ("F.softmax(p1).permute(1, 0)[:, :2]", "weights"),
+        ("F.arange(4).reshape(2, 2)", "positions"),
+        ("F.expand_dims(F.arange(4), 0)", "positions"),
+        # but one of a mean, of parts or of several values together is not what these are
+        ("F.mean(p1).reshape(4)", "x"),
+        ("F.expand_dims(F.mean(p1), 0)", "x"),
+        ("F.concat([p1, p1]).reshape(4)", "x"),
+        ("F.split(p1, 2).reshape(4)", "x"),
+    ],
+)
+def test_a_variable_is_called_what_it_holds(value: str, name: str) -> None:
+    lines = named(f"v1 = {value}\nv2 = self.other(v1)\nF.add(v1, v2)")
+    assert lines[0].partition(" = ")[0] == name
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        (  # a view of positions that have a variable is none of them
+            "v1 = F.arange(4)\nv2 = v1.reshape(2, 2)\nv3 = F.add(v1, v2)\nF.mul(v3, v2)",
+            ["positions = F.arange(4)", "x = positions.reshape(2, 2)", "return F.mul(F.add(positions, x), x)"],
+        ),
+        (  # a value that is read once, by the next statement, needs no variable
+            "v1 = F.relu(p1)\nv2 = self.out(v1)\nF.add(v2, v2)",
+            ["x = self.out(F.relu(x))", "return F.add(x, x)"],
+        ),
+        (  # sizes are read together
+            "v1 = p1.shape[0]\nv2 = p1.shape[1]\nF.add(F.add(v1, v2, v1), F.add(v2, p1))",
+            ["hidden, hidden2 = x.shape[:2]", "return F.add(F.add(hidden, hidden2, hidden), F.add(hidden2, x))"],
+        ),
+    ],
+)
+def test_statements_are_written_as_a_person_would(source: str, lines: list[str]) -> None:
+    assert named(source) == lines
+
+
+LONG = [f"{'a' * n}_{n}" for n in (3, 9, 13, 17, 19)]
+
+
+def drawn(rng: random.Random, depth: int) -> str:
+    """An expression of long names, as source."""
+    if depth == 0:
+        return rng.choice([*LONG, "1", "x.shape[0]"])
+    a, b, c = (drawn(rng, depth - 1) for _ in range(3))
+    ends = [a, rng.choice(["", b])]
+    rng.shuffle(ends)
+    sums = [f"({a}) + ({b})", f"-({a})", f"[{a}, {b}]"]
+    calls = [f"f({a}, {b}, key={c})", f"({a}).take({b})", f"f(x[{a}:{b}], {c})"]
+    return rng.choice([*sums, *calls, f"x[{ends[0]}:{ends[1]}]", f"y[{a}:, :{b}, {c}]"])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_that_are_too_long_become_several_that_say_the_same(seed: int) -> None:
+    rng = random.Random(seed)
+    blocks = []
+    for _ in range(40):
+        whole = expression(ast.parse(drawn(rng, rng.randint(1, 3)), mode="eval").body)
+        body = laid_out([Assign(("y",), whole)], 4)
+        values: dict[str, Expr] = {}
+        for line in body:
+            assert isinstance(line, Assign)
+            (name,) = line.targets
+            value = substituted(line.value, values)
+            values[name] = Binary("+", values[name], value) if line.grows else value
+        assert flat(values["y"]) == flat(whole)
+        lines = render(body, 4)
+        if len(f"    y = {flat(whole)}") <= WIDTH:
+            assert len(lines) == 1
+        assert all(len(line) <= WIDTH for line in lines), lines
+        blocks.append("def f():\n" + "\n".join(lines) + "\n")
+    text = "\n\n".join(blocks)
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", "--line-length=88", "-"]
+    assert subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout == text
