@@ -354,7 +354,7 @@ class SequenceMap(Node[SequenceMapConfig]):
     @classmethod
     def read(cls, a: Attributes) -> SequenceMapConfig:
         if not a.inputs or not isinstance(a.inputs[0].type, SequenceType):
-            raise Problem("the first input is no sequence")
+            raise Problem("the first input is not a sequence")
         types = [x.type.element if isinstance(x.type, SequenceType) else carried(x.type) for x in a.inputs]
         body = a.graph("body", types)
         if len(body.inputs) != len(types) or len(body.outputs) < len(a.outputs):

@@ -41,7 +41,7 @@ class Linear(Internal[None]):
     def emit(self, e: Emitter) -> Emission:
         weight, bias = self.value(1), self.value(2)
         if weight is None:
-            raise Problem("the weight of a dense layer is no constant")
+            raise Problem("the weight of a dense layer is not constant")
         return dense(e, weight, bias)
 
 

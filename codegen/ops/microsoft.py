@@ -172,7 +172,7 @@ class BiasSoftmax(Contrib[BiasSoftmaxConfig]):
     def emit(self, e: Emitter) -> Emission:
         rank, axis = self.rank(0), self.config.axis
         if axis % rank != rank - 1:
-            raise Problem(f"axis {axis} of an input of rank {rank} is supported where it is the last")
+            raise Problem(f"only the last axis is supported, found axis {axis} of an input of rank {rank}")
         if self.config.inner and self.rank(1) != rank:
             raise Problem(f"a bias of rank {self.rank(1)} broadcast inside scores of rank {rank} is not supported")
         return e.call("softmax", Binary("+", e.x(0), e.x(1)))

@@ -197,7 +197,7 @@ class Transpose(Node[TransposeConfig]):
         rank = self.rank(0)
         perm = tuple(reversed(range(rank))) if self.config.perm is None else axes_of(self.config.perm, rank)
         if len(perm) != rank:
-            raise Problem(f"perm {perm} is no permutation of {rank} axes")
+            raise Problem(f"perm {perm} is not a permutation of {rank} axes")
         return perm
 
     def infer(self) -> tuple[Type, ...]:

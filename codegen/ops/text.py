@@ -103,7 +103,7 @@ def check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Problem(f"the pattern {pattern[:80]!r} is no regular expression: {error}") from None
+        raise Problem(f"the pattern {pattern[:80]!r} is not a regular expression: {error}") from None
 
 
 @dataclass(frozen=True)

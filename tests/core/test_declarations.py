@@ -233,7 +233,7 @@ def test_operators_and_lists_of_tensors_are_refused_too(call):
     ("text", "said"),
     [
         ("#: thing\ndef f(x): ...\n", "begins with one of method"),
-        ("#: function; Fortran f\ndef f(x): ...\n", "no standard"),
+        ("#: function; Fortran f\ndef f(x): ...\n", "neither a standard"),
         ("#: function\nx: int = 1\n", "stands above a function"),
     ],
 )

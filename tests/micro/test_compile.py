@@ -47,7 +47,7 @@ def test_machine_code_takes_the_place_of_a_function(release: str | None, arch: s
 
 def test_code_finds_only_functions_of_viper() -> None:
     plain = compile_mpy(MODULE, "k", "armv6m")
-    with pytest.raises(FormatError, match="h is no viper function"):
+    with pytest.raises(FormatError, match="h is not a separate viper function"):
         with_machine_code(plain, ["f", "g", "h"], {"h": b"code"})
     with pytest.raises(FormatError, match="has 3 functions, expected 2"):
         with_machine_code(plain, ["f", "g"], {"g": b"code"})

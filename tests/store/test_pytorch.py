@@ -264,7 +264,7 @@ def nested_tuples(depth: int) -> bytes:
         (b"\x80\x02\x82\x01.", "opcode 0x82"),
         (b"\x80\x02" + b"I" + b"9" * 10_000 + b"\n.", "malformed"),
         (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "arguments that do not fit"),
-        (b"\x80\x02(X\x07\x00\x00\x00storageK\x01tQ.", "is no storage"),
+        (b"\x80\x02(X\x07\x00\x00\x00storageK\x01tQ.", "is not a storage"),
         (b"\x80\x02", "is cut off"),
     ],
 )
@@ -302,7 +302,7 @@ def rebuilt(shape, strides, offset=0, count=4) -> bytes:
         (rebuilt((5,), (1,)), "ends at element 5 of a storage of 4"),
         (rebuilt((2, 2), (3, 1)), "ends at element 5"),
         (rebuilt((2,), (1,), offset=3), "ends at element 5"),
-        (rebuilt((2,), (1,), offset=-1), "made from what is no storage"),
+        (rebuilt((2,), (1,), offset=-1), "made from something other than a storage"),
         (rebuilt((2,), (-1,)), "strides is not of unsigned"),
         (rebuilt((2, 2), (1,)), "2 axes and 1 strides"),
         (rebuilt((1 << 40,), (0,)), "a view of only 4 elements"),

@@ -129,7 +129,7 @@ def test_values_of_the_oldest_records(float_type, values, dtype, expected):
     [
         (b"", "cut off"),
         (b"\x81\xa4item", "cut off"),
-        (packed(3), "is no record of Burn's"),
+        (packed(3), "is not one of Burn's records"),
         (packed({"item": {}}) + b"\0", "more than one value"),
         (b"\xdd\xff\xff\xff\xff", "is cut off"),
         (b"\xdf\xff\xff\xff\xff", "is cut off"),

@@ -218,6 +218,6 @@ def _declaration(
         elif clause.startswith(STANDARDS):
             standards.append(clause)
         else:
-            raise DeclarationError(f"{where}: {clause!r} is no standard ({', '.join(STANDARDS)}) and no type")
+            raise DeclarationError(f"{where}: {clause!r} is neither a standard ({', '.join(STANDARDS)}) nor a type")
     name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else node.name
     return Declaration(name, family, kind, tuple(standards), types, result.strip() if arrow else "Tensor", node, where)

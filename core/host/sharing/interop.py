@@ -38,7 +38,7 @@ def array_interface(x: Tensor) -> dict[str, Any]:
     """
     text = _TYPES.get(x.dtype.name)
     if text is None:
-        raise AttributeError(f"NumPy has no {x.dtype} of its own")
+        raise AttributeError(f"NumPy has no counterpart of {x.dtype}")
     width = x.dtype.itemsize
     try:
         keeper, address, strides = layout(x)

@@ -48,7 +48,9 @@ def read(data: Bytes, where: str, limits: Limits) -> Store:
     said = dict(zip(("float", "int", "format", "version", "settings"), (reader.text() for _ in range(5)), strict=True))
     known = {**FLOATS, **INTEGERS}
     if said["float"] not in FLOATS or said["int"] not in INTEGERS:
-        raise FormatError(f"{where}: is no record of Burn's: it says {said['float'][:40]!r}, {said['int'][:40]!r}")
+        raise FormatError(
+            f"{where}: is not one of Burn's records: it says {said['float'][:40]!r}, {said['int'][:40]!r}"
+        )
     found = []
     while reader.at < len(data):
         parameter = reader.parameter(said["version"])

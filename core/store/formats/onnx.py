@@ -196,7 +196,7 @@ def _external(label: str, path: str | None, said: dict[str, str], size: int) -> 
         raise FormatError(f"{label}: names the file {name!r}, which is not in the model's folder")
     digits = said.get("offset", "0")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 20:
-        raise FormatError(f"{label}: its offset {digits[:40]!r} is no number")
+        raise FormatError(f"{label}: its offset {digits[:40]!r} is not a number")
     data, _ = contents(target, False)
     if int(digits) + size > len(data):
         raise FormatError(f"{label}: ends at byte {int(digits) + size} of {name}, which has {len(data)}")

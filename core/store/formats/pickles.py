@@ -152,7 +152,7 @@ class _Machine:
             target.state = target.state if isinstance(target.state, dict) else {}
             target = target.state
         if not isinstance(target, dict) or len(pairs) % 2:
-            raise self.bad("sets items of what is no dict")
+            raise self.bad("sets items of something other than a dict")
         self.pay(60 * len(pairs))
         for i in range(0, len(pairs), 2):
             target[self.key(pairs[i])] = pairs[i + 1]
@@ -167,11 +167,11 @@ class _Machine:
             self.pay(80 * len(values))
             target.update(self.key(v) for v in values)
         else:
-            raise self.bad("appends to what is no list")
+            raise self.bad("appends to something other than a list")
 
     def remember(self, index: int) -> None:
         if not self.stack or self.stack[-1] is _MARK:
-            raise self.bad("remembers what is not there")
+            raise self.bad("stores a value while its stack is empty")
         self.pay(100)
         self.memo[index] = self.stack[-1]
 
@@ -182,13 +182,13 @@ class _Machine:
 
     def found(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise self.bad("names a class by what is no text")
+            raise self.bad("names a class with something other than text")
         value = self.find(module, name)
         self.push(Unknown(f"{module}.{name}") if value is None else value, 160)
 
     def call(self, function: Any, args: Any) -> None:
         if not isinstance(args, tuple):
-            raise self.bad("calls with what is no tuple")
+            raise self.bad("calls a function with something other than a tuple")
         if isinstance(function, Known):
             try:
                 made = function.call(*args)

@@ -174,7 +174,7 @@ def _storage_id(where: str) -> Callable[[Any], Any]:
     def persistent(found: Any) -> Any:
         storage = storage_of(found)
         if storage is None:
-            raise FormatError(f"{where}: a persistent id of its pickle is no storage")
+            raise FormatError(f"{where}: a persistent id of its pickle is not a storage")
         return storage
 
     return persistent
@@ -249,7 +249,7 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
     storages, tensors, spans = {}, {}, {}
 
     def nothing(found: Any) -> Any:
-        raise FormatError(f"{where}: a persistent id where there is none")
+        raise FormatError(f"{where}: a persistent id in a pickle that cannot have one")
 
     raw = data[begin : begin + length]
     count, at = load(raw, find, nothing, where)
@@ -284,7 +284,7 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
         if isinstance(found, tuple) and found:  # a container with its source
             return found[0]
         if str(found)[:64] not in tensors:
-            raise FormatError(f"{where}: a persistent id of its pickle is no tensor")
+            raise FormatError(f"{where}: a persistent id of its pickle is not a tensor")
         return tensors[str(found)[:64]]
 
     tree, _ = load(part["pickle"], find, persistent, where)

@@ -50,7 +50,7 @@ def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_
     whole = data[0 : len(data)]
     tree = _json(whole, where) if bytes(whole[:1].tobytes().lstrip()) == b"{" else _MessagePack(whole, where).read()
     if not isinstance(tree, dict) or "item" not in tree:
-        raise FormatError(f"{where}: is no record of Burn's: it has no item")
+        raise FormatError(f"{where}: is not one of Burn's records: it has no item")
     said = tree.get("metadata")
     metadata = {k: v for k, v in said.items() if isinstance(v, str)} if isinstance(said, dict) else {}
     item = tree["item"]

@@ -91,7 +91,7 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Any
     if isinstance(storage, Unknown):  # of complex numbers, say
         return Unknown(storage.name, (storage,))
     if not isinstance(storage, Storage) or type(offset) is not int or not 0 <= offset < 1 << 63:
-        raise FormatError("a tensor is made from what is no storage")
+        raise FormatError("a tensor is made from something other than a storage")
     shape, strides = _integers(shape, "shape"), _integers(strides, "strides")
     if len(shape) != len(strides):
         raise FormatError(f"a tensor has {len(shape)} axes and {len(strides)} strides")

@@ -83,7 +83,7 @@ def with_machine_code(mpy: bytes, functions: Sequence[str], code: Mapping[str, b
             parts.append(mpy[start : r.at])
             own = r.uint()
             if own & 3 != VIPER or own & 4:
-                raise FormatError(f"{name} is no viper function of its own")
+                raise FormatError(f"{name} is not a separate viper function")
             r.take(own >> 3)
             parts.append(uint(len(code[name]) << 3 | VIPER) + code[name])
             start = r.at

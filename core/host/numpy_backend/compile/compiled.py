@@ -236,7 +236,7 @@ class Compiled:
             if self._fixed and sum(_shapes(k, self._fixed) == shapes for k in self._plans) >= MAX_VALUES:
                 names = ", ".join(str(i) for i in sorted(self._fixed))
                 raise ValueNeeded(
-                    f"what the model computes depends on the value of input {names}, which keeps changing"
+                    f"the operations of the model depend on the value of input {names}, which keeps changing"
                 )
             try:
                 found = Plan(self._function(), arguments, self.backend, self._fixed)

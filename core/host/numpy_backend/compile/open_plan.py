@@ -190,7 +190,7 @@ class OpenPlan:
             if len(guards) == len(self.scope.guards):
                 break
             guards = list(self.scope.guards)
-        raise ValueNeeded("what the model computes depends on its lengths in too many cases")
+        raise ValueNeeded("the operations of the model depend on its lengths in too many cases")
 
     def _write(self, traced: Trace) -> None:
         lowered = [_Lowered(at_point(traced, self.points, i), self, i) for i in range(len(self.points))]
@@ -551,7 +551,7 @@ def _points(symbols: list[str], known: dict[str, int], scope: Scope, guards: lis
     while len(out) < wanted:
         free = [n for n in candidates[at:] if n not in used][: len(symbols)]
         if len(free) < len(symbols):
-            raise ValueNeeded("what the model computes depends on its lengths in too many cases")
+            raise ValueNeeded("the operations of the model depend on its lengths in too many cases")
         numbers = {**known, **dict(zip(symbols, free, strict=True))}
         if ROOM in numbers:  # there is room for what a call appends
             numbers[ROOM] += 64 * (1 + len(out) ** 2) + max(numbers.values())

@@ -100,9 +100,9 @@ class OpenTracing(Tracing):
         results = []
         for i, parts in enumerate(zip(*(_parts(out) for out in outs), strict=True)):
             if not all(isinstance(p, Tensor) for p in parts):
-                raise ValueNeeded(f"{name} gives what is no tensor", inputs)
+                raise ValueNeeded(f"{name} returns something other than a tensor", inputs)
             if len({len(p.shape) for p in parts}) > 1:
-                raise ValueNeeded(f"{name} gives as many axes as it is long")
+                raise ValueNeeded(f"{name} returns a tensor whose number of axes is an open size")
             lengths = zip(*(p.shape for p in parts), strict=True)
             shape = tuple(self.points.size(list(n), known) for n in lengths)
             call.results.append(Value(call, i, parts[0].dtype, shape, inputs))

@@ -152,7 +152,7 @@ class Tracing(Backend):
         results = []
         for i, part in enumerate(_flat(parts)):
             if not isinstance(part, Tensor):
-                raise ValueNeeded(f"{name} gives what is no tensor", inputs)
+                raise ValueNeeded(f"{name} returns something other than a tensor", inputs)
             call.results.append(Value(call, i, part.dtype, part.shape, inputs))
             results.append(Tensor(Traced(call.results[-1], part.data), part.dtype, part.shape, self))
         self.calls.append(call)
