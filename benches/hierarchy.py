@@ -145,8 +145,8 @@ def main() -> None:
     before = parser.parse_args().before
     text = ["# Recovered modules", "", "Written by `python3 dev.py bench hierarchy`."]
     for title, rows in (
-        ("Public architectures, exported from transformers by PyTorch's two exporters (`_traced`: TorchScript)",
-         architectures()),
+        ("Public architectures, exported from transformers by PyTorch's two exporters (`_traced`: TorchScript; "
+         "`_optimized`: then by onnxruntime)", architectures()),
         ("Models of the tests", committed()),
         ("Published files of other exporters (Keras and JAX through tf2onnx, Paddle, silero)", exporters()),
         ("Light models of onnx", light()),

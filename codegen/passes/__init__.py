@@ -41,6 +41,7 @@ PASSES: dict[str, Pass] = {
     "constant-if": Pass("constant_if", "If"),
     "fold": Pass("fold"),
     "tied": Pass("tied", "Gather"),
+    "unfused": Pass("unfused", "Activation FusedConv FusedGemm FusedMatMul QuickGelu"),
     "norms": Pass("norms", "Add Mul"),
     "activations": Pass("activations", "Div Mul"),
     "identity": Pass(

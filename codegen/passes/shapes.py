@@ -14,11 +14,14 @@ from ..ir.types import ScalarType, ShapeType, TensorType
 from ..ops.arithmetic import Equal, Where
 from ..ops.expansion import Expand
 from ..ops.internal import InputSize, InputSizeConfig, PartOfShape, Sizes, SizesConfig
+from ..ops.joining import Split
+from ..ops.slicing import Slice, SliceConfig
 from ..records import replace
-from .rewriting import Change, Rewrite, Walk, instead, interim, number, replaced_by, rewrite, shape_of, typed, value_of
+from .rewriting import Change, Rewrite, Walk, instead, interim, replaced_by, rewrite, shape_of, typed, value_of
 
 SAID = "read {} shapes from the inputs' named sizes"
 NUMBER = "left {} numbers as they are in a choice"
+CUT = "read the parts of {} shapes one by one"
 CHOSEN = "removed {} choices between a size and -1"
 
 
@@ -39,6 +42,8 @@ def run(graph: Graph) -> Rewrite:
     used: set[str] = set()
 
     def step(node: Node[Any], walk: Walk) -> Change | None:
+        if isinstance(node, Split):
+            return cut(node)
         if isinstance(node, InputSize | Sizes) or not walk.only_output(node) or node.outputs[0].value is not None:
             return None
         if isinstance(node, Where):
@@ -62,6 +67,23 @@ def run(graph: Graph) -> Rewrite:
     return out, done
 
 
+def cut(node: Split) -> Change | None:
+    """The parts of a shape, which onnxruntime joins into one node, as slices, which are Python tuples."""
+    shape = node.inputs[0].type
+    parts = [shape_of(o) for o in node.outputs]
+    if not isinstance(shape, ShapeType) or not all(p and isinstance(p[0], int) for p in parts):
+        return None
+    made: list[Node[Any]] = []
+    at = 0
+    for part, o in zip(parts, node.outputs, strict=True):
+        size = part[0] if part else 0
+        assert isinstance(size, int)
+        config = SliceConfig((at,), (at + size,), (0,))
+        made.append(Slice(f"{node.name}::{o.name}", node.inputs[:1], (o,), config))
+        at += size
+    return instead(node, CUT, *made)
+
+
 def scalar(node: Where, walk: Walk) -> Change | None:
     """One number that is expanded to the shape of what is chosen from, which has it anyway."""
     for i in (1, 2):
@@ -83,11 +105,11 @@ def chosen(node: Where, walk: Walk) -> Change | None:
     """Where(shape == -1, 1, shape), which TorchScript's exporter writes before an expand: the sizes are never -1."""
     test = walk.made_by(node.inputs[0], Equal)
     shape = node.inputs[2]
-    if test is None or not isinstance(shape.type, ShapeType) or number(node.inputs[1]) != 1.0:
+    ones = node.value(1)
+    if test is None or ones is None or not isinstance(shape.type, ShapeType):
         return None
     dims = shape.type.dims
-    ones = node.value(1)
-    if None in dims or ones is None or ones.size != len(dims):
+    if None in dims or ones.size != len(dims) or set(ones.ints()) != {1}:
         return None
     for i in (0, 1):
         minus = test.value(1 - i)

@@ -51,6 +51,7 @@ def named_scope(name: str) -> Path | None:
     """The path in a node's name: ("layer1", "0", "conv1") of "/layer1/layer1.0/conv1/Conv"."""
     if "/" not in name:
         return None
+    name = name.removeprefix("fused ")  # onnxruntime's name for a product and its activation
     if ";" in name:
         return _most_named(name.split(";"))
     path: Path = ()

@@ -13,7 +13,9 @@ from ...tensor import Tensor
 from .freezing import frozen_values
 from .model import Loaded
 
-IDIOMS = tuple("norms activations gathered recurrent batch-norm linear packed rotary attention masks heads".split())
+IDIOMS = tuple(
+    "unfused norms activations gathered recurrent batch-norm linear packed rotary attention masks heads".split()
+)
 """Passes that put one operator in the place of several. --passes switches each of them."""
 RUNS = 3  # draws of the inputs
 
