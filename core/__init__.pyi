@@ -217,6 +217,7 @@ from .functional import manual_seed as manual_seed
 from .functional import map_to_tensor as map_to_tensor
 from .functional import mask_fill as mask_fill
 from .functional import mask_where as mask_where
+from .functional import masked_mean as masked_mean
 from .functional import matmul as matmul
 from .functional import matmul_integer as matmul_integer
 from .functional import matmul_integer_to_float as matmul_integer_to_float

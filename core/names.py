@@ -83,6 +83,7 @@ FAMILIES = {
     "recurrent.layers": ("", "rnn gru lstm"),
     "recurrent.quantized_lstm": ("", "dynamic_quantize_lstm"),
     "reductions.losses": ("", "nll_loss cross_entropy"),
+    "reductions.masked": ("", "masked_mean"),
     "reductions.normalization": (
         "",
         "batch_norm layer_norm rms_norm group_norm instance_norm local_response_norm lp_normalize "

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from emberlet import dtypes
 
-from ..emit.emitter import Emission, Emitter
+from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Tuple, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
@@ -43,6 +43,22 @@ class Linear(Internal[None]):
         if weight is None:
             raise Problem("the weight of a dense layer is not constant")
         return dense(e, weight, bias)
+
+
+@dataclass(frozen=True)
+class MaskedMeanConfig:
+    least: float
+
+
+class MaskedMean(Internal[MaskedMeanConfig]):
+    """The mean over the length of x (batch, length, …), of what a mask (batch, length) selects."""
+
+    def infer(self) -> tuple[Type, ...]:
+        shape = self.shape(0)
+        return (TensorType(self.dtype(0), None if shape is None else (shape[0], *shape[2:])),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("masked_mean", e.x(0), e.x(1), least=default(self.config.least))
 
 
 @dataclass(frozen=True)

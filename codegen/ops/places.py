@@ -296,6 +296,7 @@ PLACES: dict[str, dict[str, str]] = {
     "emberlet": {
         "InputSize": "internal",
         "Linear": "internal",
+        "MaskedMean": "internal",
         "PartOfShape": "internal",
         "RecurrentLayer": "recurrent_layers",
         "Sizes": "internal",

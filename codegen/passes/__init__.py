@@ -52,6 +52,7 @@ PASSES: dict[str, Pass] = {
     "idempotent": Pass("idempotent", "Abs Cast Ceil Clip Floor Neg Not Relu Round Sign"),
     "shapes": Pass("shapes", "ScalarType ShapeType Where"),
     "moves": Pass("moves", "Flatten Reshape Squeeze Transpose Unsqueeze"),
+    "pooling": Pass("pooling", "Div"),
     "gathered": Pass("gathered", "GatherElements GatherND"),
     "common": Pass("common"),
     "recurrent": Pass("recurrent", "Recurrent RecurrentLayer Reshape Squeeze Transpose"),

@@ -77,7 +77,7 @@ def test_what_pyproject_says_of_devices_exists() -> None:
 
 
 # Folders whose files are peers of one kind, each named for what it holds (docs/architecture.md).
-PEERS = {"codegen/ops", "core/nn", "core/python_backend", "micro/builder/kernels", "benches"}
+PEERS = {"codegen/ops", "codegen/passes", "core/nn", "core/python_backend", "micro/builder/kernels", "benches"}
 MOST_FILES = 20
 
 
