@@ -1,8 +1,13 @@
 """Make the models under `architectures/` again: small networks of many architectures, for the table of modules.
 
-    pip install torch==2.13.0 torchvision transformers==5.23.0 timm==1.0.31 onnx onnxscript numpy
+    pip install torch==2.13.0 transformers==5.23.0 onnx onnxscript numpy
+    pip install torchvision timm==1.0.31                   # for those whose name begins with "timm"
     python tests/models/export_architectures.py            # all of them
     python tests/models/export_architectures.py bert       # those whose name begins so
+
+torch and torchvision must be of one build: PyPI's are for CUDA on Linux, and a torch for the CPU needs the torchvision
+beside it on the same index. With another one every import of transformers fails: "operator torchvision::nms does not
+exist".
 
 architectures/NAME.onnx.gz is the export of a network with random weights, by torch.export, or by the TorchScript
 exporter where the name ends in "_traced"; NAME.json lists the keys of its state_dict. Language models that are traced
