@@ -4,89 +4,26 @@ All modes are separable: along one axis after the other, each output is a weight
 and weights depend on the lengths alone and are computed as Python numbers.
 """
 
-from array import array
-from math import ceil, floor
+from math import floor
 
 from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axis_of, size, whole
 from ..operands import alias, astype, floating, tensor
 from ..overriding import composite
-
-# Above this many inputs per output a product with a weight matrix is faster than adding them one by one.
-_MOST_TAPS = 8
-
-
-def _single(x):
-    """x rounded to float32, the precision of ONNX's scales: in float32, 0.7 * 10 is 7."""
-    return array("f", (x,))[0]
-
-
-def _coordinate(i, scale, n, out, mode, roi):
-    """The coordinate of output i of `out` among the n inputs."""
-    if mode == "half_pixel":
-        return _single((i + 0.5) / scale) - 0.5
-    if mode == "half_pixel_symmetric":
-        # Centered, even if out is not exactly scale * n.
-        adjustment = out / (scale * n)
-        return n / 2 * (1 - adjustment) + (i + 0.5) / scale - 0.5
-    if mode == "pytorch_half_pixel":
-        return _single((i + 0.5) / scale) - 0.5 if out > 1 else 0.0
-    if mode == "align_corners":
-        # As in ONNX's test cases, with the scaled length before it is truncated to a whole number.
-        return _single(i * (n - 1) / (scale * n - 1)) if i else 0.0
-    if mode == "asymmetric":
-        return _single(i / scale)
-    if mode == "tf_crop_and_resize":
-        start, end = roi
-        return start * (n - 1) + i * (end - start) * (n - 1) / (out - 1) if out > 1 else 0.5 * (start + end) * (n - 1)
-    raise ValueError("unknown coordinate transformation {!r}".format(mode))
-
-
-def _nearest(x, mode):
-    if mode == "round_prefer_floor":
-        return ceil(x - 0.5)
-    if mode == "round_prefer_ceil":
-        return floor(x + 0.5)
-    return floor(x) if mode == "floor" else ceil(x)
-
-
-def _triangle(x, a):
-    return max(0.0, 1 - abs(x))
-
-
-def _cubic(x, a):
-    x = abs(x)
-    if x <= 1:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
-
-
-def _taps(x, scale, mode, a, antialias):
-    """[(index, weight), …] of the inputs around coordinate x."""
-    kernel, reach = (_triangle, 1) if mode == "linear" else (_cubic, 2)
-    base = ceil(x) - 1
-    ratio = x - base
-    # Shrinking with antialias widens the kernel by the same factor.
-    narrowing = min(scale, 1.0) if antialias else 1.0
-    first = floor(-reach / narrowing) + 1
-    taps = [(base + i, kernel((i - ratio) * narrowing, a)) for i in range(first, 2 - first)]
-    if antialias:
-        total = sum([w for _, w in taps])
-        taps = [(i, w / total) for i, w in taps]
-    return taps
+from .interpolation_weights import MOST_TAPS, coordinate, nearest, single, taps_around
 
 
 def _axis_taps(n, out, scale, mode, coordinates, nearest_mode, a, exclude_outside, antialias, roi):
     """For each output: a list of (input index, weight), and whether it is outside the input (to be extrapolated)."""
     result, outside = [], []
     for i in range(out):
-        x = _coordinate(i, scale, n, out, coordinates, roi)
+        x = coordinate(i, scale, n, out, coordinates, roi)
         outside.append(coordinates == "tf_crop_and_resize" and (x < 0 or x > n - 1))
         if mode == "nearest":
-            result.append([(min(max(_nearest(x, nearest_mode), 0), n - 1), 1.0)])
+            result.append([(min(max(nearest(x, nearest_mode), 0), n - 1), 1.0)])
             continue
-        taps = _taps(x, scale, mode, a, antialias)
+        taps = taps_around(x, scale, mode, a, antialias)
         if exclude_outside:
             taps = [(j, w if 0 <= j < n else 0.0) for j, w in taps]
             total = sum([w for _, w in taps])
@@ -115,7 +52,7 @@ def _along(x, axis, taps):
     """x with axis replaced by the weighted sums that `taps` describes."""
     backend = x.backend
     out = len(taps)
-    if out and len(taps[0]) > _MOST_TAPS:
+    if out and len(taps[0]) > MOST_TAPS:
         return _by_matrix(x, axis, taps)
     total = None
     for t in range(len(taps[0]) if taps else 0):
@@ -169,16 +106,16 @@ def resize(
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
         scales = [float(s) for s in scales]
-        sizes = [n if s == 1 else floor(_single(n * s)) for n, s in zip(lengths, scales)]
+        sizes = [n if s == 1 else _scaled(n, s, mode) for n, s in zip(lengths, scales)]
     else:
         sizes = [whole(s) for s in sizes]
         if keep_aspect_ratio_policy != "stretch":
             choose = min if keep_aspect_ratio_policy == "not_larger" else max
-            scale = choose(_ratios(sizes, lengths))
+            scale = choose(_ratios(sizes, lengths, mode))
             sizes = [floor(scale * n + 0.5) for n in lengths]
             scales = [scale] * len(axes)
         else:
-            scales = _ratios(sizes, lengths)
+            scales = _ratios(sizes, lengths, mode)
     return _resized(
         x,
         axes,
@@ -195,12 +132,29 @@ def resize(
     )
 
 
-def _ratios(sizes, lengths):
+def _scaled(n, scale, mode):
+    """The length n times a scale, rounded down in float32."""
+    if type(n) is int:
+        return floor(single(n * scale))
+    from .resizing_open import scaled
+
+    return scaled(n, scale, mode)
+
+
+def _ratio(out, n, mode):
+    if type(out) is int and type(n) is int:
+        return out / n
+    from .resizing_open import scale_of
+
+    return scale_of(n, out, mode)
+
+
+def _ratios(sizes, lengths, mode):
     """The scales that turn `lengths` into `sizes`. Raises ShapeError for an empty axis that must get elements."""
     for s, n in zip(sizes, lengths):
         if n == 0 and s != 0:
             raise ShapeError("resize cannot make {} elements out of an empty axis, sizes {}".format(s, sizes))
-    return [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
+    return [1.0 if s == n else _ratio(s, n, mode) for s, n in zip(sizes, lengths)]
 
 
 def _resized(
@@ -221,7 +175,7 @@ def _resized(
     if [s for s in sizes if s < 0 or s > 1 << 24]:
         raise ShapeError("resize: sizes lie between 0 and {}, found {}".format(1 << 24, sizes))
     lengths = [x.shape[a] for a in axes]
-    scales = scales or _ratios(sizes, lengths)
+    scales = scales or _ratios(sizes, lengths, mode)
     dtype = x.dtype
     x = alias(x) if mode == "nearest" else alias(floating(x))
     backend = x.backend
@@ -229,6 +183,12 @@ def _resized(
     for i in range(len(axes)):
         n, out, axis = lengths[i], sizes[i], axes[i]
         if scales[i] == 1 and out == n and coordinates != "tf_crop_and_resize":
+            continue
+        if type(n) is not int or type(out) is not int:
+            from .resizing_open import along
+
+            options = (mode, coordinates, nearest_mode, cubic_coeff_a, exclude_outside, antialias)
+            x = along(x, axis, out, scales[i], *options)
             continue
         region = (float(roi[i]), float(roi[i + len(axes)])) if coordinates == "tf_crop_and_resize" else None
         taps, outside = _axis_taps(
@@ -273,7 +233,7 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
         raise ShapeError("interpolate got {} sizes or scales for {} axes".format(len(size or scale_factor), spatial))
     scales = None
     if size is None:
-        size = [floor(n * s) for n, s in zip(x.shape[2:], scale_factor)]
+        size = [floor(n * s) if type(n) is int else _scaled(n, s, mode) for n, s in zip(x.shape[2:], scale_factor)]
         if not align_corners or mode == "nearest":
             # PyTorch's linear modes leave an axis as it is where the length stays, whatever its scale.
             kept = [mode == "linear" and m == n for m, n in zip(size, x.shape[2:])]
