@@ -248,6 +248,10 @@ class ModuleWriter:
         given = node.name not in {o.name for o in node.outputs}  # a nameless node is named after its output
         if given and not said_by_operator(node.name, node.op()) and informative(node.name, node.op()):
             return node.name
+        return self._unnamed(node, kind)
+
+    def _unnamed(self, node: Node[Any], kind: str) -> str:
+        """A name for a layer of which the file has none."""
         base = snake(kind).rstrip("_0123456789").removesuffix("d").rstrip("_0123456789")
         n = 1
         while f"{base}{n}" in self.names:

@@ -44,6 +44,10 @@ class Region:
     def regions(self) -> list[Region]:
         return [i for i in self.items if isinstance(i, Region)]
 
+    def own(self) -> list[Node[Any]]:
+        """The nodes outside of its inner regions."""
+        return [i for i in self.items if not isinstance(i, Region)]
+
     @property
     def height(self) -> int:
         return 1 + max((r.height for r in self.regions()), default=-1)

@@ -78,30 +78,47 @@ def _strong(nodes: Sequence[Node[Any]]) -> list[int]:
         if layer or any(a.name in held for a in node.uses()):
             held.update(o.name for o in node.outputs if o.present)
             out.append(i)
-    aside = _tables_for_all(nodes, out)
+    aside = _for_all(nodes, out)
     return [i for i in out if i not in aside]
 
 
-def _tables_for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[int]:
-    """The nodes that compute, from a table alone, a value read all over the model, such as a relative position bias."""
+def _for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[int]:
+    """The nodes that compute, from a table or a vector alone, values read all over the model, such as a relative
+    position bias, or the cosines and sines of a rotary embedding."""
     users: dict[str, list[int]] = {}
     place = {i: n for n, i in enumerate(strong)}
+    maker = {o.name: i for i in strong for o in nodes[i].outputs if o.present}
     for i in strong:
         for a in nodes[i].uses():
             users.setdefault(a.name, []).append(i)
+    reads = {i: {maker[a.name] for a in nodes[i].uses() if a.name in maker} for i in strong}
+
+    def far(i: int) -> bool:
+        at = sorted({u for o in nodes[i].outputs for u in users.get(o.name, [])})
+        return len(at) > 2 and place[at[-1]] - place[at[0]] > len(strong) // 3
+
     aside: set[int] = set()
     for i in strong:
-        if nodes[i].table() is None:
+        node = nodes[i]
+        vectors = not reads[i] and all(a.value is not None and len(a.value.shape) == 1 for a in weights(node))
+        if i in aside or (node.table() is None and not vectors):
             continue
-        chain = [i]
-        while len(chain) < MOST_ASIDE:
-            at = sorted({u for o in nodes[chain[-1]].outputs for u in users.get(o.name, [])})
-            if len(at) > 2 and place[at[-1]] - place[at[0]] > len(strong) // 3:
-                aside.update(chain)
-                break
-            if len(at) != 1 or weights(nodes[at[0]]) or len(nodes[at[0]].outputs) > 1:
-                break
-            chain += at
+        inside, todo, ends = {i}, [i], []
+        while todo and len(inside) < MOST_ASIDE:
+            at = todo.pop(0)
+            if far(at):
+                ends.append(at)
+                continue
+            for u in sorted({u for o in nodes[at].outputs for u in users.get(o.name, [])}):
+                if u not in inside and reads[u] <= inside and not weights(nodes[u]) and len(nodes[u].outputs) == 1:
+                    inside.add(u)
+                    todo.append(u)
+        ends += [at for at in todo if far(at)]
+        while ends:
+            at = ends.pop()
+            if at not in aside:
+                aside.add(at)
+                ends += reads[at]
     return aside
 
 
@@ -165,6 +182,7 @@ class _Sequence:
         self.known: dict[Hashable, int] = {}
         self.rules: dict[int, list[Item]] = {}
         self.maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
+        self.entries = {n.inputs[0].name for n in nodes if any(_is_layer(a.value) for a in weights(n))} - {*self.maker}
         self.reads = [[self.maker[a.name] for a in node.uses() if a.name in self.maker] for node in nodes]
         self.ends = self._ends()
         self.crossing = self._crossing()
@@ -187,7 +205,7 @@ class _Sequence:
                 alike = trainable(a.value) and a.value.size > 1
                 inputs.append((a.value.dtype.name, len(a.value.shape), alike))
             else:
-                inputs.append("made" if a.name in self.maker else "given")
+                inputs.append("made" if a.name in self.maker or a.name in self.entries else "given")
         deep = getattr(node.config, "groups", 1) != 1
         return self._intern((node.op(), _plan(node.config), tuple(inputs), len(node.outputs), deep))
 
@@ -241,7 +259,7 @@ class _Sequence:
     def wiring(self, first: int, last: int) -> Hashable:
         """A description of what some nodes compute and how they are connected. Outer values are numbered as they
         occur."""
-        outside: dict[tuple[int, str], int] = {}
+        outside: dict[tuple[int | None, str], int] = {}
         code: list[Hashable] = []
         for i in range(first, last):
             node = self.nodes[i]
@@ -250,7 +268,7 @@ class _Sequence:
                 made = self.maker.get(a.name)
                 if made is not None and first <= made:
                     code.append((made - first, [o.name for o in self.nodes[made].outputs].index(a.name)))
-                elif made is not None:
+                elif made is not None or a.name in self.entries:
                     code.append(-1 - outside.setdefault((made, a.name), len(outside)))
         return tuple(code)
 
@@ -371,6 +389,10 @@ class _Sequence:
         self.rules[rule] = instances
 
 
+def _is_layer(value: Value | None) -> bool:
+    return _rank(value) > 1
+
+
 def _rank(value: Value | None) -> int:
     return 0 if value is None else len(value.shape)
 
@@ -469,7 +491,9 @@ class _Places:
     def _ports(self, item: Item) -> tuple[int, int]:
         """The numbers of inputs and outputs of an item."""
         s = self.sequence
-        takes = {m for i in range(item.first, item.last) for m in s.reads[i] if m < item.first}
+        inside = range(item.first, item.last)
+        takes: set[int | str] = {m for i in inside for m in s.reads[i] if m < item.first}
+        takes |= {a.name for i in inside for a in s.nodes[i].uses() if a.name in s.entries}
         gives = sum(s.ends.get(o.name, 0) >= item.last for n in s.nodes[item.first : item.last] for o in n.outputs)
         return len(takes), gives
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..emit.names import snake
@@ -13,15 +13,17 @@ SMALL = 16
 _VIEWS = tuple("Reshape Transpose Unsqueeze Squeeze Mul Div Expand Cast Concat RotaryEmbedding Split".split())
 _PRODUCTS = ("Linear", "MatMul", "Gemm")
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
+_ACTIVATIONS = ("Swish", "Gelu", "Relu", "Sigmoid", "HardSwish", "Mish")
+_SCORES = ("Softmax", "LogSoftmax", "Sigmoid")
 _BY_USE = {"Mul": "scale", "Add": "shift", "Sub": "shift", "Div": "scale", "MatMul": "weight", "Conv": "weight"}
 _SHORT = {"embedding": "embedding", "batch_norm": "norm", "layer_norm": "norm", "rmsnorm": "norm", "rms_norm": "norm"}
 STEPS = 8
 
 
 class Roles:
-    """The names of the layers of one block."""
+    """The names of the layers of one block. results: the model's outputs, if these are the layers around its blocks."""
 
-    def __init__(self, nodes: Sequence[Node[Any]]) -> None:
+    def __init__(self, nodes: Sequence[Node[Any]], results: Iterable[str] = ()) -> None:
         self.made = {o.name: node for node in nodes for o in node.outputs if o.present}
         self.users: dict[str, str] = {}
         for node in nodes:
@@ -39,6 +41,27 @@ class Roles:
         for node in nodes:
             if node.op() in _PRODUCTS and self._follows_attention(node.inputs[0].name):
                 self.known.setdefault(node.name, "project")
+            elif node.op() in _PRODUCTS:
+                self._gated(node)
+        for name in results:
+            last = self.made.get(name)
+            while last is not None and last.op() in (*_VIEWS, *_SCORES):
+                last = self.made.get(last.inputs[0].name)
+            if last is not None and last.op() in _PRODUCTS and last.value(1) is not None:
+                self.known.setdefault(last.name, "head")
+
+    def _gated(self, node: Node[Any]) -> None:
+        """Name the three layers of a gated feed-forward: `down(silu(gate(x)) * up(x))`."""
+        product = self.made.get(node.inputs[0].name)
+        if product is None or product.op() != "Mul":
+            return
+        sides = [self.made.get(a.name) for a in product.inputs]
+        for act, up in (sides, sides[::-1]):
+            gate = self.made.get(act.inputs[0].name) if act is not None and act.op() in _ACTIVATIONS else None
+            if gate is None or up is None or not {gate.op(), up.op()} <= set(_PRODUCTS):
+                continue
+            if gate.inputs[0].name == up.inputs[0].name:
+                self.known.update({gate.name: "gate", up.name: "up", node.name: "down"})
 
     def _trace(self, name: str, word: str) -> None:
         """Name the layer of which a value is a view."""
@@ -46,7 +69,8 @@ class Roles:
         for _ in range(STEPS):
             if node is None or node.op() not in _VIEWS:
                 break
-            node = next((self.made[a.name] for a in node.inputs if a.name in self.made), None)
+            inputs = node.inputs[::-1] if node.op() == "Concat" else node.inputs  # what is new comes after a cache
+            node = next((self.made[a.name] for a in inputs if a.name in self.made), None)
         if node is not None and node.op() in _PRODUCTS:
             if self.known.get(node.name, word) != word:
                 word = "qkv"  # one layer gives several of them

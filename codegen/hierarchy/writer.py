@@ -41,6 +41,7 @@ from .caches import Caches
 from .classes import Class, Draft, classified, parameters_of
 from .invoke import invoke
 from .lists import held as tree_of
+from .naming import named_blocks
 from .regions import Region, grouped
 from .repetition import blocks_of
 from .roles import Roles
@@ -59,7 +60,8 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     if not any(scopes):
         return nameless(model, weights, top_comment) or ModuleWriter(model).write(weights, top_comment)
     written = named(model, scopes, said, weights, top_comment)
-    if counted(scopes, model.graph.nodes) or (not model.scopes and lost(model.graph)):
+    few = not model.scopes and (lost(model.graph) or written.source.count("\nclass ") == 1)
+    if few or counted(scopes, model.graph.nodes):
         found = nameless(model, weights, top_comment)
         if found is not None and found.source.count("\n") < written.source.count("\n"):
             return found
@@ -87,11 +89,15 @@ def nameless(model: Model, weights: str | None, top_comment: str) -> Written | N
     """The module of a model whose file names no modules, with a class for each repeated block; None if that is no
     shorter than one class."""
     graph = untied(model.graph)
-    scopes, chosen, kinds = blocks_of(graph)
-    if not chosen:
+    found = named_blocks(graph, *blocks_of(graph))
+    if not found.chosen:
         return None
-    found = replace(model, graph=graph, kinds=kinds)
-    hierarchy = Hierarchy(found, *grouped(found.graph, scopes, chosen=chosen), set(), nameless=True)
+    held = caches.found(model)
+    bundled, paths = caches.bundled(graph, found.scopes, held)
+    root, places = grouped(bundled, paths, chosen=found.chosen)
+    caches.collapsed(root, held)
+    named = replace(model, graph=bundled, kinds=found.kinds)
+    hierarchy = Hierarchy(named, root, places, set(), held, graph, found.layers)
     written = hierarchy.write(weights, top_comment)
     lines = written.source.count("\n")
     # One class has at least a line for each node that makes a tensor.
@@ -169,10 +175,11 @@ class Hierarchy:
         said: set[str],
         held: Caches | None = None,
         face: Graph | None = None,
-        nameless: bool = False,
+        layers: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
-        self.nameless = nameless
+        self.nameless = layers is not None
+        self.layers = layers or {}
         self.caches = held or Caches()
         self.face = replace(model, graph=face or model.graph)
         self.root = root
@@ -516,7 +523,9 @@ class RegionWriter(ModuleWriter):
     def _layer_name(self, node: Node[Any], kind: str, weights: Iterable[Value]) -> str:
         """The path of a layer below this region, joined by dots; else a name."""
         if self.roles is not None:
-            return self.roles.layer(node, kind)
+            role = self.roles.layer(node, kind)
+            name = self.hierarchy.layers.get(node.name, "")
+            return name + role if name.endswith(".") else name or role
         here = self.region.path
         said: list[Path] = []
         for a in parameters(node):
@@ -538,6 +547,16 @@ class RegionWriter(ModuleWriter):
                 return ".".join(path[len(here) :])
         name = super()._layer_name(node, kind, weights).replace(".", "_").replace("/", "_")
         return snake(kind).rstrip("_0123456789d") if here and name == "_".join(here) else name
+
+    def _unnamed(self, node: Node[Any], kind: str) -> str:
+        return self._uses().layer(node, kind) if self.hierarchy.nameless else super()._unnamed(node, kind)
+
+    def _uses(self) -> Roles:
+        """Names for what the file does not name, by their uses."""
+        if self.uses is None:
+            own = self.region.nodes() if not self.is_root else self.region.own()
+            self.uses = Roles(own, {a.name for a in self.model.graph.outputs} if self.is_root else set())
+        return self.uses
 
     def parameter(self, name: str, value: Value) -> Expr:
         """A constant. One that counts up, or is a single number, is not a parameter of the source model."""
@@ -565,9 +584,7 @@ class RegionWriter(ModuleWriter):
         if path and path[: len(here)] == here and len(path) > len(here):
             return ".".join(path[len(here) :])
         if not path and not informative(name, ""):  # the exporter has lost the name
-            if self.uses is None:
-                self.uses = Roles(self.region.nodes())
-            return self.uses.constant(name)
+            return self._uses().constant(name)
         return (path[-1] if path else super()._parameter_name(name)).replace(".", "_")
 
     def placed(self, name: str, fallback: str, value: Expr) -> tuple[Expr, str]:

@@ -92,7 +92,8 @@ def test_repeated_layers_take_no_more_lines_than_one(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "bert resnet50 llama gpt gpt_traced detector residual_cnn mobile_cnn unet vae vit transformer_encoder".split(),
+    "bert resnet50 llama gpt gpt_traced detector residual_cnn mobile_cnn unet vae vit transformer_encoder "
+    "llama_opset23 transformer_decoder".split(),
 )
 def test_the_classes_read_as_the_committed_ones(name: str) -> None:
     source = translate(_model(name), name, weights_name=name + ".bpk")[1].source

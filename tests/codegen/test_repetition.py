@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import dtypes, get_backend
-from emberlet.codegen import weights
+from emberlet.codegen import load, weights
 from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import Written
 from emberlet.codegen.generation import translate
@@ -303,6 +304,46 @@ def test_weights_that_layers_share_are_stored_once() -> None:
     kept = translate(model, "net")[1].record
     flat = translate(model, "net", flat=True)[1].record
     assert sum(v.nbytes for v in kept.values()) == sum(v.nbytes for v in flat.values())
+
+
+# -- files that have lost some of their names: equal weights are stored once, under the first layer's name -------------
+
+
+def test_layers_whose_equal_norms_are_stored_once_are_a_loop_over_their_caches() -> None:
+    written = translate(HERE / "llama" / "model.onnx", weights_name="w.bpk")[1]
+    assert len(written.source.splitlines()) <= 80 and "class Layer(nn.Module)" in written.source
+    assert "        for layer, cache in zip(self.layers, caches):\n" in written.source
+    layers = "input_norm query key value project norm2 gate up down".split()
+    named = ["embed_tokens.weight", "head.weight", "inv_freq", "norm.weight"]
+    assert sorted(written.record) == sorted([*named, *(f"layers.{i}.{n}.weight" for i in range(2) for n in layers)])
+    norms = [value for key, value in written.record.items() if "norm" in key]
+    assert len(norms) == 5 and len({id(s) for s in weights.sources(dict(enumerate(norms)), False).values()}) == 1
+
+
+def test_a_layer_stored_under_the_name_of_another_has_the_next_number() -> None:
+    record = translate(HERE / "gpt" / "model.onnx")[1].record
+    layers = "ln_1 c_attn c_proj ln_2 c_fc mlp_proj".split()
+    assert {k.removesuffix(".weight") for k in record if k.startswith("h.") and k.endswith(".weight")} == {
+        f"h.{i}.{n}" for i in range(2) for n in layers
+    }
+
+
+def test_a_layer_named_as_the_module_around_it_is_in_that_module() -> None:
+    record = translate(HERE / "transformer_encoder" / "model.onnx")[1].record
+    assert {k.rpartition(".")[0] for k in record if k.startswith("layers.layers.1.")} == {
+        f"layers.layers.1.{n}" for n in ("self_attn.qkv", "self_attn.out_proj", "norm1", "linear1", "linear2", "norm2")
+    }
+
+
+def test_numbered_layers_are_one_class_and_load_by_their_names() -> None:
+    path = HERE / "unet" / "model.onnx"
+    source = translate(path)[1].source
+    blocks = {"down1": (1, 8), "down2": (8, 16), "bottom": (16, 32), "mix2": (32, 16), "mix1": (24, 8)}
+    for name, (before, after) in blocks.items():
+        assert f"self.{name} = ConvBlock({before}, {after}, backend=backend)" in source
+    said = json.loads(load(path, backend="numpy").SOURCES)
+    assert said["down1.conv1.weight"] == {"name": "down1.0.weight"}
+    assert said["mix1.conv2.bias"] == {"name": "mix1.3.bias"}
 
 
 def test_a_model_in_which_nothing_repeats_is_as_it_was() -> None:

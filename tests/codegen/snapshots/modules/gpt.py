@@ -6,6 +6,24 @@ from emberlet import nn
 from emberlet.model import Model
 
 
+class Block(nn.Module):
+    """(batch, length, 32) to (batch, length, 32)."""
+
+    def __init__(self, backend=None):
+        self.ln_1 = nn.LayerNorm(32, backend=backend)
+        self.c_attn = nn.Linear(32, 96, backend=backend)
+        self.c_proj = nn.Linear(32, 32, backend=backend)
+        self.ln_2 = nn.LayerNorm(32, backend=backend)
+        self.c_fc = nn.Linear(32, 128, backend=backend)
+        self.mlp_proj = nn.Linear(128, 32, backend=backend)
+
+    def forward(self, x, mask):
+        query, key, value = F.split(self.c_attn(self.ln_1(x)), 3, axis=2)
+        x = x + self.c_proj(F.attention(query, key, value, mask, num_heads=4))
+        hidden = F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
+        return x + self.mlp_proj(hidden)
+
+
 class Gpt(Model):
     WEIGHTS = "gpt.bpk"
     INPUTS = (("tokens", "int64", ("batch", "length")),)
@@ -15,34 +33,13 @@ class Gpt(Model):
         self.lm_head = nn.Embedding(96, 32, backend=backend)
         self.wpe = nn.Embedding(32, 32, backend=backend)
         self.causal = nn.Param.zeros((32, 32), dtype=emberlet.bool, backend=backend)
-        self.h = [
-            nn.Group(
-                ln_1=nn.LayerNorm(32, backend=backend),
-                c_attn=nn.Linear(32, 96, backend=backend),
-                c_proj=nn.Linear(32, 32, backend=backend),
-                c_fc=nn.Linear(32, 128, backend=backend),
-                mlp_proj=nn.Linear(128, 32, backend=backend),
-            ),
-            nn.Group(
-                c_attn=nn.Linear(32, 96, backend=backend),
-                c_proj=nn.Linear(32, 32, backend=backend),
-                c_fc=nn.Linear(32, 128, backend=backend),
-                mlp_proj=nn.Linear(128, 32, backend=backend),
-            ),
-        ]
+        self.h = [Block(backend=backend) for _ in range(2)]
+        self.norm = nn.LayerNorm(32, backend=backend)
 
     def forward(self, tokens):
         length = tokens.shape[1]
         x = self.lm_head(tokens) + self.wpe(F.arange(length, backend=tokens.backend))
         mask = self.causal.val()[:length][:, :length]
-        query, key, value = F.split(self.h[0].c_attn(self.h[0].ln_1(x)), 3, axis=2)
-        hidden = self.h[0].c_proj(F.attention(query, key, value, mask, num_heads=4))
-        x = x + hidden
-        hidden = F.gelu(self.h[0].c_fc(self.h[0].ln_1(x)), approximate="tanh")
-        x = x + self.h[0].mlp_proj(hidden)
-        query, key, value = F.split(self.h[1].c_attn(self.h[0].ln_1(x)), 3, axis=2)
-        hidden = self.h[1].c_proj(F.attention(query, key, value, mask, num_heads=4))
-        x = x + hidden
-        hidden = F.gelu(self.h[1].c_fc(self.h[0].ln_1(x)), approximate="tanh")
-        x = self.h[0].ln_1(x + self.h[1].mlp_proj(hidden))
-        return x @ self.lm_head.weight.val().T
+        for block in self.h:
+            x = block(x, mask)
+        return self.norm(x) @ self.lm_head.weight.val().T

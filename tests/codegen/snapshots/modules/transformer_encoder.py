@@ -5,21 +5,23 @@ from emberlet import nn
 from emberlet.model import Model
 
 
-class EncoderLayer(nn.Module):
+class Layer(nn.Module):
     """(batch, length, 32) to (batch, length, 32)."""
 
     def __init__(self, backend=None):
-        self.qkv = nn.Linear(32, 96, backend=backend)
-        self.project = nn.Linear(32, 32, bias=False, backend=backend)
+        self.self_attn = nn.Group(
+            qkv=nn.Linear(32, 96, backend=backend),
+            out_proj=nn.Linear(32, 32, bias=False, backend=backend),
+        )
         self.norm1 = nn.LayerNorm(32, backend=backend)
         self.linear1 = nn.Linear(32, 64, backend=backend)
         self.linear2 = nn.Linear(64, 32, backend=backend)
         self.norm2 = nn.LayerNorm(32, backend=backend)
 
     def forward(self, x, mask):
-        query, key, value = F.split(self.qkv(x), 3, axis=2)
-        x = x + self.project(F.attention(query, key, value, mask, num_heads=4))
-        x = self.norm1(x)
+        query, key, value = F.split(self.self_attn.qkv(x), 3, axis=2)
+        hidden = F.attention(query, key, value, mask, num_heads=4)
+        x = self.norm1(x + self.self_attn.out_proj(hidden))
         hidden = F.relu(self.linear1(x))
         return self.norm2(x + self.linear2(hidden))
 
@@ -38,7 +40,7 @@ class TransformerEncoder(Model):
     def __init__(self, backend=None):
         self.embedding = nn.Embedding(60, 32, backend=backend)
         self.position = nn.Param.zeros((64, 32), backend=backend)
-        self.layers = [EncoderLayer(backend=backend) for _ in range(2)]
+        self.layers = nn.Group(layers=[Layer(backend=backend) for _ in range(2)])
         self.pooler = nn.Linear(32, 8, backend=backend)
 
     def forward(self, tokens, padding):
@@ -46,7 +48,7 @@ class TransformerEncoder(Model):
         x = self.embedding(tokens) * 5.656854 + self.position.val()[:length]
         mask = F.where(padding, float("-inf"), 0.0)
         mask = mask.reshape((tokens.shape[0], 1, 1, length))  # (batch, 1, 1, length)
-        for layer in self.layers:
+        for layer in self.layers.layers:
             x = layer(x, mask)
         pooler = self.pooler(F.masked_mean(x, F.logical_not(padding), least=1.0))
         pooled = F.tanh(pooler)

@@ -5,58 +5,42 @@ from emberlet import nn
 from emberlet.model import Model
 
 
+class ConvBlock(nn.Module):
+    """(batch, in_channels, height, width) to (batch, out_channels, height, width)."""
+
+    def __init__(self, in_channels, out_channels, backend=None):
+        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, padding=1, backend=backend)
+        self.group_norm = nn.GroupNorm(4, out_channels, backend=backend)
+        self.conv2 = nn.Conv2d(
+            out_channels, out_channels, 3, padding=1, backend=backend
+        )
+        self.instance_norm = nn.InstanceNorm(out_channels, backend=backend)
+
+    def forward(self, x):
+        x = F.silu(self.group_norm(self.conv1(x)))
+        return F.leaky_relu(self.instance_norm(self.conv2(x)), negative_slope=0.1)
+
+
 class Unet(Model):
     WEIGHTS = "unet.bpk"
     INPUTS = (("image", "float32", ("batch", 1, 16, 24)),)
     OUTPUTS = (("mask", "float32", ("batch", 2, 16, 24)),)
 
     def __init__(self, backend=None):
-        self.down1 = {
-            0: nn.Conv2d(1, 8, 3, padding=1, backend=backend),
-            3: nn.Conv2d(8, 8, 3, padding=1, backend=backend),
-            4: nn.InstanceNorm(8, backend=backend),
-        }
-        self.group_norm1 = nn.GroupNorm(4, 8, backend=backend)
-        self.down2 = {
-            0: nn.Conv2d(8, 16, 3, padding=1, backend=backend),
-            3: nn.Conv2d(16, 16, 3, padding=1, backend=backend),
-            4: nn.InstanceNorm(16, backend=backend),
-        }
-        self.group_norm2 = nn.GroupNorm(4, 16, backend=backend)
-        self.bottom = {
-            0: nn.Conv2d(16, 32, 3, padding=1, backend=backend),
-            3: nn.Conv2d(32, 32, 3, padding=1, backend=backend),
-            4: nn.InstanceNorm(32, backend=backend),
-        }
-        self.group_norm3 = nn.GroupNorm(4, 32, backend=backend)
+        self.down1 = ConvBlock(1, 8, backend=backend)
+        self.down2 = ConvBlock(8, 16, backend=backend)
+        self.bottom = ConvBlock(16, 32, backend=backend)
         self.up2 = nn.ConvTranspose2d(32, 16, 2, stride=2, backend=backend)
-        self.mix2 = {
-            0: nn.Conv2d(32, 16, 3, padding=1, backend=backend),
-            3: nn.Conv2d(16, 16, 3, padding=1, backend=backend),
-        }
-        self.group_norm4 = nn.GroupNorm(4, 16, backend=backend)
-        self.mix1 = {
-            0: nn.Conv2d(24, 8, 3, padding=1, backend=backend),
-            3: nn.Conv2d(8, 8, 3, padding=1, backend=backend),
-        }
-        self.group_norm5 = nn.GroupNorm(4, 8, backend=backend)
+        self.mix2 = ConvBlock(32, 16, backend=backend)
+        self.mix1 = ConvBlock(24, 8, backend=backend)
         self.head = nn.Conv2d(8, 2, 1, backend=backend)
 
     def forward(self, image):
-        x = F.silu(self.group_norm1(self.down1[0](image)))
-        skip = F.leaky_relu(self.down1[4](self.down1[3](x)), negative_slope=0.1)
-        x = self.group_norm2(self.down2[0](F.max_pool(skip, 2)))
-        x = self.down2[4](self.down2[3](F.silu(x)))
-        skip2 = F.leaky_relu(x, negative_slope=0.1)
-        x = self.group_norm3(self.bottom[0](F.avg_pool(skip2, 2)))
-        x = self.bottom[4](self.bottom[3](F.silu(x)))
-        x = self.up2(F.leaky_relu(x, negative_slope=0.1))  # (batch, 16, 8, 12)
-        x = self.group_norm4(self.mix2[0](F.concat((x, skip2), axis=1)))
-        x = self.down2[4](self.mix2[3](F.silu(x)))
-        x = F.leaky_relu(x, negative_slope=0.1)
+        skip = self.down1(image)  # (batch, 8, 16, 24)
+        x = self.down2(F.max_pool(skip, 2))  # (batch, 16, 8, 12)
+        hidden = self.up2(self.bottom(F.avg_pool(x, 2)))  # (batch, 16, 8, 12)
+        x = self.mix2(F.concat((hidden, x), axis=1))  # (batch, 16, 8, 12)
         x = F.resize(
             x, scales=(1.0, 1.0, 2.0, 2.0), mode="linear", nearest_mode="floor"
         )  # (batch, 16, 16, 24)
-        x = self.group_norm5(self.mix1[0](F.concat((x, skip), axis=1)))
-        x = self.down1[4](self.mix1[3](F.silu(x)))
-        return self.head(F.leaky_relu(x, negative_slope=0.1))
+        return self.head(self.mix1(F.concat((x, skip), axis=1)))

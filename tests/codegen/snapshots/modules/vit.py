@@ -5,20 +5,23 @@ from emberlet import nn
 from emberlet.model import Model
 
 
-class EncoderLayer(nn.Module):
+class Layer(nn.Module):
     """(batch, 17, 48) to (batch, 17, 48)."""
 
     def __init__(self, backend=None):
         self.norm1 = nn.LayerNorm(48, backend=backend)
-        self.qkv = nn.Linear(48, 144, backend=backend)
-        self.project = nn.Linear(48, 48, bias=False, backend=backend)
+        self.self_attn = nn.Group(
+            qkv=nn.Linear(48, 144, backend=backend),
+            out_proj=nn.Linear(48, 48, bias=False, backend=backend),
+        )
         self.norm2 = nn.LayerNorm(48, backend=backend)
         self.linear1 = nn.Linear(48, 96, backend=backend)
         self.linear2 = nn.Linear(96, 48, backend=backend)
 
     def forward(self, x):
-        query, key, value = F.split(self.qkv(self.norm1(x)), 3, axis=2)
-        x = x + self.project(F.attention(query, key, value, num_heads=4))
+        query, key, value = F.split(self.self_attn.qkv(self.norm1(x)), 3, axis=2)
+        hidden = self.self_attn.out_proj(F.attention(query, key, value, num_heads=4))
+        x = x + hidden
         hidden = F.gelu(self.linear1(self.norm2(x)))
         return x + self.linear2(hidden)
 
@@ -32,8 +35,8 @@ class Vit(Model):
         self.patch = nn.Conv2d(3, 48, 8, stride=8, backend=backend)
         self.token = nn.Param.zeros((1, 1, 48), backend=backend)
         self.position = nn.Param.zeros((1, 17, 48), backend=backend)
-        self.layers = [EncoderLayer(backend=backend) for _ in range(2)]
-        self.layer_norm1 = nn.LayerNorm(48, backend=backend)
+        self.encoder = nn.Group(layers=[Layer(backend=backend) for _ in range(2)])
+        self.norm = nn.LayerNorm(48, backend=backend)
         self.head = nn.Linear(48, 10, backend=backend)
 
     def forward(self, image):
@@ -42,6 +45,6 @@ class Vit(Model):
             (self.token.val().expand((image.shape[0], 1, 1)), patch), axis=1
         )  # (batch, 17, 48)
         x = joined + self.position.val()
-        for layer in self.layers:
+        for layer in self.encoder.layers:
             x = layer(x)
-        return self.head(self.layer_norm1(x)[:, 0])
+        return self.head(self.norm(x)[:, 0])
