@@ -212,7 +212,7 @@ class Block:
         free = lambda v: v not in self.busy or v in self._dying  # noqa: E731
         if node.named or informative(output.name, node.op()):
             name = identifier(output.name, limit=MAX_LOCAL)
-            if free(name) and (node.named or informative(name, node.op())):
+            if free(name) and not hasattr(builtins, name) and (node.named or informative(name, node.op())):
                 return name
         pool = (
             _SCALARS

@@ -73,19 +73,19 @@ def _listed(name: str, entries: Sequence[Entry], group: Repeated | None) -> list
     label = group.name.upper()
     said_of = _names(label, names, width)
     if label not in _TAKEN and said_of is not None and all(len(line) <= WIDTH for line in said_of):
-        return [*said_of, *lines, *_tuple_of(head, f"(name, {kinds[0]})", [f"for name in {label}"])]
+        return [*said_of, *lines, *_tuple_of(head, f"(n, {kinds[0]})", [f"for n in {label}"])]
     template = numbered(names, width)
     if template is None:
         if any(re.search(r"\s", n) for n in names) or "" in names:
             return render([Assign((name,), lift(tuple(entries)))], 4)
-        loops = [f"for name in {_tuple(names)}"]
+        loops = [f"for n in {_tuple(names)}"]
         if len(loops[0]) > WIDTH - 8:
-            loops = [f"for name in {string_literal(' '.join(names))}.split()"]
+            loops = [f"for n in {string_literal(' '.join(names))}.split()"]
         if len(loops[0]) > WIDTH - 8:
             rows = textwrap.wrap(" ".join(names), WIDTH - 15, break_long_words=False, break_on_hyphens=False)
             texts = [string_literal(row + " ") for row in rows[:-1]] + [string_literal(rows[-1])]
-            loops = ["for name in (", *("    " + text for text in texts), ").split()"]
-        return [*lines, *_tuple_of(head, f"(name, {kinds[0]})", loops)]
+            loops = ["for n in (", *("    " + text for text in texts), ").split()"]
+        return [*lines, *_tuple_of(head, f"(n, {kinds[0]})", loops)]
     text, loops = _loops(template, len(names) // width)
     return [*lines, *_tuple_of(head, f"({text}, {kinds[0]})", loops)]
 

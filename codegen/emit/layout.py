@@ -91,8 +91,11 @@ class _Layout:
             case Assign(targets, Conditional(test, then, otherwise) as value, _) if not _fits(value, indent, s):
                 return self.statement(If(test, [Assign(targets, then)], [Assign(targets, otherwise)]), indent)
             case Assign((_,), Binary("+")) if not _fits(s.value, indent, s) and (parts := _lists(s.value)):
+                match parts[0]:
+                    case List((item,)) if "\n" in spread(item, indent + 4, 0, 1):
+                        parts[0] = List((self.named(item, "first", indent),))
                 first, *more = (replace(s, value=part, grows=n > 0) for n, part in enumerate(parts))
-                return [*self.statement(first, indent), *self.block(list(more), indent)]
+                return [*self.before, *self.block([first], indent), *self.block(list(more), indent)]
             case Assign(targets, value):
                 head = len(", ".join(targets)) + 3
                 value = self.fit(value, indent, head if indent + head < WIDTH else 4)

@@ -19,7 +19,7 @@ from ..ir.types import Shape
 from ..ir.value import Value
 from ..records import dataclass, replace
 from .options import Option, option, pieces
-from .templates import Holes, field_value, key_of, taken_out
+from .templates import Holes, Spare, field_value, key_of, taken_out
 
 SHORTCUT = "shortcut"
 BACKEND = ("backend", Name("backend"))
@@ -157,6 +157,15 @@ def _rename(draft: Draft, old: str, new: str) -> None:
     draft.record.update(keys)
 
 
+def _spared(group: Group) -> None:
+    """Take out the numbers that do not matter, if others in their place do."""
+    for i in range(len(group.words)):
+        column = [row[i] for row in group.rows]
+        if any(v is not None and not isinstance(v, Spare) for v in column):
+            for row in group.rows:
+                row[i] = None if isinstance(row[i], Spare) else row[i]
+
+
 def _kind(group: Group) -> str:
     return group.drafts[0].name.removeprefix("Projection")
 
@@ -165,6 +174,7 @@ def _class(group: Group, names: Names, known: dict[str, Class]) -> Class:
     first = group.drafts[0]
     taken = Names({"self", "backend"})
     inside = _count(first, known)
+    _spared(group)
     arguments, columns, places = _arguments(group, taken)
     fills: list[Expr] = []
     own: list[str] = []
@@ -282,7 +292,7 @@ def _arguments(group: Group, taken: Names) -> tuple[list[str], list[list[Expr]],
             places[i] = (alike or fits)[0]
         elif len({flat(v) for v in column if v is not None}) > 1:
             places[i] = len(values)
-            values.append([some if v is None else v for v in column])
+            values.append([Spare(flat(some)) if v is None else v for v in column])
             words.append(group.words[i] or "size")
     for word, inner_word in _WIDTHS.items():
         mine = [k for k, w in enumerate(words) if w == word]

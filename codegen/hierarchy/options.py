@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..emit.expression import Attribute, Binary, Conditional, Expr, Literal, Name, flat, names_in
 from ..emit.statement import Assign, Return, Statement
-from ..emit.traversal import count, reads, substituted
+from ..emit.traversal import count, mapped, reads, substituted, with_expressions
 from ..records import dataclass
 from .templates import Holes, field_value, statement
 
@@ -142,7 +142,8 @@ def option(large: Draft, small: Draft, longer: Pieces, shorter: Pieces) -> Optio
     name = target.removeprefix("self.")
     if not _uses_self(value) or not name.isidentifier():
         return None
-    large.hints.words.setdefault(result, RESIDUAL)
+    if any(_adds(s, result) for s in large.body):
+        large.hints.words.setdefault(result, RESIDUAL)
     return Option(name, place, tuple(steps), result, instead)
 
 
@@ -229,6 +230,19 @@ def _composed(steps: Sequence[Statement]) -> Expr | None:
         held = {name: e for name, e in held.items() if not read[name]}
         held[s.targets[0]] = value
     return value if len(held) == 1 else None
+
+
+def _adds(s: Statement, name: str) -> bool:
+    """Whether a statement adds the variable to something."""
+    found = False
+
+    def look(e: Expr) -> Expr | None:
+        nonlocal found
+        found = found or (isinstance(e, Binary) and e.op == "+" and Name(name) in (e.left, e.right))
+        return None
+
+    with_expressions(s, lambda e: mapped(e, look))
+    return found
 
 
 def _uses_self(e: Expr) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.keys import trainable
+from ..ir.types import TensorType
 from ..ops.internal import InputSize, Sizes
 from ..records import dataclass, replace
 from .scopes import Path, common, parameters, weights
@@ -48,22 +49,21 @@ class Region:
         """The nodes outside of its inner regions."""
         return [i for i in self.items if not isinstance(i, Region)]
 
-    @property
-    def height(self) -> int:
-        return 1 + max((r.height for r in self.regions()), default=-1)
-
 
 def grouped(
-    graph: Graph, scopes: Sequence[Path], whole: bool = False, chosen: set[Path] | None = None
+    graph: Graph, scopes: Sequence[Path], whole: bool = False, chosen: set[Path] | None = None, caches: bool = False
 ) -> tuple[Region, dict[str, Path]]:
     """The tree of a graph's nodes by their paths, and for each node the path of the module that it is or belongs to.
 
-    whole: put all nodes in one region. chosen: the paths that become regions, by default the worthwhile ones.
+    whole: put all nodes in one region. chosen: the paths that become regions, by default the worthwhile ones. caches:
+    inline a module around nearly the whole model, which would only hand the caches on.
     """
     nodes, paths = separate_sizes(graph, list(scopes))
     paths = hoisted(nodes, paths, {a.name for a in graph.outputs})
     places = {node.name: path for node, path in zip(nodes, paths, strict=True)}
     candidates, homes = (chosen, paths) if chosen is not None else candidates_of(nodes, paths)
+    if caches:
+        candidates = candidates - {_wrapper(candidates, nodes, paths)}
     tree = _Tree(nodes, homes, set() if whole else candidates)
     root = tree.region((), list(range(len(nodes))))
     _interfaces(root, {a.name for a in graph.outputs})
@@ -222,6 +222,17 @@ def worthwhile(
                 steps[around] |= steps[path]
                 steps[around].discard(_step(path, around))
     return kept
+
+
+def _wrapper(candidates: set[Path], nodes: Sequence[Node[Any]], paths: Sequence[Path]) -> Path:
+    """The path of a module that is nearly the whole model, like `model` beside `lm_head`; () if there is none."""
+    tops = {p[:1] for p in candidates}
+    path = next(iter(tops), ())
+    if len(tops) > 1 or path not in candidates or path[-1].isdigit() or len(candidates) < 2:
+        return ()
+    steps = [n for n, p in zip(nodes, paths, strict=True) if p[:1] != path]
+    around = sum(isinstance(n.outputs[0].type, TensorType) for n in steps)  # without sizes and caches
+    return path if around <= FEW_STEPS else ()
 
 
 def _steps(candidates: set[Path], paths: Sequence[Path]) -> dict[Path, set[Any]]:

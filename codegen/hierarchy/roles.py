@@ -31,6 +31,7 @@ class Roles:
                 if a.value is not None:
                     self.users.setdefault(a.name, node.op())
         self.known: dict[str, str] = {}
+        self.constants: dict[str, str] = {}
         self.ops: dict[str, int] = {}
         self.count: dict[str, int] = {}
         for node in nodes:
@@ -38,6 +39,8 @@ class Roles:
             if node.op() in _ATTENTIONS and node.domain != "com.microsoft":
                 for a, word in zip(node.inputs, ("query", "key", "value"), strict=False):
                     self._trace(a.name, word)
+            if node.op() in ("Cos", "Sin"):
+                self._angles(node)
         for node in nodes:
             if node.op() in _PRODUCTS and self._follows_attention(node.inputs[0].name):
                 self.known.setdefault(node.name, "project")
@@ -49,6 +52,17 @@ class Roles:
                 last = self.made.get(last.inputs[0].name)
             if last is not None and last.op() in _PRODUCTS and last.value(1) is not None:
                 self.known.setdefault(last.name, "head")
+
+    def _angles(self, node: Node[Any]) -> None:
+        """Name the frequencies of a rotary embedding."""
+        for _ in range(STEPS):
+            found = self.made.get(node.inputs[0].name)
+            if found is None:
+                return
+            node = found
+            if node.op() in ("Mul", "MatMul"):
+                self.constants.update({a.name: "inv_freq" for a in node.inputs if a.value is not None})
+                return
 
     def _gated(self, node: Node[Any]) -> None:
         """Name the three layers of a gated feed-forward: `down(silu(gate(x)) * up(x))`."""
@@ -96,7 +110,7 @@ class Roles:
 
     def constant(self, name: str) -> str:
         """A constant's name: "scale" of a factor, "shift" of a summand."""
-        return _BY_USE.get(self.users.get(name, ""), "constant")
+        return self.constants.get(name) or _BY_USE.get(self.users.get(name, ""), "constant")
 
     def is_vector(self, value: Value) -> bool:
         """Whether a constant of one number represents a layer's vector, which other blocks hold in full."""

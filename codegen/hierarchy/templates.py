@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 HOLE = "§"
 
 
+class Spare(Literal):
+    """The number that a call gives for an argument that its block does not use: any other would do."""
+
+
 @dataclass
 class Holes:
     """The numbers of a draft in order of occurrence, each with a word for its meaning."""

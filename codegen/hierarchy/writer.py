@@ -41,7 +41,6 @@ from .caches import Caches
 from .classes import Class, Draft, classified, parameters_of
 from .invoke import invoke
 from .lists import held as tree_of
-from .naming import named_blocks
 from .regions import Region, grouped
 from .repetition import blocks_of
 from .roles import Roles
@@ -72,7 +71,7 @@ def named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | N
     """The module of a model whose file names its modules."""
     held = caches.found(model)
     graph, paths = caches.bundled(model.graph, scopes, held)
-    root, places = grouped(graph, paths)
+    root, places = grouped(graph, paths, caches=held.given is not None)
     caches.collapsed(root, held)
     if not repeats(root) and not narrow(root):
         return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
@@ -89,9 +88,12 @@ def nameless(model: Model, weights: str | None, top_comment: str) -> Written | N
     """The module of a model whose file names no modules, with a class for each repeated block; None if that is no
     shorter than one class."""
     graph = untied(model.graph)
-    found = named_blocks(graph, *blocks_of(graph))
-    if not found.chosen:
+    scopes, chosen, kinds = blocks_of(graph)
+    if not chosen:
         return None
+    from .naming import named_blocks
+
+    found = named_blocks(graph, scopes, chosen, kinds)
     held = caches.found(model)
     bundled, paths = caches.bundled(graph, found.scopes, held)
     root, places = grouped(bundled, paths, chosen=found.chosen)
@@ -208,15 +210,33 @@ class Hierarchy:
             return "mask"
         return _MADE_BY.get(node.op(), "")
 
-    def write(self, weights: str | None, top_comment: str) -> Written:
-        levels: dict[int, list[Region]] = {}
+    def _levels(self) -> dict[int, list[Region]]:
+        """The regions by their height; those at the same place in items of a list are together, as they may be one
+        class of which some items have an optional part."""
+        found: list[Region] = []
 
         def visit(region: Region) -> None:
             for inner in region.regions():
                 visit(inner)
-                levels.setdefault(inner.height, []).append(inner)
+                found.append(inner)
 
         visit(self.root)
+        heights: dict[Path, int] = {}
+        for region in sorted(found, key=lambda r: -len(r.path)):
+            height = 1 + max((heights[self._place(r)] for r in region.regions()), default=-1)
+            heights[self._place(region)] = max(height, heights.get(self._place(region), 0))
+        levels: dict[int, list[Region]] = {}
+        for region in found:
+            levels.setdefault(heights[self._place(region)], []).append(region)
+        return levels
+
+    def _place(self, region: Region) -> Path:
+        """A region's path without the numbers of items, and its kind."""
+        path = tuple("*" if p.isdigit() else p for p in region.path)
+        return (*path, self.model.kinds.get(region.path, ""))
+
+    def write(self, weights: str | None, top_comment: str) -> Written:
+        levels = self._levels()
         classes: list[Class] = []
         known: dict[str, Class] = {}
         for height in sorted(levels):

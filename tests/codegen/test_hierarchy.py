@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import gzip
 import os
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,10 @@ def _model(name: str) -> Path:
     return HERE / ("modules" if name in MODULES else "") / name / "model.onnx"
 
 
+def _architecture(name: str) -> bytes:
+    return gzip.decompress((HERE / "architectures" / f"{name}.onnx.gz").read_bytes())
+
+
 def _checkpoint(name: str) -> tuple[dict[str, np.ndarray], list[np.ndarray], np.ndarray]:
     with np.load(HERE / "modules" / name / "checkpoint.npz") as held:
         arrays = {k: held[k] for k in held.files}
@@ -88,6 +93,33 @@ def test_repeated_layers_take_no_more_lines_than_one(name: str) -> None:
     source = translate(_model(name), name, weights_name="w.bpk")[1].source
     assert len(source.splitlines()) <= MOST_LINES[name]
     assert source == translate(_model(name), name, weights_name="w.bpk")[1].source
+
+
+MOST_OF_TRANSFORMERS = {
+    "llama_cached_traced": 100, "gpt2_cached_traced": 100, "resnet50": 90, "resnet50_traced": 90, "bert": 110
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(MOST_OF_TRANSFORMERS))
+def test_an_export_of_transformers_takes_few_lines(name: str) -> None:
+    source = translate(_architecture(name), name, weights_name="w.bpk")[1].source
+    assert len(source.splitlines()) <= MOST_OF_TRANSFORMERS[name]
+
+
+def test_a_module_that_would_hand_the_caches_on_is_part_of_the_model() -> None:
+    written = translate(_architecture("llama_cached_traced"), "llama", weights_name="w.bpk")[1]
+    assert "        self.model = nn.Group(\n" in written.source
+    assert "        for layer, cache in zip(self.model.layers, caches):\n" in written.source
+    assert "model.layers.0.self_attn.q_proj.weight" in written.record
+
+
+def test_a_part_that_holds_modules_may_be_optional() -> None:
+    """Some of SegFormer's attentions shorten the sequence first, in a module of two layers. A number that the others
+    do not have is no argument of its own."""
+    source = translate(_architecture("segformer_traced"), "segformer", weights_name="w.bpk")[1].source
+    assert "_2(" not in source and len(source.splitlines()) <= 283
+    assert "hidden = x if self.sequence_reduction is None else self.sequence_reduction(x)" in source
+    assert "sequence_reduction=False,\n                    size=2,\n" in source and " size_2" not in source
 
 
 @pytest.mark.parametrize(
@@ -152,9 +184,11 @@ def test_no_local_hides_a_builtin(flat: bool) -> None:
     nodes = " ".join(
         f"v{i} = {op}({inputs.get(op, 'x')}) w{i} = {op}({inputs.get(op, 'x')})" for i, op in enumerate(ops)
     )
+    nodes += " all = Exp(x) filter = Sin(all) hash = Add(all, filter) set = Mul(hash, filter)"
     more = " ".join(f"u{i} = Mul(v{i}, t{i}) t{i + 1} = Add(u{i}, w{i})" for i in range(len(ops)))
     model = parse(
-        f"""g (float[1] x, float[1] t0) => (float[1] t{len(ops)}) <int64[1] zero = {{0}}, int64[1] one = {{1}},
+        f"""g (float[1] x, float[1] t0) => (float[1] t{len(ops)}, float[1] set) <
+            int64[1] zero = {{0}}, int64[1] one = {{1}},
             float two = {{2.0}}> {{ {nodes} {more} }}"""
     )
     source = translate(model, "net", flat=flat, passes=[])[1].source

@@ -42,12 +42,10 @@ class LlamaOpset23(Model):
     WEIGHTS = "llama_opset23.bpk"
     CACHES = [f"{part}{i}" for i in range(2) for part in ("key", "value")]
     INPUTS = (("tokens", "int64", ("batch", "new")),)
-    INPUTS += tuple((name, "float32", ("batch", 4, "past", 4)) for name in CACHES)
+    INPUTS += tuple((n, "float32", ("batch", 4, "past", 4)) for n in CACHES)
     PRESENT = [f"{part}{i}_out" for i in range(2) for part in ("key", "value")]
     OUTPUTS = (("logits", "float32", ("batch", "new", 80)),)
-    OUTPUTS += tuple(
-        (name, "float32", ("batch", 4, "new + past", 4)) for name in PRESENT
-    )
+    OUTPUTS += tuple((n, "float32", ("batch", 4, "new + past", 4)) for n in PRESENT)
     STATE = tuple((i[0], o[0], "append", 2) for i, o in zip(INPUTS[1:], OUTPUTS[1:]))
 
     def __init__(self, backend=None):

@@ -55,12 +55,10 @@ class TransformerDecoder(Model):
         ("tokens", "int64", ("batch", "new")),
         ("memory", "float32", ("batch", "source", 32)),
     )
-    INPUTS += tuple((name, "float32", ("batch", 4, "past", 8)) for name in CACHES)
+    INPUTS += tuple((n, "float32", ("batch", 4, "past", 8)) for n in CACHES)
     PRESENT = [f"{part}{i}_out" for i in range(2) for part in ("key", "value")]
     OUTPUTS = (("logits", "float32", ("batch", "new", 60)),)
-    OUTPUTS += tuple(
-        (name, "float32", ("batch", 4, "new + past", 8)) for name in PRESENT
-    )
+    OUTPUTS += tuple((n, "float32", ("batch", 4, "new + past", 8)) for n in PRESENT)
     STATE = tuple((i[0], o[0], "append", 2) for i, o in zip(INPUTS[2:], OUTPUTS[1:]))
 
     def __init__(self, backend=None):
