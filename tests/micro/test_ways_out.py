@@ -67,7 +67,6 @@ FOLLOWED = {
     "values of 16 bits; at most": (
         "test_sixteen_bits.py::test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float"
     ),
-    "activations of 16 bits": "test_sixteen_bits.py::test_what_has_no_words_says_so_and_both_ways_out_work",
     "a mask with minus infinity": (
         "test_quantized_masks.py::test_a_mask_that_the_quantizer_lost_is_refused_with_what_to_do"
     ),
