@@ -12,16 +12,17 @@ AT_ONCE = 32
 CARRY = ("h = h + (s >> 8)", "s = s & 255", "t = t + (h >> 16)", "h = h & 65535")
 
 
-def long_sum(w: Writer, count: int, add: Callable[[], None], carry: tuple[str, ...] = CARRY) -> None:
+def long_sum(w: Writer, count: int, add: Callable[[], None], carry: tuple[str, ...] = CARRY, most: int = 4) -> None:
     """Set the parts to a sum of `count` products; add: writes what adds one to `h` and `s`, the lower byte's in `s`.
 
-    Afterwards s is 0…255 and h 0…65535; t has the sign. carry: the lines that carry.
+    Afterwards s is 0…255 and h 0…65535; t has the sign. carry: the lines that carry;
+    most: products that a loop's body adds.
     """
     for name in ("t", "h", "s"):
         w.line(f"{name} = 0")
 
     def some(n: int) -> None:
-        unroll = next(u for u in (4, 3, 2, 1) if n % u == 0)
+        unroll = next(u for u in range(most, 0, -1) if n % u == 0)
         with w.times("k", n // unroll):
             for _ in range(unroll):
                 add()

@@ -23,7 +23,7 @@ from ..writer import Writer
 from .arithmetic import X, Y, finish
 from .long import long_sum
 
-MEAN = 14
+MEAN = 8
 """Bits of the mean below a word's step."""
 
 ROOM = 8
@@ -104,7 +104,7 @@ class Normalize16(_Normalize):
         y = np.empty_like(x)
         for row in range(self.rows):
             r, up = _reciprocal(int(squares[row]) + self.least)
-            far = (d[row] << up) - _shifted(rest[row], up - MEAN)
+            far = (d[row] << up) - (rest[row] << up >> MEAN)
             z = (far * r >> PIECE) << self.requant.left
             f, h, b = (v[row if len(v) > 1 else 0] for v in (factors, halves, wholes))
             y[row] = np.clip(((z * f >> self.requant.shift - self.rest) + h >> self.rest) + b, 0, MOST)
@@ -139,7 +139,7 @@ class Normalize16(_Normalize):
                 w.line("h = (d >> 8) * d + h")
                 w.move(X, 2)
 
-            long_sum(w, n, add)
+            long_sum(w, n, add, most=1)
             w.line("s = h << 8 | s")
             if self.centered:
                 w.line(f"s = s - b * b // {n}")
@@ -148,12 +148,7 @@ class Normalize16(_Normalize):
             w.line(f"t = t + (s >> 24) + {self.least >> 24}")
             w.line(f"s = s & {(1 << 24) - 1}")
             _emit_reciprocal(w)
-            w.line(f"e = c - {MEAN}")
-            with w.block("if e >= 0"):
-                w.line("b = b << e")
-            with w.block("else"):
-                w.line("e = 0 - e")
-                w.line("b = b >> e")
+            w.line(f"b = b << c >> {MEAN}")
             w.go(X, "a")
             if not self.each:
                 w.table("q", "to")
@@ -174,10 +169,6 @@ class Normalize16(_Normalize):
         store_word(w, Y)
         w.move(X, 2)
         w.move(Y, 2)
-
-
-def _shifted(x: Ints, bits: int) -> Ints:
-    return x << bits if bits >= 0 else x >> -bits
 
 
 def _reciprocal(total: int) -> tuple[int, int]:
@@ -208,11 +199,8 @@ def _emit_reciprocal(w: Writer) -> None:
     w.line("d = (r << 11) + (s - r * r << 10) // r")
     # Bit by bit: a quotient of 44 bits by 27.
     w.line("r = 0")
-    w.line("s = 1 << 25")
-    with w.block("if s >= d"):
-        w.line("r = 1")
-        w.line("s = s - d")
-    w.line(f"k = {RECIPROCAL - 25}")
+    w.line("s = 1 << 24")
+    w.line(f"k = {RECIPROCAL - 24}")
     with w.block("while k"):
         w.line("s = s << 1")
         w.line("r = r << 1")

@@ -64,7 +64,7 @@ class Product16(_Product):
 
         own = [f"s = s - v * {low}"] if low else []
         own += [f"h = h - v * {high}"] if high else []
-        long_sum(w, self.depth, add, (*own, *(["v = 0"] if own else []), *CARRY))
+        long_sum(w, self.depth, add, (*own, *(["v = 0"] if own else []), *CARRY), 2)
         if self.drop:
             w.line(f"s = (h << 8 | s) >> {self.drop}")
             w.line(f"h = t << {16 - self.drop}")

@@ -102,13 +102,19 @@ def tanh(v: Ints) -> Ints:
     return half(2 * v)
 
 
-def emit_half(w: Writer, name: str, value: str, is_tanh: bool = False) -> None:
-    """Set `name` to `logistic`, or `tanh`, of an expression; WEIGHTS points at the table. Locals: s, v, k, d."""
+def emit_half(w: Writer, name: str, value: str, is_tanh: bool = False, where: str = "") -> None:
+    """Set `name` to `logistic`, or `tanh`, of an expression; WEIGHTS points at the table. Locals: s, v, k, d.
+
+    where: the condition for `tanh`, if it is decided at run time.
+    """
     w.line(f"s = {value}")
     w.line("v = s")
     with w.block("if s < 0"):
         w.line("v = 0 - s")
-    if is_tanh:
+    if where:
+        with w.block(f"if {where}"):
+            w.line("v = v << 1")
+    elif is_tanh:
         w.line("v = v << 1")
     with w.block(f"if v >= {FAR * GATE}"):
         w.line(f"{name} = {MOST}")
@@ -119,7 +125,10 @@ def emit_half(w: Writer, name: str, value: str, is_tanh: bool = False) -> None:
         w.line(f"{name} = d + (k * (v & {(1 << FRACTION) - 1}) + {1 << FRACTION - 1} >> {FRACTION})")
     with w.block("if s < 0"):
         w.line(f"{name} = 0 - {name}")
-    if not is_tanh:
+    if where:
+        with w.block(f"if not ({where})"):
+            w.line(f"{name} = {name} + {GATE // 2}")
+    elif not is_tanh:
         w.line(f"{name} = {name} + {GATE // 2}")
 
 
@@ -193,6 +202,26 @@ class _Recurrent16(_Recurrent):
             w.go(p, w.place("zo", at))
             at += 3 * count * self.hidden
 
+    def gates(self, dialect: str, count: int, of: int, tanh_left: int = 0) -> Writer:
+        """A kernel of its own, since a loop's machine code must stay short: the first `count` of the `of` gates of each
+        unit, in the place of the input's sums. tanh_left: how many are left where a tanh is computed."""
+        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
+        w.go(WEIGHTS, w.place("wo"))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 3 * of * self.hidden))
+        with w.times("n", self.hidden):
+            with w.times("j", count):
+                where = f"j == {tanh_left}" if tanh_left else ""
+                emit_half(w, "c", f"({load24(w, X)}) + ({load24(w, R)})", False, where)
+                w.line(f"s = c + {MIDDLE}")
+                for k, part in enumerate(("s & 255", "s >> 8 & 255", "s >> 16")):
+                    w.store(X, part, k)
+                w.move(X, 3)
+                w.move(R, 3)
+            w.move(X, 3 * (of - count))
+            w.move(R, 3 * (of - count))
+        return w
+
 
 @dataclass(frozen=True)
 class Lstm16(_Recurrent16):
@@ -206,10 +235,10 @@ class Lstm16(_Recurrent16):
         return word_of(both(o, tanh(c)) + 256 >> 9), c
 
     def update(self, w: Writer) -> None:
-        self.begin(w, (X, 4), (R, 4))
+        self.begin(w, (X, 4))
         with w.times("n", self.hidden):
             for k, name in enumerate(("gi", "gf", "gg", "go")):
-                emit_half(w, name, f"({load24(w, X, k)}) + ({load24(w, R, k)})", name == "gg")
+                w.line(f"{name} = {load24(w, X, k)}")
             w.line(f"c = {load24(w, P)}")
             w.line(f"s = ({_gated('gf', 'c')} + 16 >> 5) + ({_both('gi', 'gg')} + 64 >> 7) + {MIDDLE}")
             emit_clamp(w, 0, 2 * MIDDLE - 1)
@@ -219,7 +248,16 @@ class Lstm16(_Recurrent16):
             _word(w)
             w.move(P, 3)
             w.move(X, 12)
-            w.move(R, 12)
+
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        gates = self.gates(dialect, 4, 4, 2)
+        return [gates.call(name(gates), places)]
 
 
 @dataclass(frozen=True)
@@ -255,12 +293,22 @@ class Gru16(_Gru16):
         self.begin(w, (X, 3), (R, 3))
         with w.times("n", self.hidden):
             for k, name in enumerate(("gz", "gr")):
-                emit_half(w, name, f"({load24(w, X, k)}) + ({load24(w, R, k)})")
+                w.line(f"{name} = {load24(w, X, k)}")
             w.line(f"c = {load24(w, R, 2)}")
             emit_half(w, "gn", f"({load24(w, X, 2)}) + ({_gated('gr', 'c')} + 16 >> 5)", True)
             self.mix(w)
             w.move(X, 9)
             w.move(R, 9)
+
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        gates = self.gates(dialect, 2, 3)
+        return [gates.call(name(gates), places)]
 
 
 @dataclass(frozen=True)
