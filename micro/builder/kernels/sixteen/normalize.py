@@ -23,8 +23,8 @@ from ..writer import Writer
 from .arithmetic import X, Y, finish
 from .long import long_sum
 
-MEAN = 8
-"""Bits of the mean below a word's step."""
+MEAN = 17
+"""Bits of the mean below a word's step: what a row of LENGTH elements leaves of 30."""
 
 ROOM = 8
 """Bits by which a distance from the mean is shifted further than the root of the squares' sum, which has 15."""
@@ -104,7 +104,8 @@ class Normalize16(_Normalize):
         y = np.empty_like(x)
         for row in range(self.rows):
             r, up = _reciprocal(int(squares[row]) + self.least)
-            far = (d[row] << up) - (rest[row] << up >> MEAN)
+            half = up >> 1  # in two steps, which 32 bits hold
+            far = (d[row] << up) - ((rest[row] << half >> 9) << up - half >> MEAN - 9)
             z = (far * r >> PIECE) << self.requant.left
             f, h, b = (v[row if len(v) > 1 else 0] for v in (factors, halves, wholes))
             y[row] = np.clip(((z * f >> self.requant.shift - self.rest) + h >> self.rest) + b, 0, MOST)
@@ -148,7 +149,8 @@ class Normalize16(_Normalize):
             w.line(f"t = t + (s >> 24) + {self.least >> 24}")
             w.line(f"s = s & {(1 << 24) - 1}")
             _emit_reciprocal(w)
-            w.line(f"b = b << c >> {MEAN}")
+            w.line("k = c >> 1")
+            w.line(f"b = (b << k >> 9) << c - k >> {MEAN - 9}")
             w.go(X, "a")
             if not self.each:
                 w.table("q", "to")
