@@ -14,6 +14,7 @@ from emberlet.errors import EmberletError, ModelError
 
 from .graph import Graph
 from .importer.layout import Order, channels_last, input_order
+from .importer.linear_models import check_ranked
 from .importer.shapes import sized
 from .importer.state import Importer, dims_of
 from .importer.translation import only_output, only_softmax, translate
@@ -116,5 +117,5 @@ def _import(
                     importer.add_output(argument)
             except (Problem, EmberletError) as problem:
                 problems.append(f"output {output.name!r}: {problem}")
-    importer.problems = problems
+    importer.problems = problems or check_ranked(importer)
     return importer

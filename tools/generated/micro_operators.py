@@ -16,7 +16,7 @@ TITLES = {
     "activations": "functions of one number, sums, differences, products and quotients, softmax, quantization",
     "dynamic": "quantization while the model runs (onnxruntime's `quantize_dynamic`)",
     "lanes": "along an axis, and by indices",
-    "linear_models": "linear models and support vector machines",
+    "linear_models": "linear models, support vector machines, columns and thresholds",
     "moves": "shapes and places: reshape, transpose, slice, pad, join, split, resize",
     "normalizations": "normalization by statistics of the input, and what is computed with it",
     "pairs": "of two tensors or more: extremes, powers, comparisons, logic, choices",

@@ -1,4 +1,5 @@
-"""Linear models and support vector machines of ai.onnx.ml: dense layers, and functions of one number between them."""
+"""Linear models and support vector machines of ai.onnx.ml: dense layers, and functions of one number between them.
+Also columns of a table, thresholds, and the label of the greatest score."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ops.machine_learning_features import Normalizer
+from emberlet.codegen.ir.value import Text
+from emberlet.codegen.ops.machine_learning_features import ArrayFeatureExtractor, Binarizer, Normalizer
 from emberlet.codegen.ops.machine_learning_models import (
     Kernel,
     LinearClassifier,
@@ -20,6 +22,8 @@ from emberlet.codegen.ops.machine_learning_models import (
 )
 
 from ..functions import Chain
+from ..graph import Reshape
+from ..kernels.arg import Arg
 from ..kernels.dot import DotFloat
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.move import Move, Part
@@ -27,7 +31,8 @@ from ..kernels.nest import Axis
 from ..kernels.pool import ReduceFloat
 from ..kernels.softmax import SoftmaxFloat
 from ..kernels.window import Window
-from .state import Importer, StoredTensor
+from .picks import pick
+from .state import Importer, StoredTensor, numpy_of
 from .table import translates
 
 Matrix = npt.NDArray[Any]
@@ -195,6 +200,10 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
     alike = _likeness(x, c.kernel, _matrix(c.vectors, sum(c.vectors_per_class)))
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     decisions = alike.dense(_matrix(node.decisions(), len(pairs)), c.rho, "decisions")
+    if n > 2 and not c.prob_a and node.outputs[1].name not in t.only_output:
+        # skl2onnx counts the votes itself, and adds to each class what its decisions say.
+        _classes(t, node, decisions, c.labels)
+        return
     # A vote for the first class of a pair where its decision is over 0, else for the second.
     votes, base = np.zeros((n, len(pairs))), np.zeros(n)
     for k, (i, j) in enumerate(pairs):
@@ -213,3 +222,55 @@ def normalizer(t: Importer, node: Normalizer) -> None:
     root: Chain = () if norm == "L1" else (("sqrt", ()),)
     inverse = parts.mapped((*root, ("inverse", ())), "norm")
     x.with_(inverse, "mul", "normalized").give(node, 0)
+
+
+# -- columns, thresholds, labels --------------------------------------------------------------------------------------
+
+
+@translates(ArrayFeatureExtractor)
+def columns(t: Importer, node: ArrayFeatureExtractor) -> None:
+    """Columns at places that are known, or the names of classes at the place of the greatest score."""
+    names = node.value(0)
+    if names is None:
+        pick(t, node)
+        return
+    writers = {layer.output: layer for layer in t.layers}
+    layer = writers.get(t.of(node.inputs[1]).name)
+    while isinstance(layer, Reshape):
+        layer = writers.get(layer.inputs[0])
+    if not isinstance(layer, Arg) or layer.operation != "max" or layer.last:
+        raise Problem("indices that the model computes are not supported but for the place of the greatest score")
+    source = layer.inputs[0]
+    while isinstance(writers.get(source), Reshape):
+        source = writers[source].inputs[0]
+    held = names.source
+    t.labels = tuple(held.items) if isinstance(held, Text) else tuple(int(v) for v in numpy_of(names).reshape(-1))
+    t.ranked[node.name] = source
+    t.dropped.add(node.outputs[0].name)
+
+
+@translates(Binarizer)
+def binarizer(t: Importer, node: Binarizer) -> None:
+    held = t.of(node.inputs[0])
+    out = t.define(node.outputs[0], held.order)
+    t.add(MapFloat(node.name, (held.name,), out.name, out.shape, (("greater", (node.config.threshold,)),)))
+
+
+def check_ranked(t: Importer) -> list[str]:
+    """What is wrong where the class is not that of the first output's greatest number."""
+    first, source = t.outputs[0] if t.outputs else "", {}
+    for layer in t.layers:
+        if isinstance(layer, Reshape) or (isinstance(layer, MapFloat) and not layer.chain):
+            source[layer.output] = layer.inputs[0]
+    while first in source:
+        first = source[first]
+    found = []
+    for node, scores in t.ranked.items():
+        if scores != first:
+            name = scores.split(":")[0]
+            found.append(
+                f"node {node!r} (ArrayFeatureExtractor): the class is that of the greatest of {name!r}, but the "
+                "model's first output besides the label is another tensor; make those scores the only output: "
+                f"onnx.utils.extract_model(file, new_file, [input], [{name!r}])"
+            )
+    return found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops.convolution import Conv, ConvTranspose
 from emberlet.codegen.ops.linear_algebra import Gemm, MatMul
 from emberlet.codegen.ops.normalization import BatchNormalization
@@ -143,9 +146,15 @@ def matmul(t: Importer, node: MatMul) -> None:
         product_of_tensors(t, node)
         return
     matrix = t.array(node, 1, "the second operand of a matrix product")
-    if matrix.ndim != 2:
+    if matrix.ndim > 2:
         raise Problem(f"the second operand has shape {matrix.shape}, expected a matrix")
-    _dense(t, node, matrix.T, np.zeros(matrix.shape[1], np.float32), 1)
+    if matrix.ndim == 2:
+        _dense(t, node, matrix.T, np.zeros(matrix.shape[1], np.float32), 1)
+        return
+    dims = dims_of(node.outputs[0])
+    column = Argument(f"{node.outputs[0].name}:column", TensorType(node.dtype(0), (*dims, 1)))
+    _dense(t, replace(node, outputs=(column,)), matrix.reshape(1, -1), np.zeros(1, np.float32), 1)
+    t.alias(node.outputs[0], t.held[column.name], tuple(range(len(dims))))
 
 
 @translates(BatchNormalization)

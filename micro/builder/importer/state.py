@@ -71,7 +71,8 @@ class Importer:
     are another one scaled, that one, its offset and its factor; coded: tensors taken from a table of bytes that nothing
     has dequantized yet, and what a stored byte is more than the table's number; cuts, sums, integers: as Graph's;
     dynamic: what stands for integers that are quantized by the range of the moment, and for their scales (dynamic.py);
-    whole, packed: as Graph's; narrow: constants of 4 bits; labels: of the classes.
+    whole, packed: as Graph's; narrow: constants of 4 bits; labels: of the classes;
+    ranked: by the nodes that name the class of the greatest score, the tensor of those scores.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Importer:
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
     labels: tuple[int | str, ...] = ()
+    ranked: dict[str, str] = field(default_factory=dict)
     whole: set[str] = field(default_factory=set)
     narrow: set[str] = field(default_factory=set)
     packed: set[str] = field(default_factory=set)
