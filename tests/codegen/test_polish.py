@@ -115,4 +115,5 @@ def test_lines_that_are_too_long_become_several_that_say_the_same(seed: int) -> 
         blocks.append("def f():\n" + "\n".join(lines) + "\n")
     text = "\n\n".join(blocks)
     command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", "--line-length=88", "-"]
-    assert subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout == text
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, encoding="utf-8")
+    assert done.stdout == text

@@ -23,7 +23,9 @@ def test_one_plan_serves_every_size(name: str) -> None:
     assert found.sizes == 3
 
 
-@pytest.mark.parametrize("name, why", [("gru_seq_length", "by _run in"), ("bernoulli_expanded", "by _taken in")])
+@pytest.mark.parametrize(
+    "name, why", [("gru_seq_length", "by recurrent_steps in"), ("bernoulli_expanded", "by _taken in")]
+)
 def test_what_cannot_be_left_open_is_named_and_right(name: str, why: str) -> None:
     found = node_case(f"test_{name}")
     assert found.kind in ("own", "partly")

@@ -179,7 +179,7 @@ def test_a_forked_child_is_refused_in_words(ready, right):
             os.write(writing, said.encode())
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as told:
+    with os.fdopen(reading, encoding="utf-8") as told:
         assert "before this process was forked" in told.read()
     os.waitpid(child, 0)
     right(ready)
