@@ -2,7 +2,7 @@
 
 Every thread calls "part" with its number and their count. It goes through the same steps: kernels that threads share
 run a range of their loop, the others run on thread 0, and a barrier separates steps whose results others read. The
-first bytes of the memory hold the barrier's words, at addresses that JavaScript knows too (engine/threads.js).
+first bytes of the memory hold the barrier's words, at addresses that JavaScript knows too (web/package/threads.mjs).
 """
 
 from .assembler import Function, call, i32, i64, memory, op

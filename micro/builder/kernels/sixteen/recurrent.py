@@ -167,6 +167,8 @@ class _Recurrent16(_Recurrent):
 
     element: ClassVar[int] = 2
     wide: ClassVar[int] = 3
+    GATES: ClassVar[tuple[int, ...]] = ()
+    """Of the kernel that computes gates before `update`, if there is one: the arguments of `gates`."""
 
     @property
     def start(self) -> int:
@@ -202,6 +204,18 @@ class _Recurrent16(_Recurrent):
             w.go(p, w.place("zo", at))
             at += 3 * count * self.hidden
 
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        if not self.GATES:
+            return []
+        gates = self.gates(dialect, *self.GATES)
+        return [gates.call(name(gates), places)]
+
     def gates(self, dialect: str, count: int, of: int, tanh_left: int = 0) -> Writer:
         """A kernel of its own, since a loop's machine code must stay short: the first `count` of the `of` gates of each
         unit, in the place of the input's sums. tanh_left: how many are left where a tanh is computed."""
@@ -227,6 +241,8 @@ class _Recurrent16(_Recurrent):
 class Lstm16(_Recurrent16):
     """Four rows a unit in `from_input` and in `from_state`; a cell stays within ±64."""
 
+    GATES: ClassVar[tuple[int, ...]] = (4, 4, 2)
+
     def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
         sums = (a + self.from_state.reference(h)).reshape(self.hidden, 4)
         i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
@@ -248,16 +264,6 @@ class Lstm16(_Recurrent16):
             _word(w)
             w.move(P, 3)
             w.move(X, 12)
-
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
-        gates = self.gates(dialect, 4, 4, 2)
-        return [gates.call(name(gates), places)]
 
 
 @dataclass(frozen=True)
@@ -284,6 +290,8 @@ class Gru16(_Gru16):
     """Three rows a unit in `from_input` and in `from_state`: the reset gate is applied to the candidate's sum of the
     state."""
 
+    GATES: ClassVar[tuple[int, ...]] = (2, 3)
+
     def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
         a, b = (sums.reshape(self.hidden, 3) for sums in (a, self.from_state.reference(h)))
         z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
@@ -299,16 +307,6 @@ class Gru16(_Gru16):
             self.mix(w)
             w.move(X, 9)
             w.move(R, 9)
-
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
-        gates = self.gates(dialect, 2, 3)
-        return [gates.call(name(gates), places)]
 
 
 @dataclass(frozen=True)
