@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -50,6 +51,8 @@ def tinygrad(model: bytes, sizes: Any, prompt: list[int], count: int, seconds: f
     timed; `notes` says how long that took."""
     from _gpu_peers import tinygrad_environment
 
+    if not shutil.which("clang"):
+        raise RuntimeError("tinygrad compiles with clang; install it: apt-get install clang")
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "decoder.onnx"
         path.write_bytes(model)

@@ -67,6 +67,13 @@ class Emitter:
             return self.index(self.block.held(a), 0)
         return self._as_number(a)
 
+    def integer(self, i: int) -> Expr:
+        """Input i, of one element, as a Python int: an axis or a count. Raises Problem if it is not an integer."""
+        dtype = as_tensor(self._argument(i).type).dtype
+        if not dtype.is_integer:
+            raise Problem(f"input {i} is {dtype}; expected an integer")
+        return self.number(i)
+
     def _as_number(self, a: Argument) -> Expr:
         """A tensor of one element as a number: `int(n)`, which also accepts a number from the caller."""
         dtype = as_tensor(a.type).dtype
@@ -85,7 +92,9 @@ class Emitter:
             return self.block.held(a)
         if isinstance(a.type, ScalarType):
             return lift((self.block.held(a),))
-        shape = as_tensor(a.type).shape
+        dtype, shape = as_tensor(a.type).dtype, as_tensor(a.type).shape
+        if not dtype.is_integer:
+            raise Problem(f"input {i} lists sizes or axes, and is {dtype}; expected int64")
         if shape is not None and len(shape) > 1:
             raise Problem(f"input {i} lists sizes or axes, and has shape {shape}; expected one row")
         if shape is None:

@@ -243,7 +243,7 @@ class Trilu(Node[TriluConfig]):
         function = "triu" if self.config.upper else "tril"
         if not self.has(1):
             return e.call(function, e.x(0))
-        k = e.number(1)
+        k = e.integer(1)
         return e.call(function, e.x(0)) if k == lift(0) else e.call(function, e.x(0), k=k)
 
 

@@ -160,7 +160,7 @@ class Loop(Node[LoopConfig]):
         """The loop statement around the body."""
         count = self.value(0)
         endless = not always and count is not None and count.ints()[0] >= ENDLESS
-        trips = e.builtin("range", e.number(0)) if self.has(0) and not endless else None
+        trips = e.builtin("range", e.integer(0)) if self.has(0) and not endless else None
         starts = e.builtin("bool", e.x(1)) if self.has(1) and self.value(1) is None else None
         first = self.value(1)
         never = first is not None and not bool(first.item())

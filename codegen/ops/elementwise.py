@@ -12,7 +12,8 @@ from ..emit.emitter import Emission, Emitter, default, default_of
 from ..emit.expression import Binary, Unary, lift
 from ..ir.choices import GeluApproximation
 from ..ir.graph import Node
-from ..ir.types import ScalarType, TensorType, Type
+from ..ir.problem import Problem
+from ..ir.types import ScalarType, TensorType, Type, describe_shape
 from ..ir.value import Value
 from ..records import dataclass
 from .attributes import Attributes
@@ -320,8 +321,8 @@ class PReluConfig:
 
 
 class PRelu(Elementwise[PReluConfig]):
-    """A slope that broadcasts to x; before opset 7, one per channel. A layer if it is a constant of one number, or of
-    one per channel."""
+    """A slope that broadcasts to x's shape; before opset 7, one per channel. A layer if it is a constant of one number,
+    or of one per channel."""
 
     since, static, function = (1, 6, 7, 9, 16), (1,), "prelu"
 
@@ -343,6 +344,27 @@ class PRelu(Elementwise[PReluConfig]):
         shape = (1,) * (rank - len(value.shape)) + value.shape
         return reshaped(value, (value.size,)) if shape[1] == value.size else None
 
+    def infer(self) -> tuple[Type, ...]:
+        x = self.tensor(0)
+        if self.broadcasts() is False:
+            slope = describe_shape(self.tensor(1).shape)
+            raise Problem(f"the slope's shape {slope} does not broadcast to {describe_shape(x.shape)}, the shape of x")
+        return (TensorType(x.dtype, x.shape),)
+
+    def broadcasts(self) -> bool | None:
+        """Whether the slope broadcasts to x's shape; None if that depends on sizes known only at run time."""
+        shape, slope = self.shape(0), self.tensor(1).shape
+        if shape is None or slope is None:
+            return None
+        if self.config.per_channel and len(slope) == 1 and slope != (1,) and len(shape) > 1:
+            slope = (*slope, *(1,) * (len(shape) - 2))
+        if len(slope) > len(shape):
+            return False
+        pairs = [(s, d) for s, d in zip(slope, shape[len(shape) - len(slope) :], strict=True) if s not in (1, d)]
+        if any(isinstance(s, int) and isinstance(d, int) for s, d in pairs):
+            return False
+        return None if pairs or any(s is None for s in slope) else True
+
     def emit(self, e: Emitter) -> Emission:
         slopes = self.slopes()
         if slopes is not None:
@@ -350,7 +372,10 @@ class PRelu(Elementwise[PReluConfig]):
             return e.apply(e.layer("PRelu", weights={"weight": slopes}, num_parameters=count), e.x(0))
         if self.config.per_channel:
             return e.call("prelu", e.x(0), e.x(1))
-        return e.call("where", Binary("<", e.x(0), lift(0)), Binary("*", e.x(0), e.operand(1)), e.x(0))
+        slope = e.operand(1)
+        if not self.broadcasts():  # known only at run time
+            slope = e.call("broadcast_to", slope, e.shape_of(e.x(0)))
+        return e.call("where", Binary("<", e.x(0), lift(0)), Binary("*", e.x(0), slope), e.x(0))
 
 
 @dataclass(frozen=True)

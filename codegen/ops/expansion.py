@@ -73,7 +73,7 @@ class Tile(Plain):
 
     def emit(self, e: Emitter) -> Emission:
         if self.has(2):
-            return e.call("repeat_dim", e.x(0), e.number(2), e.number(1))
+            return e.call("repeat_dim", e.x(0), e.integer(2), e.integer(1))
         return e.call("tile", e.x(0), e.ints(1))
 
 

@@ -300,5 +300,5 @@ class TopK(Node[TopKConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
-        k = e.number(1) if c.k is None else lift(c.k)
+        k = e.integer(1) if c.k is None else lift(c.k)
         return e.call("topk_with_indices", e.x(0), k, axis=default(c.axis), largest=default(c.largest))

@@ -101,7 +101,7 @@ class ExpandDims(PlainContrib):
         return (TensorType(x.dtype, (*x.shape[:i], 1, *x.shape[i:])),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.method(e.x(0), "expand_dims", e.number(1))
+        return e.method(e.x(0), "expand_dims", e.integer(1))
 
 
 class Unique(PlainContrib):

@@ -97,16 +97,15 @@ class Reduction(Node[ReduceConfig], ABC):
         """The largest or smallest element; of no elements, the identity of max or min."""
         shape, out = self.shape(0), self.outputs[0].type
         dtype = self.dtype(0)
-        known = out.static_shape if isinstance(out, TensorType) else None
+        known = out.static_shape if isinstance(out, TensorType) and self.axes() is not None else None
         if shape is not None and 0 in shape and not dtype.is_bool:
             least, most = (float("-inf"), float("inf")) if dtype.is_float else dtype.range
             value = least if function == "max" else most
             if known is not None:
                 return e.create("full", known, value, dtype=dtype)
-            axes = self.axes()
-            # The other lengths are open: append one element, the identity, along the empty axes.
-            pads = tuple((0, int(d == 0 and (axes is None or i in axes))) for i, d in enumerate(shape))
-            x = e.call("pad", x, pads, value=value)
+            # x has no elements, so every element of the result is the identity; the sum gives its shape.
+            empty = e.call("sum", x, **axis_argument(axis), dtype=dtype, **self.keep())
+            return e.call("full_like", empty, value)
         return e.call(function, x, **axis_argument(axis), **self.keep())
 
     def keep(self) -> dict[str, Liftable]:
@@ -300,7 +299,7 @@ class Cumulative(Node[CumulativeConfig], ABC):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        c, x, axis = self.config, e.x(0), e.number(1)
+        c, x, axis = self.config, e.x(0), e.integer(1)
         dtype = {"dtype": self.dtype(0)} if self.dtype(0).is_integer and self.dtype(0).bits < 64 else {}
         if c.reverse:
             x = e.call("flip", x, axis=axis)

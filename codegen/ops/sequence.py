@@ -83,7 +83,7 @@ class SequenceInsert(Plain):
     def emit(self, e: Emitter) -> Emission:
         if not self.has(2):
             return Binary("+", e.x(0), List((e.x(1),)))
-        return e.call("sequence_insert", e.x(0), e.x(1), e.number(2))
+        return e.call("sequence_insert", e.x(0), e.x(1), e.integer(2))
 
 
 class SequenceErase(Plain):
@@ -95,7 +95,7 @@ class SequenceErase(Plain):
         return (SequenceType(_element(self.type(0))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("sequence_erase", e.x(0), *([e.number(1)] if self.has(1) else []))
+        return e.call("sequence_erase", e.x(0), *([e.integer(1)] if self.has(1) else []))
 
 
 class SequenceAt(Plain):
@@ -105,7 +105,7 @@ class SequenceAt(Plain):
         return (_element(self.type(0)),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.index(e.x(0), e.number(1))
+        return e.index(e.x(0), e.integer(1))
 
 
 class SequenceLength(Plain):
@@ -149,7 +149,7 @@ class SplitToSequence(Node[SplitToSequenceConfig]):
     def emit(self, e: Emitter) -> Emission:
         split: Expr | None = None
         if self.has(1):
-            split = e.number(1) if self.rank(1) == 0 else e.ints(1)
+            split = e.integer(1) if self.rank(1) == 0 else e.ints(1)
         return e.call(
             "split_to_sequence",
             e.x(0),

@@ -72,8 +72,8 @@ class DFT(Node[DFTConfig]):
         return e.call(
             "dft",
             e.x(0),
-            length=default(e.number(1) if self.has(1) else None),
-            axis=e.number(2) if self.axis() is None else default(self.axis()),
+            length=default(e.integer(1) if self.has(1) else None),
+            axis=e.integer(2) if self.axis() is None else default(self.axis()),
             inverse=default(self.config.inverse),
             onesided=default(self.config.onesided),
         )
@@ -113,13 +113,13 @@ class STFT(Node[STFTConfig]):
         return (TensorType(x.dtype, (x.shape[0] if x.shape is not None else None, frames, bins, 2)),)
 
     def emit(self, e: Emitter) -> Emission:
-        length: Expr | None = e.number(3) if self.has(3) else None
+        length: Expr | None = e.integer(3) if self.has(3) else None
         if not self.has(2) and not self.has(3):
             length = e.index(e.shape_of(e.x(0)), 1)
         return e.call(
             "stft",
             e.x(0),
-            e.number(1),
+            e.integer(1),
             window=default(e.optional(2)),
             frame_length=default(length),
             onesided=default(self.config.onesided),

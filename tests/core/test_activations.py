@@ -10,6 +10,7 @@ import pytest
 from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
+from emberlet.errors import ShapeError
 from emberlet.host.interface.declarations import read
 from emberlet.tensor import Tensor
 from support.backends import EPSILON, NAMES, numpy_dtype, same, tensor
@@ -245,3 +246,10 @@ def test_a_sigmoid_is_exact_far_out_and_keeps_nan(backend, dtype):
     with np.errstate(over="ignore"):
         want = 1 / (1 + np.exp(-x.astype(np.longdouble)))
     np.testing.assert_allclose(found, want.astype(dtype), rtol=2e-7 if dtype == "float32" else 1e-15, atol=1e-38)
+
+
+def test_a_prelu_slope_that_does_not_broadcast_to_x_is_refused(backend):
+    with pytest.raises(
+        ShapeError, match=r"prelu: alpha of shape \(4, 2, 3\) does not broadcast to x's shape, \(2, 3\)"
+    ):
+        F.prelu(tensor(np.ones((2, 3))), tensor(np.ones((4, 2, 3))))

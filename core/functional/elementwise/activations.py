@@ -5,7 +5,8 @@ Narrow floats are computed in float32 and rounded once: 1 + erf(-2.8) is 0 in fl
 
 from ... import dtypes
 from ...backend import operation
-from ...shapes import axis_of
+from ...errors import ShapeError
+from ...shapes import axis_of, broadcast
 from ..operands import astype, floating, like, numeric
 from ..overriding import composite
 from ..promotion import widened
@@ -33,12 +34,17 @@ def leaky_relu(x, negative_slope=0.01):
 #: method; ONNX PRelu; PyTorch prelu; Burn prelu; alpha: TensorLike
 @composite
 def prelu(x, alpha):
-    """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values broadcasts along axis 1 (the channels)."""
+    """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values broadcasts along axis 1 (the channels).
+
+    Raises ShapeError if alpha does not broadcast to x's shape.
+    """
     x = floating(x)
     backend = x.backend
     alpha = like(alpha, x)
     if alpha.ndim == 1 and alpha.size > 1 and x.ndim > 1:
         alpha = backend.reshape(alpha, (alpha.size,) + (1,) * (x.ndim - 2))
+    if broadcast(x.shape, alpha.shape) != x.shape:
+        raise ShapeError("prelu: alpha of shape {} does not broadcast to x's shape, {}".format(alpha.shape, x.shape))
     return backend.where(backend.binary("lt", x, backend.full((), 0, x.dtype)), backend.binary("mul", x, alpha), x)
 
 

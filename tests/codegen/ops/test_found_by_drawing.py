@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 from emberlet.codegen import load
 from emberlet.codegen.onnx_backend import to_array, to_tensor
-from emberlet.errors import EmberletError
+from emberlet.errors import EmberletError, ModelError, ShapeError
 from onnx import helper, numpy_helper
 from support.onnx_models import assert_same, expected, generated
 
@@ -268,3 +268,81 @@ def test_the_extreme_of_an_empty_axis_beside_open_ones(operator, dtype, shape, a
     (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
     for backend in ("numpy", "python"):
         np.testing.assert_array_equal(to_array(load(model, backend)(to_tensor(x, backend))), want)
+
+
+@pytest.mark.parametrize("operator", ["ReduceMin", "ReduceMax"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [[1], [0], [0, 1]])
+def test_the_extreme_of_an_empty_tensor_over_axes_given_at_run_time(operator, keepdims, axes):
+    check(operator, [np.zeros((0, 2), np.float32), np.array(axes)], keepdims=keepdims, opset=18)
+
+
+REDUCTIONS = [
+    "ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceSumSquare",
+]  # fmt: skip
+
+
+def _typed(operator, inputs, opset=18, **attributes):
+    """One node whose inputs have the shapes of `inputs`."""
+    names = [f"i{k}" for k in range(len(inputs))]
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for n, x in zip(names, inputs, strict=True)
+    ]
+    node = helper.make_node(operator, names, ["y"], **attributes)
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+@pytest.mark.parametrize("operator", REDUCTIONS)
+@pytest.mark.parametrize("shape", [(2, 0), (0, 0), (2, 3)])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_repeated_axis_given_at_run_time_is_refused(operator, shape, keepdims):
+    x, axes = np.ones(shape, np.float32), np.array([1, -1])
+    model = load(_typed(operator, [x, axes], keepdims=keepdims), "numpy")
+    with pytest.raises(ShapeError, match="axis 1 is given twice"):
+        model(to_tensor(x, "numpy"), to_tensor(axes, "numpy"))
+
+
+@pytest.mark.parametrize("operator", [*REDUCTIONS, "Squeeze", "Unsqueeze", "Reshape", "Expand", "Tile"])
+def test_axes_and_sizes_of_floats_are_refused_when_the_model_is_read(operator):
+    with pytest.raises(ModelError, match="input 1 lists sizes or axes, and is float32; expected int64"):
+        load(_typed(operator, [ONE, np.ones(2, np.float32)]), "numpy")
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "place"),
+    [
+        ("CumSum", [TWO, np.float32(0).reshape(())], 1),
+        ("Trilu", [TWO, np.float32(0).reshape(())], 1),
+        ("DFT", [np.ones((1, 4, 1), np.float32), np.float32(4).reshape(())], 1),
+        ("STFT", [np.ones((1, 4), np.float32), np.float32(2).reshape(()), np.ones(2, np.float32)], 1),
+    ],
+)
+def test_an_axis_or_a_count_that_is_a_float_is_refused_when_the_model_is_read(operator, inputs, place):
+    with pytest.raises(ModelError, match=f"input {place} is float32; expected an integer"):
+        load(_typed(operator, inputs), "numpy")
+
+
+SLOPES = [((2, 3), (2, 2, 3)), ((1, 3), (4, 3)), ((2, 3), (5,)), ((2, 3, 4), (3,)), ((3,), (1, 3)), ((), (1,))]
+
+
+@pytest.mark.parametrize(("shape", "slope"), SLOPES)
+def test_a_slope_that_does_not_broadcast_to_x_is_refused(shape, slope):
+    x, slope = -np.ones(shape, np.float32), np.ones(slope, np.float32)
+    with pytest.raises(ModelError, match=r"slope's shape .* does not broadcast to"):
+        load(_typed("PRelu", [x, slope]), "numpy")
+    for backend in ("numpy", "python"):
+        with pytest.raises((ModelError, ShapeError), match=r"(does|do) not broadcast"):
+            load(_model("PRelu", [x, slope], opset=18), backend)(to_tensor(x, backend), to_tensor(slope, backend))
+
+
+@pytest.mark.parametrize("slope", [(), (1,), (4,), (3, 1), (3, 4), (1, 1, 1), (2, 3, 4)])
+def test_a_slope_whose_sizes_are_known_only_at_run_time(slope):
+    x = np.linspace(-1, 1, 24).astype(np.float32).reshape(2, 3, 4)
+    slope = np.linspace(0.1, 0.9, int(np.prod(slope))).astype(np.float32).reshape(slope)
+    for backend in ("numpy", "python"):
+        model = load(_model("PRelu", [x, slope], opset=18), backend)
+        got = to_array(model(to_tensor(x, backend), to_tensor(slope, backend)))
+        np.testing.assert_array_equal(got, np.where(x < 0, x * slope, x))
