@@ -7,59 +7,27 @@ from __future__ import annotations
 
 import builtins
 import keyword
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from ..records import dataclass
 from .expression import Attribute, Binary, Call, Comprehension, Expr, Index, Literal, Name, SliceKey, Tuple, Unary, flat
-from .names import MAX_LOCAL, RESERVED, snake
+from .names import RESERVED, snake
 from .statement import Assign, Break, Def, For, Statement, While
 from .traversal import assigned, count, expressions, inner, is_layer, mapped, reads
-
-_ROLES = (
-    ("query", ("query", "q", "q_proj", "to_q", "wq", "q_lin", "q_linear", "queries")),
-    ("key", ("key", "k", "k_proj", "to_k", "wk", "k_lin", "k_linear", "keys")),
-    ("value", ("value", "v", "v_proj", "to_v", "wv", "v_lin", "v_linear", "values")),
-    ("gate", ("gate", "gate_proj", "w1")),
-    ("qkv", ("qkv", "c_attn", "in_proj", "qkv_proj", "query_key_value")),
-)
-_LAYER_ROLES = {attribute: role for role, attributes in _ROLES for attribute in attributes}
-_FUNCTION_ROLES = {
-    "arange": "positions",
-    "softmax": "weights",
-    "concat": "joined",
-    "stack": "stacked",
-    "silu": "gate",
-    "sigmoid": "gate",
-    "cos": "cos",
-    "sin": "sin",
-    "split": "part",
-    "mean": "mean",
-    "var": "variance",
-    "topk": "best",
-    "one_hot": "one_hot",
-    "argmax": "best",
-}
-_ARGUMENT_ROLES = {
-    "attention": ("query", "key", "value", "mask"),
-    "non_max_suppression": ("boxes", "scores"),
-    "rotary_embedding": ("", "cos", "sin"),
-    "cos": ("angles",),
-    "sin": ("angles",),
-}
-_WEAK = ("joined", "stacked", "part")  # words that say less than a value's use
-_KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
-_PLAIN = ("x", "y", "z")  # what flows through a model is x
-_ASIDE = "hidden"  # what is computed beside it
-_EMBEDDINGS = ("_embeddings", "_embedding")
-_FAR = 2  # statements between a value and the concatenation to which it skips
-# Words of a field that say how a layer computes rather than what.
-_LAYER_KINDS = frozenset(
-    "conv linear fc dense norm layer layers block blocks bn ln proj mlp group instance batch embedding p relu prelu "
-    "features stem head down up mix in out bottom encoder decoder body net model module main seq act self dw pw se "
-    "transpose shortcut reduce expand downsample pool ff ffn gemm matmul".split()
+from .words import (
+    ARGUMENT_ROLES,
+    ASIDE,
+    EMBEDDINGS,
+    FAR,
+    FUNCTION_ROLES,
+    KEEP,
+    LAYER_ROLES,
+    PLAIN,
+    WEAK,
+    is_function,
+    layer_word,
 )
 
 
@@ -126,8 +94,8 @@ class Naming:
                             self.uses.setdefault(half, "half_size")
                 return None
             case Call(Attribute(Name("F"), function), args, _):
-                roles = _ARGUMENT_ROLES.get(function, ())
-            case Call(Attribute(_, field), (Name(ids),), _) if is_layer(e) and field.endswith(_EMBEDDINGS):
+                roles = ARGUMENT_ROLES.get(function, ())
+            case Call(Attribute(_, field), (Name(ids),), _) if is_layer(e) and field.endswith(EMBEDDINGS):
                 word = field.removesuffix("s").removesuffix("_embedding")
                 self.uses.setdefault(ids, f"{word}s")
                 return None
@@ -143,7 +111,7 @@ class Naming:
             case _:
                 return None
         for a, role in zip(args, roles, strict=False):
-            if role and role not in _PLAIN:
+            if role and role not in PLAIN:
                 self._used(a, role)
         return None
 
@@ -154,7 +122,7 @@ class Naming:
                 case Name(variable):
                     self.uses.setdefault(variable, role)
                     return
-                case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+                case Call(Attribute(base, method), _, _) if method in KEEP and base != Name("F"):
                     e = base
                 case _:
                     return
@@ -196,7 +164,7 @@ class Naming:
         e = self.made_by[name][0]
         while True:
             match e:
-                case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+                case Call(Attribute(base, method), _, _) if method in KEEP and base != Name("F"):
                     e = base
                 case Call(Attribute(Name("F"), "rotary_embedding" | "expand_dims"), (first, *_), _):
                     e = first
@@ -268,15 +236,15 @@ class Naming:
         else:
             wanted = self._role(variable, chosen)
         kind = self.hints.kinds.get(variable, "")
-        if not wanted or wanted in _WEAK:
+        if not wanted or wanted in WEAK:
             wanted = self.uses.get(variable, "") or wanted
         if not wanted:
             wanted = {"scalar": "n", "shape": "shape", "bool": "mask"}.get(kind, "x")
-        if wanted in _PLAIN:
+        if wanted in PLAIN:
             joined = self.joins.get(variable, 0.0) == self.last[variable]
-            far = joined and self.last[variable] > self.first[variable] + _FAR
+            far = joined and self.last[variable] > self.first[variable] + FAR
             aside = self._aside(variable)
-            if "x" not in held and not far and (not joined or aside == _ASIDE):
+            if "x" not in held and not far and (not joined or aside == ASIDE):
                 return "x"
             wanted = "skip" if far else aside
         if variable == wanted == "backend":
@@ -294,7 +262,7 @@ class Naming:
         if variable in self.parameters:
             return "other"
         found = self.made_by.get(variable)
-        return (found is not None and _layer_word(found[0])) or _ASIDE
+        return (found is not None and layer_word(found[0])) or ASIDE
 
     def _role(self, variable: str, chosen: Mapping[str, str]) -> str:
         found = self.made_by.get(variable)
@@ -304,12 +272,12 @@ class Naming:
         if width > 1:
             return ""
         role = self._role_of(value, chosen)
-        is_gate = variable in self.factors or not _is_function(value, "silu", "sigmoid")
+        is_gate = variable in self.factors or not is_function(value, "silu", "sigmoid")
         return role if role != "gate" or is_gate else ""
 
     def _role_of(self, e: Expr, chosen: Mapping[str, str]) -> str:
         match e:
-            case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+            case Call(Attribute(base, method), _, _) if method in KEEP and base != Name("F"):
                 return self._kept(base, chosen)
             case Call(Attribute(Name("F"), "expand_dims" | "rotary_embedding"), (first, *_), _):
                 return self._kept(first, chosen)
@@ -320,15 +288,15 @@ class Naming:
             case Call(Attribute(Name("F"), "logical_and" | "logical_or" | "logical_not"), _, _):
                 return "mask"
             case Call(Attribute(Name("F"), function), _, _):
-                return _FUNCTION_ROLES.get(function, "")
+                return FUNCTION_ROLES.get(function, "")
             case Call(Attribute(Name("self"), layer), _, _):
-                return _LAYER_ROLES.get(snake(layer), "")
+                return LAYER_ROLES.get(snake(layer), "")
             case Index(Call() as base, Tuple(keys)) if all(isinstance(k, SliceKey) for k in keys):
                 return self._kept(base, chosen)
             case Name(variable):
                 word = chosen.get(variable, "")
                 word = word.rstrip("0123456789")
-                return "" if word in (*_PLAIN, _ASIDE, "skip", "other") else word
+                return "" if word in (*PLAIN, ASIDE, "skip", "other") else word
             case Binary("@", _, _):
                 return "scores" if self._is_scores(e) else ""
             case Binary(">=", left, right) if self._is_positions(left) and self._is_positions(right):
@@ -369,30 +337,6 @@ class Naming:
         names: Counter[str] = Counter()
         count(e, names)
         return any(n in ("query", "key") for n in names)
-
-
-def _is_function(e: Expr, *names: str) -> bool:
-    return isinstance(e, Call) and isinstance(e.function, Attribute) and e.function.name in names
-
-
-def _layer_word(e: Expr) -> str:
-    """The name of the layer whose result an expression changes no more than in shape and by functions of one value;
-    empty if that says only what kind of layer it is."""
-    while True:
-        match e:
-            case Call(Attribute(Name("F"), _), (first, *rest), _) if not any(isinstance(r, Name | Call) for r in rest):
-                e = first
-            case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
-                e = base
-            case Call() if is_layer(e):
-                field = e.function
-                while isinstance(field, Index):
-                    field = field.object
-                word = snake(field.name) if isinstance(field, Attribute) else ""
-                parts = {re.sub(r"\d+", "", w) for w in word.split("_")} - {""}
-                return "" if not parts or parts & _LAYER_KINDS or len(word) > MAX_LOCAL else word
-            case _:
-                return ""
 
 
 def _bound(statements: Iterable[Statement]) -> set[str]:

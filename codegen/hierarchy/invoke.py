@@ -12,7 +12,7 @@ from ..ops.internal import Internal
 from ..records import dataclass
 
 if TYPE_CHECKING:
-    from .writer import RegionWriter
+    from .region_writer import RegionWriter
 
 
 @dataclass(frozen=True)

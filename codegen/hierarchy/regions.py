@@ -6,19 +6,19 @@ and its parts belong to the enclosing module.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
-from ..ir.keys import trainable
 from ..ir.types import TensorType
 from ..ops.internal import InputSize, Sizes
-from ..records import dataclass, replace
-from .scopes import Path, common, parameters, weights
+from ..records import dataclass
+from .moving import hoisted, separate_sizes
+from .ordering import circles, sorted_by
+from .scopes import Path, parameters
 
 FEW = 2
 SMALL = 4  # the most nodes of a module with one layer that gets no class
@@ -59,7 +59,7 @@ def grouped(
     inline a module around nearly the whole model, which would only hand the caches on.
     """
     nodes, paths = separate_sizes(graph, list(scopes))
-    paths = hoisted(nodes, paths, {a.name for a in graph.outputs})
+    paths = hoisted(nodes, paths)
     places = {node.name: path for node, path in zip(nodes, paths, strict=True)}
     candidates, homes = (chosen, paths) if chosen is not None else candidates_of(nodes, paths)
     if caches:
@@ -68,106 +68,6 @@ def grouped(
     root = tree.region((), list(range(len(nodes))))
     _interfaces(root, {a.name for a in graph.outputs})
     return root, places
-
-
-# -- what does not belong where it stands -----------------------------------------------------------------------------
-
-
-def separate_sizes(graph: Graph, paths: list[Path]) -> tuple[list[Node[Any]], list[Path]]:
-    """The nodes, with shapes rebuilt in every module that reads them, as they cost nothing."""
-    users: dict[str, list[int]] = {}
-    captured: set[str] = {a.name for a in graph.outputs}
-    for i, node in enumerate(graph.nodes):
-        direct = {a.name for a in node.inputs}
-        for a in node.uses():
-            if a.name in direct:
-                users.setdefault(a.name, []).append(i)
-            else:
-                captured.add(a.name)
-    nodes: list[Node[Any]] = []
-    out: list[Path] = []
-    renamed: dict[tuple[str, Path], Argument] = {}
-    for i, node in enumerate(graph.nodes):
-        if isinstance(node, Sizes) and node.outputs[0].name not in captured:
-            name = node.outputs[0].name
-            wanted = list(dict.fromkeys(paths[u] for u in users.get(name, [])))
-            for n, path in enumerate(wanted):
-                mine = node.outputs[0] if n == 0 else replace(node.outputs[0], name=f"{name} in {'.'.join(path)}")
-                renamed[name, path] = mine
-                label = node.name if n == 0 else f"{node.name} in {'.'.join(path)}"
-                nodes.append(replace(node, name=label, outputs=(mine,)))
-                out.append(path)
-            continue
-        inputs = tuple(renamed.get((a.name, paths[i]), a) for a in node.inputs)
-        nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
-        out.append(() if isinstance(node, InputSize) else paths[i])
-    return nodes, out
-
-
-def hoisted(nodes: Sequence[Node[Any]], paths: list[Path], results: set[str]) -> list[Path]:
-    """The paths, with nodes shared by the items of a list moved before the list, and readers of another module's table
-    moved to the module that holds both."""
-    paths = list(paths)
-    maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
-    users: dict[int, list[int]] = {}
-    for i, node in enumerate(nodes):
-        for a in node.uses():
-            if a.name in maker:
-                users.setdefault(maker[a.name], []).append(i)
-    tables: dict[Hashable, int] = {}
-    for i, node in enumerate(nodes):
-        table = node.table()
-        if table is not None:
-            tables.setdefault(table.key(), i)
-    for i, node in enumerate(nodes):
-        for a in weights(node):
-            held = a.value.source if a.value is not None else None
-            key = getattr(held, "matrix", None)
-            if key is not None and key.key() in tables and tables[key.key()] != i:
-                paths[i] = common(paths[i], paths[tables[key.key()]][:-1])
-    loose: dict[int, Path] = {}
-    for i, node in enumerate(nodes):
-        here = paths[i]
-        level = _list_level(here, [paths[u] for u in users.get(i, [])])
-        if level is None or weights(node) or not node.pure:
-            continue
-        chain = _independent(i, level + 1, nodes, paths, maker, here[: level + 1])
-        if chain is not None:
-            for j in chain:
-                loose[j] = here[:level]
-                paths[j] = here[:level]
-    return paths
-
-
-def _list_level(here: Path, others: Iterable[Path]) -> int | None:
-    """The length of the common prefix of two paths that separate at two items of one list."""
-    levels = []
-    for other in others:
-        n = len(common(here, other))
-        if n < len(here) and n < len(other) and here[n].isdigit() and other[n].isdigit():
-            levels.append(n)
-    return min(levels, default=None)
-
-
-def _independent(
-    i: int, depth: int, nodes: Sequence[Node[Any]], paths: Sequence[Path], maker: dict[str, int], inside: Path
-) -> set[int] | None:
-    """The nodes of a module from which node i is computed, if only constants and outer values enter; else None."""
-    found: set[int] = set()
-    todo = [i]
-    while todo:
-        at = todo.pop()
-        if at in found:
-            continue
-        node = nodes[at]
-        if weights(node) or not node.pure or len(found) > 64:
-            return None
-        found.add(at)
-        for a in node.uses():
-            made = maker.get(a.name)
-            if made is not None and paths[made][:depth] == inside:
-                todo.append(made)
-    return found
 
 
 # -- which modules may be regions -------------------------------------------------------------------------------------
@@ -342,69 +242,6 @@ class _Tree:
         return out
 
 
-def sorted_by(edges: dict[Path | int, set[Path | int]], first: dict[Path | int, int]) -> list[Path | int]:
-    """The keys in topological order; of those that could come next, the one with the least `first`."""
-    missing = {key: len(reads) for key, reads in edges.items()}
-    readers: dict[Path | int, list[Path | int]] = {}
-    for key, reads in edges.items():
-        for r in reads:
-            readers.setdefault(r, []).append(key)
-    ready = [(first[key], n, key) for n, key in enumerate(edges) if not missing[key]]
-    heapq.heapify(ready)
-    number = {key: n for n, key in enumerate(edges)}
-    out = []
-    while ready:
-        _, _, key = heapq.heappop(ready)
-        out.append(key)
-        for reader in readers.get(key, []):
-            missing[reader] -= 1
-            if not missing[reader]:
-                heapq.heappush(ready, (first[reader], number[reader], reader))
-    return out
-
-
-def circles(edges: dict[Path | int, set[Path | int]]) -> list[list[Path | int]]:
-    """The cycles: strongly connected components of two keys or more (Tarjan)."""
-    index: dict[Path | int, int] = {}
-    low: dict[Path | int, int] = {}
-    stack: list[Path | int] = []
-    on_stack: set[Path | int] = set()
-    out = []
-    for start in edges:
-        if start in index:
-            continue
-        work = [(start, iter(edges[start]))]
-        index[start] = low[start] = len(index)
-        stack.append(start)
-        on_stack.add(start)
-        while work:
-            key, reads = work[-1]
-            for r in reads:
-                if r not in index:
-                    index[r] = low[r] = len(index)
-                    stack.append(r)
-                    on_stack.add(r)
-                    work.append((r, iter(edges[r])))
-                    break
-                if r in on_stack:
-                    low[key] = min(low[key], index[r])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[key])
-                if low[key] == index[key]:
-                    group = []
-                    while True:
-                        k = stack.pop()
-                        on_stack.discard(k)
-                        group.append(k)
-                        if k == key:
-                            break
-                    if len(group) > 1:
-                        out.append(group)
-    return out
-
-
 # -- what goes in and out ---------------------------------------------------------------------------------------------
 
 
@@ -453,7 +290,3 @@ def _interfaces(root: Region, results: set[str]) -> None:
         return needed, made, inside
 
     fill(root)
-
-
-def is_weight(a: Argument) -> bool:
-    return a.value is not None and trainable(a.value)

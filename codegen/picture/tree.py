@@ -13,7 +13,7 @@ from ..budget import model_budget
 from ..hierarchy.regions import Region, grouped
 from ..hierarchy.repetition import blocks_of
 from ..hierarchy.scopes import counted, owner, parameters, scopes_of, weights
-from ..hierarchy.writer import class_from
+from ..hierarchy.words import class_from
 from ..ir.argument import Argument
 from ..ir.graph import Model, Node
 from ..ir.problem import refusing

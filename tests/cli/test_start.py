@@ -13,9 +13,10 @@ emberlet.backend: protocol
 emberlet.codegen: budget checkpoint_names emit evaluation generation hierarchy ir ops passes protobuf reader records
 emberlet.codegen: weights
 emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
-emberlet.codegen.emit: traversal variables
-emberlet.codegen.hierarchy: block_names caches classes invoke lists options regions repetition roles runs scopes
-emberlet.codegen.hierarchy: templates writer
+emberlet.codegen.emit: traversal variables words
+emberlet.codegen.hierarchy: caches classes invoke lists moving options ordering region_graph region_writer regions
+emberlet.codegen.hierarchy: repetition roles runs scopes templates words writer
+emberlet.codegen.hierarchy.repetition: block_names sequence
 emberlet.codegen.ir: argument choices graph keys problem sizes types value
 emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion internal joining
 emberlet.codegen.ops: linear_algebra movement normalization places pooling recurrent recurrent_layers reduction slicing

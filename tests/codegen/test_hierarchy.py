@@ -159,6 +159,35 @@ def test_a_list_of_equal_modules_is_one_class_and_a_loop() -> None:
     check(model, random.standard_normal((2, 4)).astype(np.float32))
 
 
+def _sharing(op: str) -> str:
+    """The code of four layers that all read a value which the first computes from an input."""
+    layers = " ".join(
+        f"h{i} = MatMul(x{i}, w{i}) m{i} = Mul(h{i}, t) r{i} = Tanh(m{i}) x{i + 1} = MatMul(r{i}, v{i})"
+        for i in range(4)
+    )
+    model = parse(f"g (float[N, 4] x0, float[N, 4] a) => (float[N, 4] x4) {{ t = {op}(a) {layers} }}")
+    random = np.random.default_rng(0)
+    for n, node in enumerate(model.graph.node):
+        node.name = f"/layers.{max(n - 1, 0) // 4}/{node.op_type}_{n}"
+        if node.op_type == "MatMul":
+            node.input[1] = f"layers.{(n - 1) // 4}.{'fc' if node.input[1][0] == 'w' else 'out'}.weight"
+            array = random.standard_normal((4, 4)).astype(np.float32)
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, node.input[1]))
+    if op == "Sin":
+        check(model, *random.standard_normal((2, 2, 4)).astype(np.float32))
+    return translate(model, "net")[1].source
+
+
+def test_what_all_layers_of_a_list_read_is_computed_before_the_loop() -> None:
+    model = _sharing("Sin").partition("class Net(")[2]
+    assert "sin = F.sin(a)" in model and model.index("F.sin(a)") < model.index("for layer in self.layers:")
+
+
+def test_what_is_drawn_in_a_layer_stays_in_it() -> None:
+    layers, _, model = _sharing("RandomNormalLike").partition("class Net(")
+    assert "F.normal(" in layers and "F.normal(" not in model
+
+
 def test_a_loop_that_only_its_condition_ends_is_a_while() -> None:
     model = parse(
         """g (float[1] x) => (float[1] y) <int64 most = {9223372036854775807}, bool go = {1}> {

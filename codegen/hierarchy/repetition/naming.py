@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..ir.graph import Graph, Node
-from ..records import dataclass
-from .scopes import Path, common, owner, parameters, written
+from ...ir.graph import Graph, Node
+from ...records import dataclass
+from ..scopes import Path, common, owner, parameters, written
 
 
 @dataclass(frozen=True)

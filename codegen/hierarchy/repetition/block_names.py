@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir.graph import Node
-from ..records import dataclass
+from ...ir.graph import Node
+from ...records import dataclass
 
 CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
 _PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul")
