@@ -297,8 +297,6 @@ class Naming:
                 word = chosen.get(variable, "")
                 word = word.rstrip("0123456789")
                 return "" if word in (*PLAIN, ASIDE, "skip", "other") else word
-            case Binary("@", _, _):
-                return "scores" if self._is_scores(e) else ""
             case Binary(">=", left, right) if self._is_positions(left) and self._is_positions(right):
                 return "causal"
             case Binary(op, left, right) if op in ("==", "!=", "<", "<=", ">", ">=", "&", "|"):
@@ -332,11 +330,6 @@ class Naming:
                 return self._is_positions(self.made_by[variable][0])
             case _:
                 return False
-
-    def _is_scores(self, e: Expr) -> bool:
-        names: Counter[str] = Counter()
-        count(e, names)
-        return any(n in ("query", "key") for n in names)
 
 
 def _bound(statements: Iterable[Statement]) -> set[str]:
