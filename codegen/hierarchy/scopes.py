@@ -15,6 +15,7 @@ from ..ir.value import Fill, Transposed, Value
 Path = tuple[str, ...]
 _GATES = ("Sigmoid", "HardSigmoid")
 _MEANS = ("ReduceMean", "GlobalAveragePool")
+_ACTIVATIONS = ("Relu", "Clip", "Swish", "HardSwish", "Gelu", "Mish", "LeakyRelu")
 _COPY = re.compile(r" \d+$")
 _COUNTED = re.compile(r"\w+_\d+")
 _VARIABLE = re.compile(r"\w+_\d+\.[wb]_\d+")
@@ -100,7 +101,7 @@ def scopes_of(model: Model, nodes: Sequence[Node[Any]]) -> tuple[list[Path], set
     said = {node.name for node, path in zip(nodes, found, strict=True) if path is not None}
     _fill(nodes, found)
     paths = [p or () for p in found]
-    return unwrapped(paths if model.scopes else gated(paths, nodes), nodes), said
+    return unwrapped(paths if model.scopes else summed(gated(paths, nodes), nodes, said), nodes), said
 
 
 def gated(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
@@ -129,6 +130,42 @@ def gated(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
                 for j in (*chain, i):
                     if out[j][: len(home)] != home:
                         out[j] = home
+    return out
+
+
+def summed(paths: list[Path], nodes: Sequence[Node[Any]], said: set[str]) -> list[Path]:
+    """The paths, with the sum that ends an item of a list in the item, and so the activation of that sum.
+
+    A sum without a path of its own ends an item if both summands are computed in the item or taken by it: the weights
+    name the layers of a residual block, and neither its sum nor what follows.
+    """
+    out = list(paths)
+    maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
+    layers = {path for path, node in zip(paths, nodes, strict=True) if node.name in said}
+    readers: dict[str, list[int]] = {}
+    takers: dict[str, set[Path]] = {}
+
+    def items(path: Path) -> set[Path]:
+        return {p for n in range(1, len(path) + 1) if path[n - 1][-1].isdigit() and (p := path[:n]) not in layers}
+
+    for i, node in enumerate(nodes):
+        for a in node.uses():
+            readers.setdefault(a.name, []).append(i)
+            if node.name in said:
+                takers.setdefault(a.name, set()).update(items(out[i]))
+    for i, node in enumerate(nodes):
+        if node.name in said or node.op() != "Add" or any(a.value is not None for a in node.inputs):
+            continue
+        left, right = (items(out[maker[a.name]]) if a.name in maker else set() for a in node.inputs)
+        takes = [takers.get(a.name, set()) for a in node.inputs]
+        homes = (left & right) | (left & takes[1]) | (right & takes[0])
+        if not homes:
+            continue
+        home = max(homes, key=len)
+        out[i] = home
+        after = readers.get(node.outputs[0].name, [])
+        if len(after) == 1 and nodes[after[0]].op() in _ACTIVATIONS and nodes[after[0]].name not in said:
+            out[after[0]] = home
     return out
 
 
@@ -179,7 +216,7 @@ def _fill(nodes: Sequence[Node[Any]], found: list[Path | None]) -> None:
         if found[i] is not None:
             continue
         made = [maker[a.name] for a in node.uses() if a.name in maker]
-        before = found[max(made)] if made else None
+        before = next((found[j] for j in sorted(made, reverse=True) if found[j]), () if made else None)
         after = following[i]
         found[i] = between(before, after)
 

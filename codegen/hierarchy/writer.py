@@ -87,12 +87,15 @@ def nameless(model: Model, weights: str | None, top_comment: str) -> Written | N
 
 
 def lost(graph: Graph) -> bool:
-    """Whether most layers have no weight of their own with a name: an exporter that stores equal weights once leaves
-    the name of one layer for all of them."""
-    held = [[n for a in weights(node) for n in names_of(a)] for node in graph.nodes]
-    held = [names for names in held if names]
-    users = Counter(n for names in held for n in set(names))
-    return 2 * sum(any(users[n] == 1 and written(n) for n in names) for names in held) < len(held)
+    """Whether most layers, or most of those with a matrix, have no weight of their own with a name: an exporter that
+    stores equal weights once leaves the name of one layer for all of them, and one that stores a matrix transposed
+    drops its name."""
+    held = [(node, [n for a in weights(node) for n in names_of(a)]) for node in graph.nodes]
+    held = [(node, names) for node, names in held if names]
+    users = Counter(n for _, names in held for n in set(names))
+    known = [any(users[n] == 1 and written(n) for n in names) for _, names in held]
+    large = [k for k, (node, _) in zip(known, held, strict=True) if not all(map(_is_vector, weights(node)))]
+    return 2 * sum(known) < len(known) or 2 * sum(large) < len(large)
 
 
 def untied(graph: Graph) -> Graph:

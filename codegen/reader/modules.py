@@ -18,6 +18,7 @@ MAX_DEPTH = 64
 MOST_PARTS = 4 * MAX_DEPTH  # the longest name; that of an inlined node contains the calls around it
 _SCOPES, _KINDS, _NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
 _QUOTED = re.compile(r"'([^']*)'")
+_FUSION = re.compile(r"(/+\w*Fusion)+/*$")  # what onnxruntime's optimizer appends to the name of a node that it fuses
 _CALL = re.compile(r"@\d+$")  # marks a module's second call
 
 
@@ -49,9 +50,10 @@ def _path(name: str) -> Path:
 
 def named_scope(name: str) -> Path | None:
     """The path in a node's name: ("layer1", "0", "conv1") of "/layer1/layer1.0/conv1/Conv"."""
+    name = name.removeprefix("fused ")  # onnxruntime's name for a product and its activation
+    name = _FUSION.sub("", name)
     if "/" not in name:
         return None
-    name = name.removeprefix("fused ")  # onnxruntime's name for a product and its activation
     if ";" in name:
         return _most_named(name.split(";"))
     path: Path = ()

@@ -176,6 +176,12 @@ def test_an_operation_that_tensorflow_lite_fused_is_in_the_module_named_most_oft
     assert named_scope(";".join(names)) == ("m", "conv2d_4")
 
 
+def test_what_onnxruntime_appends_to_a_name_is_no_module() -> None:
+    assert named_scope("/mlp/act_fn/Mul/QuickGeluFusion/") == ("mlp", "act_fn")
+    assert named_scope("/attn/MatMul/MatmulTransposeFusion//MatMulScaleFusion/") == ("attn",)
+    assert named_scope("node_MatMul_61/MatMulScaleFusion/") is named_scope("node_Slice_32/SplitFusion") is None
+
+
 # -- drawn graphs -----------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Make the models of `architectures/` that onnxruntime optimized, NAME_optimized.onnx.gz, of the exports beside them.
 
-    python tests/models/optimize_architectures.py
+    python tests/models/optimize_architectures.py             # all of them
+    python tests/models/optimize_architectures.py qwen2       # these
 
 onnxruntime saves them itself (`optimized_model_filepath`), at the level "extended": products with their scales, biases
 with GELUs, and convolutions with their activations are operators of com.microsoft, and the metadata of all nodes is
@@ -9,13 +10,14 @@ gone. Its next level writes files for one processor.
 
 import gzip
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 import onnxruntime
 
 HERE = Path(__file__).parent / "architectures"
-OPTIMIZED = ("bert", "llama_traced", "resnet50_traced")
+OPTIMIZED = ("bert", "llama_traced", "qwen2", "resnet50", "resnet50_traced", "timm_regnety", "timm_vit")
 
 
 def optimize(name: str) -> None:
@@ -32,5 +34,5 @@ def optimize(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in OPTIMIZED:
+    for name in sys.argv[1:] or OPTIMIZED:
         optimize(name)
