@@ -33,6 +33,11 @@ def test_generated_model_gives_onnxruntimes_outputs(case: Case, backend: str) ->
         pytest.importorskip("wgpu")
     if backend.startswith("wasm"):
         pytest.importorskip("wasmtime")
+    check(case, backend)
+
+
+def check(case: Case, backend: str) -> None:
+    """Run a case on a backend, or compiled on it ("numpy compiled"). Raises AssertionError if a result is wrong."""
     backend, _, compiled = backend.partition(" ")
     model = load(case.model, backend=backend)
     if compiled:

@@ -1,95 +1,36 @@
 """Threads of WebAssembly: any division of the kernels' loops gives the bytes of one thread.
 
-wasmtime's Python package has no shared memory, so here the parts of each step run one after the other, in any order;
-tests/browser/test_threads.py runs them at the same time.
+Here the parts of each step run one after the other, in any order (support/divided.py); tests/browser/test_threads.py
+runs them at the same time.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import emberlet
 import numpy as np
 import pytest
-import wasmtime
 from emberlet import codegen
 from emberlet import functional as F
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend import wasm
 from emberlet.wgpu_backend.compiled import compile as compiled
-from emberlet.wgpu_backend.wasm import engine, threads
-from emberlet.wgpu_backend.wasm.engine.desktop import WasmtimeInstance, WasmtimeModule
+from emberlet.wgpu_backend.wasm import threads
 from emberlet.wgpu_backend.wasm.image import Image
-from emberlet.wgpu_backend.wasm.kernels import split
 from fuzz.differential import engine as fuzzing
 from fuzz.differential.kinds import graphs
+from support.divided import Divided, in_parts
 
 from tools.paths import ROOT
 
 
-class Divided(WasmtimeModule):
-    """A module whose instances run everything twice: alone, and in parts whose results must be the same bytes."""
-
-    images: dict[bytes, Image] = {}  # noqa: RUF012
-    shared = 0  # steps that ran in parts
-    most = threads.MOST
-
-    def __init__(self, source: bytes) -> None:
-        self.image = self.images.get(source)
-        super().__init__(self.image.open_module() if self.image else source)
-
-    def instance(self) -> WasmtimeInstance:
-        return DividedInstance(self)
-
-
-class DividedInstance(WasmtimeInstance):
-    def __init__(self, module: Divided) -> None:
-        super().__init__(module)
-        self.image = module.image
-        self.exports = wasmtime.Instance(self.store, module.module, []).exports(self.store)
-        self.memory, self.function = self.exports["memory"], self.exports["run"]
-        self.random = random.Random(len(Divided.images))
-
-    def run(self) -> None:
-        image = self.image
-        if image is None:
-            super().run()
-            return
-        before = self.read(0, image.scratch)
-        super().run()
-        alone = self.read(0, image.scratch)
-        self.write(0, before)
-        apart = (max([f.scratch for _, f in image.plan.kernels] or [0]) + 63) // 64 * 64
-        for step in image.plan.steps:
-            f = image.plan.kernels[step.kernel][1]
-            parts = self.random.randint(2, Divided.most) if split.shares(f) and image.threads > 1 else 1
-            Divided.shared += parts > 1
-            kernel = self.exports[f"kernel{step.kernel}"]
-            places = [image.addresses[b] for b in step.buffers]
-            for n in self.random.sample(range(parts), parts):
-                first, last = n * f.steps // parts, (n + 1) * f.steps // parts
-                kernel(self.store, *places, image.scratch + n * apart, first, last)
-        assert self.read(0, image.scratch) == alone, [image.plan.kernels[s.kernel][1].name for s in image.plan.steps]
-
-
 @pytest.fixture
-def divided(monkeypatch: pytest.MonkeyPatch) -> type[Divided]:
-    """Every loop that threads may share is divided, however short."""
-    plain = Image.__init__
-
-    def remember(self: Image, *given: Any) -> None:
-        plain(self, *given)
-        Divided.images[self.module] = self
-
-    monkeypatch.setattr(Image, "__init__", remember)
-    monkeypatch.setattr(engine, "compiled", Divided)
-    monkeypatch.setattr(split, "LEAST_WORK", 0)
-    monkeypatch.setattr(split, "LEAST_OF_MODULE", 0)
-    monkeypatch.setattr(Divided, "images", {})
-    monkeypatch.setattr(Divided, "shared", 0)
-    emberlet.get_backend("wasm")._plans.clear()  # type: ignore[attr-defined]
-    return Divided
+def divided() -> Iterator[type[Divided]]:
+    with in_parts() as found:
+        yield found
 
 
 def test_random_graphs_in_parts_give_the_bytes_of_one_thread(
@@ -193,7 +134,13 @@ def test_on_a_desktop_there_is_one_thread() -> None:
     assert fast.planned().program.threads() == 0
 
 
-@pytest.mark.parametrize("count", [0, 9, 2.0, "2"])
+@pytest.mark.parametrize("count", [0, 9, 2.0, "2", np.float32(2), np.int32(0)])
 def test_a_number_of_threads_that_cannot_be_is_refused(count: Any) -> None:
     with pytest.raises(BackendError, match="1 to 8 threads"):
         wasm.set_threads(count)
+
+
+def test_numbers_of_threads_of_any_integer_type_are_taken() -> None:
+    assert wasm.set_threads(np.int64(2)) is None
+    assert wasm.set_threads(np.uint8(3)) == 2
+    assert wasm.set_threads(None) == 3

@@ -1,0 +1,87 @@
+"""Threads of WebAssembly without threads: the parts of each step run one after the other, in a random order.
+
+wasmtime's Python package has no shared memory. Whether kernels may be divided does not depend on it: a part that read
+what another part of the same step writes, or that changed a sum, gives other bytes in some order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import emberlet
+import pytest
+import wasmtime
+from emberlet.wgpu_backend.wasm import engine, threads
+from emberlet.wgpu_backend.wasm.engine.desktop import WasmtimeInstance, WasmtimeModule
+from emberlet.wgpu_backend.wasm.image import Image
+from emberlet.wgpu_backend.wasm.kernels import split
+
+
+class Divided(WasmtimeModule):
+    """A module whose instances run everything twice: alone, and in parts whose results must be the same bytes."""
+
+    images: dict[bytes, Image] = {}  # noqa: RUF012
+    shared = 0  # steps that ran in parts
+    most = threads.MOST
+
+    def __init__(self, source: bytes) -> None:
+        self.image = self.images.get(source)
+        super().__init__(self.image.open_module() if self.image else source)
+
+    def instance(self) -> WasmtimeInstance:
+        return DividedInstance(self)
+
+
+class DividedInstance(WasmtimeInstance):
+    def __init__(self, module: Divided) -> None:
+        super().__init__(module)
+        self.image = module.image
+        self.exports = wasmtime.Instance(self.store, module.module, []).exports(self.store)
+        self.memory, self.function = self.exports["memory"], self.exports["run"]
+        self.random = random.Random(len(Divided.images))
+
+    def run(self) -> None:
+        image = self.image
+        if image is None:
+            super().run()
+            return
+        before = self.read(0, image.scratch)
+        super().run()
+        alone = self.read(0, image.scratch)
+        self.write(0, before)
+        apart = (max([f.scratch for _, f in image.plan.kernels] or [0]) + 63) // 64 * 64
+        for step in image.plan.steps:
+            f = image.plan.kernels[step.kernel][1]
+            parts = self.random.randint(2, Divided.most) if split.shares(f) and image.threads > 1 else 1
+            Divided.shared += parts > 1
+            kernel: Any = self.exports[f"kernel{step.kernel}"]
+            places = [image.addresses[b] for b in step.buffers]
+            for n in self.random.sample(range(parts), parts):
+                first, last = n * f.steps // parts, (n + 1) * f.steps // parts
+                kernel(self.store, *places, image.scratch + n * apart, first, last)
+        assert self.read(0, image.scratch) == alone, [image.plan.kernels[s.kernel][1].name for s in image.plan.steps]
+
+
+@contextmanager
+def in_parts() -> Iterator[type[Divided]]:
+    """While it is open, the wasm backend divides every loop that threads may share, however short."""
+    plain = Image.__init__
+
+    def remember(self: Image, *given: Any) -> None:
+        plain(self, *given)
+        Divided.images[self.module] = self
+
+    plans: Any = emberlet.get_backend("wasm")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Image, "__init__", remember)
+        patched.setattr(engine, "compiled", Divided)
+        patched.setattr(split, "LEAST_WORK", 0)
+        patched.setattr(split, "LEAST_OF_MODULE", 0)
+        patched.setattr(Divided, "images", {})
+        patched.setattr(Divided, "shared", 0)
+        plans._plans.clear()
+        yield Divided
+    plans._plans.clear()
