@@ -1,4 +1,4 @@
-"""SessionOptions and RunOptions. Options about threads, memory and logging are accepted and have no effect."""
+"""SessionOptions and RunOptions. Options about memory and logging are accepted and have no effect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class ExecutionOrder(IntEnum):
 
 
 class SessionOptions:
-    """The options of a session. Only dimension overrides have an effect."""
+    """The options of a session. Only dimension overrides and `intra_op_num_threads` have an effect, the latter in
+    WebAssembly: the most threads of the session's model, of which it takes at most 8; 0 for the page's number."""
 
     def __init__(self) -> None:
         self.enable_cpu_mem_arena = True

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from operator import index
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -165,7 +166,7 @@ class InferenceSession:
         names, values = self._checked(output_names, input_feed, run_options)
         try:
             found = self._quick(values)
-            return self._picked(names, self._model(*self._tensors(values)) if found is None else found)
+            return self._picked(names, self._computed(self._tensors(values)) if found is None else found)
         except EmberletError as error:
             raise RuntimeException(str(error)) from error
         except RuntimeError as error:
@@ -187,7 +188,8 @@ class InferenceSession:
         try:
             call = getattr(self._model, "call_async", None)
             tensors = self._tensors(values)
-            results = await call(*tensors) if call else self._model(*tensors)
+            wasm = self._backend.name == "wasm"  # which waits for nothing
+            results = await call(*tensors) if call and not wasm else self._computed(tensors)
             return self._picked(names, results)
         except EmberletError as error:
             raise RuntimeException(str(error)) from error
@@ -357,6 +359,19 @@ class InferenceSession:
         from ..host.sharing.arrays import to_tensor
 
         return [to_tensor(v, self._backend) for v in values]
+
+    def _computed(self, tensors: list[Any]) -> Any:
+        """The model's results. What is compiled in WebAssembly for them has `intra_op_num_threads` threads."""
+        asked = index(self._options.intra_op_num_threads)
+        if self._backend.name != "wasm" or asked <= 0:
+            return self._model(*tensors)
+        from ..wgpu_backend.wasm import set_threads
+
+        before = set_threads(min(asked, 8))
+        try:
+            return self._model(*tensors)
+        finally:
+            set_threads(before)
 
     def _picked(self, names: Sequence[str], results: Any) -> list[Any]:
         every = results if isinstance(results, tuple) else (results,)

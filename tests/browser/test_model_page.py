@@ -147,6 +147,30 @@ def test_a_compiled_model_runs_and_stands_in_for_a_plan(browser: Browser, site: 
     page.close()
 
 
+def test_a_model_of_a_millisecond_runs_on_threads_and_the_page_says_so(
+    browser: Browser, site: Server, tmp_path: Path
+) -> None:
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [512, 512], np.ones((512, 512), np.float32))
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [128, 512]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "dense", ports[:1], ports[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "dense.onnx")
+    codegen.generate(tmp_path / "dense.onnx", tmp_path)
+    assert command(["compile", str(tmp_path / "dense.onnx"), "--out", str(tmp_path / "dense.wasm")]) == 0
+    for files in (["dense.wasm"], ["dense.py", "dense.bpk"]):
+        page = opened(browser, site, "runtime=micropython&device=wasm")
+        drop(page, *(tmp_path / name for name in files))
+        threads = page.evaluate("() => Math.min(4, navigator.hardwareConcurrency)")
+        for _ in range(5):  # workers start during the first runs
+            page.click(selector="#repeat")
+            page.wait(IDLE, timeout=60000)
+            steady = page.evaluate(TEXTS)["steady"]
+            if threads == 1 or steady.endswith(" threads"):
+                break
+        assert steady.endswith(f" median, {threads} threads" if threads > 1 else " median")
+        page.close()
+
+
 def test_without_a_gpu_a_compiled_model_runs_and_a_plan_alone_is_told(
     browser: Browser, site: Server, models: Path
 ) -> None:

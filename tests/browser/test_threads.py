@@ -9,10 +9,12 @@ from typing import Any
 
 import emberlet
 import numpy as np
+import onnx
 import pytest
 import serve
 from emberlet import functional as F
 from emberlet.wgpu_backend import plan_file
+from onnx import TensorProto, helper
 
 from tools.chromium import Browser, Page
 from tools.paths import WEB
@@ -119,14 +121,16 @@ def test_a_thousand_runs_on_three_threads_give_the_bytes_of_one(page: Page, fold
         const given = [0, 1, 2].map((seed) => inputs(three, seed));
         const threads = await settled(three, 3);
         let right = 0;
+        let messages = 0;
+        for (const worker of made) worker.postMessage = () => (messages += 1);
         for (let i = 0; i < 1000; i++) {
           const found = three.runNow(given[i % 3]);
           if (i % 20 < 3) right += same(words(found), wanted[i % 3]);
         }
-        return [one.threads, threads, right, made.length];
+        return [one.threads, threads, right, made.length, messages];
         """,
     )
-    assert found == [1, 3, 150, 2]
+    assert found == [1, 3, 150, 2, 0]
 
 
 def test_weights_in_fewer_bits_are_expanded_once(page: Page, folder: Path) -> None:
@@ -229,8 +233,10 @@ const runtimes = {
   async pyodide() {
     const { loadPyodide } = await import("/pyodide/pyodide.mjs");
     const python = await loadPyodide({ indexURL: "/pyodide/" });
-    const archive = await (await fetch("/packages/emberlet.zip")).arrayBuffer();
-    python.unpackArchive(archive, "zip", { extractDir: "/lib/python3.14/site-packages" });
+    for (const name of ["emberlet", "compiler"]) {
+      const archive = await (await fetch(`/packages/${name}.zip`)).arrayBuffer();
+      python.unpackArchive(archive, "zip", { extractDir: "/lib/python3.14/site-packages" });
+    }
     return python;
   },
   async micropython() {
@@ -249,7 +255,10 @@ onmessage = async ({ data: { runtime, registered, source } }) => {
   try {
     const python = await runtimes[runtime]();
     if (registered) python.registerJsModule("emberlet_threads", threads);
-    python.FS.writeFile("/half.wasm", new Uint8Array(await (await fetch("/files/half.wasm")).arrayBuffer()));
+    for (const name of ["half.wasm", "dense.onnx"]) {
+      python.FS.writeFile(`/${name}`, new Uint8Array(await (await fetch(`/files/${name}`)).arrayBuffer()));
+    }
+    globalThis.heap = () => python._module.HEAPU8.length;
     await python.runPythonAsync(source);
     postMessage([JSON.parse(globalThis.found)]);
   } catch (error) {
@@ -303,10 +312,59 @@ js.found = json.dumps([threads, results[0] == results[1], any(results[0][1])])
 """
 
 
+SESSIONS = """
+import json
+
+import js
+from emberlet import onnxruntime
+
+X = [[(i * j % 7) / 7 for j in range(512)] for i in range(128)]
+
+
+def session_of(count):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = count
+    return onnxruntime.InferenceSession("/dense.onnx", options)
+
+
+async def threads(session, count):
+    (first,) = session.run(None, {"x": X})
+    program = session._model.planned().program
+    for _ in range(400):
+        if program.threads() == count:
+            break
+        await js.wait(10)
+    (again,) = session.run(None, {"x": X})
+    assert first.tolist() == again.tolist()
+    return program.threads()
+
+
+wanted = [(1, 1), (3, 3), (100, 8), (0, min(4, js.navigator.hardwareConcurrency))]
+found = []
+for count, expected in wanted:
+    found.append([await threads(session_of(count), expected), expected])
+session = session_of(2)
+await threads(session, 2)
+program = session._model.planned().program
+data = [bytes(4 * 128 * 512)]
+heaps = []
+for _ in range(2):
+    for _ in range(1000):
+        program.run(data)
+    heaps.append(js.heap())
+js.found = json.dumps([found, program.threads(), heaps])
+"""
+
+
 @pytest.fixture(scope="module")
 def python_page(browser: Browser, runtimes: serve.Server, folder: Path, files: Path) -> Page:
     for name in ("threads.mjs", "thread.mjs", "half.wasm"):
         shutil.copy(folder / name, files / name)
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [512, 512], np.ones((512, 512), np.float32))
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [128, 512]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "dense", ports[:1], ports[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, files / "dense.onnx")
     (files / "python.mjs").write_text(PYTHON_WORKER, encoding="utf-8")
     (files / "python.html").write_text('<!doctype html><meta charset="utf-8"><title>Threads</title>', encoding="utf-8")
     return browser.open(runtimes.url + "files/python.html")
@@ -324,3 +382,12 @@ def test_python_in_a_worker_runs_on_threads_where_the_page_registers_them(
     found = python_page.evaluate(code, given, timeout=240000)
     several = 3 if registered else 1
     assert found == [[1, 1, 0, 0, several, several, 0, 0], True, True]
+
+
+def test_sessions_have_the_threads_of_their_options_and_a_thousand_runs_keep_the_heap(python_page: Page) -> None:
+    code = IN_WORKER.replace("worker.mjs", "python.mjs")
+    given = {"runtime": "pyodide", "registered": True, "source": SESSIONS}
+    threads, left, (before, after) = python_page.evaluate(code, given, timeout=240000)
+    assert [found for found, _ in threads] == [expected for _, expected in threads]
+    assert left == 2
+    assert after == before

@@ -101,7 +101,15 @@ async def run(shapes, again):
         with open(f"/out{i}", "wb") as file:
             file.write(content)
         outputs.append({"dtype": str(x.dtype), "shape": list(x.shape)})
-    _tell({"outputs": outputs, "compile": compile_ms, "times": times})
+    _tell({"outputs": outputs, "compile": compile_ms, "times": times, "threads": _threads()})
+
+
+def _threads():
+    """How many threads the next run has in WebAssembly; None elsewhere and for a model that is no single plan."""
+    compiled = _state["compiled"]
+    if _state["backend"].name != "wasm" or compiled.cut is not None:
+        return None
+    return compiled.planned().program.threads()
 
 
 async def _results(given):

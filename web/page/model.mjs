@@ -188,7 +188,10 @@ async function run(again) {
     }
     if ($("first").textContent === "–" || found.compile !== null) $("first").textContent = milliseconds(found.times[0]);
     const later = found.times.slice(1);
-    if (later.length) $("steady").textContent = `${milliseconds(Math.min(...later))} at best, ${milliseconds(median(later))} median`;
+    if (later.length) {
+      const threads = found.threads > 1 ? `, ${found.threads} threads` : "";
+      $("steady").textContent = `${milliseconds(Math.min(...later))} at best, ${milliseconds(median(later))} median${threads}`;
+    }
     $("outputs").replaceChildren(...found.outputs.flatMap(output));
   } catch (error) {
     if (mine === turn) {

@@ -83,7 +83,7 @@ const ofJavaScript = (compiled) => ({
       times.push(performance.now() - start);
     }
     const outputs = compiled.outputs.map(({ name, dtype }) => ({ name, dtype, shape: found[name].shape, values: found[name] }));
-    return { outputs, compile: null, times };
+    return { outputs, compile: null, times, threads: compiled.threads };
   },
 });
 
@@ -126,7 +126,7 @@ const commands = {
           ...output,
           values: typed(output.dtype, python.FS.readFile(`/out${i}`)),
         }));
-        return { outputs, compile: told.compile, times: told.times };
+        return { outputs, compile: told.compile, times: told.times, threads: told.threads };
       },
       profile: () => asked("await lab.profile()"),
     };

@@ -33,12 +33,15 @@ _most = []  # the number that was set, if one was
 
 def set_threads(count):
     """Set the most threads of models that are compiled or loaded from now on, 1 to 8; None for the browser's number, at
-    most 4. Raises BackendError."""
-    if count is not None and (not isinstance(count, int) or not 1 <= count <= 8):
+    most 4. Returns what was set before. Raises BackendError."""
+    whole = isinstance(count, int) or hasattr(count, "__index__")  # the latter: NumPy's integers
+    if count is not None and not (whole and 1 <= count <= 8):
         raise BackendError(
             "a model runs on 1 to 8 threads, or on the browser's number with None; found {!r}".format(count)
         )
-    _most[:] = [] if count is None else [count]
+    before = _most[0] if _most else None
+    _most[:] = [] if count is None else [int(count)]
+    return before
 
 
 def shared(image):
