@@ -365,13 +365,11 @@ class InferenceSession:
         asked = index(self._options.intra_op_num_threads)
         if self._backend.name != "wasm" or asked <= 0:
             return self._model(*tensors)
-        from ..wgpu_backend.wasm import set_threads
-
-        before = set_threads(min(asked, 8))
+        before = self._backend.set_threads(min(asked, 8))
         try:
             return self._model(*tensors)
         finally:
-            set_threads(before)
+            self._backend.set_threads(before)
 
     def _picked(self, names: Sequence[str], results: Any) -> list[Any]:
         every = results if isinstance(results, tuple) else (results,)

@@ -46,6 +46,10 @@ class WasmBackend(WgpuBackend):
         """Raises BackendError: values are in Python's memory or a module's, not on a device."""
         raise BackendError("the wasm backend has no GPU device")
 
+    def set_threads(self, count):
+        """`wasm.set_threads`, for those who have the backend."""
+        return engine.set_threads(count)
+
     def open_early(self):
         """Nothing: WebAssembly has no device that takes long to open."""
 
