@@ -121,6 +121,17 @@ const commands = {
     await session.detach();
   },
 
+  // From here on, tasks are recorded; `tasks` ends it and tells those of pages' own threads, the longest first, in ms of
+  // processor time, which another process's load does not lengthen.
+  trace: async ({ page }) => void (await browser.startTracing(pages.get(page).page, { categories: ["toplevel"] })),
+  async tasks() {
+    const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+    const place = ({ pid, tid }) => `${pid} ${tid}`;
+    const own = traceEvents.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(place);
+    const tasks = traceEvents.filter((event) => event.name.endsWith("RunTask") && event.tdur && own.includes(place(event)));
+    return tasks.map(({ tdur }) => tdur / 1000).sort((a, b) => b - a);
+  },
+
   requests: ({ page }) => pages.get(page).requests,
   log: ({ page }) => pages.get(page).log.splice(0),
   close: async ({ page }) => {

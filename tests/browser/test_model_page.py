@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -337,21 +338,20 @@ def test_the_keyboard_reaches_everything(browser: Browser, site: Server, models:
     page.close()
 
 
-def test_the_page_stays_responsive(browser: Browser, site: Server, models: Path) -> None:
-    """The page's own thread computes nothing: on an idle machine none of its tasks takes over 50 ms, and loading the
-    model there would take over a second. Of several tries the best counts: other work may hold the processor."""
-    watch = """
-      globalThis.tasks = [];
-      new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)))
-        .observe({ type: "longtask", buffered: true });
-    """
-    longest = []
-    for _ in range(5):
-        page = opened(browser, site, "runtime=micropython&device=wgpu", before=watch)
-        drop(page, models / "digits.py", models / "digits.bpk")
-        numbers(page, IMAGE, "#repeat")
-        longest.append(max(page.evaluate("() => tasks"), default=0))
-        page.close()
-        if longest[-1] <= 50:
-            break
-    assert min(longest) <= 400, f"tasks of {longest} ms"
+@pytest.mark.parametrize("files", [["digits.py", "digits.bpk"], ["digits.wasm"], ["digits.onnx"]], ids=lambda f: f[-1])
+def test_no_task_of_the_page_of_models_takes_50_ms(
+    browser: Browser, site: Server, models: Path, files: list[str]
+) -> None:
+    """The page's own thread computes nothing: processor time counts, since a busy machine lengthens only what the clock
+    shows. Loading the model there would take over a second."""
+    shutil.copy(DIGITS, models)
+    page = browser.open(f"{site.url}gallery.html")
+    page.trace()
+    page.goto(url=f"{site.url}model.html#runtime={'pyodide' if 'digits.onnx' in files else 'micropython'}&device=wgpu")
+    page.wait("() => 'started' in document.querySelector('main').dataset", timeout=60000)
+    drop(page, *(models / name for name in files))
+    numbers(page, IMAGE, "#repeat")
+    tasks = page.tasks()
+    page.close()
+    assert len(tasks) > 50
+    assert tasks[0] < 50, f"tasks of {tasks[:5]} ms"

@@ -71,6 +71,21 @@ def test_a_drawn_digit_is_read(browser: Browser, site: Server, runtime: str, dev
     page.close()
 
 
+@pytest.mark.parametrize("device", ["wasm", "wgpu"])
+def test_no_task_of_the_page_takes_50_ms(browser: Browser, site: Server, device: str) -> None:
+    """Of processor time: what the clock shows is longer on a busy machine."""
+    page = browser.open(f"{site.url}gallery.html")
+    page.trace()
+    page.goto(url=f"{site.url}#runtime=micropython&device={device}")
+    page.wait(SETTLED, timeout=60000)
+    page.draw(selector="#pad", strokes=SEVEN)
+    wait_for(page, 7)
+    tasks = page.tasks()
+    page.close()
+    assert len(tasks) > 50
+    assert tasks[0] < 50, f"tasks of {tasks[:5]} ms"
+
+
 def test_every_runtime_and_device_gives_the_same_bars(browser: Browser, site: Server) -> None:
     page = open_page(browser, site, *COMBINATIONS[0])
     shares = {}
