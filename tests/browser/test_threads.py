@@ -14,6 +14,7 @@ import pytest
 import serve
 from emberlet import functional as F
 from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.wasm import threads
 from onnx import TensorProto, helper
 
 from tools.chromium import Browser, Page
@@ -176,6 +177,36 @@ def test_a_model_that_is_dropped_and_not_released_frees_its_memory(page: Page, f
     return threads;
     """
     assert in_worker(page, folder, code) == [2, 2, 2, 2]
+
+
+def test_a_thread_that_ended_is_waited_for_a_minute_and_named(
+    page: Page, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The minute is 0.3 s here."""
+    monkeypatch.setattr(threads, "WAIT_NS", 50_000_000)
+    example = emberlet.zeros((256, 256), dtype="float32", backend="numpy")
+    plan_file.save(str(folder / "soon.wasm"), layers, example, inputs=["x"])
+    code = """
+    const other = await load("layers.wasm", { threads: 3 });
+    const model = await load("soon.wasm", { threads: 3 });
+    const wanted = words(other.runNow(inputs(other, 1)));
+    const before = [await settled(model, 3), same(words(model.runNow(inputs(model, 1))), wanted)];
+    made[1].terminate();
+    let said = "";
+    for (let left = 100; !said && left; left--) {
+      await new Promise((next) => setTimeout(next, 100)); // Chromium ends a worker that waits after 2 s
+      try { model.runNow(inputs(model, 1)); } catch (error) { said = error.message; }
+    }
+    const after = [model.threads, same(words(model.runNow(inputs(model, 1))), wanted)];
+    const others = [other.threads, same(words(other.runNow(inputs(other, 1))), wanted)];
+    const next = await load("layers.wasm", { threads: 2 });
+    const again = [await settled(next, 2), same(words(next.runNow(inputs(next, 1))), wanted)];
+    return [said, before, after, others, again, made.map(({ ended }) => ended)];
+    """
+    said, before, after, others, again, ended = in_worker(page, folder, code)
+    assert said.startswith("a thread did not answer for a minute")
+    assert (before, after, others, again) == ([3, True], [1, True], [1, True], [2, True])
+    assert ended == [True, True, False]
 
 
 @pytest.mark.parametrize("broken", ["throw new Error('refused')", "given[0] = new URL('absent.mjs', given[0])"])

@@ -2,7 +2,7 @@
 
 // Words of a module's memory, as threads.py lays them out.
 const TURN = 64 / 4;
-const STOPPED = 128 / 4;
+export const STOPPED = 128 / 4;
 
 // Words of a worker's control block. NEXT counts the commands to it, DONE those that it finished.
 export const NEXT = 0;
@@ -14,7 +14,7 @@ export const LISTEN = -1; // return to the event loop for a message
 
 // Wake the threads that wait at a module's barrier, so that they fail instead of waiting for a thread that failed.
 export function stop(words) {
-  Atomics.store(words, STOPPED, 1);
+  Atomics.compareExchange(words, STOPPED, 0, 1);
   Atomics.add(words, TURN, 1);
   Atomics.notify(words, TURN);
 }

@@ -4,7 +4,7 @@
 // caller is thread 0. It sleeps while it waits, so it must be a worker too; and shared memory needs a page that is
 // isolated from other origins. Elsewhere, and until the workers have started, the caller runs everything alone.
 
-import { DONE, LISTEN, MODEL, NEXT, THREAD, THREADS, stop } from "./thread.mjs";
+import { DONE, LISTEN, MODEL, NEXT, THREAD, STOPPED, THREADS, stop } from "./thread.mjs";
 
 const MOST = 8; // threads of a module
 const READY = 192 / 4; // words of a module's memory, one for each thread (threads.py)
@@ -52,12 +52,15 @@ class Workers {
 
   forget(number) {
     if (!this.modules.delete(number)) return;
-    if (this.modules.size) {
-      this.tell(() => ({ number }));
-    } else {
-      for (const worker of this.workers) worker?.terminate();
-      if (shared === this) shared = null;
-    }
+    if (this.modules.size) this.tell(() => ({ number }));
+    else this.end();
+  }
+
+  // No worker is free from here on.
+  end() {
+    for (const worker of this.workers) worker?.terminate();
+    this.workers.fill(null);
+    if (shared === this) shared = null;
   }
 
   tell(message) {
@@ -70,6 +73,7 @@ class Workers {
 
   // Whether a worker waits for a command; one that has a message to read gets to read it first.
   free(i) {
+    if (!this.workers[i]) return false;
     const { control } = this;
     const at = i * CONTROL;
     const next = Atomics.load(control, at + NEXT);
@@ -147,9 +151,13 @@ export class Threaded {
     try {
       this.#part(0, threads);
     } catch (error) {
+      const inVain = Atomics.load(this.#words, STOPPED) === 2;
       stop(this.#words);
+      if (inVain) this.#workers.end();
       this.#leave();
-      throw error;
+      if (!inVain) throw error;
+      const said = "a thread did not answer for a minute; the browser may have ended it. Run the model again: it has one thread now";
+      throw new Error(said, { cause: error });
     }
   }
 

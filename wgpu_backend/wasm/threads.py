@@ -11,10 +11,18 @@ from .kernels import split
 MOST = 8  # threads of a module: each has scratch memory of its own
 ROOM = 256  # bytes at the start of the memory, in lines of 64
 ARRIVED, WAITING, TURN, STOPPED, READY = 0, 4, 64, 128, 192
-# READY: a word for each thread, 1 when its instance is made. STOPPED: 1 if a thread failed, so that no other waits.
+# READY: a word for each thread, 1 when its instance is made. STOPPED: 1 if a thread failed, so that no other waits; 2
+# if one was waited for in vain.
 
 # Reads of the barrier's turn before the thread sleeps, about 20 us: waking takes longer than most steps.
 SPIN = 20000
+
+# A thread that the browser ended never arrives. The others give up after WAITS times 10 s, and not after one minute: a
+# computer that slept for a while cuts one of these short for all.
+WAITS = 6
+WAIT_NS = 10 * 1000 * 1000 * 1000
+
+_UNREACHABLE = b"\x00"
 
 
 def part(steps, scratch, apart, several):
@@ -93,14 +101,22 @@ def barrier():
     f.branch_if(f.get(left), 0)
     f.end()
     f.let(add(WAITING, 1))
+    f.set(left, i32(WAITS))
     f.begin_loop()
-    f.let(memory("memory.atomic.wait32", i32(TURN), turn, i64(-1)))
+    late = f.let(memory("memory.atomic.wait32", i32(TURN), turn, i64(WAIT_NS)))
+    f.begin_if(op("i32.eq", late, i32(2)))
+    f.set(left, op("i32.sub", f.get(left), i32(1)))
+    f.begin_if(op("i32.eqz", f.get(left)))
+    f.do(memory("i32.atomic.store", i32(STOPPED), i32(2)))
+    f.code.append(_UNREACHABLE)
+    f.end()
+    f.end()
     f.branch_if(op("i32.eq", word(TURN), turn), 0)
     f.end()
     f.let(add(WAITING, -1))
     f.end()
     f.end()
     f.begin_if(word(STOPPED))
-    f.code.append(b"\x00")  # unreachable
+    f.code.append(_UNREACHABLE)
     f.end()
     return f.finish()
