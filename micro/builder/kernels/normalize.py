@@ -1,33 +1,54 @@
 """Normalization of rows: layer, instance, group, root-mean-square and L2 normalization.
 
-In int8 the arithmetic is that of the input's steps: its scale cancels out, but for epsilon. A row's mean is taken to an
-eighth of a step; its deviation's square root is an integer of 15 bits, found bit by bit, once a row.
+In integers the arithmetic is that of the input's steps: its scale cancels out, but for epsilon. The sum of the squares
+around the mean is kept to 2**-24 of a square step, since that fraction decides where a row's numbers lie within a few
+steps of each other. Its root is an integer of 15 bits, found bit by bit, once a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log2
+from math import ceil, log2
+from typing import ClassVar
 
 import numpy as np
 
 from ..quantization.reference import Bytes, Ints
+from ..quantization.sixteen import joined, parted
 from .layer import Array, Layer, View, emit_clamp
+from .words import element_at, number24, store24, store_element, store_word, word_at
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
 Y = Pointer("y", "A")
+Z = Pointer("z", "A")
 FACTOR = Pointer("z", "W")
 
-EIGHTH = 3
+FINE = 24
+"""Bits of a mean below a step, and of a sum of squares below a square step."""
+
+MASK = (1 << 24) - 1
+
+SMALLEST = 1 << 8
+"""Of a sum of squares: a row of equal numbers has nothing but epsilon in it, and a root above zero. One of different
+numbers has at least half a square step."""
+
+GREATEST = 1 << 45
+"""Of epsilon, in square steps."""
+
+ROOM = 8
+"""Bits by which a distance from the mean is shifted further than the root of the squares' sum, which has 15."""
+
+MIDDLE = 1 << 23
+"""What a mean is stored above."""
 
 ROOT = 29
-"""Bits of what is divided by the root."""
+"""Bits of what is divided by the root in int8."""
 
 MOST = 1 << 14
-"""Elements of a row: their squares have to fit a word."""
+"""Elements of a row in int8: their squares have to fit a word."""
 
 
 @dataclass(frozen=True)
@@ -57,109 +78,234 @@ class _Normalize(Layer):
 
 
 @dataclass(frozen=True)
-class Normalize(_Normalize):
-    """In int8. scale, zero: of the input; scale_out, zero_out: of the output."""
+class NormalizeRows(_Normalize):
+    """In integers. scale, zero: of the input; scale_out, zero_out: of the output.
+
+    Two kernels do one row after the other. The first takes the mean, the squares' sum, its root, and what that divides;
+    the second one brings the elements to the output's grid.
+    """
 
     scale: float
     zero: int
     scale_out: float
     zero_out: int
 
-    @cached_property
-    def drop(self) -> int:
-        """Bits that a square loses, so that their sum fits."""
-        return max(0, self.length.bit_length() + 22 - 29)
+    width: ClassVar[int] = 1
+    """Bytes of an element."""
+
+    words: ClassVar[int] = 2
+    """Of T, for a factor."""
 
     @property
-    def half_drop(self) -> int:
-        return (self.drop + 1) // 2 + 1
+    def scratch(self) -> int:
+        """What the first kernel leaves: the mean (two bytes), the bits by which distances are shifted, what the root
+        divides (three), and the mean's fraction, shifted alike (three)."""
+        return 9
 
     @cached_property
     def least(self) -> int:
-        """Epsilon in the unit of the squares' sum; at least 1, which no row's root is zero with."""
-        unit = 64 * self.length / (self.scale**2 * (1 << self.drop))
-        return max(1, min(round(self.epsilon * unit), 1 << 28))
+        """Epsilon in the unit of the squares' sum."""
+        steps = min(self.epsilon * self.length / self.scale**2, GREATEST)
+        return max(SMALLEST, round(steps * 2.0**FINE))
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        x = (joined(inputs[0]) if self.width == 2 else inputs[0].astype(np.int64)).reshape(self.rows, self.length)
+        total, y = x.sum(1), np.empty_like(x)
+        for row in range(self.rows):
+            middle = (int(total[row]) + (self.length >> 1)) // self.length if self.centered else self.zero
+            rest = int(total[row]) - middle * self.length if self.centered else 0
+            d = x[row] - middle
+            squares = (int((d * d).sum()) << FINE) - (rest * rest << FINE) // self.length + self.least
+            squares, up = shifted(squares)
+            far = (d << up) - ((rest << FINE) // self.length << up >> FINE)
+            y[row] = self.output_row(far, self.reciprocal(squares), row if self.each else 0)
+        return (parted(y) if self.width == 2 else y.astype(np.uint8)).reshape(inputs[0].shape)
+
+    def reciprocal(self, squares: int) -> int:
+        """A number divided by the root of the shifted sum."""
+        raise NotImplementedError
+
+    def output_row(self, far: Ints, r: int, row: int) -> Ints:
+        """A row of the output. far: the shifted distances from the mean; r: the reciprocal; row: of the factors."""
+        raise NotImplementedError
+
+    # -- the kernels --------------------------------------------------------------------------------------------------
+
+    def calls(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        inputs: Sequence[View],
+        output: View,
+        places: Mapping[str, int],
+    ) -> list[str]:
+        own: dict[str, int | str] = {"zo": places["zo"], "to": places["to"]}
+        lines = []
+        if self.rows > 1:
+            own |= {"i0": "i", "o": "o"} | ({"to": "q"} if self.each else {})
+            lines = [f"i = {places['i0']}", f"o = {places['o']}"]
+            lines += [f"q = {places['to']}"] if self.each else []
+            lines.append(f"for _ in range({self.rows}):")
+        else:
+            own |= {"i0": places["i0"], "o": places["o"]}
+        step = [kernel.call(name(kernel), own) for kernel in (self._first(dialect), self._second(dialect))]
+        if self.rows == 1:
+            return step
+        step += [f"{at} += {self.width * self.length}" for at in "io"]
+        step += [f"q += {self.words * self.each}"] if self.each else []
+        return [*lines, *("    " + line for line in step)]
+
+    def _first(self, dialect: str) -> Writer:
+        w, n = Writer(dialect, (X, "s", Z), ("i0", "zo")), self.length
+        w.line(f"m = {self.zero}")
+        if self.centered:
+            w.go(X, w.place("i0"))
+            w.line("s = 0")
+            with w.times("k", n):
+                w.line(f"s = ({element_at(w, X, 0, self.width)}) + s")
+                w.move(X, self.width)
+            w.line(f"m = (s + {n >> 1}) // {n}")
+            w.line(f"b = s - m * {n}")
+        w.go(X, w.place("i0"))
+        self.emit_squares(w)
+        w.line(f"f = {self.least & MASK}")
+        if self.centered:
+            w.line(f"h = b * b // {n}")
+            w.line("s = s - h")
+            _emit_fraction(w, "k", f"b * b - h * {n}", n)
+            w.line("f = f - k")
+        w.line(f"s = s + (f >> 24) + {self.least >> FINE & MASK}")
+        w.line(f"f = f & {MASK}")
+        w.line(f"t = t + (s >> 24) + {self.least >> FINE + 24}")
+        w.line(f"s = s & {MASK}")
+        _emit_shifted(w)
+        if self.centered:
+            _emit_fraction(w, "b", "b", n)
+            with w.block(f"if c > {FINE}"):
+                w.line(f"b = b << c - {FINE}")
+            with w.block("else"):
+                w.line(f"b = b >> {FINE} - c")
+        self.emit_reciprocal(w)
+        w.go(Z, w.place("zo"))
+        w.line("s = m")
+        store_word(w, Z)
+        w.store(Z, "c", 2)
+        w.line("s = r")
+        store24(w, Z, 3)
+        w.line(f"s = b + {MIDDLE}" if self.centered else f"s = {MIDDLE}")
+        store24(w, Z, 6)
+        return w
+
+    def _second(self, dialect: str) -> Writer:
+        w = Writer(dialect, (X, "s", Y), ("i0", "o", "zo", "to"))
+        w.go(X, w.place("zo"))
+        w.line(f"m = {word_at(w, X)}")
+        w.line(f"c = {w.load(X, 2)}")
+        w.line(f"r = {number24(w, X, 3)}")
+        w.line(f"b = ({number24(w, X, 6)}) - {MIDDLE}")
+        w.go(X, w.place("i0"))
+        w.go(Y, w.place("o"))
+        w.table("q", "to")
+        with w.times("n", self.each or self.length):
+            with w.times("k", self.stretch):
+                w.line(f"d = (({element_at(w, X, 0, self.width)}) - m << c) - b")
+                self.emit_element(w)
+                store_element(w, Y, 0, self.width)
+                w.move(X, self.width)
+                w.move(Y, self.width)
+            w.move_table("q", self.words)
+        return w
+
+    def emit_squares(self, w: Writer) -> None:
+        """Set `t` and `s` to the sum of the elements' square distances from `m`, t * 2**24 + s."""
+        raise NotImplementedError
+
+    def emit_reciprocal(self, w: Writer) -> None:
+        """Set `r` to the reciprocal of the root of `s`; `b`, `c` and `m` are kept."""
+        raise NotImplementedError
+
+    def emit_element(self, w: Writer) -> None:
+        """Set `s` to the output's element from `d`, a shifted distance; `q` is at its factor."""
+        raise NotImplementedError
+
+
+def shifted(squares: int) -> tuple[int, int]:
+    """A sum of squares, in 2**-FINE, brought to 29 or 30 bits; and the bits by which distances are shifted to suit."""
+    up = FINE // 2 + ROOM
+    while squares >= 1 << 30:
+        squares, up = squares >> 2, up - 1
+    while squares < 1 << 28:
+        squares, up = squares << 2, up + 1
+    return squares, up
+
+
+def _emit_shifted(w: Writer) -> None:
+    """From t * 2**24 + s and its fraction f: `s` of 29 or 30 bits, and `c`, the bits."""
+    w.line(f"c = {ROOM}")
+    with w.block("while t >= 64"):
+        w.line("s = s >> 2 | (t & 3) << 22")
+        w.line("t = t >> 2")
+        w.line("c -= 1")
+    w.line("s = t << 24 | s")
+    with w.block(f"while s < {1 << 28}"):
+        w.line("s = s << 2 | f >> 22")
+        w.line(f"f = (f & {MASK >> 2}) << 2")
+        w.line("c += 1")
+
+
+def _emit_fraction(w: Writer, name: str, value: str, n: int) -> None:
+    """Set `name` to (value << FINE) // n, of a value between -n and n, in two divisions."""
+    w.line(f"h = {value} << {FINE // 2}")
+    w.line(f"{name} = h // {n}")
+    w.line(f"{name} = ({name} << {FINE // 2}) + (h - {name} * {n} << {FINE // 2}) // {n}")
+
+
+@dataclass(frozen=True)
+class Normalize(NormalizeRows):
+    """In int8."""
 
     @cached_property
     def steps(self) -> tuple[int, Ints, Ints]:
-        """(shift, factors, shifts) from a row's numbers of 14 bits to the output's steps."""
-        unit = (self.length / (1 << self.drop)) ** 0.5 * 2.0 ** (self.half_drop - 14) / self.scale_out
-        g = self.factors.astype(np.float64).reshape(-1) * unit
+        """(shift, factors, shifts) from a row's numbers of 15 bits to the output's steps."""
+        g = self.factors.astype(np.float64).reshape(-1) * self.length**0.5 * 2.0**-15 / self.scale_out
         most = max(float(np.abs(g).max(initial=0)), 2.0**-16)
-        shift = max(1, min(20, 13 - int(np.ceil(log2(most)))))
-        b = self.shifts.astype(np.float64).reshape(-1) / self.scale_out + self.zero_out
-        start = np.clip(np.rint((b + 0.5) * (1 << shift)), -(1 << 28), 1 << 28)
+        b = self.shifts.astype(np.float64).reshape(-1) / self.scale_out + self.zero_out + 0.5
+        # Both have to fit: a factor 14 bits, and what is added 28.
+        fits = min(13 - ceil(log2(most)), 28 - ceil(log2(float(np.abs(b).max(initial=1)))))
+        shift = max(1, min(20, fits))
+        start = np.clip(np.rint(b * (1 << shift)), -(1 << 28), 1 << 28)
         return shift, np.clip(np.rint(g * (1 << shift)), -(1 << 14), 1 << 14).astype(np.int64), start.astype(np.int64)
 
-    def mean(self, total: Ints) -> Ints:
-        """In eighths of a step."""
-        return ((total << EIGHTH) + (self.length >> 1)) // self.length
+    def reciprocal(self, squares: int) -> int:
+        return (1 << ROOT) // root_of(squares)
 
-    def reference(self, *inputs: Bytes) -> Bytes:
-        x = inputs[0].reshape(self.rows, self.length).astype(np.int64)
-        middle = self.mean(x.sum(1, keepdims=True)) if self.centered else np.full((self.rows, 1), self.zero << EIGHTH)
-        d = (x << EIGHTH) - middle
-        total = (d * d >> self.drop).sum(1) + self.least
+    def output_row(self, far: Ints, r: int, row: int) -> Ints:
         shift, factors, starts = self.steps
-        factors, starts = self.spread(factors), self.spread(starts)
-        e = np.zeros(self.rows, np.int64)
-        while np.any(total < 1 << 28):
-            small = total < 1 << 28
-            total, e = np.where(small, total << 2, total), np.where(small, e + 1, e)
-        root = np.array([root_of(int(t)) for t in total])
-        k = (1 << ROOT) // root
-        u = ((d << e[:, None]) >> self.half_drop) * k[:, None] >> 15
-        y = np.clip((u * factors + starts) >> shift, 0, 255)
-        return np.asarray(y.astype(np.uint8)).reshape(inputs[0].shape)
+        factors, starts = self.spread(factors)[row], self.spread(starts)[row]
+        return np.clip(((far >> ROOM) * r >> 14) * factors + starts >> shift, 0, 255)
 
     def constants(self) -> tuple[Array, list[int]]:
         _, factors, starts = self.steps
         words = [v for pair in zip(factors + (1 << 14), starts + (1 << 28), strict=True) for v in map(int, pair)]
         return np.empty(0, np.uint8), words
 
-    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        w = Writer(dialect, (X, "s", Y), self.places())
-        shift = self.steps[0]
-        w.line(f"a = {w.place('i0', inputs[0].origin)}")
-        w.go(Y, w.place("o", output.origin))
-        w.table("q", "to")
-        with w.times("i", self.rows):
-            if self.centered:
-                w.go(X, "a")
-                w.line("s = 0")
-                with w.times("k", self.length):
-                    w.line(f"s = {w.load(X)} + s")
-                    w.move(X, 1)
-                w.line(f"m = ((s << {EIGHTH}) + {self.length >> 1}) // {self.length}")
-            else:
-                w.line(f"m = {self.zero << EIGHTH}")
-            w.go(X, "a")
-            w.line(f"s = {self.least}")
-            with w.times("k", self.length):
-                w.line(f"d = ({w.load(X)} << {EIGHTH}) - m")
-                w.line(f"s = (d * d >> {self.drop}) + s")
-                w.move(X, 1)
-            w.line("e = 0")
-            with w.block(f"while s < {1 << 28}"):
-                w.line("s = s << 2")
-                w.line("e += 1")
-            emit_root(w)
-            w.line(f"r = {1 << ROOT} // r")
-            w.go(X, "a")
-            if not self.each:
-                w.table("q", "to")
-            with w.times("n", self.each or self.length):
-                with w.times("k", self.stretch):
-                    w.line(f"d = ({w.load(X)} << {EIGHTH}) - m << e")
-                    w.line(f"d = (d >> {self.half_drop}) * r >> 15")
-                    w.line(f"s = d * ({w.word('q')} - {1 << 14}) + ({w.word('q', 1)} - {1 << 28}) >> {shift}")
-                    emit_clamp(w, 0, 255)
-                    w.store(Y, "s")
-                    w.move(X, 1)
-                    w.move(Y, 1)
-                w.move_table("q", 2)
-            w.line(f"a += {self.length}")
-        return w
+    def emit_squares(self, w: Writer) -> None:
+        w.line("s = 0")
+        with w.times("k", self.length):
+            w.line(f"d = {w.load(X)} - m")
+            w.line("s = d * d + s")
+            w.move(X, 1)
+        w.line("t = s >> 24")
+        w.line(f"s = s & {MASK}")
+
+    def emit_reciprocal(self, w: Writer) -> None:
+        emit_root(w)
+        w.line(f"r = {1 << ROOT} // r")
+
+    def emit_element(self, w: Writer) -> None:
+        w.line(f"d = (d >> {ROOM}) * r >> 14")
+        w.line(f"s = d * ({w.word('q')} - {1 << 14}) + ({w.word('q', 1)} - {1 << 28}) >> {self.steps[0]}")
+        emit_clamp(w, 0, 255)
 
 
 def emit_root(w: Writer) -> None:

@@ -16,6 +16,7 @@ from emberlet.errors import UnsupportedError
 
 from ..quantization.reference import LIMIT, Bytes, Ints, Requant, requantize
 from .layer import Array, Layer, View, emit_clamp, emit_requantize
+from .normalize import emit_root, root_of
 from .pool import load_words, packed, words_of
 from .softmax import LOG_SHIFT, ONE
 from .writer import Pointer, Writer
@@ -163,10 +164,7 @@ class Norm(_Norm):
         while np.any(t < LIMIT >> 2):
             small = t < LIMIT >> 2
             t, e = np.where(small, t << 2, t), np.where(small, e + 1, e)
-        root = np.zeros_like(t)
-        for bit in (1 << k for k in range(14, -1, -1)):
-            root = np.where((root + bit) ** 2 <= t, root + bit, root)
-        root = np.where(total > 0, root, 0)
+        root = np.where(total > 0, np.array([root_of(int(v)) for v in t.flat]).reshape(t.shape), 0)
         y = ((root * factor >> e) + (1 << shift >> 1) >> shift) + self.zero_out
         return np.asarray(np.clip(y, 0, 255).astype(np.uint8))
 
@@ -259,20 +257,12 @@ class Norm(_Norm):
 
     def _emit_root(self, w: Writer) -> None:
         factor, shift = self.root_factor
-        w.line("r = 0")
-        with w.block("if s"):
-            w.line("e = 0")
-            with w.block(f"while s < {LIMIT >> 2}"):
-                w.line("s = s << 2")
-                w.line("e += 1")
-            w.line(f"d = {1 << 14}")
-            with w.block("while d"):
-                w.line("v = r + d")
-                with w.block("if v * v <= s"):
-                    w.line("r = v")
-                w.line("d = d >> 1")
-            w.line(f"r = r * {factor} >> e")
-        w.line(f"s = (r + {1 << shift >> 1} >> {shift}) + {self.zero_out}")
+        w.line("e = 0")
+        with w.block("if s"), w.block(f"while s < {LIMIT >> 2}"):
+            w.line("s = s << 2")
+            w.line("e += 1")
+        emit_root(w)
+        w.line(f"s = ((r * {factor} >> e) + {1 << shift >> 1} >> {shift}) + {self.zero_out}")
         emit_clamp(w, 0, 255)
 
 

@@ -1,4 +1,4 @@
-"""Elements of one or two bytes: of two, the lower one comes first (quantization/sixteen.py)."""
+"""Numbers of one, two or three bytes, the lowest one first (quantization/sixteen.py)."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def store_element(w: Writer, p: Pointer, k: int, width: int) -> None:
         w.store(p, "s", k)
     else:
         store_word(w, p, k)
+
+
+def store24(w: Writer, p: Pointer, k: int = 0) -> None:
+    """Store `s`, which fits 24 bits."""
+    w.store(p, "s & 255", k)
+    w.store(p, "s >> 8 & 255", k + 1)
+    w.store(p, "s >> 16", k + 2)
+
+
+def number24(w: Writer, p: Pointer, k: int = 0) -> str:
+    """The number of 24 bits at an offset of bytes, as an expression."""
+    return f"{word_at(w, p, k)} | {w.load(p, k + 2)} << 16"

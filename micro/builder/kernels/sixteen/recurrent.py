@@ -21,7 +21,7 @@ from ...quantization.reference import Bytes, Floats, Ints
 from ...quantization.sixteen import MOST, Deep, deep, parted
 from ..layer import dense_view, emit_clamp
 from ..recurrent import FINE, WEIGHTS, G, P, R, State, X, Y, _Recurrent
-from ..words import store_word
+from ..words import number24, store24, store_word
 from ..writer import Pointer, Writer
 from .dot import Dot16
 
@@ -64,17 +64,9 @@ def sums_of(ratio: Floats, bound: Floats, what: str = "layer") -> Deep:
     return deep(ratio, bound, MIDDLE, 0, 2 * MIDDLE - 1, what)
 
 
-def store24(w: Writer, p: Pointer) -> None:
-    """Store `s`, which fits 24 bits."""
-    w.store(p, "s & 255")
-    w.store(p, "s >> 8 & 255", 1)
-    w.store(p, "s >> 16", 2)
-
-
 def load24(w: Writer, p: Pointer, k: int = 0) -> str:
     """Number k of 24 bits that `store24` left, less MIDDLE."""
-    k *= 3
-    return f"({w.load(p, k)} | {w.load(p, k + 1)} << 8 | {w.load(p, k + 2)} << 16) - {MIDDLE}"
+    return f"({number24(w, p, 3 * k)}) - {MIDDLE}"
 
 
 def half_table() -> Ints:
@@ -228,8 +220,7 @@ class _Recurrent16(_Recurrent):
                 where = f"j == {tanh_left}" if tanh_left else ""
                 emit_half(w, "c", f"({load24(w, X)}) + ({load24(w, R)})", False, where)
                 w.line(f"s = c + {MIDDLE}")
-                for k, part in enumerate(("s & 255", "s >> 8 & 255", "s >> 16")):
-                    w.store(X, part, k)
+                store24(w, X)
                 w.move(X, 3)
                 w.move(R, 3)
             w.move(X, 3 * (of - count))
