@@ -33,7 +33,7 @@ def test_layers_are_exact(name: str, fresh: bool) -> None:
     assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
 
 
-@pytest.mark.parametrize("name", ["m0", "rv32"])
+@pytest.mark.parametrize("name", firmware.BOARDS)
 def test_layers_that_no_assembly_computes_are_exact(name: str) -> None:
     seed = random.SystemRandom().randrange(1 << 31)
     print(f"seed {seed}")

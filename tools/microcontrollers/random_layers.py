@@ -491,15 +491,14 @@ def interpolated(rng: Rng) -> Case:
 
 def of_sixteen_bits(rng: Rng) -> Case:
     """Tensors of words."""
-    kind = rng.random()
-    if kind < 0.3:
-        return Case(*random_layers_16.others(rng))
-    if kind < 0.6:
-        made = (random_layers_16.recurrent, random_layers_16.product, random_layers_16.normalization)
-        return Case(*made[int(rng.integers(3))](rng))
+    kinds = (*[random_layers_16.others] * 3, random_layers_16.moved, random_layers_16.reduction)
+    kinds += (random_layers_16.recurrent, random_layers_16.product, random_layers_16.normalization)
+    kind = int(rng.integers(len(kinds) + 4))
+    if kind < len(kinds):
+        return Case(*kinds[kind](rng), 2)
     h, w = (int(v) for v in rng.integers(1, 7, 2))
     window = Window((1, 1)) if rng.random() < 0.3 else window_at_random(rng, h, w, 4)
-    make = random_layers_16.dot if rng.random() < 0.6 else random_layers_16.pool
+    make = random_layers_16.pool if kind == len(kinds) else random_layers_16.dot
     return Case(*make(rng, window, h, w), 2)
 
 
@@ -574,7 +573,7 @@ def large_cases() -> list[Case]:
         rows = rows_at_random(rng, gates * 37, 61, 5), rows_at_random(rng, gates * 37, 37, 128)
         layer = kind("recurrent", ("x",), "y", 2, 37, *rows, False, True, False)  # type: ignore[assignment]
         made.append(Case(layer, (bytes_at_random(rng, (2, 61)),), (2, 37)))
-    return made
+    return [*made, *(Case(*of_words, 2) for of_words in random_layers_16.large(rng))]
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:
@@ -595,6 +594,13 @@ def viper_cases(seed: int, count: int) -> Iterator[Case]:
     rng = np.random.default_rng([seed, 9])
     for n in range(count):
         yield VIPER_KINDS[n % len(VIPER_KINDS)](rng)
+
+
+def word_cases(seed: int, count: int) -> Iterator[Case]:
+    """Layers on 16-bit integers."""
+    rng = np.random.default_rng([seed, 16])
+    for _ in range(count):
+        yield of_sixteen_bits(rng)
 
 
 def wide_depthwise(rng: Rng) -> Case:

@@ -7,9 +7,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from emberlet.micro.builder.kernels.arg import Arg
+from emberlet.micro.builder.kernels.arg import Arg, two_bytes
+from emberlet.micro.builder.kernels.constant import Constant
+from emberlet.micro.builder.kernels.lanes import Take
 from emberlet.micro.builder.kernels.layer import Array, Layer
-from emberlet.micro.builder.kernels.move import Move, Part, strides
+from emberlet.micro.builder.kernels.move import Copy, Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.sixteen.dot import Dot16
 from emberlet.micro.builder.kernels.sixteen.maps import Curve16, Rescale16, knots_of
@@ -19,6 +21,7 @@ from emberlet.micro.builder.kernels.sixteen.pool import Pool16
 from emberlet.micro.builder.kernels.sixteen.product import Product16
 from emberlet.micro.builder.kernels.sixteen.recurrent import GatedGru16, Gru16, Lstm16, Rnn16, Sums16, sums_of
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16, Softmax16
+from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.sixteen import MOST, deep, near, parted
 
@@ -50,10 +53,11 @@ def _image(rng: Rng) -> tuple[int, int, int]:
     return h, w, c
 
 
-def dot(rng: Rng, window: Window, h: int, w: int) -> Made:
-    """A dense layer or a convolution; one group for each channel is a depthwise one."""
+def dot(rng: Rng, window: Window, h: int, w: int, each: int = 0) -> Made:
+    """A dense layer or a convolution; one group for each channel is a depthwise one. each: channels of a group."""
     groups = int(rng.choice([1, 1, 2, 4]))
-    each = int(rng.integers(1, 40 if window.kernel == (1, 1) else 6)) if rng.random() < 0.8 else 1
+    few = int(rng.integers(1, 40 if window.kernel == (1, 1) else 6)) if rng.random() < 0.8 else 1
+    each = each or few
     c, n, middle = groups * each, groups * int(rng.integers(1, 4)), int(rng.choice([128, 128, 0, 130]))
     weights = rng.integers(1, 256, (n, *window.kernel, each)).astype(np.uint8)
     x_zero, out_zero = _zero(rng), _zero(rng)
@@ -77,8 +81,8 @@ def _sums(rng: Rng, rows: int, k: int, zero: int) -> Sums16:
     return Sums16("sums", ("x",), "y", (2 * k,), Window((1, 1)), 1, weights, bias, zero, sums_of(ratio, reach), 128)
 
 
-def recurrent(rng: Rng) -> Made:
-    steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 12)), int(rng.integers(1, 7))
+def recurrent(rng: Rng, units: int = 0) -> Made:
+    steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 12)), units or int(rng.integers(1, 7))
     kind, gates = ((Lstm16, 4), (Gru16, 3), (GatedGru16, 3), (Rnn16, 1))[int(rng.integers(4))]
     zero, more = 32768, list[Any]()
     if kind is GatedGru16:
@@ -92,10 +96,10 @@ def recurrent(rng: Rng) -> Made:
     return layer, (words_at_random(rng, (steps, k)),), (steps, 2 * hidden) if layer.sequence else (2 * hidden,), *NONE
 
 
-def product(rng: Rng) -> Made:
+def product(rng: Rng, depth: int = 0) -> Made:
     """A product of two tensors, each possibly transposed."""
     rows, columns, count = (int(v) for v in rng.integers(1, 5, 3))
-    depth = int(rng.choice([rng.integers(1, 9), rng.integers(1, 100)]))
+    depth = depth or int(rng.choice([rng.integers(1, 9), rng.integers(1, 100)]))
     first = (depth, 1) if rng.random() < 0.5 else (1, rows)
     second = (columns, 1) if rng.random() < 0.5 else (1, depth)
     batches = ((count, rows * depth, 0 if rng.random() < 0.3 else depth * columns),) if count > 1 else ()
@@ -107,9 +111,9 @@ def product(rng: Rng) -> Made:
     return Product16(*at, zeros, drop, requant), (x, z), (count, rows, 2 * columns), *NONE
 
 
-def normalization(rng: Rng) -> Made:
+def normalization(rng: Rng, stretch: int = 0) -> Made:
     rows, each = int(rng.integers(1, 5)), int(rng.choice([0, 0, 1, 3]))
-    length = int(rng.integers(1, 70)) * max(each, 1)
+    length = (stretch or int(rng.integers(1, 70))) * max(each, 1)
     count = rows * each or length
     x = words_at_random(rng, (rows, length))
     near_ = rng.random()
@@ -127,7 +131,7 @@ def pool(rng: Rng, window: Window, h: int, w: int) -> Made:
     c, zero = int(rng.integers(1, 7)), _zero(rng)
     x, out = words_at_random(rng, (h, w, c)), (*window.output(h, w), 2 * c)
     at = ("pool of 16 bits", ("x",), "y", (h, w, 2 * c), window)
-    kind = str(rng.choice(["max", "sum", "sum"]))
+    kind = str(rng.choice(["max", "sum"]))
     if kind == "max":
         return Pool16(*at, kind), (x,), out, window.pads, 0
     taps = prod(window.kernel)
@@ -136,8 +140,69 @@ def pool(rng: Rng, window: Window, h: int, w: int) -> Made:
     return Pool16(*at, kind, False, zero, requant), (x,), out, window.pads, zero
 
 
+def reduction(rng: Rng) -> Made:
+    """Along the middle of three axes."""
+    outer, length, inner = (int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
+    kind, zero = str(rng.choice(["max", "min", "sum"])), _zero(rng)
+    window = Window((length, 1), (length, 1))
+    at = ("reduction of 16 bits", ("x",), "y", (outer * length, 1, 2 * inner), window, kind, True)
+    layer = Pool16(*at)
+    if kind == "sum":
+        layer = Pool16(*at, zero, deep(10.0 ** rng.uniform(-1, 1) / length, length * MOST, _zero(rng)))
+    return layer, (words_at_random(rng, (outer, length, inner)),), (outer, 2 * inner), *NONE
+
+
+def moved(rng: Rng) -> Made:
+    """Rows that are joined, picked by an index, constant or kept; tensors with a border."""
+    rows, width, more = (int(v) for v in rng.integers(1, 9, 3))
+    x, z = words_at_random(rng, (rows, width)), words_at_random(rng, (rows, more))
+    kind = str(rng.choice(["concat", "take", "constant", "keep", "copy"]))
+    if kind == "concat":
+        total = width + more + 1
+        both = ((0, 2 * width), (2 * width, 2 * more))
+        parts = tuple(Part(0, to, (Axis(rows, (n, 2 * total)), Axis(n, (1, 1)))) for to, n in both)
+        fill = float(rng.integers(0, MOST + 1))
+        return Move("joined", ("x", "z"), "y", (rows, 2 * total), parts, fill, 2), (x, z), (rows, 2 * total), *NONE
+    if kind == "take":
+        count, is_word = int(rng.integers(1, 9)), bool(rng.random() < 0.5)
+        zero = int(rng.choice([0, 32768])) if is_word else 0
+        ids = rng.integers(-rows if zero else 0, rows + 3, count) + zero
+        table = x.reshape(1, rows, 2 * width) if rng.random() < 0.5 else None
+        inputs = (two_bytes(ids) if is_word else ids.astype(np.uint8),)
+        take = Take("take", ("x", "i")[table is not None :], "y", (1, rows, 2 * width), count, table, zero, is_word)
+        return take, inputs if table is not None else (x, *inputs), (count, 2 * width), *NONE
+    if kind == "constant":
+        return Constant("constant", (), "y", x), (), x.shape, *NONE
+    if kind == "keep":
+        return Keep("keep", ("x",), "y", x.shape), (x,), x.shape, *NONE
+    pads = tuple(int(v) for v in rng.integers(0, 3, 4))
+    image = words_at_random(rng, (rows, more, width))
+    layer = Copy("copy", ("x",), "y", image.shape)
+    return layer, (image,), image.shape, pads, float(rng.integers(0, MOST + 1))  # type: ignore[return-value]
+
+
+def softmax(rng: Rng, length: int, log: bool) -> Made:
+    scale, out, rows = 10.0 ** rng.uniform(-5, -2), 10.0 ** rng.uniform(-5, -2), int(rng.integers(1, 4))
+    at = ("softmax of 16 bits", ("x",), "y", rows, length, scale)
+    layer: Softmax16 | LogSoftmax16
+    if log:
+        layer = LogSoftmax16(*at, near((scale / out,), (0,), _zero(rng)), out)
+    else:
+        layer = Softmax16(*at, near((2.0**-16 / 10.0 ** rng.uniform(-5, -3.5),), (0,), _zero(rng)))
+    layer.check()
+    return layer, (words_at_random(rng, (rows, length)),), (rows, 2 * length), *NONE
+
+
+def large(rng: Rng) -> list[Made]:
+    """Long rows and sums, of which kernels carry parts, and unrolled loops."""
+    made = [dot(rng, Window((1, 1)), 1, 1, k) for k in (37, 128, 509)]
+    made += [dot(rng, Window((3, 3), pads=(1, 1, 1, 1)), 4, 4, k) for k in (11, 32)]
+    made += [product(rng, k) for k in (32, 33, 500)] + [normalization(rng, k) for k in (32, 333, 1000)]
+    return [*made, *(softmax(rng, 1000, log) for log in (False, True)), *(recurrent(rng, 20) for _ in range(4))]
+
+
 def others(rng: Rng) -> Made:
-    """Pairs, other grids, functions, softmax and moves."""
+    """Pairs, other grids, functions, softmax and transposition."""
     h, w, c = _image(rng)
     x, shape = words_at_random(rng, (h, w, c)), (h, w, 2 * c)
     kind = str(rng.choice(["pair", "pair", "rescale", "curve", "softmax", "logarithm", "arg", "move"]))
@@ -171,19 +236,8 @@ def others(rng: Rng) -> Made:
         bend, at_ = 10.0 ** rng.uniform(-4.5, -3), rng.uniform(0, MOST)
         values = np.rint(MOST / (1 + np.exp(-bend * (np.arange(MOST + 1) - at_)))).astype(np.int64)
         return Curve16("curve of 16 bits", ("x",), "y", (h, w, c), knots_of(values)), (x,), shape, *NONE
-    if kind == "softmax":
-        scale = 10.0 ** rng.uniform(-5, -2)
-        rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
-        how = near((2.0**-16 / 10.0 ** rng.uniform(-5, -3.5),), (0,), _zero(rng))
-        layer = Softmax16("softmax of 16 bits", ("x",), "y", rows, length, scale, how)
-        return layer, (words_at_random(rng, (rows, length)),), (rows, 2 * length), *NONE
-    if kind == "logarithm":
-        scale, out_scale = 10.0 ** rng.uniform(-5, -2), 10.0 ** rng.uniform(-5, -2)
-        rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
-        how = near((scale / out_scale,), (0,), _zero(rng))
-        log = LogSoftmax16("log-softmax of 16 bits", ("x",), "y", rows, length, scale, how, out_scale)
-        log.check()
-        return log, (words_at_random(rng, (rows, length)),), (rows, 2 * length), *NONE
+    if kind in ("softmax", "logarithm"):
+        return softmax(rng, int(rng.integers(1, 40)), kind == "logarithm")
     if kind == "arg":
         which, last, many = str(rng.choice(["max", "min"])), bool(rng.random() < 0.3), bool(rng.random() < 0.3)
         arg = Arg("arg of 16 bits", ("x",), "y", (h, w, c), which, last, many, 2)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from emberlet.micro.builder.build import BuildResult
@@ -176,6 +178,44 @@ def counted(board: EmulatedBoard, built: BuildResult, sample: Array) -> Counted:
     out = board.run(_COUNTED, {**built.deployed[board.arch], "input": x.tobytes()})
     instructions, heap, *found = map(int, out.split())
     return Counted(instructions, heap, found == expected.tolist())
+
+
+_NETWORKS = """
+import gc
+before = 0
+for name in {names!r}:
+    model = __import__(name)
+    with open("/rom/" + name + ".in", "rb") as f:
+        data = f.read()
+    with open("/rom/" + name + ".due", "rb") as f:
+        due = f.read()
+    size, out, taken = len(model.input), len(model.output), 0
+    for k in range(len(data) // size):
+        model.input[:] = data[k * size : (k + 1) * size]
+        gc.collect()
+        gc.disable()
+        before = gc.mem_alloc()
+        model.run()
+        taken += gc.mem_alloc() - before
+        gc.enable()
+        if bytes(model.output) != due[k * out : (k + 1) * out]:
+            print(name, "is wrong for sample", k)
+    if taken:
+        print(name, "takes", taken, "bytes of the heap")
+"""
+
+
+def complaints(board: EmulatedBoard, networks: Mapping[str, BuildResult], samples: Mapping[str, list[Array]]) -> str:
+    """What is wrong when an emulated board runs builds with weights in a ROMFS, each on one sample after the other:
+    bytes for the first input; "" if every output is NumPy's and nothing takes memory. networks: by the model's name."""
+    files: dict[str, bytes] = {}
+    for name, built in networks.items():
+        graph, states = built.graph, dict[str, Any]()
+        answers = [graph.run({graph.inputs[0]: x}, states)[graph.outputs[0]] for x in samples[name]]
+        files |= built.deployed[board.arch]
+        files[f"{name}.in"] = b"".join(x.tobytes() for x in samples[name])
+        files[f"{name}.due"] = b"".join(y.astype(np.uint8).tobytes() for y in answers)
+    return board.run(_NETWORKS.format(names=list(networks)), files)
 
 
 _STACK = """

@@ -1,0 +1,131 @@
+"""Layers and whole networks on words of 16 bits on emulated boards: exact, and without heap."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.micro.builder.boards import BOARDS
+from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.from_ir import read_graph
+from onnxruntime.quantization import QuantType
+from support.microcontrollers.quantized import Network, quantized, samples_of
+
+from tools.boards_in_qemu import EmulatedBoard
+from tools.microcontrollers.random_layers import Case, program_of, word_cases
+from tools.microcontrollers.random_layers_16 import large
+from tools.microcontrollers.running import complaints, wrong_on_board
+from tools.micropython_builds import firmware
+
+pytestmark = pytest.mark.needs("emulated-boards")
+
+
+@pytest.mark.parametrize("name", firmware.BOARDS)
+def test_layers_of_words_are_exact(name: str) -> None:
+    seed = random.SystemRandom().randrange(1 << 31)
+    print(f"seed {seed}")
+    made = [*word_cases(seed, 150), *(Case(*each, 2) for each in large(np.random.default_rng(seed)))]
+    program, arena, due = program_of(made)
+    wrong = wrong_on_board(EmulatedBoard(name), program, arena, due, assembly=False)
+    assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
+
+
+def image() -> onnx.ModelProto:
+    """Convolutions, a residual, pools, a dense layer, functions and a softmax."""
+    n = Network(3)
+    n.conv(3, 8, 3, strides=2)
+    n.activation("Relu")
+    before = n.at
+    n.conv(8, 8, 3, group=8)
+    n.activation("HardSwish")
+    n.then("Add", before)
+    n.then("MaxPool", kernel_shape=[2, 2])
+    n.then("InstanceNormalization", *_scales(n, 8))
+    n.then("GlobalAveragePool")
+    n.then("Flatten")
+    n.dense(8, 6)
+    n.then("Tanh")
+    n.dense(6, 4)
+    n.then("Softmax")
+    return n.done([1, 3, 8, 8])
+
+
+def transformer() -> onnx.ModelProto:
+    """A block of attention with a normalization."""
+    n = Network(4)
+    length, heads, size = 5, 2, 4
+    wide, source = heads * size, n.at
+    n.m.constant("apart", [length, heads, size])
+    sides = {}
+    for name, order in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2])):
+        n.at = source
+        n.dense(wide, wide)
+        n.then("Reshape", "apart")
+        sides[name] = n.then("Transpose", perm=order)
+    n.at = sides["q"]
+    n.then("MatMul", sides["k"])
+    n.then("Softmax", axis=-1)
+    n.then("MatMul", sides["v"])
+    n.then("Transpose", perm=[1, 0, 2])
+    n.m.constant("together", [length, wide])
+    n.then("Reshape", "together")
+    n.then("Add", source)
+    n.then("LayerNormalization", *_scales(n, wide))
+    n.dense(wide, 4)
+    return n.done([length, wide])
+
+
+def spotter() -> onnx.ModelProto:
+    """Convolutions over time, a GRU and a dense layer."""
+    n = Network(5)
+    n.m.weight("w0", 8, 6, 3)
+    n.then("Conv", "w0")
+    n.activation("Relu")
+    n.m.weight("w1", 8, 1, 5)
+    n.then("Conv", "w1", group=8)
+    n.then("Transpose", perm=[2, 0, 1])
+    n.m.weight("W", 1, 15, 8, scale=0.3)
+    n.m.weight("R", 1, 15, 5, scale=0.3)
+    n.then("GRU", "W", "R", hidden_size=5, linear_before_reset=1)
+    n.m.constant("flat", [1, 14 * 5])
+    n.then("Reshape", "flat")
+    n.dense(14 * 5, 3)
+    return n.done([1, 6, 20])
+
+
+def _scales(n: Network, count: int) -> list[str]:
+    names = [n.name(), n.name()]
+    for name in names:
+        n.m.weight(name, count, scale=1)
+    return names
+
+
+NETWORKS = {"image": image, "transformer": transformer, "spotter": spotter}
+
+
+@cache
+def made(name: str) -> bytes:
+    network = NETWORKS[name]()
+    return quantized(network, samples_of(network, 6), activation_type=QuantType.QInt16).SerializeToString()
+
+
+@pytest.mark.parametrize("name", firmware.BOARDS)
+def test_networks_of_words_are_exact_and_take_no_heap(name: str) -> None:
+    """One of them as a stream, whose past stays on the board."""
+    board = EmulatedBoard(name)
+    stand_in = replace(BOARDS["rp2"], name=name, arch=board.arch)
+    rng = np.random.default_rng(0)
+    built, samples = {}, {}
+    for network in NETWORKS:
+        stream = 2 if network == "spotter" else None
+        options = Options(network, "romfs", [stand_in], stream=stream)
+        built[network] = build(read_graph(made(network), network), options)
+        graph = built[network].graph
+        assert graph.wide
+        shape = graph.shapes[graph.inputs[0]]
+        samples[network] = [rng.integers(0, 256, shape).astype(np.uint8) for _ in range(4)]
+    assert complaints(board, built, samples) == ""
