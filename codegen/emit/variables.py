@@ -24,6 +24,7 @@ from .words import (
     FUNCTION_ROLES,
     KEEP,
     LAYER_ROLES,
+    OPTION_ROLES,
     PLAIN,
     WEAK,
     is_function,
@@ -93,8 +94,11 @@ class Naming:
                             self.uses.setdefault(center, "center")
                             self.uses.setdefault(half, "half_size")
                 return None
-            case Call(Attribute(Name("F"), function), args, _):
+            case Call(Attribute(Name("F"), function), args, options):
                 roles = ARGUMENT_ROLES.get(function, ())
+                for name, value in options:
+                    if name in OPTION_ROLES:
+                        self._used(value, OPTION_ROLES[name])
             case Call(Attribute(_, field), (Name(ids),), _) if is_layer(e) and field.endswith(EMBEDDINGS):
                 word = field.removesuffix("s").removesuffix("_embedding")
                 self.uses.setdefault(ids, f"{word}s")

@@ -39,6 +39,7 @@ ARGUMENT_ROLES = {
     "cos": ("angles",),
     "sin": ("angles",),
 }
+OPTION_ROLES = {"kv_lengths": "lengths"}
 WEAK = ("joined", "stacked", "part")  # words that say less than a value's use
 KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
 PLAIN = ("x", "y", "z")  # what flows through a model is x

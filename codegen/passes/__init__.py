@@ -62,6 +62,7 @@ PASSES: dict[str, Pass] = {
     "rotary": Pass("rotary", "Mul RotaryEmbedding"),
     "attention": Pass("attention", "Attention Softmax"),
     "masks": Pass("masks", "Attention"),
+    "lengths": Pass("masks.lengths", "Attention"),
     "heads": Pass("heads", "Attention"),
     "dead": Pass("dead"),
 }

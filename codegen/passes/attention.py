@@ -28,6 +28,7 @@ from ..records import dataclass
 from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of
 
 LEAST = -3e38  # a number that is to hide a key, as the least of float32 does
+LEAST_TWICE = -1e4  # one that is to, where hidden keys are also set to 0 after the softmax
 MOST_MASKED = 1 << 22
 _CUT = re.compile(r"min\((\d+), (.+)\)")
 
@@ -53,11 +54,13 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         return shared(node, walk)
     if not isinstance(node, MatMul):
         return None
-    probabilities = through(node.inputs[0], walk)
-    softmax = walk.made_by(probabilities, Softmax)
-    if softmax is None or not walk.alone(node.inputs[0]) or not last_axis(softmax):
+    if not walk.alone(node.inputs[0]):
         return None
-    found = scores(softmax.inputs[0], walk)
+    probabilities, guard = zeroed(node.inputs[0], walk)
+    softmax = walk.made_by(probabilities, Softmax)
+    if softmax is None or not last_axis(softmax):
+        return None
+    found = scores(softmax.inputs[0], walk, guard)
     if found is None or not fits(found, node):
         return None
     q, v = found.q, node.inputs[1]
@@ -134,13 +137,25 @@ def through(a: Argument, walk: Walk) -> Argument:
             return a
 
 
+def zeroed(a: Argument, walk: Walk) -> tuple[Argument, tuple[str, bool] | None]:
+    """The probabilities before those of hidden keys are set to 0: with (the name of a condition, whether it is true of
+    them), or None if none are. So NeMo and ESPnet give 0 to a query that sees no key."""
+    a = through(a, walk)
+    node = walk.made_by(a, Where)
+    for hidden, kept in ((1, 2), (2, 1)):
+        if node is not None and number(node.inputs[hidden]) == 0.0 and walk.alone(node.inputs[kept]):
+            return through(node.inputs[kept], walk), (node.inputs[0].name, hidden == 1)
+    return a, None
+
+
 def last_axis(softmax: Softmax) -> bool:
     rank = softmax.tensor(0).rank
     return softmax.config.axis == -1 or (rank is not None and softmax.config.axis == rank - 1)
 
 
-def scores(a: Argument, walk: Walk) -> Scores | None:
-    """A value as Scores, read backwards: the mask, the scale, the product."""
+def scores(a: Argument, walk: Walk, guard: tuple[str, bool] | None = None) -> Scores | None:
+    """A value as Scores, read backwards: the mask, the scale, the product. guard: what `zeroed` gives; these scores,
+    and no others, must have been hidden."""
     mask, hides = None, False
     node = walk.producer(a)
     if isinstance(node, Add):
@@ -156,14 +171,18 @@ def scores(a: Argument, walk: Walk) -> Scores | None:
             least = number(node.inputs[hidden])
             if least is None or not walk.alone(node.inputs[kept]):
                 continue
-            if least == float("-inf") or (least <= LEAST and first_key_seen(node.inputs[0], kept == 1, walk)):
+            if guard is not None:
+                whole = guard == (node.inputs[0].name, hidden == 1) and least <= LEAST_TWICE
+            else:
+                whole = least == float("-inf") or (least <= LEAST and first_key_seen(node.inputs[0], kept == 1, walk))
+            if whole:
                 mask, hides, a = node.inputs[0], kept == 2, node.inputs[kept]
                 break
         else:
             return None
     product, scale = scaled(a, walk)
     matmul = walk.made_by(product, MatMul)
-    if matmul is None or not walk.alone(product):
+    if matmul is None or not walk.alone(product) or (guard is not None and not isinstance(node, Where)):
         return None
     q, left = scaled(matmul.inputs[0], walk)
     k, right = scaled(matmul.inputs[1], walk)

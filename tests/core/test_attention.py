@@ -48,6 +48,25 @@ def test_a_short_mask_hides_the_rest(backend: Any) -> None:
     np.testing.assert_allclose(array(one), array(two), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "lengths"),
+    [
+        ("int64", (1 << 40, (1 << 63) - 1, 3, 0, -(1 << 33) + 2)),
+        ("uint32", (1 << 31, (1 << 32) - 1, 3, 0, 1)),
+        ("uint64", (1 << 31, (1 << 64) - 1, 3, 0, 1)),
+        ("int32", (5, (1 << 31) - 1, 3, 0, -2)),
+        ("uint8", (5, 255, 3, 0, 1)),
+    ],
+)
+def test_a_length_hides_the_keys_behind_it_however_large_it_is(backend: Any, dtype: str, lengths: Any) -> None:
+    q, k, v = normal(1, 5, 1, 2, 4), normal(2, 5, 1, 5, 4), normal(3, 5, 1, 5, 4)
+    given = np.array(lengths, dtype)
+    seen = np.array([[j < n for j in range(5)] for n in lengths]).reshape(5, 1, 1, 5)
+    tensors = [tensor(x) for x in (q, k, v, given, seen)]
+    got, want = F.attention(*tensors[:3], kv_lengths=tensors[3]), F.attention(*tensors[:3], tensors[4])
+    assert np.array_equal(array(got), array(want))
+
+
 def test_step_by_step_equals_all_at_once(backend: Any) -> None:
     q, k, v = normal(4, 1, 4, 6, 8), normal(5, 1, 2, 6, 8), normal(6, 1, 2, 6, 8)
     whole = array(F.attention(tensor(q), tensor(k), tensor(v), is_causal=True))

@@ -54,6 +54,11 @@ def visible_keys(q_length, kv_length, offset, left, right, backend):
 def within_lengths(lengths, kv_length):
     """bool (batch, 1, 1, kv_length): whether key j lies within its sequence's length; lengths (batch,)."""
     backend = lengths.backend
+    least, most = dtypes.int32.range
+    if lengths.dtype.is_integer and lengths.dtype.range[1] > most:  # a length may be larger, to say that there is none
+        lengths = backend.binary("minimum", lengths, backend.full((), most, lengths.dtype))
+        if lengths.dtype.kind == "int":
+            lengths = backend.binary("maximum", lengths, backend.full((), least, lengths.dtype))
     column = backend.arange(0, 1, kv_length, dtypes.int32)
     return backend.binary("lt", column, backend.reshape(astype(lengths, dtypes.int32), (lengths.size, 1, 1, 1)))
 

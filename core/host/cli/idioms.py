@@ -14,7 +14,8 @@ from .freezing import frozen_values
 from .model import Loaded
 
 IDIOMS = tuple(
-    "unfused norms activations pooling gathered recurrent batch-norm linear packed rotary attention masks heads".split()
+    "unfused norms activations pooling gathered recurrent batch-norm linear packed rotary attention masks lengths "
+    "heads".split()
 )
 """Passes that put one operator in the place of several. --passes switches each of them."""
 RUNS = 3  # draws of the inputs
