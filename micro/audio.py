@@ -1,4 +1,4 @@
-"""A log-mel front end in integers: from 16-bit audio to the bytes of a model's input.
+"""A log-mel front end in integers: from 16-bit audio to the bytes that a model takes as input.
 
     front = LogMel(rate=16000, size=512, hop=256, count=32)
     rows = Rows(model.inputs[0], *model.input_grids[0], columns=32, unit=1 / 256)    # of emberlet.micro.stream
@@ -32,8 +32,8 @@ def band_edges(rate, size, count, low, high):
 
 
 class LogMel:
-    """rate: of the samples; size: of a frame, a power of two; hop: samples from one frame to the next; count: of bands,
-    between `low` and `high` Hz. Raises ValueError if a size is not a power of two or a band has no bin.
+    """rate: samples per second; size: samples in a frame, a power of two; hop: samples from one frame to the next;
+    count: bands between `low` and `high` Hz. Raises ValueError if a size is not a power of two or a band has no bin.
     """
 
     def __init__(self, rate=16000, size=512, hop=256, count=32, low=60, high=7600):

@@ -1,16 +1,17 @@
 """Integer kernels of the log-mel front end, for every port; `check --fix` makes them from audio_kernels_viper.py.
 
-Arrays are of 32-bit integers. In machine code their elements come without a sign on 64-bit words: shifting there and
-back by E bits gives it to them. No product or sum reaches 2**30.
+Arrays hold 32-bit integers. On 64-bit processors machine code loads them without their sign; shifting left and right by
+E bits restores it. No product or sum reaches 2**30.
 """
 
 E = 0
 
 
 def windowed(samples, at, ring, window, size, re, im):
-    """size samples of a ring of `ring` from `at` on, times the window (14 bits), into re; zeros into im.
+    """Write `size` samples of a ring buffer of length `ring`, starting at `at`, times the window (14 bits) to re; zeros
+    to im.
 
-    They are doubled until the greatest has 14 bits; how often, is returned.
+    The results are doubled until the largest has 14 bits. Returns the number of doublings.
     """
     top = 0
     i = 0
@@ -96,9 +97,9 @@ def fft(re, im, wave, bits):
 
 
 def bands(re, im, edges, weights, logs, count, doubled, out):
-    """The logarithm to base 2, in 1/256, of the power in each band, or 0 where there is less than 1.
+    """The base-2 logarithm of each band's power, in units of 1/256; 0 if the power is below 1.
 
-    edges: of each band, its first bin and how many it has; weights: 0…64, band after band; logs: 256 mantissas.
+    edges: the first bin and the number of bins of each band; weights: 0…64, band after band; logs: 256 mantissas.
     """
     e = int(E)
     w = 0

@@ -4,7 +4,7 @@
     shrink(camera.buffer(), model.inputs[0])
     model.run()
 
-Every pixel of the result is the mean of the box of pixels it stands for.
+Every pixel of the result is the mean of a box of source pixels.
 """
 
 from array import array
@@ -36,13 +36,15 @@ class Shrink:
 
     def __init__(self, size, to, table, source="rgb565", channels=1):
         if source not in FORMATS or channels not in (1, 3):
-            raise ValueError("source {} with {} channels; there are {}".format(source, channels, ", ".join(FORMATS)))
+            raise ValueError(
+                "source {} with {} channels is unknown; sources: {}".format(source, channels, ", ".join(FORMATS))
+            )
         if source in ("gray", "rgb") and channels != (1 if source == "gray" else 3):
-            raise ValueError("a {} frame buffer gives {} channels".format(source, 1 if source == "gray" else 3))
+            raise ValueError("a {} frame buffer needs channels={}".format(source, 1 if source == "gray" else 3))
         if to[0] > size[0] or to[1] > size[1]:
             raise ValueError("{} cannot be shrunk to {}".format(size, to))
         if (size[0] // to[0] + 1) * (size[1] // to[1] + 1) > 65536:
-            raise ValueError("a box of {} to {} has more than 65536 pixels".format(size, to))
+            raise ValueError("{} to {} averages more than 65536 pixels at a time".format(size, to))
         pixels = size[0] * size[1]
         self._bytes = pixels * {"gray": 1, "rgb": 3}.get(source, 2)
         self._out = to[0] * to[1] * channels

@@ -17,7 +17,7 @@ class Rows:
     def __init__(self, to, scale, zero, columns, hop=1, unit=1):
         rows, rest = divmod(len(to), columns)
         if rest or not rows:
-            raise ValueError("an input of {} bytes holds no whole number of rows of {}".format(len(to), columns))
+            raise ValueError("an input of {} bytes is not a whole number of rows of {}".format(len(to), columns))
         self.rows, self.columns, self.hop = rows, columns, hop
         self._to, self._zero = to, zero
         self._factor = round(65536 * unit / scale)

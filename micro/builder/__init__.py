@@ -1,4 +1,5 @@
-"""From a trained model to MicroPython files: quantization, kernels, memory plan, emission. Needs CPython and NumPy."""
+"""Compiles a trained model to MicroPython files: quantization, kernels, memory plan, emission. Needs CPython and
+NumPy."""
 
 from emberlet.host.extras import require
 

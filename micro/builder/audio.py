@@ -30,7 +30,7 @@ def log_mel(
 ) -> npt.NDArray[np.float32]:
     """Features of 16-bit samples: (frames, bands), the base-2 logarithm of each band's power, at least 0.
 
-    The options are those of `LogMel`, which writes the same features, in integers, into a model's input.
+    The options are those of `LogMel`, which computes the same features in integers on the device.
     """
     x = np.asarray(samples, np.float64)
     frames = 1 + (len(x) - size) // hop if len(x) >= size else 0

@@ -1,4 +1,4 @@
-"""Facts about boards: what a model must fit into, and how fast it may run there.
+"""What each board offers: memory, flash, clock, and estimated cycles.
 
 Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. `room`
 overestimates that firmware's size, and counts only the first megabyte of an ESP8266, where code must be. Cycles are
@@ -16,12 +16,12 @@ KB = 1024
 
 @dataclass(frozen=True)
 class Board:
-    """arch: mpy-cross's name of the instruction set; ram: of the chip; heap: the part of it available to a program
-    under MicroPython; flash: the size of the file system; room: the chip's flash besides the stock firmware, available
-    to a custom firmware for frozen modules, a ROMFS or a partition; cycles: for one multiply-accumulate of a dense
-    layer, estimated.
+    """arch: mpy-cross's name for the instruction set; ram: the chip's memory; heap: the part available to a program
+    under MicroPython; flash: the size of the file system; room: the flash that the stock firmware leaves free, which a
+    custom firmware can use for frozen modules, a ROMFS or a partition; cycles: an estimate for one multiply-accumulate
+    of a dense layer.
 
-    chip: how flash partitions are read ("rp2", "esp32" or "" for not at all); mapped: whether a partition is read in
+    chip: how flash partitions are read: "rp2", "esp32", or "" if they cannot be; mapped: whether a partition is read in
     place.
     """
 

@@ -1,4 +1,4 @@
-"""From a float32 graph to the files of a model, and their requirements."""
+"""Builds a model's files from a float32 graph, with their requirements."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ TAKEN = frozenset(
     "hashlib heapq io json machine main boot math micropython mip neopixel network ntptime os platform pyb random re "
     "rp2 select socket ssl stm struct sys time tls uasyncio asyncio uctypes vfs zlib".split()
 )
-"""Modules that boards have, which a model's must not hide."""
+"""Modules of MicroPython, whose names a model's modules must not take."""
 
 MOST_COMPARED = 64
-"""Samples on which calibration methods, and int8 with float32, are compared."""
+"""The most samples on which calibration methods are compared, and int8 with float32."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +95,16 @@ class Options:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Of the instruction sets that get kernels in assembly."""
+        """The families of instruction sets that get kernels in assembly."""
         archs = {b.arch for b in self.boards} if self.in_assembly else set()
         return tuple(sorted({FAMILIES[arch] for arch in archs if arch in FAMILIES}))
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """int8 beside float32 on the calibration samples, first output: the number of samples, the fraction with the same
-    largest element (None if it is not a vector), and the root mean square and largest difference, relative to the
-    output's range."""
+    """How closely int8 matches float32 on the calibration samples, in the first output. same_best: the fraction of
+    samples with the same largest element (None if the output is not a vector); rms, worst: root mean square and largest
+    difference, relative to the output's range."""
 
     samples: int
     same_best: float | None
@@ -112,7 +112,7 @@ class Agreement:
     worst: float
 
     def __str__(self) -> str:
-        same = "" if self.same_best is None else f"the same greatest output in {self.same_best:.1%}, "
+        same = "" if self.same_best is None else f"the same largest output in {self.same_best:.1%}, "
         off = f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
         return f"int8 beside float32 on {self.samples} samples: {same}{off}"
 
@@ -160,14 +160,14 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         graph = _streamed(graph, options)
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement, notes=notes)
     if options.arena and (built.program.states or built.program.kept):
-        raise UnsupportedError(f"{options.name} keeps a state from call to call, which another model would overwrite")
+        raise UnsupportedError(f"{options.name} keeps a state between calls, which the other model would overwrite")
     _write_sources(built, options)
     _compile(built, options)
     return built
 
 
 def _streamed(graph: Graph, options: Options) -> Graph:
-    """The graph that takes new steps only. Raises UnsupportedError."""
+    """The graph that computes new steps only. Raises UnsupportedError."""
     assert options.stream is not None
     if graph.words:
         raise UnsupportedError(
@@ -178,7 +178,7 @@ def _streamed(graph: Graph, options: Options) -> Graph:
 
 
 def rounded_weights(graph: Graph) -> tuple[str, ...]:
-    """What to say of a quantized model's weights that 8 bits cannot hold: those of 16 bits, and floats."""
+    """Notes on weights of a quantized model that are not stored in 8 bits: those of 16 bits, and floats."""
     names = []
     for layer in graph.layers:
         if isinstance(layer, DotFloat | DepthwiseFloat) and layer.name not in graph.weight_scales:
@@ -231,7 +231,7 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
 
 
 def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agreement:
-    """How far int8 is from float32."""
+    """How closely int8 matches float32."""
     name = graph.outputs[0]
     grid = quantized.grids[name].scale, quantized.grids[name].zero
     expected, found = [], []
@@ -251,7 +251,7 @@ def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agr
 
 
 def pack(program: Program) -> Pack:
-    """Both blobs as a burnpack: tensors "weights" and "tables", and a mark that identifies this build."""
+    """Both blobs as a burnpack: the tensors "weights" and "tables", and an identifier of this build."""
     weights, tables = program.weight_bytes, program.word_bytes
     mark = hashlib.sha256(weights + tables + repr(program.arena).encode()).hexdigest()[:8]
     dtype = dtypes.float32 if program.is_float else dtypes.uint8
@@ -390,7 +390,7 @@ def _files(built: BuildResult, options: Options, out: Path) -> dict[Path, bytes]
 
 
 def _written_before(out: Path) -> set[Path]:
-    """The files in `out` and the folders in it that an earlier build names as its own."""
+    """The files of an earlier build: those in `out`, and those in the folders that its description lists."""
     try:
         names = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))["written"]
         found = [out / name for name in names]
@@ -400,7 +400,7 @@ def _written_before(out: Path) -> set[Path]:
 
 
 def module_name(text: str) -> str:
-    """A name for the modules, from that of a file."""
+    """A name for the modules, derived from a file's name."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_").lower() or "model"
     if name[0].isdigit():
         return f"m_{name}"

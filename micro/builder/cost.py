@@ -14,43 +14,43 @@ from .kernels.pool import _Pool, _Reduce
 from .program import Program, Step
 
 FACTOR = {"depthwise": 0.9, "lstm": 1.4, "gru": 1.4}
-"""Cycles of a multiply-accumulate in proportion to a dense layer's, by the kind of layer, from counted instructions."""
+"""Cycles of a multiply-accumulate relative to a dense layer's, by kind of layer; from counted instructions."""
 
 ELEMENT = 4
-"""An element that is only moved or looked up, in multiply-accumulates of a dense layer."""
+"""Cost of moving or looking up one element, in multiply-accumulates of a dense layer."""
 
 ASSEMBLY = {"dsp": (0.12, 0.27, 1.5)}
-"""For kernels in assembly: a multiply-accumulate, one of a depthwise layer, and bringing a sum to the output's scale,
-in multiply-accumulates of a dense layer in viper, from counted instructions; `SCALAR` for other families."""
+"""Costs in assembly of a multiply-accumulate, of one in a depthwise layer, and of requantizing a sum, in
+multiply-accumulates of a dense layer in viper; from counted instructions. `SCALAR` is for other families."""
 
 SCALAR = (0.36, 0.6, 3.0)
 
 OUTPUT = 7
-"""Bringing one sum to the output's scale, in multiply-accumulates of a dense layer."""
+"""Cost of requantizing one sum, in multiply-accumulates of a dense layer."""
 
 FLOAT = 110
-"""A float32 multiply-accumulate in bytecode, in int8 ones by machine code."""
+"""Cost of a float32 multiply-accumulate in bytecode, in int8 multiply-accumulates in machine code."""
 
 OBJECTS = 2 * KB
-"""What the modules' own objects take of the heap: functions, names, views of the arena."""
+"""Heap used by the modules' own objects: functions, names, views of the arena."""
 
 CALLS = 832
-"""Bytes of stack around a kernel: `predict`, `run` and MicroPython's own functions that call one another. Measured, as
-the two below, on emulated Cortex-M and RISC-V boards under MicroPython 1.25; the greatest of them."""
+"""Bytes of stack used around a kernel by `predict`, `run` and MicroPython itself. Like the two below, the largest of
+measurements on emulated Cortex-M and RISC-V boards under MicroPython 1.25."""
 
 FLOAT_CALLS = 1336
-"""The same where kernels are bytecode and compute in float32."""
+"""The same for bytecode kernels in float32."""
 
 NUMBERS = 1184
-"""Bytes of stack in which `predict` turns numbers into bytes, before any kernel runs."""
+"""Bytes of stack that `predict` uses to convert numbers to bytes, before any kernel runs."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """In bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory unless frozen;
-    weights_in_ram: the weights and tables that are copied into memory; stack: the stack of `predict`, most of it in
-    kernel `deepest`; peak: the layer at which the arena is fullest; work: in multiply-accumulates of a dense
-    layer in int8.
+    """Sizes are in bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory
+    unless frozen; weights_in_ram: the weights and tables that are copied into memory; stack: the stack of `predict`,
+    most of it in kernel `deepest`; peak: the layer at which the arena is fullest; work: in multiply-accumulates of a
+    dense layer in int8.
     """
 
     flash: int
@@ -67,17 +67,18 @@ class Cost:
 
     @property
     def ram(self) -> int:
-        """Of the heap."""
+        """Bytes of the heap."""
         return self.arena + self.code + self.weights_in_ram + OBJECTS
 
     def milliseconds(self, board: Board) -> float:
-        """An estimate."""
+        """Estimated milliseconds per inference."""
         return self.work * board.cycles / board.mhz / 1000
 
 
 def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int, arch: str = "") -> Cost:
-    """files: what is deployed, by name, in `flash` bytes; weights: how they are ("module", "file", "romfs", "frozen",
-    "partition-copied" or "partition-mapped"); arch: the instruction set whose assembly kernels are used.
+    """files: the deployed files by name; flash: their size in bytes; weights: where they are stored ("module", "file",
+    "romfs", "frozen", "partition-copied" or "partition-mapped"); arch: the instruction set whose assembly kernels are
+    used.
     """
     blobs = len(program.weight_bytes) + len(program.word_bytes)
     modules = sum(len(data) for name, data in files.items() if name.endswith((".mpy", ".py")))
@@ -110,7 +111,7 @@ def _work(step: Step, arch: str) -> float:
 
 
 def work(layer: Layer, outputs: int) -> float:
-    """A layer's work in multiply-accumulates of a dense one."""
+    """A layer's work in multiply-accumulates of a dense layer."""
     if layer.macs:
         return layer.macs * FACTOR.get(layer.kind, 1) + outputs * OUTPUT
     if isinstance(layer, _Pool):
@@ -127,8 +128,8 @@ def stack(program: Program, arch: str = "") -> tuple[int, str]:
 
 
 def frames(program: Program, arch: str = "") -> tuple[int, str]:
-    """The stack of the largest kernel in bytes, with 32-bit words, and its name: its locals, the temporaries of its
-    expressions, and the saved registers.
+    """The stack of the largest kernel in bytes, with 32-bit words, and its name. Locals, temporaries of expressions and
+    saved registers count.
     """
     source = kernels_source(program, "float32" if program.is_float else "viper", arch)
     module = compile(source, "kernels", "exec")
@@ -141,18 +142,18 @@ def frames(program: Program, arch: str = "") -> tuple[int, str]:
 
 
 def size_text(count: int) -> str:
-    """A size as readable text."""
+    """A size for people to read."""
     return f"{count:,} B" if count < 10 * KB else f"{count / KB:,.1f} KB"
 
 
 def time_text(milliseconds: float) -> str:
-    """A time as readable text."""
+    """A time for people to read."""
     return f"{milliseconds:.3g} ms" if milliseconds < 999 else f"{milliseconds / 1000:.3g} s"
 
 
 def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
-    """Readable lines: the model's requirements, and for each board whether it fits and the estimated time."""
-    where = "copied into memory" if c.weights_in_ram else "read where they lie"
+    """Lines for people to read: the model's requirements, and for each board whether it fits and the estimated time."""
+    where = "copied into memory" if c.weights_in_ram else "read in place"
     lines = [
         f"{name}: {'float32' if c.is_float else 'int8'}, {c.macs:,} multiply-accumulates",
         f"  flash   {size_text(c.flash)}, {size_text(c.weights)} of it weights and tables ({weights}, {where})",
@@ -170,7 +171,7 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
         if weights == "romfs" and board.chip == "rp2":
             lines.append("    its stock firmware has no ROMFS: build one with MICROPY_HW_ROMFS_BYTES")
         if weights == "frozen":
-            lines.append("    in a firmware of your own, whose file system gets what is left of the flash")
+            lines.append("    in custom firmware, whose file system gets the remaining flash")
     return lines
 
 
@@ -179,9 +180,9 @@ def shortfalls(c: Cost, board: Board, weights: str) -> list[str]:
     problems: list[str] = []
     memory, flash = c.ram - board.heap, c.flash - flash_of(board, weights)
     if memory > 0:
-        problems.append(f"{size_text(memory)} of memory are missing; {_advice(c, board, weights)}")
+        problems.append(f"{size_text(memory)} more memory needed; {_advice(c, board, weights)}")
     if flash > 0:
-        problems.append(f"{size_text(flash)} of flash are missing; {_flash_advice(c, board, weights)}")
+        problems.append(f"{size_text(flash)} more flash needed; {_flash_advice(c, board, weights)}")
     return problems
 
 

@@ -15,7 +15,7 @@ from emberlet.host.extras import sentence
 from .boards import ALIASES
 
 Runner = Callable[[Sequence[str]], int]
-"""Runs mpremote with these arguments; its exit status."""
+"""Runs mpremote with these arguments and returns its exit status."""
 
 HERE = Path(__file__).parent.parent
 
@@ -24,7 +24,7 @@ HELPERS = {
     "audio": ("audio", "audio_kernels_viper", "audio_kernels_bytecode"),
     "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
 }
-"""What a board needs of `emberlet.micro` beside a model, by name."""
+"""Helper -> the files of `emberlet.micro` that it consists of."""
 
 _MAKE_FOLDERS = """\
 import os
@@ -54,7 +54,7 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
     """The mpremote commands, as argument lists, that copy the build in `out` to a board.
 
     board: one of the boards it was built for; port: an argument of mpremote's `connect`; to: the folder on the board.
-    Raises FormatError if `out` is not a build, UnsupportedError if it was not built for the board, or to be frozen.
+    Raises FormatError if `out` is not a build, UnsupportedError if it was built for other boards or to be frozen.
     """
     about = read_about(out)
     target = _target(about, board)

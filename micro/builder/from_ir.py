@@ -1,4 +1,4 @@
-"""The graph of an ONNX model, by way of the compiler's typed IR."""
+"""Imports an ONNX model through the compiler's typed IR."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def read_graph(
 ) -> Graph:
     """The float32 graph of an ONNX model or a .tflite file; an open batch is 1.
 
-    sizes: of inputs or symbolic dimensions, by name. states: input -> output: the input, zeros at first, is the output
-    of the previous inference. Raises ModelError, which lists every unsupported operator, and OSError.
+    sizes: the sizes of inputs or symbolic dimensions, by name. states: input -> output; the input starts as zeros and
+    then takes the output of the previous inference. Raises ModelError, which lists every unsupported operator, and
+    OSError.
     """
     if (source[4:8] == b"TFL3") if isinstance(source, bytes) else str(source).endswith(".tflite"):
         from .tflite.importing import read_tflite
@@ -49,8 +50,8 @@ def graph_of(
 ) -> Graph:
     """The graph of a model that has been read. Raises ModelError.
 
-    Images (inputs of rank 4) come in channels last. So do inputs of rank 3 whose channel axis a layer determines; for
-    the others, the order that moves fewer elements is chosen.
+    Images (inputs of rank 4) are passed channels last, and so are inputs of rank 3 whose channel axis a layer
+    determines. For others, the order that moves fewer elements is chosen.
     """
     inputs = sized(model.graph.inputs, sizes or {})
     states = states or {}

@@ -1,9 +1,9 @@
-"""Functions of one number: in NumPy, for tables of 256 bytes, and as MicroPython, for models that stay float32.
+"""Functions of one number: in NumPy, for tables of 256 bytes, and as MicroPython source, for float32 models.
 
 `emberlet.functional` defines each of them; tests/micro/test_functions.py compares both forms with it.
 
-A function is a chain of steps `(name, parameters)`, so that adjacent functions merge into one table or one loop.
-Between "start" and "times_start" a chain computes the factor that its own argument is multiplied with: x * sigmoid(x).
+A function is a chain of steps `(name, parameters)`, so that adjacent functions merge into one table or one loop. The
+steps between "start" and "times_start" compute a factor for the chain's own argument, as in x * sigmoid(x).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Chain = tuple[Step, ...]
 
 @dataclass(frozen=True)
 class Function:
-    """numpy: of an array and the parameters; source: MicroPython lines over `v`, the parameters in {0}, {1}, …"""
+    """numpy: a function of an array and the parameters; source: MicroPython lines that change `v`, with the parameters
+    as {0}, {1}, …"""
 
     numpy: Callable[..., Array]
     source: tuple[str, ...]
@@ -126,11 +127,11 @@ FROM_MATH = (
     "exp", "log", "sqrt", "erf", "floor", "ceil", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
     "tanh", "asinh", "acosh", "atanh",
 )  # fmt: skip
-"""What generated modules import from `math`, where they use it."""
+"""What generated modules import from `math` if they use it."""
 
 
 COMPARED = ("greater", "greater_equal", "less", "less_equal", "equal")
-"""1 or 0: the argument beside a number."""
+"""Comparisons of the argument with a number; the result is 1 or 0."""
 
 
 def apply(chain: Chain, x: npt.ArrayLike) -> npt.NDArray[np.float32]:

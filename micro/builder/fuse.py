@@ -1,4 +1,4 @@
-"""Rewriting a float32 graph before it is quantized or planned: fewer layers, the same numbers up to rounding."""
+"""Merges layers of a float32 graph before it is quantized or planned. Results are equal up to rounding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def fuse(graph: Graph) -> Graph:
 
 
 def separate_states(graph: Graph) -> Graph:
-    """Copy states that are kept in other states first, so that the order of writing does not matter."""
+    """Copy states that are written to other states before any state is written, so that the order of writing does not
+    matter."""
     source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
     layers: list[Layer] = [layer for layer in graph.layers if not isinstance(layer, Keep)]
     keeps: list[Layer] = []
@@ -69,7 +70,7 @@ def separate_states(graph: Graph) -> Graph:
 
 
 def in_float32(graph: Graph) -> Graph:
-    """A quantized model without its grids, in which a QuantizeLinear only saturates."""
+    """A quantized model as a float32 graph: grids are dropped, and a QuantizeLinear only saturates."""
 
     def saturating(layer: Layer) -> Layer:
         grid = graph.grids.get(layer.output)
@@ -83,7 +84,7 @@ def in_float32(graph: Graph) -> Graph:
 
 
 def _between_integers(graph: Graph) -> Graph:
-    """In float32, represent inputs and outputs that are bytes in the model by its integers."""
+    """In a float32 build, pass inputs and outputs that are bytes in the model as the model's integers."""
     first: list[Layer] = []
     last: list[Layer] = []
     shapes, names = dict(graph.shapes), dict[str, str]()
@@ -156,7 +157,7 @@ def drop_reshapes(graph: Graph) -> Graph:
 def absorb_quantizers(graph: Graph) -> Graph:
     """Merge a QuantizeLinear into the layer before it if nothing else reads that layer's output.
 
-    A model's input, or a state, takes the grid of the first one after it.
+    A model input or a state takes the grid of the first QuantizeLinear after it.
     """
     written: dict[tuple[str, Grid], str] = {}
     writers = {layer.output: layer for layer in graph.layers}
@@ -178,7 +179,7 @@ def absorb_quantizers(graph: Graph) -> Graph:
 
 
 def moves_to_reshapes(graph: Graph) -> Graph:
-    """Turn moves that keep every element in place into reshapes."""
+    """Replace moves that keep every element in place by reshapes."""
 
     def changed(layer: Layer) -> Layer:
         if not isinstance(layer, Move) or len(layer.parts) != 1 or layer.fill is not None:
@@ -205,7 +206,7 @@ def _replaced(graph: Graph, first: Layer, second: Layer, merged: Layer) -> Graph
 
 
 def constants_to_maps(graph: Graph) -> Graph:
-    """Turn sums and products with a single number into functions of one number, and quotients by constants into
+    """Replace sums and products with a single number by functions of one number, and division by constants by
     products."""
 
     def changed(layer: Layer) -> Layer:
@@ -292,7 +293,7 @@ def fold_scales(graph: Graph) -> Graph:
             continue
         factor, shift, merged_output = parameters
         if layer.name in graph.weight_scales and np.any(factor != 1):
-            continue  # weights that are already quantized are not changed
+            continue  # quantized weights stay as they are
         scaled = replace(
             layer,
             weights=layer.weights * factor.reshape(-1, *[1] * (layer.weights.ndim - 1)),

@@ -22,7 +22,7 @@ L = TypeVar("L", bound=Layer)
 
 @dataclass(frozen=True)
 class Grid:
-    """What bytes, or words of 16 bits, mean: scale * (q - zero)."""
+    """The meaning of bytes, or of 16-bit words: scale * (q - zero)."""
 
     scale: float
     zero: int
@@ -40,8 +40,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Sums:
-    """The meaning of an output's words: steps from kernels.trees.MIDDLE; transform: the function applied to all of
-    them."""
+    """The meaning of an output's words: multiples of `step` above or below kernels.trees.MIDDLE; transform: a function
+    of all of them."""
 
     step: float
     transform: str | None = None
@@ -49,7 +49,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Reshape(Layer):
-    """The same elements under another shape: no kernel, one buffer."""
+    """The same elements in another shape: no kernel runs, and the buffer is shared."""
 
     shape: tuple[int, ...]
 
@@ -59,20 +59,19 @@ class Reshape(Layer):
 
 @dataclass(frozen=True)
 class Graph:
-    """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantized);
-    weight_scales: per output channel, of layers whose weights came quantized, by the layer's name; weight_zeros: the
-    bytes of zero of those that are asymmetric; layouts: of inputs that come in another order than the model's, their
-    shape in the model and its axes in the order they come; states: tensors that are kept from one inference to the
-    next, and what their elements are at first: layers read them, and the last layers, `kernels.state.Keep`, write them;
-    doubled: the arithmetic is TensorFlow Lite's (quantization/doubled.py); once: the names of layers that round once
-    all the same; unsigned: of averages whose bytes are uint8 in the file; cuts: of inputs that hold ranks, the numbers
-    that each feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their
-    elements; calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs
-    and outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128
-    for int8; words: of a quantized graph, tensors of indices whose
-    elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors that hold whole numbers
-    (indices, counts, 1 and 0 for true and false), which keep steps of one where those fit a byte; packed: layers whose
-    weights came with 4 bits, and are to lie two in a byte.
+    """shapes: of every tensor; grids: of tensors whose bytes have a meaning (all if quantized); weight_scales: layers
+    whose weights the model quantized -> a scale per output channel; weight_zeros: those of them with asymmetric weights
+    -> the byte of zero; layouts: inputs that are passed in another order than the model's -> their shape in the model,
+    and its axes in the order passed; states: tensors kept between inferences -> the initial value of their elements:
+    layers read them, and the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow
+    Lite's (quantization/doubled.py); once: the layers that nevertheless round only once; unsigned: averages whose bytes
+    are uint8 in the file; cuts: inputs that hold ranks -> the thresholds of each feature; sums: outputs that hold words
+    -> their meaning; labels: outputs -> names of their elements; calls_to_fill: inferences on zeros that fill a
+    stream's states before its first step; integers: inputs and outputs that are bytes in the model too -> what is added
+    to the model's number to store it, 0 for uint8 and 128 for int8; words: tensors of indices in a quantized graph
+    whose elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors of whole numbers
+    (indices, counts, 1 and 0 for true and false), whose grids have steps of one if they fit a byte; packed: layers
+    whose weights are 4-bit in the model and are to be stored two in a byte.
     """
 
     name: str
@@ -104,15 +103,13 @@ class Graph:
         return tuple(name for name, grid in self.grids.items() if grid.wide)
 
     def check(self) -> Graph:
-        """Returns this graph. Raises ModelError if a layer reads a tensor that no earlier one wrote, or a tensor has no
-        shape."""
+        """Returns this graph. Raises ModelError if a layer reads a tensor that no earlier layer wrote, or if a tensor
+        has no shape."""
         known = {*self.inputs, *self.states}
         for layer in self.layers:
             for name in layer.inputs:
                 if name not in known:
-                    raise ModelError(
-                        f"{self.name}: layer {layer.name!r} reads {name!r}, which nothing before it writes"
-                    )
+                    raise ModelError(f"{self.name}: layer {layer.name!r} reads {name!r}, which no earlier layer writes")
             known.add(layer.output)
         missing = [name for name in known if name not in self.shapes]
         if missing or not set(self.outputs) <= known:
@@ -137,7 +134,7 @@ class Graph:
         return readers
 
     def with_layers(self, layers: Iterable[Layer]) -> Graph:
-        """The graph with other layers, and only the shapes and grids of the tensors they mention."""
+        """The graph with other layers, and the shapes and grids of their tensors only."""
         kept = tuple(layers)
         names = {
             *self.inputs,
@@ -153,13 +150,14 @@ class Graph:
         )
 
     def run(self, inputs: Mapping[str, Array], states: dict[str, Any] | None = None) -> dict[str, Array]:
-        """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantized.
+        """Every tensor, computed by the layers' NumPy references. Inputs are float32, or bytes if the graph is
+        quantized.
 
-        For a model that was already quantized (a float32 graph with grids), tensors have onnxruntime's values after Q
-        and DQ.
+        In the float32 graph of a quantized model, tensors have the values that onnxruntime computes after
+        QuantizeLinear and DequantizeLinear.
 
-        states: the states of layers and tensors, by name; empty at first, updated by each call. Without it every call
-        starts anew. Raises ShapeError if an input is missing or has another size.
+        states: the states of layers and tensors, by name; pass an empty dictionary at first, and each call updates it.
+        Without it every call starts anew. Raises ShapeError if an input is missing or has another size.
         """
         if self.calls_to_fill and not states:
             states = {} if states is None else states
@@ -191,7 +189,7 @@ class Graph:
         return values
 
     def elements(self, name: str, first: float) -> tuple[float, ...]:
-        """A number as it lies in the arena: a float, a byte, or the two bytes of a word."""
+        """A number as the arena stores it: a float, a byte, or the two bytes of a word."""
         if self.is_float:
             return (float(first),)
         word = int(first)

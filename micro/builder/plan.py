@@ -1,9 +1,9 @@
 """The memory plan: every tensor gets a fixed offset in one arena, and memory is reused as soon as a tensor's lifetime
 ends.
 
-Weights are not copied. A tensor whose reader needs padding gets a border in its own buffer, which the layer that writes
-the tensor skips; elementwise layers write in place if nothing else needs the operand. Buffers are placed one by one in
-the smallest gap that is free during their lifetime; the best of several orders is used.
+Weights are not copied. A tensor whose reader needs padding has a border in its buffer, which the layer that writes the
+tensor skips. Elementwise layers write in place if nothing else needs the operand. Buffers are placed one by one in the
+smallest gap that is free during their lifetime, and the best of several orders is used.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """The total size of the live buffers at the fullest step, a lower bound of any plan."""
+    """The total size of live buffers at the step with the most live memory, a lower bound for any plan."""
     return _living(buffers, fullest_step(buffers))
 
 
@@ -91,31 +91,31 @@ def _living(buffers: Sequence[Buffer], step: int) -> int:
 
 
 BEYOND = 4
-"""Bytes behind the arena and behind the weights for kernels in assembly, which read whole words."""
+"""Bytes after the arena and after the weights, since kernels in assembly read whole words."""
 
 
 def plan(graph: Graph, families: Sequence[str] = ()) -> Program:
     """The program of a graph, quantized or float32.
 
-    families: of assembly.registry, whose kernels need scratch memory in the arena.
+    families: those of assembly.registry whose kernels need scratch memory in the arena.
     """
     bordered, borders = _borders(graph)
     return _Planner(bordered, borders, families).program()
 
 
 def _borders(graph: Graph) -> tuple[Graph, dict[str, tuple[Pads, float]]]:
-    """The graph with a copy wherever a border cannot lie around the tensor itself, and what borders there are."""
+    """The graph, with a copy of each tensor that cannot have a border itself, and the borders."""
     wanted: dict[str, tuple[Pads, float]] = {}
     for _ in range(len(graph.layers) + 1):
         conflict = _collect(graph, wanted)
         if conflict is None:
             return graph, wanted
         graph = _with_copy(graph, *conflict)
-    raise AssertionError("the memory plan does not settle; this is a bug, please report it with the model")
+    raise AssertionError("the memory plan does not converge; this is a bug, please report it with the model")
 
 
 def _collect(graph: Graph, wanted: dict[str, tuple[Pads, float]]) -> tuple[str, Layer] | None:
-    """Fill `wanted`, or return the first tensor that cannot have its border, with the layer that needs it."""
+    """Fill `wanted`, or return the first tensor that cannot have a border and the layer that needs it."""
     wanted.clear()
     writers = {layer.output: layer for layer in graph.layers}
     consumers = graph.consumers()
@@ -204,7 +204,7 @@ class _Planner:
         return name
 
     def _share(self) -> None:
-        """Let reshapes, and elementwise layers that may, write into the buffer they read."""
+        """Let reshapes, and elementwise layers where possible, write to the buffer they read."""
         ends = dict(self._last)
         for k, layer in enumerate(self.layers):
             if isinstance(layer, Border) or not layer.inputs:

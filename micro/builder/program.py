@@ -1,4 +1,5 @@
-"""A model ready to be emitted: layers in order, every tensor with its offset in the arena, constants in two blobs."""
+"""A model ready for emission: its layers in order, every tensor's offset in the arena, and the constants in two
+blobs."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from .graph import Sums
 from .kernels.layer import Array, Layer, View
 
 First = tuple[int, int, tuple[float, ...]]
-"""A place in the arena, a number of elements, and what they are at first, repeated."""
+"""An offset in the arena, a number of elements, and their initial values, repeated."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One layer where it runs: views of its tensors, and the places its kernel is called with."""
+    """One layer with the views of its tensors and the offsets that its kernel is called with."""
 
     layer: Layer
     inputs: tuple[View, ...]
@@ -29,9 +30,9 @@ class Step:
 class Port:
     """An input or output of the model: its offset in the arena, and the meaning of its elements.
 
-    scale, zero: of the bytes; unused if the model is float32. order: its axes, in words. cuts: if the bytes are ranks,
-    the thresholds of each feature; sums: if they are words, their meaning; labels: names of the elements; width: bytes
-    of an element; integer: the offset of the byte from the number of an int8 or uint8 tensor.
+    scale, zero: of the bytes; unused in float32. order: its axes, in words. cuts: the thresholds of each feature, if
+    the bytes are ranks; sums: the meaning of words; labels: names of the elements; width: bytes of an element; integer:
+    what is added to a number of an int8 or uint8 tensor to store it as a byte.
     """
 
     name: str
@@ -48,25 +49,25 @@ class Port:
 
     @property
     def size(self) -> int:
-        """Elements of the arena."""
+        """Its size in elements of the arena."""
         return int(np.prod(self.shape)) * self.width
 
     def text(self) -> str:
-        """Name, shape and axes, for people."""
+        """Name, shape and axes, for people to read."""
         order = f" ({self.order})" if self.order else ""
         return f"{_plain(self.name)}: {' × '.join(map(str, self.shape)) or 'one number'}{order}"
 
 
 def _plain(name: str) -> str:
-    """A name from the model's file, so that it can stand in a docstring."""
+    """A name from the model's file, escaped for a docstring."""
     return "".join(c if c.isalnum() or c in "_./:- " else "?" for c in name)
 
 
 @dataclass(frozen=True)
 class Program:
-    """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; peak: the layer at which most of it is
-    needed; states: (place, elements, what they are at first, repeated) of what layers remember; kept: the same of
-    tensors that are kept from one inference to the next; calls_to_fill: as Graph's.
+    """weights: uint8, or float32 if `is_float`; words: T; arena: its size in elements; peak: the layer at which most of
+    it is used; states: (offset, elements, initial values, repeated) of the layers' states; kept: the same for tensors
+    kept between inferences; calls_to_fill: as in Graph.
     """
 
     name: str
@@ -88,12 +89,12 @@ class Program:
 
     @property
     def weight_bytes(self) -> bytes:
-        """W as it lies in flash, little-endian."""
+        """W as stored in flash, little-endian."""
         return self.weights.astype("<f4" if self.is_float else np.uint8).tobytes()
 
     @property
     def word_bytes(self) -> bytes:
-        """T as it lies in flash, little-endian."""
+        """T as stored in flash, little-endian."""
         return struct.pack(f"<{len(self.words)}I", *self.words)
 
     @property
@@ -102,10 +103,10 @@ class Program:
 
 
 class Constants:
-    """W and T, filled layer by layer; what is equal is stored once."""
+    """W and T, filled layer by layer; equal parts are stored once."""
 
     def __init__(self, is_float: bool, beyond: int = 0) -> None:
-        """beyond: zeros behind the weights."""
+        """beyond: the number of zeros after the weights."""
         self._beyond = beyond
         self._parts: list[Array] = []
         self._places: dict[bytes, int] = {}

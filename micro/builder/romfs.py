@@ -1,4 +1,4 @@
-"""A ROMFS image with files where the flash can be read by words, written by mpremote's own writer."""
+"""Writes a ROMFS image, with mpremote's writer, whose files are aligned so that the flash can be read by words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def romfs_image(files: Mapping[str, bytes]) -> bytes:
 
     Raises UnsupportedError if mpremote is missing.
     """
-    # The image's length stands in its header and decides how long that is.
+    # The header contains the image's length, which determines the header's size.
     for header in range(4, 9):
         image = _image(files, header)
         if image is not None:
@@ -25,7 +25,7 @@ def romfs_image(files: Mapping[str, bytes]) -> bytes:
 
 
 def _image(files: Mapping[str, bytes], header: int) -> bytes | None:
-    """The image, its files aligned for a header of `header` bytes; None where it gets another one."""
+    """The image with files aligned for a header of `header` bytes; None if its header has another size."""
     try:
         from mpremote.romfs import VfsRomWriter  # type: ignore[import-untyped]
     except ImportError as error:
@@ -33,7 +33,7 @@ def _image(files: Mapping[str, bytes], header: int) -> bytes | None:
     writer = VfsRomWriter()
 
     def pad(count: int) -> None:
-        """Skip `count` bytes, at least 2 and fewer than 128: what a padding record takes."""
+        """Skip `count` bytes with a padding record, which takes 2 to 127."""
         writer._extend(writer._pack(writer.ROMFS_RECORD_KIND_PADDING, bytes(count - 2)))
 
     def written() -> int:

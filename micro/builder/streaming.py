@@ -1,14 +1,14 @@
-"""Converting a model over a window of time to one that takes a few new steps at a time, with the same results.
+"""Converts a model over a window of time to one that takes a few new steps at a time, with the same results.
 
-Convolutions over time compute the new steps only: of what they read, the last steps are kept on the device
-(`kernels.slide.Slide`). Where a layer needs the whole window (a mean, a dense layer, a recurrent one), as many steps of
-its input are kept as the window has, and all behind it runs as before. The layers are those of the whole window with
-another length, on the same grids, so the bytes are the same.
+Convolutions over time compute the new steps only; the device keeps the last steps of their inputs
+(`kernels.slide.Slide`). If a layer needs the whole window (a mean, a dense layer, a recurrent one), all steps of its
+input are kept, and everything after it runs as before. Layers differ only in length from those of the whole window and
+use the same grids, so their bytes are equal.
 
-A layer that pads the window with zeros gives other results at the window's ends than in its middle. It is computed step
-by step only where nothing that is needed touches the padding: a causal convolution whose last step is taken, for one.
+A layer that pads the window with zeros has other results at the window's ends than in its middle. It is computed step
+by step only if no needed result depends on the padding, as in a causal convolution of which only the last step is used.
 
-Steps are counted in the whole window: of `steps` steps a stream's tensor holds the `new` ones before `edge`.
+Steps are counted in the whole window: of its `steps` steps, a stream's tensor holds the `new` ones before `edge`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Windowed = Dot | DotFloat | Depthwise | DepthwiseFloat | MaxPool | AveragePool |
 OneByOne = Lookup | MapFloat | Copy
 
 MOST_NEW = 64
-"""Where the number of new steps is left open, at most so many are tried."""
+"""The most new steps tried if their number is not given."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A tensor along time: axis: of its shape; steps: of the whole window; new: in each inference."""
+    """A tensor along time. axis: its time axis; steps: those of the whole window; new: those of each inference."""
 
     axis: int
     steps: int
@@ -48,7 +48,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a window runs along time: its reach, its stride, and the zeros before and behind the tensor."""
+    """A window's geometry along time: its reach, its stride, and the zeros before and after the tensor."""
 
     reach: int
     stride: int
@@ -60,10 +60,10 @@ Range = tuple[int, int]
 
 
 def streamed(graph: Graph, axis: int, new: int | None = None) -> Graph:
-    """The graph, quantized or float32, taking `new` steps along an axis of the model's input in each inference.
+    """The graph, quantized or float32, as one that takes `new` steps along an axis of the model's input per inference.
 
-    new: None for the fewest with which most layers compute new steps only. An output along time has its new steps.
-    Raises UnsupportedError for a model of several inputs, and where the axis or the number of steps does not fit.
+    new: None for the smallest number with which most layers compute new steps only. An output along time holds its new
+    steps. Raises UnsupportedError for a model with several inputs, or if the axis or the number of steps does not fit.
     """
     if len(graph.inputs) != 1:
         names = ", ".join(graph.inputs)
@@ -78,7 +78,7 @@ def streamed(graph: Graph, axis: int, new: int | None = None) -> Graph:
 
 
 def time_axis(graph: Graph, name: str, axis: int) -> Range:
-    """The axis of an input's shape that is the model's axis `axis`, and its size. Raises UnsupportedError."""
+    """The axis of an input's shape that corresponds to the model's `axis`, and its size. Raises UnsupportedError."""
     shape = graph.shapes[name]
     dims, order = graph.layouts.get(name, (shape, tuple(range(len(shape)))))
     kept = order[len(order) - len(shape) :]
@@ -89,7 +89,7 @@ def time_axis(graph: Graph, name: str, axis: int) -> Range:
 
 
 def geometry(layer: Windowed, axis: int) -> Geometry | None:
-    """Along an axis of the layer's input; None where that is no side of an image."""
+    """The geometry along an axis of the layer's input; None if that is not a side of an image."""
     side = axis + 2 - len(layer.shape) + 1
     if len(layer.shape) < 2 or side not in (0, 1) or (len(layer.shape) > 3 and side == 0):
         return None
@@ -98,7 +98,7 @@ def geometry(layer: Windowed, axis: int) -> Geometry | None:
 
 
 def shift_of(layer: Layer, source: tuple[int, ...], out: tuple[int, ...], axis: int) -> int | None:
-    """Of a Move that cuts or pads along one axis only: which step of the input the output's first one is."""
+    """For a Move that cuts or pads along one axis only, the input step that the output starts at."""
     if not isinstance(layer, Move) or len(layer.parts) != 1 or len(source) != len(out):
         return None
     (part,) = layer.parts
@@ -116,8 +116,8 @@ def shift_of(layer: Layer, source: tuple[int, ...], out: tuple[int, ...], axis: 
 
 @dataclass
 class _Stream:
-    """flows: of the tensors along time; needs: which steps of them are needed; local: the layers that compute new steps
-    only, by their places among the graph's; edges: of the tensors that hold new steps only."""
+    """flows: of the tensors along time; needs: which of their steps are needed; local: indices of the layers that
+    compute new steps only; edges: of the tensors that hold new steps only."""
 
     graph: Graph
     first: Flow
@@ -145,7 +145,7 @@ class _Stream:
             self._read(k, self.graph.layers[k])
         known = {*self.graph.inputs}
         for k, layer in enumerate(self.graph.layers):
-            # A layer behind one that needs the whole window has the whole window itself.
+            # A layer after one that needs the whole window also has the whole window.
             if k in self.local and all(n in known for n in layer.inputs if n in self.flows):
                 known.add(layer.output)
             else:
@@ -158,7 +158,7 @@ class _Stream:
     # -- what flows ---------------------------------------------------------------------------------------------------
 
     def _flow(self, layer: Layer) -> Flow | None:
-        """The output along time, where a layer's steps depend on few steps of its inputs."""
+        """The output along time of a layer whose steps depend on few steps of its inputs."""
         given = [self.flows.get(name) for name in layer.inputs]
         if not given or given[0] is None:
             return None
@@ -187,7 +187,7 @@ class _Stream:
 
     @staticmethod
     def _reshaped(flow: Flow, source: tuple[int, ...], out: tuple[int, ...]) -> Flow | None:
-        """Where time is one axis of the output too, with as many elements before it."""
+        """The output's time axis, if it has one with as many elements before it."""
         for k, n in enumerate(out):
             if n == flow.steps and prod(out[:k]) == prod(source[: flow.axis]):
                 return replace(flow, axis=k)
@@ -209,7 +209,7 @@ class _Stream:
         self.needs[name] = min(low, steps[0]), max(high, steps[1])
 
     def _read(self, k: int, layer: Layer) -> None:
-        """Note which steps of its inputs a layer reads; it is not local where padding is among them."""
+        """Record which steps of its inputs a layer reads; it is not local if that includes padding."""
         along = [name for name in layer.inputs if name in self.flows]
         if k in self.local:
             wanted = self._read_by(layer, self.needs.get(layer.output, (0, self.flows[layer.output].steps)))
@@ -222,7 +222,7 @@ class _Stream:
             self._need(name, self._taken(layer, name))
 
     def _taken(self, layer: Layer, name: str) -> Range:
-        """The steps of an input that a layer over the whole window takes: all of them, or those that it cuts out."""
+        """The steps of an input that a layer over the whole window reads: all of them, or those that it cuts out."""
         flow, out = self.flows[name], self.graph.shapes[layer.output]
         shift = shift_of(layer, self.graph.shapes[name], out, flow.axis)
         if shift is None or shift < 0 or shift + out[flow.axis] > flow.steps:
@@ -230,7 +230,7 @@ class _Stream:
         return shift, shift + out[flow.axis]
 
     def _read_by(self, layer: Layer, needed: Range) -> Range | None:
-        """The steps of a local layer's inputs that the needed ones depend on; None where padding is among them."""
+        """The steps of a local layer's inputs that the needed ones depend on; None if that includes padding."""
         flow, (low, high) = self.flows[layer.inputs[0]], needed
         if isinstance(layer, Windowed):
             g = geometry(layer, flow.axis)
@@ -269,7 +269,7 @@ class _Stream:
         ).check()
 
     def _hold(self, name: str, edge: int) -> None:
-        """From here on a tensor holds its new steps only, those before `edge`."""
+        """Record that a tensor holds its new steps only, those before `edge`."""
         flow = self.flows[name]
         self.shapes[name] = _with(self.graph.shapes[name], flow.axis, flow.new)
         self.edges[name] = edge
@@ -283,7 +283,7 @@ class _Stream:
         return made
 
     def _last(self, name: str, steps: int) -> str:
-        """The tensor of the last `steps` steps, kept or cut where the new ones are fewer or more."""
+        """The tensor of the last `steps` steps: kept from before if the new steps are fewer, cut if they are more."""
         flow = self.flows[name]
         if steps == flow.new:
             return name
@@ -297,7 +297,7 @@ class _Stream:
         return made
 
     def _cut(self, name: str, source: str, held: int, start: int, steps: int) -> str:
-        """`steps` of the steps that `source` holds of a tensor, from `start` on."""
+        """`steps` steps from `start` on, of those of a tensor that `source` holds."""
         if steps == held:
             return source
         axis = self.flows[name].axis
@@ -309,7 +309,7 @@ class _Stream:
         return out
 
     def _until(self, name: str, edge: int) -> str:
-        """The steps of a tensor that were new when the stream was at `edge`."""
+        """The steps of a tensor that are new when the stream is at `edge`."""
         flow = self.flows[name]
         late = self.edges[name] - edge
         return self._cut(name, self._last(name, flow.new + late), flow.new + late, 0, flow.new) if late else name
@@ -345,11 +345,11 @@ class _Stream:
         self.layers.append(made)
 
     def _whole(self, name: str, layer: Layer) -> str:
-        """What a layer reads that computes the whole window: as many last steps as it takes of a tensor."""
+        """The input of a layer that computes the whole window: as many last steps of a tensor as it reads."""
         return self._last(name, self.edges[name] - self._taken(layer, name)[0])
 
     def _cut_of(self, layer: Layer, given: Mapping[str, str]) -> Layer:
-        """A layer that computes the whole window, reading `given` in the place of its inputs."""
+        """A layer that computes the whole window and reads `given` instead of its inputs."""
         if len(given) != 1 or not isinstance(layer, Move):
             return renamed(layer, given) if given else layer
         ((name, source),) = given.items()
@@ -366,7 +366,7 @@ def _with(shape: tuple[int, ...], axis: int, steps: int) -> tuple[int, ...]:
 
 
 def _of_window(layer: Windowed, source: str, axis: int, steps: int) -> Layer:
-    """A layer over `steps` steps of its input, without zeros before and behind them."""
+    """A layer over `steps` steps of its input, without zeros before and after them."""
     side = axis + 2 - len(layer.shape) + 1
     pads = tuple(0 if k in (side, side + 2) else p for k, p in enumerate(layer.window.pads))
     window = replace(layer.window, pads=pads)  # type: ignore[arg-type]
@@ -374,7 +374,7 @@ def _of_window(layer: Windowed, source: str, axis: int, steps: int) -> Layer:
 
 
 def _of_steps(layer: Layer, flow: Flow, shape: tuple[int, ...]) -> Layer:
-    """A layer that handles steps one by one, for the new ones; shape: of its output then."""
+    """A layer that handles steps one by one, reduced to the new ones. shape: of its output."""
     if isinstance(layer, OneByOne | Reshape):
         return replace(layer, shape=shape)
     if isinstance(layer, _Binary):

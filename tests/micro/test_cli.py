@@ -168,7 +168,7 @@ def test_a_single_array_is_no_calibration(tmp_path: Path, capsys: pytest.Capture
     path = tmp_path / "samples.npy"
     np.save(path, np.zeros((3, 8, 8), np.float32))
     assert build(path, tmp_path) == 2
-    assert "no .npz of calibration samples; np.savez(FILE, NAME=array) writes one" in capsys.readouterr().err
+    assert "not an .npz of calibration samples; np.savez(FILE, NAME=array) writes one" in capsys.readouterr().err
 
 
 def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

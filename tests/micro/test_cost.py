@@ -96,8 +96,8 @@ def test_what_does_not_fit_says_how_much_is_missing_and_what_to_do() -> None:
     cost = built.costs["armv6m"]
     small = replace(board("rp2"), heap=cost.ram - 1000, flash=cost.flash - 2000)
     memory, flash = shortfalls(cost, small, "file")
-    assert memory.startswith("1,000 B of memory are missing; leave the weights in flash (--weights romfs or frozen)")
-    assert flash.startswith("2,000 B of flash are missing; put it beside your own firmware")
+    assert memory.startswith("1,000 B more memory needed; leave the weights in flash (--weights romfs or frozen)")
+    assert flash.startswith("2,000 B more flash needed; put it beside your own firmware")
     tight = replace(board("rp2"), heap=cost.arena + OBJECTS + KB)
     assert "freeze weights and code into your own firmware (--weights frozen)" in shortfalls(cost, tight, "file")[0]
     full = replace(small, room=cost.flash)

@@ -112,7 +112,7 @@ def without_numbers(text: str) -> str:
 
 def missing_bytes(text: str) -> float:
     """How many bytes do not fit, by what a build says."""
-    found = re.search(r"does not fit: ([\d.,]+) (K?B) of memory are missing", text)
+    found = re.search(r"does not fit: ([\d.,]+) (K?B) more memory needed", text)
     assert found is not None, text
     return float(found[1].replace(",", "")) * (1024 if found[2] == "KB" else 1)
 

@@ -196,5 +196,5 @@ def test_integers_of_other_origins_are_refused() -> None:
     m("MatMulInteger", "x w", "y")
     model = m.model([1, 4])
     model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
-    with pytest.raises(ModelError, match=r"MatMulInteger.*: the integers do not come from a DynamicQuantizeLinear"):
+    with pytest.raises(ModelError, match=r"MatMulInteger.*: its integers must come from a DynamicQuantizeLinear"):
         read_graph(model.SerializeToString(), "m")

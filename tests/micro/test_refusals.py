@@ -189,7 +189,7 @@ def test_a_last_cell_state_can_be_remembered() -> None:
     m.weight("W", 1, 24, 3)
     m.weight("R", 1, 24, 6)
     m("LSTM", "x W R", "y h c", hidden_size=6)
-    with pytest.raises(EmberletError, match="the layer can remember it if it is an input too"):
+    with pytest.raises(EmberletError, match="the layer can keep it if it is an input too"):
         read_graph(m.model([1, 1, 3], "y h c").SerializeToString(), "m")
     m.nodes[0].input.extend(["", "", "h0", "c0"])
     graph = m.model([1, 1, 3], "y h c").graph

@@ -28,7 +28,7 @@ TESTS = Path(__file__).parent
 
 ADVICE = re.compile(
     r"--float|--calibration|--shape|--state|\bexport (it|the)\b|\bconvert\b|\bcalibrate\b|\bbuild (it|from|the)\b"
-    r"|\bleave\b|\bsplit the\b|\bcan remember\b"
+    r"|\bleave\b|\bsplit the\b|\bcan keep\b|\bexcluding\b"
 )
 """What a message says that names a way out."""
 
@@ -67,10 +67,10 @@ FOLLOWED = {
     "values of 16 bits; at most": (
         "test_sixteen_bits.py::test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float"
     ),
-    "a mask with minus infinity": (
+    "a mask of minus infinity": (
         "test_quantized_masks.py::test_a_mask_that_the_quantizer_lost_is_refused_with_what_to_do"
     ),
-    "can remember it": "test_refusals.py::test_a_last_cell_state_can_be_remembered",
+    "can keep it": "test_refusals.py::test_a_last_cell_state_can_be_remembered",
     "export the model with fixed shapes": "test_ways_out.py::test_an_input_without_a_rank_is_exported_with_a_shape",
     "--shape": "test_layouts.py::test_either_way_of_saying_a_size_is_taken",
     "export the model again with finite values": (

@@ -13,7 +13,7 @@ Encode = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class Instruction:
-    """code: its bytes; a branch has `encode` instead, which takes the distance from itself to `target`."""
+    """code: its bytes; a branch has `encode` instead, a function of the distance from the branch to `target`."""
 
     text: str
     code: bytes
@@ -75,5 +75,5 @@ class Assembler:
 def check(what: str, value: int, choices: Sequence[int]) -> int:
     """`value`, if an instruction can encode it. Raises ValueError otherwise."""
     if value not in choices:
-        raise ValueError(f"{what} is {value}, which the instruction cannot hold")
+        raise ValueError(f"{what} is {value}, which the instruction cannot encode")
     return value

@@ -45,7 +45,7 @@ def leave(a: ThumbDsp, f: Frame) -> None:
 
 
 def halved_loop(a: ThumbDsp, name: str, count: int, body: Callable[[], None]) -> None:
-    """Repeat `body` as often as in register `count` (at least once), two per iteration; lr is the counter."""
+    """Repeat `body` as often as register `count` says (at least once), two per iteration; lr is the counter."""
     a.lsrs_w(LR, count, 1)
     a.adc_w(LR, LR, 0)
     a.b_if_w("cs", f"{name} odd")
@@ -58,8 +58,8 @@ def halved_loop(a: ThumbDsp, name: str, count: int, body: Callable[[], None]) ->
 
 
 WINDOW = ("n0", "n1", "run", "words", "after0", "after1", "K4")
-"""Fields that say how a window lies: `n0` times `n1` runs of `run` bytes (as many `words`, rounded up); what is added
-behind each run and behind each n1 of them; the words of a whole window."""
+"""The layout of a window: `n0` times `n1` runs of `run` bytes (`words` words, rounded up); what is added after each run
+and after each n1 of them; the words of a whole window."""
 
 
 def spread(a: ThumbDsp, f: Frame, gather: bool, step: int) -> None:
@@ -131,8 +131,8 @@ def requant_fields(r: Requant) -> dict[str, int] | None:
 
     SMMLAR rounds half up at bit 32, which is `(s * m + 2**(shift-1)) >> shift` for `m << (32 - shift)`. If that does
     not fit a word (ratios of 0.5 and more), the sum is shifted instead, which is safe because `Requant` bounds `s * m`.
-    A clamp to low..high is a saturation to a byte of what lies above low, a saturating addition of
-    `c1 = 255 - (high - low)` and a subtraction of `c2 = 255 - high`.
+    To clamp to low..high, the difference to low is saturated to a byte, `c1 = 255 - (high - low)` is added with
+    saturation, and `c2 = 255 - high` is subtracted.
     """
     if isinstance(r, DoubledRequant):
         return {"up": 0, "scale": 0, "base": r.zero - r.low, "c1": 255 - (r.high - r.low), "c2": 255 - r.high}
@@ -159,11 +159,11 @@ def multiplier(a: ThumbDsp, words: int) -> None:
 
 
 def doubled(a: ThumbDsp, sums: Sequence[int], words: int, base: int, twice: bool) -> None:
-    """Bring sums of one channel to the output's scale as TensorFlow Lite does, and add register `base`.
+    """Rescale sums of one channel to the output's scale as TensorFlow Lite does, and add register `base`.
 
-    SMMULR rounds half up at bit 32: the product of a sum shifted left by one more is rounded at bit 31. Ties then round
-    away from zero: a negative number is decremented before rounding, unless nothing is shifted. Without `twice` the
-    product is shifted and rounded only once. Clobbers r2, r6, r7, r8 and lr.
+    SMMULR rounds half up at bit 32, so a sum shifted left by one more bit has its product rounded at bit 31. To round
+    ties away from zero, a negative number is decremented before rounding, unless nothing is shifted. Without `twice`
+    the product is shifted and rounded only once. Clobbers r2, r6, r7, r8 and lr.
     """
     multiplier(a, words)
     if twice:

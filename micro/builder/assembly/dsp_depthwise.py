@@ -12,24 +12,24 @@ from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
 
 SUMS = (R3, R4, R5, R6)
-"""Of channels 0, 1, 2 and 3 of a group."""
+"""The sums of channels 0, 1, 2 and 3 of a group."""
 
 MOST_TAPS = 64
-"""Larger windows would need more of the stack than a small board has to spare."""
+"""Larger windows would need more stack than a small board can spare."""
 
 
 NUMBERS = {
     False: (("m0",), ("m1",), ("m2",), ("m3",)),
     True: tuple((f"m{k}", f"left{k}", f"right{k}", f"half{k}") for k in range(4)),
 }
-"""What a channel's sums are multiplied with and shifted by; True: in TensorFlow Lite's arithmetic."""
+"""A channel's multiplier, and its shifts if the key is True (TensorFlow Lite's arithmetic)."""
 
 
 def frame(taps: int, doubled: bool = False) -> Frame:
     """x, y: the first window and output, of channel 0; w, q: as in dsp_dot.CONV; C, N: channels of a pixel, of the
     output; dx: bytes from one column of the window to the next; dy: from one row to the next, less the steps taken
-    within the row; rows, cols: positions; xstep, xrow: from one position to the next, and what is added behind a row;
-    ygap: behind a row of the output; wz: the byte of a weight of zero. At the end: bias and multiplier of four
+    within the row; rows, cols: positions; xstep: from one position to the next; xrow: what is added after a row; ygap:
+    the same in the output; wz: the byte that stands for a weight of zero. Last come the biases and multipliers of four
     channels, and the weights.
     """
     return Frame(
@@ -207,7 +207,7 @@ def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, doubled: bool, 
 
 
 def _doubled(a: ThumbDsp, f: Frame, k: int, s: int, pushed: int) -> None:
-    """As dsp.doubled, of channel k of the group, and saturated to a byte. Clobbers r7 to r10; base in r1."""
+    """dsp.doubled for channel k of the group, saturated to a byte. Clobbers r7 to r10; base in r1."""
     a.ldrd(R7, R8, SP, f.pair(f"m{k}", f"left{k}") + pushed)
     a.lsl_reg(s, s, R8)
     a.smmulr(s, s, R7)

@@ -1,10 +1,10 @@
-"""Dense and convolution layers for ARMv7E-M with SMLAD, two products per instruction. The window of a position is
-unpacked once to pairs of 16-bit numbers, and used for all channels.
+"""Dense and convolution layers for ARMv7E-M with SMLAD, which computes two products. The window of a position is
+unpacked once to pairs of 16-bit numbers and used for all channels.
 
  `conv` takes two positions and two channels at a time, so that every word of weights is unpacked for two positions and
 every pair of activations is used for two channels; `dense`, for a layer of one position, takes four channels.
 
-Remaining rows at the end are handled by computing the last one several times, each time to the same place.
+If rows remain at the end, the last one is computed several times and written to the same place.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ position to the next, across and down; ystep: of the output; ygap: behind a row 
 zero."""
 
 DOUBLED = {"": 8, "twice": 12, "once": 12}
-"""How sums are brought to the output's scale (dsp.doubled, "" for SMMLAR), and a channel's bytes in T."""
+"""How sums are rescaled to the output's scale (dsp.doubled; "" for SMMLAR) -> bytes of T per channel."""
 
 
 def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
     """gather: a run of the window is not a whole number of words; up: sums are shifted before they are multiplied; how:
-    of DOUBLED."""
+    a key of DOUBLED."""
     a, f = ThumbDsp(), CONV
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
     a.movs(R4, 0)
@@ -185,7 +185,8 @@ def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
 
 
 def _by_product(a: ThumbDsp, f: Frame, up: bool) -> None:
-    """The sums of two channels, whose words r6 and, r7 further on, point at, times their multipliers."""
+    """Multiply the sums of two channels by their multipliers. r6 points to the first channel's words; the second's come
+    r7 bytes later."""
     a.ldr(R3, R6, 4)
     a.add(R7, R6)
     a.ldr(R4, R7, 4)
@@ -201,7 +202,7 @@ def _by_product(a: ThumbDsp, f: Frame, up: bool) -> None:
 
 
 def _clamp(a: ThumbDsp, s: int) -> None:
-    """Clamp by c1 and c2, in r0 and r1."""
+    """Clamp with c1 and c2, which are in r0 and r1."""
     a.usat(s, 8, s)
     a.uqadd8(s, s, R0)
     a.sub_w(s, s, R1)
@@ -215,7 +216,7 @@ DENSE = Frame(
 
 
 def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
-    """wide: the outputs are numbers of 16 bits; how: of DOUBLED."""
+    """wide: the outputs are 16-bit numbers; how: a key of DOUBLED."""
     a, f = ThumbDsp(), DENSE
     size, each = 2 if wide else 1, DOUBLED[how]
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})

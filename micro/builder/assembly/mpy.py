@@ -1,9 +1,8 @@
 """Machine code in .mpy files: replacing the code of functions in a compiled module.
 
-mpy-cross compiles an empty viper function for each kernel, whose code is replaced here by the kernel's. Firmware calls
-both in the same way, `f(self, n_args, n_kw, args)`. The kind of function that `@micropython.asm_thumb` creates is
-unsuitable: firmware for the ESP32 and the Unix port loads viper's but is built without the inline assembler, and calls
-the others wrongly.
+mpy-cross compiles an empty viper function for each kernel; this module replaces its code with the kernel's. Firmware
+calls both in the same way, `f(self, n_args, n_kw, args)`. Functions made by `@micropython.asm_thumb` are unsuitable:
+firmware for the ESP32 and the Unix port is built without the inline assembler and calls them wrongly.
 
 The format is that of MicroPython's py/persistentcode.c, version 6.
 """

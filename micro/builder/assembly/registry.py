@@ -45,19 +45,19 @@ SCALAR: dict[str, type[Scalar]] = {
     XTENSA: ScalarXtensa,
     XTENSA_WINDOWED: ScalarXtensaWindowed,
 }
-"""The families whose kernels are those of scalar.py."""
+"""The families that use the kernels of scalar.py."""
 
 MOST_GROUPS = 8
-"""A grouped convolution is a call for each group, up to this many."""
+"""A grouped convolution of at most this many groups becomes one call per group."""
 
 
 MOST_SHIFT = 26
-"""To the right, of a product in TensorFlow Lite's arithmetic."""
+"""The longest right shift of a product in TensorFlow Lite's arithmetic."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function in assembly, named for its variant. frame: its arguments."""
+    """A function in assembly, named after its variant. frame: its arguments."""
 
     name: str
     make: Callable[[], Assembler]
@@ -97,7 +97,7 @@ def calls(
 
 
 def sums_in_assembly(layer: Layer) -> TypeGuard[_Recurrent]:
-    """Whether a layer is recurrent and of bytes."""
+    """Whether a layer is recurrent and works on bytes."""
     return isinstance(layer, _Recurrent) and layer.element == 1
 
 
@@ -148,7 +148,7 @@ def _bound(requant: Requant, family: str) -> dict[str, int] | None:
 
 
 def _how(requant: Requant) -> str:
-    """How often TensorFlow Lite's arithmetic rounds; "" for others."""
+    """How often TensorFlow Lite's arithmetic rounds ("once" or "twice"); "" for other arithmetic."""
     return ("twice" if requant.twice else "once") if isinstance(requant, DoubledRequant) else ""
 
 

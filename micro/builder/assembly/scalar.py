@@ -1,8 +1,8 @@
 """An abstract machine for processors without SIMD instructions.
 
 Kernels for them are written once, for a machine with eight working registers V, a few registers H that only moves and
-additions can use, and variables on the stack. Cortex-M0 is that machine; RISC-V and Xtensa offer more. A class for each
-instruction set implements the operations below, with one instruction each unless noted.
+additions can use, and variables on the stack. Cortex-M0 is such a machine; RISC-V and Xtensa offer more. A class for
+each instruction set implements the operations below, with one instruction each unless noted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUFFERS = "AWT"
 
 
 class Scalar(Assembler):
-    """The operations. d: changed; offsets are constants below 32 (bytes) and 128 (words)."""
+    """The operations. d: the register that changes; offsets are constants below 32 (bytes) and 128 (words)."""
 
     @abstractmethod
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
@@ -75,7 +75,7 @@ class Scalar(Assembler):
 
     @abstractmethod
     def byte(self, d: int, base: int, offset: int = 0) -> None:
-        """d = the unsigned byte there."""
+        """d = the unsigned byte at that address."""
 
     @abstractmethod
     def byte_at(self, d: int, base: int, index: int) -> None:

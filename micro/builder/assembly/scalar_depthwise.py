@@ -11,7 +11,7 @@ MOST_TAPS = 64
 
 
 def frame(taps: int) -> Frame:
-    """As dsp_depthwise.frame; C: channels. At the end the weights, a word each."""
+    """As dsp_depthwise.frame; C: channels. The weights come last, one word each."""
     return Frame(
         ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz") + REQUANT,
         ("row", "col", "b", "m", "m2"),

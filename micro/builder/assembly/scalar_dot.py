@@ -29,7 +29,8 @@ FRAME = Frame(
     ),
     ("row", "col", "W", "Q", "Y", "t0", "xs", "rem"),
 )
-"""As dsp_dot.CONV. K8, rest8: a window's bytes by eight and what is left; run4, rest4: a run's by four."""
+"""As dsp_dot.CONV. K8, rest8: a window's bytes divided by eight, and the remainder; run4, rest4: a run's bytes divided
+by four."""
 
 
 def requant_fields(r: Requant) -> dict[str, int]:
@@ -86,9 +87,9 @@ def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str) -> None:
 
 
 def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool, how: str) -> Scalar:
-    """gather: the window has several runs; few: there are fewer than four channels, taken one by one; split: the
-    product with the multiplier is taken in two halves; wide: the outputs are numbers of 16 bits; how: "twice" or
-    "once": how often TensorFlow Lite's arithmetic rounds."""
+    """gather: the window has several runs; few: there are fewer than four channels, computed one by one; split: the
+    product with the multiplier is computed in two halves; wide: the outputs are 16-bit numbers; how: "twice" or "once":
+    how often TensorFlow Lite's arithmetic rounds."""
     f = FRAME
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
     a.get(V0, f["x"])
@@ -173,7 +174,8 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
 
 
 def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) -> None:
-    """All channels of one position, `rows` at a time; where they are no multiple of it, the last ones overlap."""
+    """All channels of one position, `rows` at a time. If their number is not a multiple of `rows`, the last groups
+    overlap."""
     each = 12 if how else 8
     for name, source in (("W", "w"), ("Q", "q"), ("Y", "y"), ("rem", "N")):
         a.get(V0, f[source])
@@ -247,7 +249,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) 
     if rows == 4:
         a.number(V3, 4)
         a.go_if("ge", V2, V3, "four are left")
-        a.minus(V3, V2)  # go back by so many
+        a.minus(V3, V2)  # step back by that many
         a.times(V0, V3)
         a.minus(V1, V0)
         if size == 2:

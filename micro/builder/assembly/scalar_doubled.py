@@ -12,7 +12,7 @@ Load = Callable[[int], None]
 
 
 def fields(r: DoubledRequant) -> dict[str, int]:
-    """Values of scalar_dot.REQUANT: the zero point, and what the quarters of a product are cut by."""
+    """Values of scalar_dot.REQUANT: the zero point, and the shifts of a product's quarters."""
     return {
         "offset": r.zero,
         "rest": LOW,
@@ -83,7 +83,7 @@ def doubled(
 
 
 def _rounded(a: Scalar, s: int, bits: int, t: int) -> None:
-    """s / 2**bits, rounded half up; bits: a register with 1 or more, which is clobbered, as is t."""
+    """s / 2**bits, rounded half up. bits: a register that holds at least 1. Clobbers bits and t."""
     a.step(bits, -1)
     a.right(s, bits)
     a.step(s, 1)

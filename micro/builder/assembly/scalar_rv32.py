@@ -10,7 +10,7 @@ from .rv32 import A0, A1, A2, A3, A4, A5, A6, A7, SP, T0, T1, T2, T3, T4, T6, ZE
 from .scalar import BUFFERS, Scalar
 
 REGISTERS = (A0, A1, A2, A4, A5, A6, A7, T0, T1, T2, T3, T4)
-"""Of V0 to V7 and H0 to H3."""
+"""The registers of V0 to V7 and H0 to H3."""
 
 MIRRORED = {"gt": "lt", "le": "ge"}
 

@@ -9,10 +9,10 @@ from .scalar import BUFFERS, Scalar
 from .xtensa import A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12, A13, A14, A15, Xtensa
 
 REGISTERS = (A2, A3, A4, A6, A7, A8, A9, A10, A11, A12, A13, A14)
-"""Of V0 to V7 and H0 to H3; a15 is for what takes two steps."""
+"""The registers of V0 to V7 and H0 to H3; a15 is a temporary for operations of two instructions."""
 
 SAVED = (A12, A13, A14, A15)
-"""What a function without windows gives back as it was."""
+"""The registers that a function without windows must preserve."""
 
 INVERSE = {"gt": "ge", "le": "lt"}
 
@@ -21,13 +21,13 @@ class ScalarXtensa(Xtensa, Scalar):
     """See scalar.Scalar. Without windows."""
 
     def begin(self, f: Frame) -> None:
-        """Make the frame."""
+        """Allocate the frame."""
         self.addmi(A1, A1, -self._pages(f))
         for k, register in enumerate(SAVED):
             self.s32i(register, A1, f.size + 4 * k)
 
     def end(self, f: Frame) -> None:
-        """Give it back, and return."""
+        """Free it and return."""
         for k, register in enumerate(SAVED):
             self.l32i(register, A1, f.size + 4 * k)
         self.addmi(A1, A1, self._pages(f))

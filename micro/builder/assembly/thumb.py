@@ -1,4 +1,4 @@
-"""Thumb: the instructions of ARMv6-M (Cortex-M0, M0+) and, of ARMv7E-M (Cortex-M4, M7, M33), those that kernels need.
+"""Thumb: the instructions of ARMv6-M (Cortex-M0, M0+), and those of ARMv7E-M (Cortex-M4, M7, M33) that kernels need.
 
 Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7. Instructions that ARMv6-M lacks are in
 `ThumbDsp`.
@@ -191,10 +191,10 @@ class Thumb(Assembler):
         self._indexed("strb", 0x5400, t, n, m)
 
     def ldmia(self, n: int, *registers: int) -> None:
-        """Leaves n after the last word."""
+        """n ends after the last word."""
         _low(n, *registers)
         if n in registers:
-            raise ValueError("the base is loaded too")
+            raise ValueError("the base register is also in the list")
         self._one(f"ldmia {name(n)}!, {_names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
 
     # -- the stack -----------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Thumb(Assembler):
         self._one(f"pop {_names(registers)}", 0xBC00 | sum(1 << r if r != PC else 0x100 for r in registers))
 
     def sub_sp(self, size: int) -> None:
-        """At most 508 bytes an instruction."""
+        """At most 508 bytes per instruction."""
         while size:
             part = min(size, 508)
             check("a frame", part, range(0, 512, 4))
@@ -336,7 +336,7 @@ class ThumbDsp(Thumb):
         self._shift_w("asr.w", 2, d, m, imm5)
 
     def lsrs_w(self, d: int, m: int, imm5: int) -> None:
-        """Sets the carry to the last bit that is lost."""
+        """Sets the carry to the last bit shifted out."""
         check("a shift", imm5, range(1, 32))
         self._two(
             f"lsrs.w {name(d)}, {name(m)}, #{imm5}",

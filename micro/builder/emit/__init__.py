@@ -1,1 +1,1 @@
-"""Writes the modules of a model: kernels, the module that a user imports, trees, and the one that shows layers."""
+"""Writes a model's modules: the kernels, the module that a program imports, trees, and the module that lists layers."""

@@ -67,8 +67,8 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     layers that have a kernel in its assembly use it.
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
-    `reset(A)` sets what the model remembers to zero. `prepare(W, T)` turns the bytes of both into what `run` takes, in
-    place where they are aligned.
+    `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to what `run`
+    takes, in place if they are aligned.
     """
     functions, begin, groups = _layers(program, dialect, arch)
     lines = [*begin, *(line for group in groups for line in group)]
@@ -114,7 +114,7 @@ def _layers(program: Program, dialect: str, arch: str) -> tuple[list[str], list[
 
 
 def timed_run(program: Program, dialect: str, arch: str = "") -> str:
-    """A `run(A, W, T, spans)` that writes how many microseconds each step takes, with the module's kernels."""
+    """A `run(A, W, T, spans)` that calls the module's kernels and writes each step's microseconds to `spans`."""
     _, begin, groups = _layers(program, dialect, arch)
     lines = list(begin)
     for k, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""The module that shows a model's layers, and how long each takes on the board. It is only written on request."""
+"""The optional module that lists a model's layers and times each on the board."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def profile():
 
 
 def layers_source(program: Program, dialect: str, arch: str = "") -> str:
-    """The module for kernels of a dialect, and with those of an instruction set in assembly."""
+    """The module for kernels of a dialect, or for those in an instruction set's assembly."""
     steps = [step.layer for step in program.steps]
     return _MODULE.format(
         name=program.name,

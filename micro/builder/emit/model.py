@@ -1,4 +1,5 @@
-"""The module a user imports: it finds the weights, holds the arena, and gives `run`, `put`, `get` and `predict`."""
+"""The module that a program imports: it finds the weights, holds the arena, and defines `run`, `put`, `get` and
+`predict`."""
 
 from __future__ import annotations
 
@@ -23,8 +24,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Partition:
-    """The location of the burnpack in flash. chip: "rp2" (start: counted from the file system's first byte) or
-    "esp32"."""
+    """Where the burnpack is in flash. chip: "rp2" (start: counted from the file system's first byte) or "esp32"."""
 
     chip: str
     start: int = 0
@@ -44,8 +44,8 @@ def model_source(
     layers: bool = False,
     arena: str = "",
 ) -> str:
-    """The module's source. pack: the file of the weights; None if they are a module of their own. layers: whether there
-    is a module that times the layers; arena: the module of another model whose arena is used.
+    """The module's source. pack: the file of the weights; None if they are in a module. layers: whether a module times
+    the layers; arena: the module of another model whose arena is used.
 
     partition: the weights' location in flash, if they are not a file.
     """
@@ -207,7 +207,7 @@ def _state(program: Program, other: str = "") -> str:
 
 def _grid(port: Port) -> str:
     if port.integer is not None:
-        return f"(1, {port.integer})"  # numbers are those of the model's integers
+        return f"(1, {port.integer})"  # the model's own integers
     return f"({port.scale!r}, {port.zero})"
 
 
@@ -334,7 +334,7 @@ _GET_WORDS = """\
 
 
 def _int8(program: Program) -> str:
-    """`put`, `get` and `best`, also for elements of two bytes."""
+    """`put`, `get` and `best`, which also handle elements of two bytes."""
     ins, outs = (
         tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
     )

@@ -1,4 +1,4 @@
-"""The parts of a module for an ensemble of trees: features become ranks, and words become scores."""
+"""The parts of a module for an ensemble of trees: they convert features to ranks, and words to scores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _TRANSFORMS = {
 
 
 def trees_state(program: Program) -> list[str]:
-    """The thresholds by which features are ranked, feature by feature, and the offset of each feature's."""
+    """The thresholds of all features in order, and the offset of each feature's first one."""
     cuts = program.inputs[0].cuts or ()
     starts = [0, *accumulate(map(len, cuts))]
     numbers = np.asarray([n for row in cuts for n in row], "<f4").tobytes()

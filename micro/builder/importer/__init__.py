@@ -1,5 +1,5 @@
-"""From the compiler's typed IR to a graph of float32 layers. Each file holds a family of operators, and registers its
-functions in TRANSLATORS."""
+"""Translates the compiler's typed IR to a graph of float32 layers. Each file handles a family of operators and
+registers its functions in TRANSLATORS."""
 
 from . import (
     activations,

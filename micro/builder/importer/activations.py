@@ -1,4 +1,4 @@
-"""Functions of one tensor, and arithmetic of two."""
+"""Functions of one tensor, and arithmetic on two."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def configured(t: Importer, node: Node[Any]) -> None:
 
 @translates(e.PRelu)
 def prelu(t: Importer, node: e.PRelu) -> None:
-    """With a slope for each channel: the positive part, and the slopes times the negative part."""
+    """With one slope per channel, the sum of the positive part and the slopes times the negative part."""
     slope = t.array(node, 1, "the slope")
     if np.all(slope == slope.reshape(-1)[0]):
         apply_chain(t, node, (("leaky_relu", (float(slope.reshape(-1)[0]),)),))
@@ -121,7 +121,8 @@ def identity(t: Importer, node: Node[Any]) -> None:
 
 @translates(Cast)
 def cast(t: Importer, node: Cast) -> None:
-    """Between floats, integers and booleans, which are all numbers here; and from an input's bytes."""
+    """Floats are truncated to integers; other casts keep the numbers. An input's bytes cast to floats are whole
+    numbers."""
     if dynamic.cast(t, node):
         return
     held, given, to = t.held.get(node.inputs[0].name), t.dtype_of(node.inputs[0]), t.dtype_of(node.outputs[0])
@@ -174,7 +175,7 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
 
 
 def _masked(t: Importer, node: a.Pairwise, which: int) -> None:
-    """A sum with a constant that masks elements, and may also contain other numbers."""
+    """A sum with a constant that masks some elements; its other numbers are added."""
     constant, dims = t.array(node, which, "an operand", limits=True), dims_of(node.outputs[0])
     held = repeated(t, widened(t, t.of(node.inputs[1 - which]), len(dims)), dims)
     rest = np.where(hidden(constant), np.float32(0), constant)
@@ -214,8 +215,8 @@ def _stored(held: StoredTensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def laid_out(held: StoredTensor, c: Array, shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
-    """A constant of as many axes as a tensor, in the order of its elements, for a kernel: sides of 1 are repeated by it
-    where it sees them as a side of an image. And the shape in which it is."""
+    """A constant and its shape, for a kernel: with as many axes as a tensor and in the order of its elements. The
+    kernel repeats an axis of size 1 if it is a side of the image."""
     laid = np.transpose(c, held.order)
     other = _stored(held, laid.shape)
     if fits_image(other, shape):
@@ -224,7 +225,7 @@ def laid_out(held: StoredTensor, c: Array, shape: tuple[int, ...]) -> tuple[Arra
 
 
 def fits_image(other: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a kernel can repeat a tensor of shape `other` to `shape`: both are images to it."""
+    """Whether a kernel can broadcast a tensor of shape `other` to `shape`, both seen as images."""
     lead, wanted = other[:-2], shape[:-2]
     return lead == wanted or all(n == 1 for n in lead)
 
@@ -318,7 +319,7 @@ def softmax(t: Importer, node: SoftmaxLike) -> None:
 
 @translates(QuantizeLinear)
 def quantize(t: Importer, node: QuantizeLinear) -> None:
-    """A layer that saturates and rounds to the grid; `fuse` merges it into the layer before if possible."""
+    """A layer that saturates and rounds to the grid. `fuse` merges it into the preceding layer if possible."""
     grid = grid_of(t, node)
     apply_chain(t, node, ())
     t.grids[t.held[node.outputs[0].name].name] = grid
@@ -329,12 +330,12 @@ def dequantize(t: Importer, node: DequantizeLinear) -> None:
     held = t.of(node.inputs[0], flat=True)
     grid = grid_of(t, node)
     if t.grid_behind(held, grid) != grid:
-        raise Problem("the tensor is dequantized with other scales than it was quantized with")
+        raise Problem("the tensor is quantized and dequantized with different scales")
     t.held[node.outputs[0].name] = held
 
 
 def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:
-    """The grid of bytes, or of words, that a node's scale and zero point mean."""
+    """The grid of bytes, or of words, that a node's scale and zero point define."""
     scale = t.array(node, 1, "a scale")
     zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
     if scale.size != 1 or zero.size != 1:

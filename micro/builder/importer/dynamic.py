@@ -1,9 +1,9 @@
-"""Dynamic quantization (written by onnxruntime's quantize_dynamic), read as the model on real numbers. Such a model
-quantizes a tensor by its current range, multiplies its integers with those of the weights, and multiplies the product
+"""Reads dynamically quantized models (from onnxruntime's quantize_dynamic) as models on real numbers. Such a model
+quantizes a tensor by its current range, multiplies the integers with those of the weights, and multiplies the product
 with both scales.
 
-The scales cancel, which leaves a product of real numbers with int8 weights, which keep their scales. The tensor's range
-then comes from samples, as for any model.
+The scales cancel, which leaves a product of real numbers and int8 weights with their scales. The tensor's range then
+comes from samples, as for any model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .table import translates
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of a tensor that is quantized when the model runs, times a constant. of: the integers' name."""
+    """The scale of a tensor that is quantized at run time, times a constant. of: the name of its integers."""
 
     of: str
     times: Array
@@ -36,7 +36,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Product:
-    """Integers that are still to be multiplied with both scales. x: the real tensor; of: its integers' name."""
+    """A product of integers not yet multiplied with both scales. x: the real tensor; of: the name of its integers."""
 
     node: Node[Any]
     x: Argument
@@ -55,14 +55,14 @@ def quantize(t: Importer, node: s.DynamicQuantizeLinear) -> None:
 def product(t: Importer, node: Node[Any]) -> None:
     x = t.dynamic.get(node.inputs[0].name)
     if not isinstance(x, Argument):
-        raise Problem("the integers do not come from a DynamicQuantizeLinear, which is required")
+        raise Problem("its integers must come from a DynamicQuantizeLinear")
     if node.value(1) is None or (node.has(3) and node.value(3) is None):
         raise Problem("weights that the model computes are not supported; they must be constant")
     t.dynamic[node.outputs[0].name] = Product(node, x, node.inputs[0].name)
 
 
 def cast(t: Importer, node: Node[Any]) -> bool:
-    """Whether a Cast is of such a product, which it does not change."""
+    """Whether a Cast reads such a product; it then does nothing."""
     found = t.dynamic.get(node.inputs[0].name)
     if isinstance(found, Product):
         t.dynamic[node.outputs[0].name] = found
@@ -70,7 +70,7 @@ def cast(t: Importer, node: Node[Any]) -> bool:
 
 
 def multiply(t: Importer, node: Node[Any]) -> bool:
-    """Whether a Mul is of such scales, or of a product and its scales."""
+    """Whether a Mul multiplies such scales, or a product with its scales."""
     names = [a.name for a in node.inputs]
     found = [t.dynamic.get(name) for name in names]
     for k, scale in enumerate(found):
@@ -105,8 +105,8 @@ def _finish(t: Importer, node: Node[Any], product: Product, scale: Scale) -> Non
 def _weights(
     t: Importer, parts: Parts, node: Node[Any], i: int, scale: Array, zero: Array | None, axis: int, turn: bool = False
 ) -> Argument:
-    """Input i, integers, as real numbers. scale, zero: one or one for each channel, along `axis`; turn: with the last
-    two axes exchanged."""
+    """Input i, which holds integers, as real numbers. scale, zero: one number, or one per channel along `axis`; turn:
+    exchange the last two axes."""
     value = node.value(i)
     if value is None:
         raise Problem("weights that the model computes are not supported; they must be constant")
@@ -153,7 +153,7 @@ def _matmul(t: Importer, node: Node[Any], parts: Parts, x: Argument, scale: int,
 
 @translates(p.DynamicQuantizeLSTM)
 def lstm(t: Importer, node: p.DynamicQuantizeLSTM) -> None:
-    """Weights are (directions, from, 4 · to), the other way round than those of an LSTM."""
+    """Weights are (directions, from, 4 · to), transposed relative to an LSTM's."""
     c, parts = node.config, Parts(t, node)
     given = []
     for i, scale in ((1, 8), (2, 10)):
@@ -179,5 +179,5 @@ def lstm(t: Importer, node: p.DynamicQuantizeLSTM) -> None:
 
 
 def _of_direction(x: Array, directions: int) -> Array:
-    """Numbers for each direction, or for each row of each."""
+    """One number per direction, or per row of each direction."""
     return x.astype(np.float64).reshape(directions if x.size >= directions else 1, 1, -1)

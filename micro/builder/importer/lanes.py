@@ -1,4 +1,4 @@
-"""Along an axis: TopK, CumSum, Gather with computed indices, OneHot."""
+"""Operators along one axis: TopK, CumSum, Gather with computed indices, OneHot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lanes_of(held: StoredTensor, axis: int) -> tuple[int, int, int]:
 
 @translates(TopK)
 def top_k(t: Importer, node: TopK) -> None:
-    """Values and indices are separate layers, each only if it is read."""
+    """Values and indices are separate layers, each written only if something reads it."""
     held, c = t.of(node.inputs[0]), node.config
     shape = lanes_of(held, c.axis % len(held.dims))
     for output, indices in zip(node.outputs, (False, True), strict=False):
@@ -67,7 +67,7 @@ def one_hot(t: Importer, node: OneHot) -> None:
 
 
 def take(t: Importer, node: Gather) -> None:
-    """What indices that the model computes, or that are its input, pick; from a constant (an embedding) or a tensor."""
+    """Gather with indices that are computed or a model input, from a constant (an embedding) or a tensor."""
     indices = _whole(t, node, 1)
     indices = t.ordered(indices, tuple(range(len(indices.dims))))
     names: tuple[str, ...]
@@ -84,7 +84,7 @@ def take(t: Importer, node: Gather) -> None:
         code = BYTES.get(node.dtype(0).name)
         table = table.astype(np.float32)
     if shape[1] < 1:
-        raise Problem("from nothing")
+        raise Problem("it picks from an empty axis")
     # The axes of the indices replace the indexed axis.
     more = len(indices.dims)
     laid: list[int] = []
@@ -100,7 +100,7 @@ def take(t: Importer, node: Gather) -> None:
 
 
 def _whole(t: Importer, node: Node[Any], i: int) -> StoredTensor:
-    """An input that holds indices. Floats are cut to whole numbers."""
+    """An input that holds indices. Floats are truncated to whole numbers."""
     argument: Argument = node.inputs[i]
     held = t.of(argument)
     if t.dtype_of(argument).is_integer or held.name in t.whole:

@@ -30,10 +30,11 @@ WITH_CHANNELS = (
     DepthToSpace,
     SpaceToDepth,
 )
-"""Operators whose axis 1 is the channels."""
+"""Operators whose channel axis is 1."""
 
 COLORS = 4
-"""Where no layer tells, a last axis of at most so many elements holds the channels if the second axis has more."""
+"""If no layer determines the channel axis, it is the last one if that has at most this many elements and the second has
+more."""
 
 Order = tuple[int, ...]
 Axes = tuple[int | None, ...]
@@ -41,7 +42,8 @@ Axes = tuple[int | None, ...]
 
 @dataclass
 class Channels:
-    """axis: of each input, the axis that is channels to the first layer that has them; missing where none has."""
+    """axis: for each input, the axis that the first layer with channels uses for them; inputs without such a layer are
+    missing."""
 
     axis: dict[str, int] = field(default_factory=dict)
     _from: dict[str, tuple[str, Axes]] = field(default_factory=dict)
@@ -84,15 +86,15 @@ def _kept(node: Node[Any], axes: Axes, before: tuple[int, ...], after: tuple[int
 
 
 def channels_last(rank: int) -> Order:
-    """Batch, spatial axes, channels."""
+    """The order batch, spatial axes, channels."""
     return (0, *range(2, rank), 1) if rank > 2 else tuple(range(rank))
 
 
 def input_order(dims: tuple[int, ...], axis: int | None) -> Order:
-    """The order in which an image's elements come: channels last, whatever the model's order.
+    """The order in which an image's elements are passed: channels last, whatever the model's order.
 
-    axis: the channel axis; None if no layer determines it: then the second, as in ONNX, unless the shape suggests the
-    last.
+    axis: the channel axis. If it is None, since no layer determines it, it is the second, as in ONNX, unless the shape
+    suggests the last.
     """
     if axis is None:
         axis = len(dims) - 1 if dims[-1] <= COLORS < dims[1] else 1

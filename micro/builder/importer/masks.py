@@ -18,7 +18,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def hides(constant: Array) -> bool:
-    """Whether a constant that is added hides elements before a softmax."""
+    """Whether an added constant hides elements before a softmax."""
     return constant.dtype.kind == "f" and bool(np.any(hidden(constant))) and not np.any(np.isnan(constant))
 
 
@@ -27,7 +27,7 @@ def hidden(constant: Array) -> Array:
 
 
 def with_mask(t: Importer, node: Node[Any], held: StoredTensor, constant: Array) -> None:
-    """The node's output: the smallest number where the constant hides an element, else the tensor, of the same
+    """The node's output: the smallest number where the constant hides an element, elsewhere the tensor. Both have one
     shape."""
     dims = dims_of(node.outputs[0])
     mask = hidden(constant).astype(np.float32).reshape((1,) * (len(dims) - constant.ndim) + constant.shape)

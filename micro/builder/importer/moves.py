@@ -45,7 +45,7 @@ def reshape(t: Importer, node: Node[Any]) -> None:
     if kept is not None:
         t.alias(out, held, kept)
     elif len(dims) == 2 and dims[0] == 1:
-        # Flattened for a dense layer: the elements stay, and the layer's weights follow their order.
+        # Flattened for a dense layer: the elements stay in place, and the layer's weights are reordered.
         order = np.transpose(np.arange(prod(held.dims)).reshape(held.dims), held.order).reshape(-1)
         t.alias(out, held)
         flat = t.held[out.name]
@@ -56,7 +56,7 @@ def reshape(t: Importer, node: Node[Any]) -> None:
 
 
 def _same_axes(held: StoredTensor, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order of a reshaped tensor, where the reshape only adds and removes axes of size 1; else None."""
+    """The order of a reshaped tensor if the reshape only adds and removes axes of size 1; else None."""
     old = [k for k, n in enumerate(held.dims) if n != 1]
     new = [k for k, n in enumerate(dims) if n != 1]
     if [held.dims[k] for k in old] != [dims[k] for k in new]:
@@ -69,7 +69,7 @@ def _same_axes(held: StoredTensor, dims: tuple[int, ...]) -> tuple[int, ...] | N
 
 @translates(m.Transpose)
 def transpose(t: Importer, node: m.Transpose) -> None:
-    """No element moves: only the order of the axes changes."""
+    """No element moves; only the recorded order of the axes changes."""
     held, perm = t.of(node.inputs[0]), node.perm()
     dims = dims_of(node.outputs[0])
     order = tuple(perm.index(k) for k in held.order)
@@ -97,7 +97,7 @@ def concat(t: Importer, node: Concat) -> None:
 
 
 def _cut(t: Importer, name: str, held: StoredTensor, output: Argument, ranges: dict[int, range]) -> None:
-    """Every element whose index along each axis of `ranges` is in that range."""
+    """The elements whose index along each axis of `ranges` is in that range."""
     sizes = [held.dims[k] for k in held.order]
     steps = dict(zip(held.order, strides(sizes), strict=True))
     out = t.define(output, held.order)
@@ -108,7 +108,7 @@ def _cut(t: Importer, name: str, held: StoredTensor, output: Argument, ranges: d
         start += r.start * steps[k]
         axes.append(Axis(len(r), (steps[k] * r.step, step_out)))
     if prod(out.dims) == 0:
-        raise Problem("nothing is left")
+        raise Problem("the result is empty")
     t.add(Move(name, (held.name,), out.name, out.shape, (Part(start, 0, tuple(axes)),)))
 
 
@@ -140,7 +140,7 @@ def split(t: Importer, node: Split) -> None:
 
 @translates(Gather)
 def gather(t: Importer, node: Gather) -> None:
-    """One index, or several in steady steps: a slice."""
+    """One index, or several with a constant stride, as a slice."""
     picked = node.picked()
     if picked is None:
         take(t, node)
@@ -186,7 +186,7 @@ def pad(t: Importer, node: Pad) -> None:
 
 @translates(Resize)
 def resize(t: Importer, node: Resize) -> None:
-    """Enlarged by a whole factor by repeating elements, or to any size by linear interpolation."""
+    """Resize by a whole factor by repeating elements, or to any size by linear interpolation."""
     held, dims, c = t.of(node.inputs[0]), dims_of(node.outputs[0]), node.config
     times = [b // a for a, b in zip(held.dims, dims, strict=True)]
     exact = all(a * n == b for a, n, b in zip(held.dims, times, dims, strict=True))
@@ -209,8 +209,8 @@ def resize(t: Importer, node: Resize) -> None:
 
 
 def interpolate(t: Importer, node: Resize, held: StoredTensor, dims: tuple[int, ...]) -> None:
-    """Along one axis or two, which come first. The source of each element is found by resizing the numbers 0, 1, 2, …
-    along each axis with the operator itself."""
+    """Along one or two axes, which are moved to the front. The operator itself, applied to the numbers 0, 1, 2, … along
+    each axis, shows the source of each element."""
     axes = [k for k, (a, b) in enumerate(zip(held.dims, dims, strict=True)) if a != b]
     if not axes:
         axes = [k for k, n in enumerate(dims) if n > 1][:1]
@@ -234,7 +234,7 @@ def interpolate(t: Importer, node: Resize, held: StoredTensor, dims: tuple[int, 
 
 
 def _places(node: Resize, dims: tuple[int, ...], to: tuple[int, ...], axis: int) -> Array:
-    """The source position along an axis of the input of each element of the output."""
+    """The position along an axis of the input that each element of the output comes from."""
     x = np.arange(dims[axis], dtype=np.float32).reshape([-1 if k == axis else 1 for k in range(len(dims))])
     value = Value(dtypes.float32, dims, Inline(np.broadcast_to(x, dims).tobytes()))
     first = replace(node.inputs[0], type=TensorType(dtypes.float32, dims), source=Constant(value))

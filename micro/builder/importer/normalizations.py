@@ -1,4 +1,4 @@
-"""Normalization by statistics of the input itself, and products of two tensors."""
+"""Normalization by the input's own statistics, and products of two tensors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 NOTHING = 1e-30
-"""Added to what is divided by, which may be zero: float32 has it, and it changes no other number."""
+"""Added to a divisor that may be zero. float32 represents it, and it changes no other number."""
 
 
 @translates(LayerNormalization, RMSNormalization)
 def last_axes(t: Importer, node: LayerNormalization | RMSNormalization) -> None:
     if any(o.present and o.name in t.read for o in node.outputs[1:]):
-        raise Problem("the mean and the deviation are not supported as outputs")
+        raise Problem("the outputs mean and standard deviation are not supported")
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     length = prod(held.dims[len(held.dims) - node.axes() :])
@@ -44,7 +44,7 @@ def last_axes(t: Importer, node: LayerNormalization | RMSNormalization) -> None:
 
 @translates(InstanceNormalization)
 def instance(t: Importer, node: InstanceNormalization) -> None:
-    """Each channel separately: its elements must be contiguous."""
+    """Each channel is normalized separately, so its elements must be contiguous."""
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if held.dims[0] != 1:
@@ -56,7 +56,7 @@ def instance(t: Importer, node: InstanceNormalization) -> None:
 
 @translates(GroupNormalization)
 def group(t: Importer, node: GroupNormalization) -> None:
-    """Each group of channels separately, with a factor per channel (before opset 21, per group)."""
+    """Each group of channels is normalized separately, with one factor per channel (before opset 21, per group)."""
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if held.dims[0] != 1:
@@ -123,7 +123,7 @@ def _normalize(
 
 
 def product_of_tensors(t: Importer, node: Node[Any]) -> None:
-    """Both operands are read in place; leading axes of size 1 are broadcast."""
+    """Both operands are read in place, and leading axes of size 1 are broadcast."""
     sides = [t.of(a) for a in node.inputs]
     dims = dims_of(node.outputs[0])
     if any(len(s.dims) < 2 for s in sides):

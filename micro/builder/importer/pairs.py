@@ -41,7 +41,7 @@ def _operands(t: Importer, node: Node[Any], limits: bool = False) -> list[Operan
 
 
 def _mapped(t: Importer, name: str, held: StoredTensor, output: Argument, chain: Chain) -> StoredTensor:
-    """A function of one tensor, which is first broadcast to the output's shape."""
+    """A function of one tensor, which is broadcast to the output's shape first."""
     dims = dims_of(output)
     held = repeated(t, widened(t, held, len(dims)), dims)
     out = t.define(output, held.order)
@@ -52,7 +52,7 @@ def _mapped(t: Importer, name: str, held: StoredTensor, output: Argument, chain:
 def _paired(
     t: Importer, name: str, kind: type[_Binary], operation: str, x: Operand, y: Operand, output: Argument
 ) -> StoredTensor:
-    """A layer of two operands, the first of them a tensor; both in their order, unless `operation` is mirrored."""
+    """A layer of two operands, of which the first is a tensor. They keep their order unless `operation` is mirrored."""
     dims = dims_of(output)
     assert isinstance(x, StoredTensor)
     if isinstance(y, StoredTensor):
@@ -70,7 +70,7 @@ def _paired(
 
 
 def _part(node: Node[Any], what: str, *shapes: Sequence[int]) -> Argument:
-    """A tensor inside what a node computes; shapes: that are repeated to its own."""
+    """An intermediate tensor of a node; shapes: those that broadcast to its own."""
     first = node.outputs[0]
     assert isinstance(first.type, TensorType)
     return Argument(f"{first.name}:{what}", TensorType(first.type.dtype, np.broadcast_shapes(*map(tuple, shapes))))
@@ -81,7 +81,7 @@ def _dims(x: Operand) -> tuple[int, ...]:
 
 
 def _chained(t: Importer, node: Node[Any], kind: type[_Binary], operation: str, given: list[Operand]) -> None:
-    """All operands, pair by pair; constants come last."""
+    """Combine all operands pair by pair, constants last."""
     given.sort(key=lambda x: not isinstance(x, StoredTensor))
     x = given.pop(0)
     for k, y in enumerate(given):
@@ -90,12 +90,12 @@ def _chained(t: Importer, node: Node[Any], kind: type[_Binary], operation: str, 
         x = _paired(t, node.name if last else f"{node.name} {k}", kind, operation, x, y, output)
 
 
-# -- the greater, the lesser, sums, powers ----------------------------------------------------------------------------
+# -- maximum, minimum, sums, powers ----------------------------------------------------------------------------
 
 
 @translates(a.Max, a.Min)
 def extreme(t: Importer, node: a.Extreme) -> None:
-    """Numbers are a clamp."""
+    """Constant numbers become a clamp."""
     given = _operands(t, node, True)
     operation = "max" if isinstance(node, a.Max) else "min"
     tensors: list[Operand] = [x for x in given if isinstance(x, StoredTensor)]
@@ -118,7 +118,7 @@ def extreme(t: Importer, node: a.Extreme) -> None:
 
 @translates(a.Sum)
 def total(t: Importer, node: a.Sum) -> None:
-    """Also the mean of several tensors."""
+    """Mean is a sum times a constant."""
     given = _operands(t, node)
     target = node
     if isinstance(node, a.Mean):
@@ -136,7 +136,7 @@ def total(t: Importer, node: a.Sum) -> None:
 
 @translates(a.Pow)
 def power(t: Importer, node: a.Pow) -> None:
-    """One exponent for all, or one base, is a function of one number."""
+    """With a single exponent or a single base, it is a function of one number."""
     base, exponent = _operands(t, node)
     if not isinstance(exponent, StoredTensor) and exponent.size == 1:
         assert isinstance(base, StoredTensor)
@@ -199,7 +199,7 @@ def negated(t: Importer, node: Not) -> None:
 
 @translates(a.Where)
 def where(t: Importer, node: a.Where) -> None:
-    """Each operand may be constant. Minus infinity becomes the smallest float32."""
+    """Any operand may be constant. Minus infinity becomes the smallest float32."""
     given, dims = _operands(t, node, True), dims_of(node.outputs[0])
     held = [widened(t, x, len(dims)) for x in given if isinstance(x, StoredTensor)]
     order = next((x.order for x in held if x.dims == dims), tuple(range(len(dims))))

@@ -1,7 +1,7 @@
-"""Operators that only select elements of the input, all by one mechanism: the operator is evaluated on a tensor of
-numbers 0, 1, 2, …, which gives the source of each element.
+"""Operators that only select elements of the input. The operator is evaluated on the numbers 0, 1, 2, …, which shows
+the source of each element.
 
-That map is split into blocks with constant strides, and each block becomes a part of a move.
+This map is split into blocks with constant strides, and each block becomes one part of a move.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .table import translates
 MOST_ELEMENTS = 1 << 22
 
 MOST_PARTS = 64
-"""Blocks of a move: each is a loop of its own in the kernel."""
+"""The most blocks of a move; each becomes a loop in the kernel."""
 
 Places = npt.NDArray[np.int64]
 
 
 @translates(Tile, Expand, SpaceToDepth, GatherElements, GatherND)
 def pick(t: Importer, node: Node[Any]) -> None:
-    """A move of the blocks of the node's map. Raises Problem if there are too many."""
+    """The node as a move, with one part per block of its map. Raises Problem if there are too many."""
     held, dims = t.of(node.inputs[0]), dims_of(node.outputs[0])
     if not 0 < prod(dims) <= MOST_ELEMENTS or prod(held.dims) > MOST_ELEMENTS:
         raise Problem(f"expanding shape {held.dims} to {dims} is not supported")
@@ -73,7 +73,7 @@ def index_map(node: Node[Any], dims: Sequence[int]) -> Places:
 
 
 def blocks(places: Places) -> list[Part]:
-    """The map as parts of a move: places in the input, in the shape in which the output's elements lie."""
+    """The map as parts of a move: offsets in the input, in the output's shape in memory."""
     to = strides(places.shape)
     waiting: list[tuple[Places, int]] = [(places, 0)]
     parts: list[Part] = []
@@ -95,7 +95,7 @@ def blocks(places: Places) -> list[Part]:
 
 
 def runs(block: Places, axis: int) -> list[range]:
-    """The longest runs along an axis with a constant stride."""
+    """The longest runs with a constant stride along an axis."""
     steps = np.diff(np.moveaxis(block, axis, 0).reshape(block.shape[axis], -1), axis=0)
     steady = (steps == steps[:, :1]).all(1)
     found, start = [], 0

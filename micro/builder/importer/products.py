@@ -71,7 +71,7 @@ def _convolution(
 
 @translates(ConvTranspose)
 def conv_transpose(t: Importer, node: ConvTranspose) -> None:
-    """A convolution over the input with zeros between its elements."""
+    """A convolution over the input with zeros inserted between its elements."""
     held = t.image(node.inputs[0])
     weight = t.array(node, 1, "a convolution's weights")
     window, padding, extra = node.geometry()
@@ -106,13 +106,13 @@ def _spread(t: Importer, held: StoredTensor, stride: tuple[int, ...]) -> StoredT
 
 
 def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, factor: float = 1.0) -> None:
-    """matrix: (out, in), the constant times `factor`; axis: of the constant's outputs, for the scales it came with."""
+    """matrix: (out, in), the constant times `factor`; axis: the constant's output axis, along which its scales run."""
     held = t.of(node.inputs[0], flat=True)
     rank, n = len(held.dims), len(matrix)
     plain = tuple(range(rank))
     shape = t.shapes[held.name]
     if held.name in t.flattened:
-        # The elements lie channels last while the model flattened them channels first: the weights follow.
+        # The model flattened channels first, but elements are stored channels last, so the weights are reordered.
         matrix = matrix[:, t.flattened[held.name]]
     elif not held.has_order(plain):
         held = t.ordered(held, plain)
@@ -133,7 +133,7 @@ def gemm(t: Importer, node: Gemm) -> None:
     if node.has(2):
         given = t.array(node, 2, "the third operand")
         if given.size not in (1, len(matrix)):
-            raise Problem(f"the third operand has shape {given.shape}, expected one number for each column")
+            raise Problem(f"the third operand has shape {given.shape}, expected one number per column")
         bias = np.broadcast_to(given.reshape(-1) * np.float32(c.beta), (len(matrix),))
     else:
         bias = np.zeros(len(matrix), np.float32)
@@ -159,7 +159,7 @@ def matmul(t: Importer, node: MatMul) -> None:
 
 @translates(BatchNormalization)
 def batch_norm(t: Importer, node: BatchNormalization) -> None:
-    """A factor and a shift for each channel."""
+    """One factor and one shift per channel."""
     if node.config.training:
         raise Problem("training mode is not supported")
     gamma, beta, mean, variance = (t.array(node, k, "statistics").astype(np.float64) for k in range(1, 5))

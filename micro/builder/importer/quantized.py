@@ -32,7 +32,7 @@ from .translation import translate
 OPSET = 21
 
 MOST_ROWS = 1 << 14
-"""Of a weight or a table. Its real numbers are what the operator makes of ones, or of all indices."""
+"""The most rows of a weight or a table. Its real numbers are the operator's results for ones, or for all indices."""
 
 
 def constant(array: Array, name: str) -> Argument:
@@ -43,7 +43,7 @@ def constant(array: Array, name: str) -> Argument:
 
 
 class Parts:
-    """The nodes into which one node is decomposed; names are derived from its own."""
+    """The nodes that replace one node; their names are derived from its name."""
 
     def __init__(self, t: Importer, node: Node[Any]) -> None:
         self.t, self.node = t, node
@@ -55,7 +55,7 @@ class Parts:
         return f"{self.node.name}:{what}.{self.count}"
 
     def make(self, kind: str, inputs: Sequence[Argument], name: str = "", **attributes: AttributeValue) -> Argument:
-        """The result of a node of ONNX. name: of the node, "" for one of its own. Raises Problem."""
+        """The result of an ONNX node. name: the node's name, "" to derive one. Raises Problem."""
         out = Argument(self.fresh(kind.lower()), UnknownType())
         if self.node.outputs[0].name in self.t.only_softmax:
             self.t.only_softmax.add(out.name)
@@ -66,7 +66,7 @@ class Parts:
         return self.do(made)
 
     def do(self, node: Node[Any]) -> Argument:
-        """The only output of a node that is made already."""
+        """The only output of an existing node."""
         own = {o.name for o in self.node.outputs}
         self.t.read.update(o.name for o in node.outputs if o.name not in own)
         translate(self.t, node, self.known)
@@ -76,12 +76,12 @@ class Parts:
         return self.node.inputs[i] if self.node.has(i) else ABSENT
 
     def real(self, i: int, scale: int, zero: int, axis: int = 0) -> Argument:
-        """Input i, dequantized. axis: of the scales, if there are several."""
+        """Input i, dequantized. axis: the axis of the scales, if there are several."""
         given = [self.argument(i), self._scale(scale), self._scale(zero)]
         return self.make("DequantizeLinear", [a for a in given if a.present], axis=axis)
 
     def _scale(self, i: int) -> Argument:
-        """A scale or zero point, without the axes of size 1 that some exporters give it."""
+        """A scale or zero point, without the axes of size 1 that some exporters add."""
         found = self.argument(i)
         value = found.value if found.present else None
         if value is None or len(value.shape) < 2 or value.size not in value.shape:
@@ -98,11 +98,11 @@ class Parts:
         self.output(self.make("QuantizeLinear", given))
 
     def output(self, value: Argument) -> None:
-        """The node's output is a value that the parts computed."""
+        """Make a value that the parts computed the node's output."""
         self.t.held[self.node.outputs[0].name] = self.t.held[value.name]
 
     def bias(self, i: int, x_scale: int, w_scale: int, factor: float = 1.0) -> list[Argument]:
-        """An int32 bias in steps of both scales, as real numbers; nothing where there is none."""
+        """An int32 bias, in units of the product of both scales, as real numbers; nothing if there is no bias."""
         if not self.node.has(i):
             return []
         steps, x, w = (numpy_of(v) for v in map(self.node.value, (i, x_scale, w_scale)) if v is not None)
@@ -165,7 +165,7 @@ def gemm(t: Importer, node: p.QGemm) -> None:
     _known_scales(node, 1, 3, 4, 6)
     c, parts = node.config, Parts(t, node)
     a, b = parts.real(0, 1, 2), parts.real(3, 4, 5, axis=0 if c.trans_b else 1)
-    # The bias counts steps of both scales and alpha.
+    # The bias is in units of the product of both scales and alpha.
     bias = parts.bias(6, 1, 4, c.alpha)
     how: dict[str, AttributeValue] = {"alpha": c.alpha, "transA": int(c.trans_a), "transB": int(c.trans_b)}
     y = parts.make("Gemm", [a, b, *bias], node.name, **how)
@@ -241,7 +241,7 @@ def global_average_pool(t: Importer, node: q.QLinearGlobalAveragePool) -> None:
 
 @translates(MatMulNBits)
 def matmul_of_block_weights(t: Importer, node: MatMulNBits) -> None:
-    """In int8 the weights of a column of a single block keep their scale; others get one per column."""
+    """In int8, a column whose weights are a single block keeps its scale; other columns get one scale each."""
     c = node.config
     _check(node, range(1, len(node.inputs)), c.rows)
     ones = constant(np.eye(c.rows, dtype=np.float32), "every")
@@ -259,7 +259,7 @@ def matmul_of_block_weights(t: Importer, node: MatMulNBits) -> None:
 def gather_of_block_weights(t: Importer, node: GatherBlockQuantized) -> None:
     table = node.value(0)
     if table is None:
-        raise Problem("a table that is only known when the model runs")
+        raise Problem("a computed table is not supported; it must be constant")
     axis = node.config.gather_axis % len(table.shape)
     _check(node, (2, 3), table.shape[axis])
     every = constant(np.arange(table.shape[axis], dtype=np.int64), "every")
@@ -276,10 +276,10 @@ def _check(node: Node[Any], constants: Sequence[int] | range, rows: int) -> None
 
 
 def _real(node: Node[Any], inputs: Sequence[Argument]) -> Array:
-    """The operator evaluated on other inputs, all constant."""
+    """The operator evaluated on other inputs, all of them constant."""
     out = Argument("real", UnknownType())
     given = tuple(a if a.present else ABSENT for a in inputs)
     (found,) = evaluate(replace(node, inputs=given, outputs=(out,)).typed())
     if found is None:
-        raise Problem("weights that cannot be taken out of their blocks")
+        raise Problem("its weights cannot be dequantized")
     return np.ascontiguousarray(numpy_of(found), np.float32)

@@ -39,19 +39,17 @@ def recurrent(t: Importer, node: Recurrent) -> None:
     keep = _keeps(t, node)
     wanted = [o.present and o.name in t.read for o in node.outputs] + [False] * (3 - len(node.outputs))
     if keep:
-        # The layer keeps its states, so states that the model only outputs to take in again stay inside.
+        # The layer keeps its states, so a state that the model outputs only to read it again stays internal.
         for k in (1, 2):
             if wanted[k] and node.outputs[k].name in t.only_output and any(wanted[:k]):
                 t.dropped.add(node.outputs[k].name)
                 wanted[k] = False
     if wanted[2]:
-        raise Problem(
-            "the last cell state is not supported as an output; the layer can remember it if it is an input too"
-        )
+        raise Problem("the last cell state is not supported as an output; the layer can keep it if it is an input too")
     if wanted[0]:
         _outputs(t, node, held, (w, r, b), steps, True, keep)
     elif wanted[1] and isinstance(node, RNN) and is_relu(node):
-        # Calibration sees the tensors of the graph: the state of every step, not only the last.
+        # Calibration needs the state of every step in the graph, not only of the last.
         shape = (steps, n, 1, r.shape[2])
         every = Argument(f"{node.outputs[1].name}:steps", TensorType(node.dtype(0), shape))
         node = replace(node, outputs=(every, node.outputs[1]), config=replace(c, batch_first=False))
@@ -65,7 +63,7 @@ def recurrent(t: Importer, node: Recurrent) -> None:
 
 
 def _last_of(t: Importer, node: Recurrent, steps: int) -> None:
-    """The last state of each direction, from the sequence: (steps, directions, hidden) as it lies."""
+    """The last state of each direction, taken from the sequence, which is stored as (steps, directions, hidden)."""
     n, sequence = node.directions(), t.held[node.outputs[0].name]
     out = t.define(node.outputs[1], (0, 1, 2))
     hidden = out.dims[2]
@@ -92,7 +90,7 @@ def _check(node: Recurrent) -> None:
 
 
 def _keeps(t: Importer, node: Recurrent) -> bool:
-    """Whether the initial state is an input of the model: then the layer keeps it, and the input is removed."""
+    """Whether the initial state is a model input. If so, the layer keeps the state, and the input is removed."""
     keep = False
     for k in (5, 6):
         if not node.has(k):
@@ -117,7 +115,7 @@ def _outputs(
     sequence: bool,
     keep: bool,
 ) -> None:
-    """One layer for each direction, their outputs joined."""
+    """One layer per direction; their outputs are joined."""
     n = node.directions()
     hidden = weights[1].shape[2]
     names = []
@@ -139,7 +137,7 @@ def _outputs(
 
 
 def _joined_order(node: Recurrent, sequence: bool) -> tuple[int, ...]:
-    """Outputs are (steps, directions, batch, hidden), or with the batch first; the batch is 1."""
+    """Outputs are (steps, directions, batch, hidden), or batch first; the batch size is 1."""
     return (0, 1, 2, 3) if sequence else (0, 1, 2)
 
 
@@ -158,7 +156,7 @@ def _layer(
     hidden = r.shape[1]
 
     def by_unit(x: Array) -> Array:
-        """Rows gate by gate to rows unit by unit."""
+        """Reorder rows from gate by gate to unit by unit."""
         split = x.reshape(len(gates), hidden, -1)[list(gates)]
         return np.swapaxes(split, 0, 1).reshape(len(gates) * hidden, -1)
 

@@ -24,7 +24,7 @@ LEAST = -3.4e38
 
 
 def _window(node: p.Pool, held: StoredTensor, ceil: bool = True) -> Window:
-    """The window and its padding. ceil: with the padding that ceil_mode adds."""
+    """The window and its padding. ceil: include the padding that ceil_mode adds."""
     window = node.window()
     padding = list(window.padding(held.dims[2:]))
     if node.config.ceil_mode and ceil:
@@ -54,7 +54,7 @@ def average_pool(t: Importer, node: p.AveragePool) -> None:
     window = _window(node, held)
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
     h, w = (1, *t.shapes[held.name][:-1])[-2:]
-    # What ceil_mode adds beyond the padding never counts.
+    # Padding that ceil_mode adds never counts.
     counted = _window(node, held, ceil=False).pads if node.config.count_include_pad else (0, 0, 0, 0)
     counts = window_counts(window, h, w, counted)
     t.add(AveragePoolFloat(node.name, (held.name,), out.name, t.shapes[held.name], window, counts))
@@ -104,7 +104,8 @@ def arg(t: Importer, node: r.ArgExtreme) -> None:
 
 
 def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, ...], kind: str) -> None:
-    """The reduced axes made adjacent, if necessary by a move: (outer, length, inner)."""
+    """The tensor as (outer, length, inner), with the reduced axes adjacent; if necessary, a move brings them
+    together."""
     large = [k for k in held.order if held.dims[k] != 1]
     places = [i for i, k in enumerate(large) if k in axes]
     if places and places[-1] - places[0] != len(places) - 1:
@@ -125,7 +126,7 @@ def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, .
 
 
 def _remaining(held: StoredTensor, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """The order of what is left, where the reduced axes stay with size 1 or go."""
+    """The order of the remaining axes, after the reduced ones became 1 or were removed."""
     if rank == len(held.dims):
         return held.order
     kept = [k for k in range(len(held.dims)) if k not in axes]

@@ -1,4 +1,4 @@
-"""The sizes of inputs: a board needs all of them to be fixed."""
+"""Fixes the sizes of inputs: a board needs all of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from emberlet.codegen.ir.types import Dim, TensorType
 from emberlet.errors import ModelError
 
 BATCH = re.compile(r"batch|^(n|b|bs)$", re.IGNORECASE)
-"""Names of an axis that counts samples, wherever it stands."""
+"""Names of an axis that counts samples, at any position."""
 
 
 def sized(inputs: Sequence[Argument], sizes: Mapping[str, Sequence[int]]) -> list[Argument]:
-    """The inputs with every size fixed: as `sizes` says, and 1 for an open first axis or one called a batch.
+    """The inputs with every size fixed by `sizes`. An open axis that is the first or is called batch becomes 1.
 
-    sizes: the shape of an input, by its name, or the size of one dimension, by the symbol that the model gives it.
-    Raises ModelError for a size that is still open, and for `sizes` that do not match.
+    sizes: name of an input -> its shape, or symbol of a dimension -> its size. Raises ModelError for a size that is
+    still open, and for `sizes` that do not match.
     """
     shapes = {a.name: _shape(a) for a in inputs}
     symbols = {d for shape in shapes.values() for d in shape if isinstance(d, str)}

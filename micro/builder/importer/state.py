@@ -1,7 +1,7 @@
-"""The state of an import: the layers so far, and how each tensor of the model is held.
+"""The state of an import: the layers so far, and how each of the model's tensors is stored.
 
-A tensor records the order of axes of its elements, so that a transposition costs nothing until a layer needs another
-order: convolutions read and write channels last, whatever the model's order.
+A tensor records the order of its axes in memory, so a transposition costs nothing until a layer needs another order.
+Convolutions read and write channels last, whatever the model's order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .layout import Channels, Order, channels_last
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor of the model: `name` in the graph; dims: its shape in the model; order: its axes, outermost first as the
-    elements lie."""
+    """A tensor of the model. name: in the graph; dims: its shape in the model; order: its axes as stored, outermost
+    first."""
 
     name: str
     dims: tuple[int, ...]
@@ -44,12 +44,12 @@ class StoredTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape in which the elements lie, without a leading batch of 1."""
+        """The shape as stored, without a leading batch of 1."""
         sizes = [self.dims[a] for a in self.order]
         return tuple(sizes[1:] if sizes and self.order[0] == 0 and sizes[0] == 1 else sizes)
 
     def has_order(self, order: Order) -> bool:
-        """Whether the elements lie in `order` too: axes of size 1 may be anywhere."""
+        """Whether the tensor is also stored in `order`: axes of size 1 may be anywhere."""
         return [a for a in self.order if self.dims[a] != 1] == [a for a in order if self.dims[a] != 1]
 
 
@@ -61,18 +61,17 @@ def _plain(held: StoredTensor) -> Order:
 class Importer:
     """The state of an import; methods raise Problem for what cannot be.
 
-    layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
-    move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
-    is in the model's order; unflattened: what they were before; read: tensors of the model that a node or the model's
-    caller reads; only_output: those that only the caller reads; only_softmax: those that softmax alone reads; dropped:
-    outputs that stay inside, with what is made of them; remembered: inputs that are states of layers; problems: a line
-    for each that keeps the model from running; channels: what the nodes say of the inputs' axes; states, kept: as
-    Graph's, and the layers that write them; constant_grids: of constants that came quantized; scaled: of tensors that
-    are another one scaled, that one, its offset and its factor; coded: tensors taken from a table of bytes that nothing
-    has dequantized yet, and what a stored byte is more than the table's number; cuts, sums, integers: as Graph's;
-    dynamic: what stands for integers that are quantized by the range of the moment, and for their scales (dynamic.py);
-    whole, packed: as Graph's; narrow: constants of 4 bits; labels: of the classes;
-    ranked: by the nodes that name the class of the greatest score, the tensor of those scores.
+    layouts: of inputs, their shape in the model and the order of their axes; moved: the number of elements that
+    transpositions move; flattened: tensors that the model flattened while stored in another order -> the position of
+    each element in the model's order; unflattened: these tensors before the model flattened them; read: tensors that a
+    node or the model's caller reads; only_output: those that only the caller reads; only_softmax: those that only
+    softmax reads; dropped: outputs that stay internal, and what is computed from them; remembered: inputs that are
+    states of layers; problems: one line for each reason why the model cannot run; channels: the channel axes of inputs;
+    kept: the layers that write states; constant_grids: the grids of constants that the model quantized; scaled: tensors
+    that are another one, shifted and scaled -> that tensor, its offset and its factor; coded: tensors looked up in a
+    table of bytes and not yet dequantized -> what is added to the table's numbers to store them; dynamic: values of
+    dynamic quantization (dynamic.py); narrow: 4-bit constants; labels: those of the classes; ranked: nodes that name
+    the class with the highest score -> the tensor of scores; states, cuts, sums, integers, whole, packed: as in Graph.
     """
 
     name: str
@@ -116,7 +115,7 @@ class Importer:
     # -- tensors ------------------------------------------------------------------------------------------------------
 
     def add_input(self, argument: Argument, order: Order) -> None:
-        """An input of the model. order: its axes, outermost first as the elements come."""
+        """Add a model input. order: its axes as passed, outermost first."""
         kind = _byte_of(argument)
         dims = dims_of(argument)
         held = StoredTensor(self.fresh(argument.name), dims, order)
@@ -129,16 +128,16 @@ class Importer:
         self._note_whole(argument, held)
 
     def add_output(self, argument: Argument) -> None:
-        """An output of the model, its elements in the model's order."""
+        """Add a model output, its elements in the model's order."""
         if argument.name in self.dropped:
             return
         if argument.value is not None:
-            raise Problem("it is a constant")
+            raise Problem("the input is a constant")
         held = self.of(argument)
         held = self.ordered(held, _plain(held))
         kind, before = _byte_of(argument), self.integers.get(held.name)
         if kind is not None and self.grid_behind(held) is None and before is None:
-            raise Problem("integers that nothing quantizes are not supported")
+            raise Problem("integers without a QuantizeLinear are not supported")
         if (held.name in self.outputs or before is not None) and kind != before:
             # The same bytes, as real numbers and as integers.
             copied = self.part_of(held, "again")
@@ -158,7 +157,7 @@ class Importer:
         return out
 
     def of(self, argument: Argument, flat: bool = False) -> StoredTensor:
-        """How an input of a node is held. flat: the node follows the order of a flattened tensor's elements.
+        """How a node's input is stored. flat: the node reads a flattened tensor's elements as stored.
 
         Raises Problem for a constant.
         """
@@ -173,7 +172,7 @@ class Importer:
         raise Problem(f"input {argument.name!r} is not a tensor of numbers")
 
     def computed(self, node: Node[Any], i: int) -> StoredTensor:
-        """As `of` for input i; a constant is written into a tensor of its own. Raises Problem."""
+        """`of` for input i; a constant gets a tensor and a layer that writes it. Raises Problem."""
         argument = node.inputs[i]
         if argument.value is None or argument.name in self.held:
             return self.of(argument)
@@ -198,21 +197,21 @@ class Importer:
         return held
 
     def _note_whole(self, argument: Argument, held: StoredTensor) -> None:
-        """Record integer tensors; those of at most 16 bits come from QuantizeLinear and have a scale."""
+        """Record integer tensors. Those of at most 16 bits come from QuantizeLinear and have a scale."""
         dtype = argument.type.dtype if isinstance(argument.type, TensorType) else None
         if dtype is not None and (dtype.is_bool or (dtype.is_integer and dtype.bits > 16)):
             self.whole.add(held.name)
 
     @staticmethod
     def dtype_of(argument: Argument) -> DType:
-        """The dtype of a tensor. Raises Problem where it is none of numbers or booleans."""
+        """The dtype of a tensor. Raises Problem unless it is of numbers or booleans."""
         t = argument.type
         if not isinstance(t, TensorType) or not (t.dtype.is_float or t.dtype.is_integer or t.dtype.is_bool):
             raise Problem(f"{argument.name!r} is {t}; numbers and booleans are supported")
         return t.dtype
 
     def part_of(self, held: StoredTensor, what: str) -> str:
-        """The name of a new tensor of the graph, of the shape of another."""
+        """The name of a new tensor of the graph, with another tensor's shape."""
         name = self.fresh(f"{held.name}:{what}")
         self.shapes[name] = self.shapes[held.name]
         return name
@@ -224,7 +223,7 @@ class Importer:
         self.held[argument.name] = self.shaped(target)
 
     def shaped(self, held: StoredTensor, shape: tuple[int, ...] | None = None) -> StoredTensor:
-        """The tensor under the name of a reshape where its graph's tensor has another shape."""
+        """The tensor, renamed by a reshape if its tensor in the graph has another shape."""
         shape = held.shape if shape is None else shape
         if self.shapes[held.name] == shape:
             return held
@@ -236,7 +235,7 @@ class Importer:
         return StoredTensor(name, held.dims, held.order)
 
     def ordered(self, held: StoredTensor, order: Order) -> StoredTensor:
-        """The tensor with its elements in the given order, moved only if necessary."""
+        """The tensor stored in the given order; moves elements only if necessary."""
         if held.has_order(order):
             return self.shaped(StoredTensor(held.name, held.dims, order))
         key = (held.name, order)
@@ -269,9 +268,9 @@ class Importer:
     # -- constants ----------------------------------------------------------------------------------------------------
 
     def array(self, node: Node[Any], i: int, what: str, limits: bool = False) -> Array:
-        """Input i as an array of finite numbers, or infinite ones where they are `limits`.
+        """Input i as an array of finite numbers; `limits` may be infinite.
 
-        Raises Problem where it is not constant, or holds NaN or what is beyond float32.
+        Raises Problem if it is not constant, or holds NaN or numbers beyond float32.
         """
         value = node.value(i)
         if value is None:
@@ -293,7 +292,7 @@ class Importer:
         if scale is None or value is None or value.dtype.name not in BYTES or scale.ndim > 1:
             return
         if np.any(zero != zero.reshape(-1)[0]) or node.config.block_size:
-            return  # a zero point for each channel: such weights are quantized anew
+            return  # one zero point per channel: such weights are quantized again
         axis = node.config.axis % len(value.shape) if scale.ndim else 0
         steps = numpy_of(value).astype(np.int64) - int(zero.reshape(-1)[0])
         # If possible, weights are bytes around 128, which assembly kernels require.
@@ -304,9 +303,9 @@ class Importer:
             self.narrow.add(node.outputs[0].name)
 
     def keep_scales(self, node: Node[Any], weight: Argument, axis: int, channels: int, factor: float = 1.0) -> None:
-        """Note the scale of each of a layer's channels, where its weights came quantized along `axis`.
+        """Record the scale of each channel of a layer whose weights the model quantized along `axis`.
 
-        factor: what the layer multiplies the weights with.
+        factor: the layer's factor on the weights.
         """
         if weight.name not in self.scales or not factor:
             return
@@ -320,12 +319,12 @@ class Importer:
             self.weight_zeros[node.name] = zero if factor > 0 else 255 - zero
 
     def grid_of_constant(self, argument: Argument) -> Grid | None:
-        """The grid of a constant that came quantized with one scale."""
+        """The grid of a constant that the model quantized with one scale."""
         scale, _, zero = self.scales.get(argument.name, (np.zeros(0), 0, 0))
         return Grid(float(scale[0]), zero) if scale.size == 1 and scale[0] > 0 else None
 
     def grid_behind(self, held: StoredTensor, wanted: Grid | None = None) -> Grid | None:
-        """The grid of an already quantized tensor, also if its bytes were only moved since.
+        """The grid of a quantized tensor, even if its bytes were moved since.
 
         wanted: the grid to assume for an input of the model that has none yet.
         """
@@ -347,7 +346,7 @@ class Importer:
         return self.grids[held.name]
 
     def _decode(self, layer: Take, grid: Grid) -> None:
-        """Let a table hold real numbers, now that it is known what its bytes mean."""
+        """Replace a table's bytes by real numbers, now that their grid is known."""
         assert layer.table is not None
         steps = layer.table.astype(np.float64) + (self.coded.pop(layer.output) - grid.zero)
         real = replace(layer, table=(steps * grid.scale).astype(np.float32))
@@ -360,13 +359,13 @@ class Importer:
         self.layers.append(layer)
 
     def keep_state(self, source: Argument, output: Argument) -> None:
-        """An input of the model, zeros at first, takes what an output held after the inference before.
+        """Make a model input take an output's value of the previous inference, zeros at first.
 
-        Raises Problem where their shapes differ.
+        Raises Problem if their shapes differ.
         """
         before = self.held[source.name]
         if before.name in self.remembered or output.name in self.dropped:
-            return  # a layer keeps it already
+            return  # a layer already keeps it
         after = self.of(output)
         if after.dims != before.dims:
             raise Problem(f"the shape is {after.dims}, but the state {source.name!r} has shape {before.dims}")
@@ -376,7 +375,7 @@ class Importer:
         self.kept.append(Keep(f"keep {source.name}", (name,), before.name, self.shapes[before.name]))
 
     def take_state(self, held: StoredTensor) -> bool:
-        """Whether a tensor is an input of the model or a part of one. Then a layer remembers it, and the input goes."""
+        """Whether a tensor is a model input or a part of one. If so, a layer keeps it, and the input is removed."""
         writers = {layer.output: layer for layer in self.layers}
         name = held.name
         while isinstance(writers.get(name), Move | Reshape) and len(writers[name].inputs) == 1:
@@ -387,7 +386,8 @@ class Importer:
         return True
 
     def _without_remembered(self) -> tuple[list[Layer], list[str]]:
-        """Layers and inputs without the states, and without layers that only split them. Raises ModelError."""
+        """The layers and inputs without states that layers keep, and without layers that only split those. Raises
+        ModelError."""
         gone, layers = set(self.remembered), []
         for layer in self.layers:
             if gone.isdisjoint(layer.inputs):
@@ -395,9 +395,9 @@ class Importer:
             elif isinstance(layer, Move | Reshape):
                 gone.add(layer.output)
             else:
-                raise ModelError(f"layer {layer.name!r} reads the state that another layer remembers")
+                raise ModelError(f"layer {layer.name!r} reads a state that another layer keeps")
         if not gone.isdisjoint(self.outputs):
-            raise ModelError("an output is an input state that a layer remembers")
+            raise ModelError("an output is an input state that a layer keeps")
         return layers, [name for name in self.inputs if name not in gone]
 
     def _is_labeled(self, name: str) -> bool:
@@ -405,7 +405,7 @@ class Importer:
         return prod(self.shapes[name]) == len(self.labels) * (4 if name in self.sums else 1) > 0
 
     def graph(self) -> Graph:
-        """The graph of what was translated. Raises ModelError."""
+        """The finished graph. Raises ModelError."""
         layers, inputs = self._without_remembered()
         return Graph(
             self.name,
@@ -429,7 +429,7 @@ class Importer:
 
 
 def _byte_of(argument: Argument) -> int | None:
-    """The offset of a stored byte from the number of an int8 or uint8 tensor; None for other dtypes."""
+    """What is added to a number of an int8 or uint8 tensor to store it as a byte; None for other dtypes."""
     dtype = argument.type.dtype.name if isinstance(argument.type, TensorType) else ""
     return BYTES[dtype] if dtype in ("int8", "uint8") else None
 
@@ -443,7 +443,7 @@ def keeps_grid(layer: Layer) -> bool:
 
 
 def dims_of(argument: Argument) -> tuple[int, ...]:
-    """The shape of a tensor of floats (or quantized bytes). Raises Problem where it is not wholly known."""
+    """The shape of a tensor of floats (or quantized bytes). Raises Problem unless every size is known."""
     t = argument.type
     if not isinstance(t, TensorType) or t.static_shape is None:
         raise Problem(f"the shape of {argument.name!r} is not known before the model runs")
@@ -451,13 +451,13 @@ def dims_of(argument: Argument) -> tuple[int, ...]:
 
 
 BYTES = {"int8": 128, "uint8": 0, "int4": 128, "uint4": 0}
-"""Of weights' types, the byte that stands for a stored 0."""
+"""Dtype of weights -> the byte that stands for a stored 0."""
 
 _DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
 
 
 def numpy_of(value: Value) -> Array:
-    """A constant as an array; floats as float32, or float64 where they are stored so; 4 bits as bytes.
+    """A constant as an array: floats as float32, or float64 if stored so; 4-bit numbers as bytes.
 
     Raises Problem for dtypes NumPy does not have.
     """

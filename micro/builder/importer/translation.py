@@ -1,4 +1,4 @@
-"""One node of the typed IR, to the layers that compute it."""
+"""Translates one node of the typed IR to the layers that compute it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .table import TRANSLATORS
 REARRANGING = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
 
 
-# Operators that a mask passes on its way to a softmax.
+# Operators between a mask and a softmax.
 BEFORE_SOFTMAX = (*REARRANGING, Add, QLinearAdd, Where, Cast, QuantizeLinear, DequantizeLinear)
 
 
@@ -39,7 +39,7 @@ def _readers(model: Model) -> dict[str, list[Node[Any]]]:
 
 
 def only_output(model: Model, outputs: set[str]) -> set[str]:
-    """The tensors that are only outputs of the model, possibly rearranged."""
+    """The tensors that are only model outputs, possibly rearranged."""
     readers = _readers(model)
     found = {name for name in outputs if name not in readers}
     for node in reversed(model.graph.nodes):
@@ -66,7 +66,7 @@ def only_softmax(model: Model, outputs: set[str]) -> set[str]:
 
 
 def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
-    """Translate one node, with its types inferred again from the sizes of the inputs. Raises Problem."""
+    """Translate one node after inferring its types from the inputs' sizes. Raises Problem."""
     inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
     for lost in (importer.broken, importer.dropped):
         if any(a.name in lost for a in node.uses()):
@@ -92,13 +92,13 @@ def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument
 
 
 def _check_scale(node: Node[Any]) -> None:
-    """Raises Problem for an infinite scale: onnxruntime's quantizer writes it for a tensor with minus infinity."""
+    """Raises Problem for an infinite scale, which onnxruntime's quantizer writes for a tensor with minus infinity."""
     scale = node.value(1)
     if scale is not None and np.any(np.isinf(numpy_of(scale))):
         raise Problem(
-            f"the scale {node.inputs[1].name!r} is infinite, so every number of the tensor is lost: the quantizer saw "
-            "a mask with minus infinity; quantize the float model again and leave out what adds the mask, and the "
-            "softmax behind it (nodes_to_exclude of onnxruntime's quantize_static)"
+            f"the scale {node.inputs[1].name!r} is infinite, so every number of the tensor is lost: it was quantized "
+            "with a mask of minus infinity; quantize the float model again, excluding the node that adds the mask and "
+            "the softmax after it (nodes_to_exclude of onnxruntime's quantize_static)"
         )
 
 

@@ -30,7 +30,7 @@ Single = np.float32
 
 @translates(Scaler)
 def scaler(t: Importer, node: Scaler) -> None:
-    """(x - offset) * scale; tree thresholds absorb it."""
+    """(x - offset) * scale, which is folded into the thresholds."""
     held, c = t.of(node.inputs[0]), node.config
     n = held.dims[-1]
     offset, scale = (np.broadcast_to(np.asarray(v, np.float32), (n,)) for v in (c.offset, c.scale))
@@ -44,7 +44,7 @@ def scaler(t: Importer, node: Scaler) -> None:
 
 @translates(ZipMap)
 def zip_map(t: Importer, node: ZipMap) -> None:
-    """A name for each score: the module has the names."""
+    """A name for each score, stored in the module."""
     t.held[node.outputs[0].name] = t.of(node.inputs[0])
     t.labels = tuple(node.config.keys)
 
@@ -68,7 +68,7 @@ def classifier(t: Importer, node: TreeEnsembleClassifier) -> None:
     if not c.one_sided:
         _ensemble(t, node, c.trees, base or (0.0,) * len(c.labels), "sum", c.transform, 1)
     else:
-        # A single score s: the other is -s or 1 - s.
+        # A single score s; the other one is -s or 1 - s.
         score = base[-1] if base else 0.0
         opposite = not c.gains or c.transform == "sigmoid"
         both = (-score if opposite else 1 - score, score)
@@ -124,7 +124,7 @@ def _ensemble(
 
 
 class _Drawn:
-    """The nodes of an ensemble: branches with their thresholds in float32, leaves with their weights."""
+    """The nodes of an ensemble: branches with float32 thresholds, and leaves with weights."""
 
     def __init__(self, trees: Trees, offset: npt.NDArray[Any] | None, scale: npt.NDArray[Any] | None) -> None:
         self.table = np.asarray(trees.nodes.ints(), np.int64).reshape(-1, 7).tolist()
@@ -158,7 +158,7 @@ class _Drawn:
             ways = ((true, bool(true_leaf)), (false, bool(false_leaf)))
             split = float(Single(self.splits[number]))
             below = float(np.nextafter(Single(split), Single(-np.inf)))
-            # ≤, <, ≥, >: which number is compared with, and on which side is true. =, ≠: two comparisons.
+            # ≤, <, ≥ and > differ in the threshold and in the side that is true. = and ≠ take two comparisons.
             if mode in (4, 5):
                 same, other = ways if mode == 4 else ways[::-1]
                 inner = self._new()
@@ -201,7 +201,7 @@ class _Drawn:
         return [(self.leaf_targets[e], self.leaf_weights[e]) for e in entries]
 
     def step(self, base: tuple[float, ...]) -> float:
-        """The finest step with which every sum of leaves fits a word."""
+        """The smallest step with which every sum of leaves fits a word."""
         most = max((abs(b) for b in base), default=0.0)
         leaves = [abs(w) for b in self.branches if isinstance(b, int) for _, w in self.adds(b)]
         most += max(leaves, default=0.0) * len(self.roots)
@@ -227,7 +227,7 @@ def before_scaling(cut: float, offset: float, scale: float) -> tuple[float, bool
     """The threshold for x that is equivalent to comparing (x - offset) * scale, in float32, with `cut`; and whether the
     comparison is reversed.
 
-     Found by bisection: float32's numbers are in order of their bits.
+     Found by bisection, since the bits of float32 numbers are in their order.
     """
     o, s, c = Single(offset), Single(scale), Single(cut)
 
@@ -249,6 +249,6 @@ def before_scaling(cut: float, offset: float, scale: float) -> tuple[float, bool
 
 
 def _ordered(number: int) -> Any:
-    """The float32 at a place in the order of all of them; 0 is zero."""
+    """The float32 at a position in the order of all float32 numbers; position 0 is zero."""
     bits = number if number >= 0 else -number | 1 << 31
     return np.uint32(bits).view(np.float32)

@@ -1,1 +1,1 @@
-"""One kind of layer per file: its parameters, its integer arithmetic in NumPy, and its MicroPython source."""
+"""Layers, one kind per file: parameters, integer arithmetic in NumPy, and MicroPython source."""

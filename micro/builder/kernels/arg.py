@@ -1,4 +1,4 @@
-"""The index of the greatest or the least element along an axis; bytes and floats alike."""
+"""The index of the largest or smallest element along an axis, for bytes and floats."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Y = Pointer("y", "A")
 class Arg(Layer):
     """Over the middle axis of (outer, length, inner); operation: "max" or "min".
 
-    last: ties go to the last element instead of the first; words: indices of two bytes, the lower one first; width:
-    bytes of an element, which is of 16 bits if two (quantization/sixteen.py).
+    last: ties go to the last element instead of the first; words: indices take two bytes, the lower one first; width:
+    bytes of an element, 2 for 16-bit words (quantization/sixteen.py).
     """
 
     shape: tuple[int, int, int]
@@ -64,13 +64,13 @@ class Arg(Layer):
 
 
 def two_bytes(indices: Array) -> Array:
-    """Indices as bytes, the lower one first: an axis of 2 more."""
+    """Indices as pairs of bytes along a new last axis, the lower byte first."""
     whole = np.ascontiguousarray(indices).astype("<u2")
     return np.asarray(whole.view(np.uint8).reshape(*whole.shape, 2))
 
 
 def store_index(w: Writer, p: Pointer, index: str, words: bool) -> None:
-    """Write an index, a local, in a byte or in two."""
+    """Write code that stores an index (the name of a local) in one byte or in two."""
     if not words:
         w.store(p, index)
         return

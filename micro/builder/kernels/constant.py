@@ -1,4 +1,4 @@
-"""A constant tensor where a computed one is expected: a class token that is joined to a sequence, for example."""
+"""A constant where a computed tensor is expected, such as a class token that is prepended to a sequence."""
 
 from __future__ import annotations
 

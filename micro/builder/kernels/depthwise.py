@@ -1,7 +1,7 @@
-"""Depthwise convolution: each channel has its own small window.
+"""Depthwise convolution: each channel has its own small kernel.
 
-For each channel, the weights are loaded into locals once, signed, so that no sum of the window is needed; then the
-window slides over the image with constant offsets.
+For each channel, the weights are loaded into locals once. They are signed, so the window's sum is not needed. The
+window then slides over the image with constant offsets.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Y = Pointer("y", "A")
 WEIGHTS = Pointer("w", "W")
 
 MOST_TAPS = 32
-"""Windows with more weights than this are left to the general convolution: each weight is a local of the kernel."""
+"""Windows with more weights than this use the general convolution, since each weight is a local of the kernel."""
 
 SPAN = 4095
-"""The greatest constant offset of a load, on processors that have one beyond a few."""
+"""The largest constant offset of a load, on processors that allow more than a few."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Depthwise(Layer):
         return w
 
     def _row(self, w: Writer, x: View, y: View, ow: int, out: int) -> None:
-        """One row of the output; x and y end after it."""
+        """Write code for one row of the output; x and y end after it."""
         across = self.window.strides[1] * self.image[2]
         unroll = self._unroll(ow, x, across, out)
         with w.times("j", ow // unroll):
@@ -106,7 +106,7 @@ class _Depthwise(Layer):
         w.move(Y, rest * out)
 
     def _unroll(self, ow: int, x: View, across: int, out: int) -> int:
-        """The number of positions to unroll: fewer moves of the pointers, as long as offsets stay short."""
+        """The number of positions to unroll: the pointers move less often, as long as offsets stay short."""
         taps = self.window.kernel[0] * self.window.kernel[1]
         reach = self._offsets(x)[-1]
         for u in (4, 3, 2):
@@ -129,11 +129,11 @@ class _Depthwise(Layer):
         """What is done once."""
 
     def begin_channel(self, w: Writer, taps: int) -> None:
-        """Take a channel's weights and bias (`h`) into locals."""
+        """Write code that loads a channel's weights and bias (`h`) into locals."""
         raise NotImplementedError
 
     def finish(self, w: Writer) -> None:
-        """Turn `s` into the output's element."""
+        """Write code that turns `s` into the output's element."""
         raise NotImplementedError
 
 
@@ -145,7 +145,7 @@ def _by_channel(weights: Array, each: int) -> Array:
 
 @dataclass(frozen=True)
 class Depthwise(_Depthwise):
-    """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
+    """Int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
 
     zero: int
     requant: Requant
@@ -165,7 +165,7 @@ class Depthwise(_Depthwise):
         return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
 
     def constants(self) -> tuple[Array, list[int]]:
-        # The sum's way from the folded bias to its end, whichever products come first.
+        # The sum stays within these bounds from the folded bias to its end, in any order of the products.
         low, high = dot_bounds(self.weights, self.folded, 0, self.weight_zero)
         lifted = self.folded + self.lift
         check_word(self.name, int(low.min()), int(high.max()), int(lifted.max()), self.lift)
@@ -206,7 +206,7 @@ class DepthwiseFloat(_Depthwise):
         return np.clip(sums, self.low, self.high).astype(np.float32)
 
     def constants(self) -> tuple[Array, list[int]]:
-        """The weights of a channel, its bias after them."""
+        """The weights of each channel, followed by its bias."""
         rows = self.weights.reshape(len(self.weights), -1)
         return np.concatenate([rows, self.bias.reshape(-1, 1)], 1).astype(np.float32).reshape(-1), []
 

@@ -1,11 +1,10 @@
 """Dense and convolution layers: a dot product for each output channel at each position of a window.
 
-A dense layer is a window of one position. Channels are the innermost axis, so a window's rows are contiguous runs that
-the weights, kept in the same order, are multiplied with; nothing is copied beforehand.
+A dense layer is a window of one position. Channels are the innermost axis, so a window's rows are contiguous runs. The
+weights are stored in the same order, and nothing is copied beforehand.
 
-The bytes of weights stand for w - 128 (asymmetric weights: for w - weight_zero): the kernel adds products of the bytes
-as they are and takes off 128 times the sum of the window once for all channels; the zero point of the input is folded
-into the bias.
+A weight byte w stands for w - 128 (for w - weight_zero if asymmetric). The kernel sums products of unsigned bytes and
+subtracts 128 times the window's sum, computed once for all channels. The input's zero point is folded into the bias.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class _Dot(Layer):
         return w
 
     def walk(self, w: Writer, loops: Loops, run: int) -> None:
-        """Add the products of a window to `s`."""
+        """Write code that adds the products of a window to `s`."""
         walk(w, loops, run, X, WEIGHTS, lambda i, k: w.line(_mac(w, i, k)))
 
     def begin(self, w: Writer) -> None:
@@ -120,7 +119,7 @@ class _Dot(Layer):
         """What is done for each group at each position, before its channels."""
 
     def begin_sum(self, w: Writer) -> None:
-        """Set `s` for one channel."""
+        """Write code that sets `s` for one channel."""
         raise NotImplementedError
 
     def finish(self, w: Writer) -> None:
@@ -131,7 +130,7 @@ class _Dot(Layer):
 @dataclass(frozen=True)
 class Dot(_Dot):
     """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point;
-    packed: the weights are below 16 and lie two in a byte."""
+    packed: the weights are below 16 and stored two in a byte."""
 
     zero: int
     requant: Requant
@@ -140,7 +139,7 @@ class Dot(_Dot):
 
     @cached_property
     def folded(self) -> Ints:
-        """The bias with what the zero points add to it."""
+        """The bias, including the terms of the zero points."""
         return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
 
     @cached_property
@@ -162,14 +161,14 @@ class Dot(_Dot):
         return self._stored() if self.packed else self.weights.reshape(-1), words
 
     def _stored(self) -> Array:
-        """Two weights in a byte, the first one in its lower half; each contiguous run of a window begins anew."""
+        """Two weights in a byte, the first one in its lower half; each contiguous run of a window starts a new byte."""
         _, run = self.loops(dense_view(self.image))
         rows = self.weights.reshape(-1, run)
         rows = np.pad(rows, ((0, 0), (0, run % 2)))
         return (rows[:, ::2] | rows[:, 1::2] << 4).astype(np.uint8).reshape(-1)
 
     def loops(self, x: View) -> tuple[Loops, int]:
-        """For packed weights, runs of a length that does not depend on how the input lies."""
+        """For packed weights, runs whose length does not depend on the input's layout."""
         if not self.packed:
             return super().loops(x)
         (kh, kw), (down, across), run = self.window.kernel, self.window.dilations, self.weights.shape[3]
@@ -228,7 +227,7 @@ class DotFloat(_Dot):
         return np.clip(sums, self.low, self.high).astype(np.float32)
 
     def constants(self) -> tuple[Array, list[int]]:
-        """The weights, a channel's bias before each."""
+        """The weights of each channel, preceded by its bias."""
         rows = self.weights.reshape(len(self.weights), -1)
         return np.concatenate([self.bias.reshape(-1, 1), rows], 1).astype(np.float32).reshape(-1), []
 
@@ -241,11 +240,11 @@ class DotFloat(_Dot):
 
 
 PAIRS = 8
-"""Bytes of packed weights in the body of a loop."""
+"""Bytes of packed weights per iteration of a loop."""
 
 
 def _pairs(w: Writer, run: int) -> None:
-    """Products of a run with weights that lie two in a byte; both pointers end behind it."""
+    """Write code for the products of a run with weights stored two in a byte; both pointers end after it."""
     whole, rest = divmod(run // 2, PAIRS)
 
     def some(count: int) -> None:
@@ -267,5 +266,5 @@ def _pairs(w: Writer, run: int) -> None:
 
 
 def _mac(w: Writer, i: int, k: int) -> str:
-    # The product first: one register move less than `s + w * x`.
+    # Starting with the product saves one register move over `s + w * x`.
     return f"s = {w.load(WEIGHTS, k)} * {w.load(X, i)} + s"

@@ -1,8 +1,8 @@
-"""Softmax in TensorFlow Lite's arithmetic, byte for byte: exponentials and a reciprocal in fixed point of 31 bits.
+"""Softmax in TensorFlow Lite's arithmetic, byte for byte: exponentials and a reciprocal in 31-bit fixed point.
 
-Sources: tensorflow/lite/kernels/internal/reference/softmax.h and gemmlowp/fixedpoint/fixedpoint.h. The exponential of
-each of the 256 distances is a table; the reciprocal of their sum is Newton's method, three steps for each row. A number
-of 31 bits is kept as a pair, its bits above 14 and the lowest 14, so that no product reaches 2**30.
+Sources: tensorflow/lite/kernels/internal/reference/softmax.h and gemmlowp/fixedpoint/fixedpoint.h. A table has the
+exponentials of the 256 distances; three steps of Newton's method for each row compute the reciprocal of their sum. A
+31-bit number is kept as a pair, its lowest 14 bits and the rest, so that no product reaches 2**30.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ LOW = (1 << BITS) - 1
 WORD = (1 << 31) - 1
 
 SUM_BITS = 19
-"""One, in the sum of exponentials."""
+"""The bits of one in the sum of exponentials."""
 
 ROOM = 26
-"""Bits behind the point of a distance that is scaled."""
+"""Fractional bits of a scaled distance."""
 
 FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
-"""exp(-1/4), exp(-1/2), exp(-1), … exp(-16), one being 2**31."""
+"""exp(-1/4), exp(-1/2), exp(-1), … exp(-16), where one is 2**31."""
 
 FIRST, SLOPE = 1515870810, -1010580540
-"""48/17 and -32/17, one being 2**29: where Newton's method begins."""
+"""48/17 and -32/17, where one is 2**29: the initial guess of Newton's method."""
 
 
 def exponential(x: Ints) -> Ints:
-    """exp of numbers that are not positive, in 2**-26; the result in 2**-31, less than one."""
+    """exp of non-positive numbers in units of 2**-26; the result is in units of 2**-31 and less than one."""
     quarter = 1 << ROOM - 2
     inside = (x & quarter - 1) - quarter
-    # A series around -1/8.
+    # A Taylor series around -1/8.
     v = (inside << 5) + (1 << 28)
     square = high_product(v, v)
     cube, fourth = high_product(square, v), high_product(square, square)
@@ -58,7 +58,7 @@ def exponential(x: Ints) -> Ints:
 
 
 def reciprocal(total: Ints) -> tuple[Ints, Ints]:
-    """(2**31 / total in 31 bits, the number of bits of the total)."""
+    """(a 31-bit reciprocal of total, the number of bits of total)."""
     bits = np.floor(np.log2(total)).astype(np.int64) + 1
     half = total << 31 - bits
     x = FIRST + high_product(half, SLOPE)
@@ -77,7 +77,7 @@ class DoubledSoftmax(Layer):
 
     @cached_property
     def exponentials(self) -> Ints:
-        """exp(-d * scale) for d = 0…255, one being 2**31."""
+        """exp(-d * scale) for d = 0…255, where one is 2**31."""
         multiplier, shift = quantize_multiplier(min(self.scale * (1 << ROOM), WORD))
         if shift < 0:
             raise UnsupportedError(f"{self.name}: a softmax whose input has a scale of {self.scale:g} is not supported")
@@ -101,14 +101,15 @@ class DoubledSoftmax(Layer):
         return np.minimum(y, 255).astype(np.uint8).reshape(inputs[0].shape)
 
     def constants(self) -> tuple[Array, list[int]]:
-        """The exponentials' bits above the lowest 14, then those."""
+        """The exponentials without their lowest 14 bits, then those bits."""
         self.check()
         e = self.exponentials
         return np.empty(0, np.uint8), [int(v) for v in (*(e >> BITS), *(e & LOW))]
 
     @property
     def scratch(self) -> int:
-        """What one kernel leaves for the next: a row's greatest byte, its sum's bits, the reciprocal, the sum."""
+        """Scratch that one kernel leaves for the next: a row's largest byte, the bits of its sum, the reciprocal, the
+        sum."""
         return 11
 
     def calls(
@@ -119,7 +120,7 @@ class DoubledSoftmax(Layer):
         output: View,
         places: Mapping[str, int],
     ) -> list[str]:
-        """A loop over the rows, each in three kernels: machine code jumps no farther than 2 KB."""
+        """A loop over the rows that calls three kernels, because machine code jumps no farther than 2 KB."""
         lines = [
             f"i = {places['i0'] + inputs[0].origin}",
             f"o = {places['o'] + output.origin}",
@@ -229,7 +230,7 @@ def _leave(w: Writer, name: str, k: int, count: int) -> None:
 
 
 def _take(w: Writer, name: str, k: int, count: int) -> None:
-    """The number that `_leave` stored."""
+    """Load the number that `_leave` stored."""
     w.line(f"{name} = " + " + ".join(f"({w.load(Y, k + n)} << {8 * n})" for n in range(count)))
 
 

@@ -1,8 +1,8 @@
 """Sums and differences of two tensors in TensorFlow Lite's arithmetic (quantization/doubled.py).
 
-Both operands are brought to a common scale with 20 bits below the step of a byte, and their sum to the scale of the
-output by a multiplier of 31 bits. That product does not fit the words of a kernel. So a kernel estimates the output
-within one step, and then looks up the two sums between which the estimate is right.
+Both operands are rescaled to a common scale with 20 fractional bits, and their sum to the output's scale by a 31-bit
+multiplier. That product does not fit a kernel's words. So the kernel estimates the output to within one step, and then
+looks up the range of sums for which the estimate is correct.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from .layer import Array, emit_clamp
 from .writer import Writer
 
 LEFT = 20
-"""Bits below the step of a byte."""
+"""Fractional bits of an operand on the common scale."""
 
 _SMALL = 15
-"""Bits of a sum, and of a multiplier, from which the output is estimated."""
+"""Bits of the sum and of the multiplier in the estimate of the output."""
 
 
 @dataclass(frozen=True)
 class DoubledSum(_Binary):
-    """operation: "add" or "sub"; zeros: of both operands; scales: of both and of the output; zero, low, high: of it."""
+    """operation: "add" or "sub"; zeros: the operands' zero points; scales: of both operands and the output; zero, low,
+    high: of the output."""
 
     zeros: tuple[int, int]
     scales: tuple[float, float, float]
@@ -66,7 +67,7 @@ class DoubledSum(_Binary):
 
     @cached_property
     def lift(self) -> int:
-        """What makes every sum positive."""
+        """Added to every sum to make it positive."""
         every = np.arange(256)
         return int(np.abs(self.scaled(every, 0)).max() + np.abs(self.scaled(every, 1)).max()) + 1
 
@@ -86,7 +87,8 @@ class DoubledSum(_Binary):
 
     @cached_property
     def thresholds(self) -> Ints:
-        """The least sum that gives at least low, low + 1, …, high, and one that no sum reaches; each with `lift`."""
+        """The smallest sums that give at least low, low + 1, …, high, and one that no sum reaches; all include
+        `lift`."""
         steps = np.arange(self.low + 1, self.high + 1)
         low, high = np.full(len(steps), -self.lift), np.full(len(steps), self.lift)
         while np.any(low < high):
@@ -133,7 +135,7 @@ class DoubledSum(_Binary):
             w.line("s += 1")
 
     def _scale(self, w: Writer, element: str, which: int) -> None:
-        """Set s to `scaled`: the product in two halves, which is exact, and the second rounding."""
+        """Write code that sets s to `scaled`: the exact product in two halves, and the second rounding."""
         m, shift = self.factors[which]
         w.line(f"s = {element} - {self.zeros[which]}" if self.zeros[which] else f"s = {element}")
         if m == 1 << 30:

@@ -1,6 +1,6 @@
-"""Elementwise layers: sums, differences and products of two tensors, and tables that stand for any function of one.
+"""Elementwise layers: sums, differences and products of two tensors, and functions of one tensor as tables.
 
-The second operand may be repeated along rows, columns or channels, and may be a constant that lies with the weights.
+The second operand may be broadcast along rows, columns or channels, and may be a constant stored with the weights.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 @dataclass(frozen=True)
 class _Binary(Layer):
-    """operation: what is computed, as the class says; shape: of the first operand and of the output.
-
-    other: the shape of the second operand, an image whose sides are those of the first or 1; constant: its values,
-    where it is one, and then `inputs` has one name.
+    """operation: see the subclass; shape: of the first operand and of the output; other: the shape of the second
+    operand, an image whose sides are those of the first or 1; constant: its values if it is constant; `inputs` then has
+    one name.
     """
 
     operation: str
@@ -88,7 +87,7 @@ class _Binary(Layer):
             self.compute(w, element_at(w, X, at[0], each), element_at(w, second, at[1], each))
             store_element(w, Y, at[2], each)
 
-        # An element of TensorFlow Lite's arithmetic is some 500 bytes of machine code.
+        # One element in TensorFlow Lite's arithmetic takes about 500 bytes of machine code.
         nest(w, axes, (X, second, Y), element, 2 if self.is_doubled else self.unroll)
         return w
 
@@ -102,9 +101,9 @@ class _Binary(Layer):
 
 @dataclass(frozen=True)
 class Binary(_Binary):
-    """In int8; operation: "add", "sub" or "mul". zeros: of both operands.
+    """Int8; operation: "add", "sub" or "mul". zeros: the operands' zero points.
 
-    For a sum, `factors` bring both operands to `2**-shift` steps of the output; for a product, `requant` does.
+    For a sum, `factors` rescale both operands to `2**-shift` steps of the output; for a product, `requant` rescales.
     """
 
     zeros: tuple[int, int]
@@ -113,7 +112,7 @@ class Binary(_Binary):
 
     @property
     def offset(self) -> int:
-        """What a sum starts from: rounding and zero points."""
+        """The initial value of a sum: rounding and zero points."""
         a, b = self.factors
         return self.requant.offset - a * self.zeros[0] - b * self.zeros[1]
 
@@ -146,7 +145,7 @@ class Binary(_Binary):
 def sum_factors(
     ratios: tuple[float, float], zeros: tuple[int, int], zero: int, low: int, high: int, what: str
 ) -> tuple[tuple[int, int], Requant]:
-    """Factors and shift for `Binary`: ratios of both scales over the output's, the second negative for a difference.
+    """Factors and shift for `Binary`. ratios: both scales over the output's, the second one negative for a difference.
 
     Raises UnsupportedError if the output's scale is too fine for its operands'.
     """
@@ -165,7 +164,7 @@ def sum_factors(
 class BinaryFloat(_Binary):
     """In float32, clamped to low..high; operation: "add", "sub", "mul" or "div".
 
-    grid: scale and zero point of a constant that came quantized.
+    grid: scale and zero point of a constant that the model quantized.
     """
 
     low: float = -inf
@@ -187,7 +186,7 @@ class BinaryFloat(_Binary):
 
 @dataclass(frozen=True)
 class Lookup(Layer):
-    """Any function of one byte: table has 256 of them."""
+    """Any function of one byte. table: its 256 values."""
 
     shape: tuple[int, ...]
     table: Bytes

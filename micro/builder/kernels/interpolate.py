@@ -1,6 +1,6 @@
 """Resizing an image by linear interpolation between its elements, along one axis or two.
 
-In int8 the weights of two neighbors are of 10 bits and add up to one, so that the output has the input's scale.
+In int8 the weights of two neighbors have 10 bits and add up to one, so the output has the input's scale.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ BITS = 10
 
 @dataclass(frozen=True)
 class Interpolate(Layer):
-    """shape: of the input, an image; rows, columns: for each row, and each column, of the output the place between
-    those of the input; quantized: whether elements are bytes.
+    """shape: of the input, an image; rows, columns: the fractional input position of each output row and column;
+    quantized: whether elements are bytes.
     """
 
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Interpolate(Layer):
         return 4 * len(self.rows) * len(self.columns) * as_image(self.shape)[2]
 
     def taps(self, places: Array, size: int) -> tuple[Array, Array, Array]:
-        """(first, next, weight of the next) for each place; weights are whole numbers in int8."""
+        """(first, next, weight of the next) for each position; in int8, weights are integers."""
         at = np.clip(np.asarray(places, np.float64), 0, size - 1)
         first = np.floor(at).astype(np.int64)
         weight = at - first
@@ -57,7 +57,8 @@ class Interpolate(Layer):
         return np.asarray(y.astype(np.float32))
 
     def _table(self, view: View) -> list[tuple[int, int, float]]:
-        """For each row and then each column: where it begins, how far the next one is, and the next one's weight."""
+        """For each row and then each column: the offset of the first neighbor, the distance to the next, and its
+        weight."""
         h, width, channels = as_image(self.shape)
         made = []
         for places, size, step in ((self.rows, h, view.pitch), (self.columns, width, channels)):

@@ -1,4 +1,4 @@
-"""Along an axis: the k greatest elements and their indices, running sums, and rows picked by an index.
+"""Operations along an axis: the k largest elements and their indices, cumulative sums, gathering by index.
 
 A lane is the elements along the middle axis of (outer, length, inner).
 """
@@ -26,9 +26,9 @@ FARTHEST = 3.4e38
 
 @dataclass(frozen=True)
 class TopK(Layer):
-    """The k greatest or least elements of each lane in order, or their indices; bytes and floats alike.
+    """The k largest or smallest elements of each lane in order, or their indices, for bytes and floats.
 
-    shape: (outer, length, inner) of the input; of equal elements the first counts; words: indices of two bytes.
+    shape: (outer, length, inner) of the input; the first of equal elements wins; words: indices take two bytes.
     """
 
     shape: tuple[int, int, int]
@@ -61,7 +61,7 @@ class TopK(Layer):
         with w.times("m", outer):
             with w.times("n", inner):
                 w.go(Y, "b")
-                # The last one that was found, and its index: the next comes after it.
+                # The last element found, and its index; the next one comes after it.
                 w.line(f"h = {beyond}")
                 w.line("g = -1")
                 with w.times("j", self.k):
@@ -178,11 +178,11 @@ class RunningSumFloat(_RunningSum):
 
 @dataclass(frozen=True)
 class Take(Layer):
-    """Elements whose place along an axis is what another tensor holds: an embedding, for example.
+    """Elements at the indices that another tensor holds, as in an embedding.
 
-    inputs: what is taken from, unless it is constant (`table`), and the indices. shape: (outer, length, inner) of what
-    is taken from; count: of the indices; zero: theirs; words: they have two bytes. Negative indices count from the
-    end; beyond is the last.
+    inputs: the source, unless it is constant (`table`), and the indices. shape: (outer, length, inner) of the source;
+    count: number of indices; zero: their zero point; words: they take two bytes. Negative indices count from the end;
+    an index out of range gives the last element.
     """
 
     shape: tuple[int, int, int]
@@ -235,10 +235,10 @@ class Take(Layer):
 
 @dataclass(frozen=True)
 class OneHot(Layer):
-    """Of the elements along a new axis of `depth` one is `on`, at the index that the input holds, and the others `off`.
+    """Along a new axis of size `depth`, the element at the input's index is `on` and the others are `off`.
 
-    outer, inner: elements of the input before and behind that axis; zero: of the indices, which count from the end
-    where they are negative.
+    outer, inner: elements of the input before and after that axis; zero: the zero point of the indices, which count
+    from the end if negative.
     """
 
     outer: int
@@ -279,7 +279,7 @@ class OneHot(Layer):
 
 
 def _index(w: Writer, p: Pointer, zero: int, words: bool = False) -> str:
-    """The index that an element is."""
+    """The index that an element stands for."""
     if w.float:
         return f"int({w.load(p)})"
     if words:

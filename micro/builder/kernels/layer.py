@@ -1,4 +1,4 @@
-"""The interface of layers to the rest of the build."""
+"""The interface between layers and the rest of the build."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Array = npt.NDArray[Any]
 class View:
     """The layout in its buffer of a tensor seen as an image (height, width, channels), in elements.
 
-    origin: its first element; pitch: from one row to the next. A buffer may include a border around its tensor, from
-    which a convolution reads its padding; pitch is then more than width * channels.
+    origin: its first element; pitch: elements from one row to the next. A buffer may include a border around its
+    tensor, from which a convolution reads its padding; pitch then exceeds width * channels.
     """
 
     shape: tuple[int, int, int]
@@ -32,7 +32,7 @@ class View:
 
     @property
     def row(self) -> int:
-        """Elements of a row, the border aside."""
+        """Elements of a row without the border."""
         return self.shape[1] * self.shape[2]
 
 
@@ -51,7 +51,7 @@ def dense_view(shape: Sequence[int]) -> View:
 
 @dataclass(frozen=True)
 class Layer(ABC):
-    """One step of inference: reads `inputs`, writes `output`, both names of tensors in the arena.
+    """One step of inference: reads `inputs` and writes `output`, which name tensors in the arena.
 
     `name` is for reports and messages. All arrays of a layer are constant.
     """
@@ -76,7 +76,7 @@ class Layer(ABC):
 
     @property
     def scratch(self) -> int:
-        """Elements of the arena the layer needs while it runs, beside its tensors."""
+        """Elements of the arena that the layer needs while it runs, in addition to its tensors."""
         return 0
 
     @property
@@ -86,7 +86,7 @@ class Layer(ABC):
 
     @property
     def initial(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
-        """The state before the first inference: a count, and the elements that are repeated."""
+        """The initial state: a count, and the elements that are repeated."""
         return ((self.state, (0.0,)),)
 
     @property
@@ -110,15 +110,15 @@ class Layer(ABC):
 
     @abstractmethod
     def reference(self, *inputs: Array) -> Array:
-        """The output, by NumPy: bit-identical to the kernel (for float32: up to rounding)."""
+        """The output, computed in NumPy: bit-identical to the kernel (in float32, up to rounding)."""
 
     def advance(self, state: Any, *inputs: Array) -> tuple[Array, Any]:
         """`reference` of a stateful layer: the output, and the new state. A state of None is all zeros."""
         return self.reference(*inputs), state
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        """The kernel. Its places: one for each input ("i0", "i1", …), "o", "st" for the state and "zo" for the scratch
-        where there are any, then "wo" and "to", the beginning of the layer's constants in W and T."""
+        """The kernel. Its arguments are offsets: one for each input ("i0", "i1", …), "o" for the output, "st" for the
+        state and "zo" for the scratch if there are any, then "wo" and "to" for the layer's constants in W and T."""
         raise NotImplementedError
 
     def calls(
@@ -140,9 +140,8 @@ class Layer(ABC):
 
 
 def emit_requantize(w: Writer, r: Requant, words: Sequence[str], offset: str = "") -> None:
-    """Bring `s` to the output's scale and clamp it. words: expressions of what `r.packed` gives for the channel.
-
-    offset: an expression equal to r.offset, if not the number.
+    """Write code that requantizes and clamps `s`. words: expressions of the channel's words in `r.packed`; offset: an
+    expression that equals r.offset, by default the number.
     """
     offset = offset or str(r.offset)
     if isinstance(r, DoubledRequant):
@@ -182,7 +181,7 @@ def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: st
     else:
         w.line(f"s = {quarters} + 4 >> 3")
         w.line(f"d = d >> {HALF}")
-    # Ties go away from zero: a negative number is one less before it is rounded.
+    # Ties round away from zero: a negative number is decremented before rounding.
     with w.block("if d"):
         w.line("e = 1 << d >> 1")
         with w.block("if s < 0"):
@@ -192,7 +191,7 @@ def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: st
 
 
 def emit_clamp(w: Writer, low: int, high: int, name: str = "s") -> None:
-    """Clamp a local to low..high; one test where the range is all of some bits and nothing has to be done."""
+    """Write code that clamps a local to low..high, with a single test if the range is that of a number of bits."""
     if low == 0 and high & (high + 1) == 0:
         with w.block(f"if {name} & {-high - 1}"):
             w.line(f"{name} = 0 if {name} < 0 else {high}")

@@ -20,8 +20,8 @@ TABLE = Pointer("w", "W")
 
 @dataclass(frozen=True)
 class Part:
-    """A block of elements on their way: `start`, `to`: its first element in the input and in the output; axes: (count,
-    stride in the input, stride in the output); table: 256 bytes to look each element up in, or None.
+    """A block of elements to move. start, to: its first element in the input and in the output; axes: (count, stride in
+    the input, stride in the output); table: 256 bytes to map each element through, or None.
     """
 
     start: int
@@ -32,8 +32,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Move(Layer):
-    """One part per input, into a tensor that is first filled with `fill` unless that is None. width: bytes of
-    an element of `fill`; shape and parts count bytes."""
+    """One part per input, moved into a tensor that is filled with `fill` first, unless that is None. width: bytes of an
+    element of `fill`; shape and parts count bytes."""
 
     shape: tuple[int, ...]
     parts: tuple[Part, ...]
@@ -70,7 +70,7 @@ class Move(Layer):
 
 
 def _fill(w: Writer, axes: Sequence[Axis], fill: float, width: int) -> None:
-    """Write `fill` all over; axes: of the elements, or of bytes, the last one without gaps."""
+    """Write code that fills a tensor. axes: of the elements, or of bytes, the last one without gaps."""
     if width == 1:
         value = repr(fill if w.float else int(fill))
         nest(w, axes, (Y,), lambda at: w.store(Y, value, at[0]))
@@ -107,8 +107,7 @@ def strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Border(Layer):
-    """Fill the border of a tensor in its buffer, from which a window reads its padding; input and output are the same
-    tensor."""
+    """Fill the border of a tensor, from which a window reads its padding; input and output are the same tensor."""
 
     view: View
     size: int
@@ -119,7 +118,7 @@ class Border(Layer):
         return inputs[0]
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        """Above, below, and between the rows, which are as far apart as a row and its two sides."""
+        """The border's parts: above, below, and between rows, where the right and left sides are adjacent."""
         w = Writer(dialect, (Y,), self.places())
         h, _, _ = self.view.shape
         row, pitch, origin = self.view.row, self.view.pitch, self.view.origin
@@ -133,7 +132,7 @@ class Border(Layer):
 
 @dataclass(frozen=True)
 class Copy(Layer):
-    """A tensor into another buffer, where it may have a border."""
+    """Copy a tensor to another buffer, where it may have a border."""
 
     shape: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""Nested loops over several tensors at once, each with its own steps: for elementwise layers and copies."""
+"""Nested loops over several tensors at once, each with its own strides, for elementwise layers and copies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_UNROLL = 8
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: its turns, and how far each tensor moves from one turn to the next."""
+    """One loop: its iterations, and the stride of each tensor."""
 
     turns: int
     steps: tuple[int, ...]
@@ -45,11 +45,11 @@ def nest(
     body: Callable[[tuple[int, ...]], None],
     most: int = MOST_UNROLL,
 ) -> None:
-    """Write `body` for every element. most: elements side by side; fewer where an element is long, as loops of machine
-    code stay below 2 KB.
+    """Write `body` for every element. most: elements per iteration, fewer if their code is long, since loops of machine
+    code must stay below 2 KB.
 
-    pointers: one for each entry of the axes' steps, already at their first elements; left anywhere.
-    body(offsets): one element's lines; the pointers' offsets are constants under the reach of a load.
+    pointers: one for each entry of the axes' steps, at their first elements; where they end is unspecified.
+    body(offsets): writes one element's lines; the pointers' offsets are constants that a load can reach.
     """
     axes = merged(axes)
     if not axes:
@@ -89,12 +89,12 @@ def _level(
 
 
 def _moved(axes: list[Axis]) -> tuple[int, ...]:
-    """How far a nest moves each pointer."""
+    """How far the loops move each pointer."""
     return tuple(axes[0].turns * step for step in axes[0].steps)
 
 
 def _unroll(axis: Axis, most: int) -> int:
-    """Elements written side by side: a divisor of the turns where there is one."""
+    """Elements per iteration: a divisor of the number of iterations if there is one."""
     far = max((abs(s) for s in axis.steps), default=0)
     most = max(1, min(most, axis.turns, NEAR // far if far else most))
     if min(axis.steps, default=0) < 0:

@@ -53,10 +53,10 @@ MOST = 1 << 14
 
 @dataclass(frozen=True)
 class _Normalize(Layer):
-    """rows of `length` elements; factors, shifts: as many as a row's elements, the same for every row, or, where `each`
-    is not 0, so many for each row, one after the other: every one for as long a stretch of the row.
+    """Rows of `length` elements. factors, shifts: one per element, the same for every row; if `each` is not 0, `each`
+    of them per row, row after row, and each applies to an equally long part of its row.
 
-    centered: whether the mean is taken off; epsilon: added to the mean square.
+    centered: whether the mean is subtracted; epsilon: added to the mean square.
     """
 
     rows: int
@@ -309,7 +309,7 @@ class Normalize(NormalizeRows):
 
 
 def emit_root(w: Writer) -> None:
-    """Set `r` to the root of `s`, as `root_of` gives it."""
+    """Write code that sets `r` to `root_of` `s`."""
     w.line("r = 0")
     w.line(f"d = {1 << 14}")
     with w.block("while d"):
@@ -320,7 +320,7 @@ def emit_root(w: Writer) -> None:
 
 
 def root_of(t: int) -> int:
-    """The greatest integer whose square is at most t, below 2**15."""
+    """The largest integer below 2**15 whose square is at most t."""
     r, bit = 0, 1 << 14
     while bit:
         if (r + bit) ** 2 <= t:

@@ -1,4 +1,4 @@
-"""Two tensors, element by element: maximum, minimum, quotients and comparisons.
+"""Elementwise maximum, minimum, quotients and comparisons of two tensors.
 
 The second operand may be broadcast or constant, as for sums (elementwise.py).
 """
@@ -50,7 +50,8 @@ class ExtremeFloat(_Binary):
 
 @dataclass(frozen=True)
 class Extreme(_Binary):
-    """In int8. zeros: of both operands; factors: bring both to `2**-shift` steps of the output, as for a sum."""
+    """Int8. zeros: the operands' zero points; factors: rescale both operands to `2**-shift` steps of the output, as for
+    a sum."""
 
     zeros: tuple[int, int]
     factors: tuple[int, int]
@@ -58,7 +59,7 @@ class Extreme(_Binary):
 
     @property
     def starts(self) -> tuple[int, int]:
-        """What both products start from: rounding and zero points."""
+        """The initial value of both products: rounding and zero points."""
         (a, b), (first, second) = self.factors, self.zeros
         return self.requant.offset - a * first, self.requant.offset - b * second
 
@@ -84,10 +85,11 @@ class Extreme(_Binary):
 
 @dataclass(frozen=True)
 class Quotient(_Binary):
-    """In int8: a division for each element. A division by zero gives the smallest or the largest number, by the
+    """Int8, with one division per element. Division by zero gives the smallest or the largest number, depending on the
     dividend's sign.
 
-    zeros: of both operands; factor: brings a dividend to `2**-shift` steps of the output times the divisor's.
+    zeros: the operands' zero points; factor: rescales a dividend to `2**-shift` times a step of the output times a step
+    of the divisor.
     """
 
     zeros: tuple[int, int]
@@ -124,7 +126,7 @@ class Quotient(_Binary):
 
 
 def quotient_factor(ratio: float, zero: int, low: int, high: int, what: str) -> tuple[int, Requant]:
-    """Factor and shift for `Quotient`. ratio: the dividend's scale over those of divisor and output.
+    """Factor and shift for `Quotient`. ratio: the dividend's scale over the product of the divisor's and the output's.
 
     Raises UnsupportedError if the output's scale is too fine.
     """
@@ -156,7 +158,7 @@ class CompareFloat(_Binary):
 
 @dataclass(frozen=True)
 class Compare(_Binary):
-    """In int8, 1 or 0: whether a * factors[0] - b * factors[1] + start is in low..high; None: not bounded there."""
+    """Int8; 1 if a * factors[0] - b * factors[1] + start is in low..high, else 0. None: no bound."""
 
     factors: tuple[int, int]
     start: int
@@ -194,8 +196,8 @@ class Compare(_Binary):
 
 
 def compare_tensors(operation: str, scales: tuple[float, float], zeros: tuple[int, int]) -> dict[str, object]:
-    """The numbers of `Compare` for two tensors. Where the steps differ, numbers are equal that are nearer than half of
-    both steps: two bytes of one number may be so far apart."""
+    """The constants of `Compare` for two tensors. If the steps differ, numbers closer than half of both steps are
+    equal, since two bytes for one number may be that far apart."""
     greatest = max(scales)
     a, b = (round(s / greatest * (1 << 20)) for s in scales)
     shared = gcd(a, b)
@@ -213,26 +215,25 @@ def compare_tensors(operation: str, scales: tuple[float, float], zeros: tuple[in
 
 
 def nearest_byte(numbers: Array, scale: float, zero: int) -> Array:
-    """The bytes of numbers, and for those beyond the range numbers below 0 or above 255."""
+    """The bytes of numbers; numbers out of range become less than 0 or more than 255."""
     steps = numbers / scale + zero
     rounded = np.rint(numbers / scale) + zero
     return np.where(np.abs(steps - 127.5) < 128 + 1e-6, np.clip(rounded, 0, 255), rounded)
 
 
 def compare_constant(operation: str, numbers: Array, scale: float, zero: int) -> tuple[Bytes, dict[str, object]]:
-    """The bytes of a constant for `Compare`, in steps of the tensor that it is compared with, and the other numbers.
-
-    Where some numbers are below all bytes, and others above them, the bytes at the ends stand for those.
+    """The bytes of a constant for `Compare`, in steps of the tensor that it is compared with, and the other constants.
+    If numbers lie both below and above all bytes, the first and the last byte stand for them.
     """
     nearest = nearest_byte(np.asarray(numbers, np.float64), scale, zero)
     if operation == "equal":
         is_byte = (nearest >= 0) & (nearest <= 255)
         inside = nearest[is_byte]
-        # What no byte equals is one below them all, or one above.
+        # A number that no byte equals becomes one less than all of them, or one more.
         lift = 0 if is_byte.all() else 1 if inside.max(initial=0) < 255 else -1
         stored = np.clip(np.where(is_byte, nearest + lift, 0 if lift > 0 else 255), 0, 255).astype(np.uint8)
         return stored, {"factors": (1, 1), "start": lift, "low": 0, "high": 0}
-    # The least byte that is "greater", or "greater or equal": of 0…256.
+    # The smallest byte that is "greater", or "greater or equal", in 0…256.
     at_least = np.clip(nearest + (operation in ("greater", "less_equal")), 0, 256)
     lift = 1 if at_least.max(initial=0) == 256 and at_least.min(initial=256) > 0 else 0
     stored = np.clip(at_least - lift, 0, 255).astype(np.uint8)

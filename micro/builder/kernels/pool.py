@@ -66,13 +66,13 @@ class _Pool(Layer):
         """What is done at each position."""
 
     def end_position(self, w: Writer) -> None:
-        """What is done behind each position."""
+        """Write the code after each position."""
 
     def begin_element(self, w: Writer) -> None:
         raise NotImplementedError
 
     def take(self, w: Writer, i: int) -> None:
-        """Take the element at offset i of the window."""
+        """Write code for the element at offset i of the window."""
         raise NotImplementedError
 
     def finish(self, w: Writer) -> None:
@@ -84,7 +84,7 @@ class _Pool(Layer):
 
 @dataclass(frozen=True)
 class MaxPool(_Pool):
-    """The greatest of each window; bytes and floats alike. `fill`: what the border holds, the least value there is."""
+    """The maximum of each window, for bytes and floats. fill: the border's value, the smallest there is."""
 
     fill: float = 0
 
@@ -103,9 +103,10 @@ class MaxPool(_Pool):
 
 @dataclass(frozen=True)
 class AveragePool(_Pool):
-    """The mean of each window in int8. zero: the input's zero point, which the border holds too.
+    """The mean of each window in int8. zero: the input's zero point, which also fills the border.
 
-    requant: one multiplier, with the window's size in it; where a mean leaves out the padding, one for each position.
+    requant: one multiplier, which includes the division by the window's size; if padding does not count, one per
+    position.
     """
 
     zero: int
@@ -147,7 +148,7 @@ class AveragePool(_Pool):
 
 
 def packed(r: Requant) -> list[int]:
-    """The words of T that kernels read for all multipliers."""
+    """The words of T for all multipliers."""
     return [word for k in range(len(r.multipliers)) for word in r.packed(k)]
 
 
@@ -157,14 +158,14 @@ def words_of(r: Requant) -> list[str]:
 
 
 def load_words(w: Writer, r: Requant) -> None:
-    """Take the words of a multiplier, at `q`, into locals."""
+    """Write code that loads the words of a multiplier, at `q`, into locals."""
     for k, name in enumerate(words_of(r)):
         w.line(f"{name} = {w.word('q', k)}")
 
 
 @dataclass(frozen=True)
 class AveragePoolFloat(_Pool):
-    """The mean of each window in float32. counts: elements in the mean, one number, or one for each position."""
+    """The mean of each window in float32. counts: the number of elements in a mean, or one number per position."""
 
     counts: tuple[int, ...]
 
@@ -198,7 +199,7 @@ class AveragePoolFloat(_Pool):
 def window_counts(
     window: Window, height: int, width: int, counted: tuple[int, int, int, int] = (0, 0, 0, 0)
 ) -> tuple[int, ...]:
-    """How many elements of the image each position covers: one number where all are equal.
+    """The number of image elements that each position covers; a single number if all are equal.
 
     counted: the padding (top, left, bottom, right) whose elements count too.
     """
@@ -265,7 +266,7 @@ class _Reduce(Layer):
 
 @dataclass(frozen=True)
 class Reduce(_Reduce):
-    """In int8; a sum or a mean is brought to the output's scale (its length lies in the multiplier)."""
+    """Int8; a sum or a mean is requantized, with a mean's division by the length in the multiplier."""
 
     zero: int = 0
     requant: Requant | None = None
@@ -298,7 +299,7 @@ class Reduce(_Reduce):
 
 @dataclass(frozen=True)
 class ReduceFloat(_Reduce):
-    """In float32; factor: what a sum is multiplied with."""
+    """Float32; factor: multiplied with a sum."""
 
     factor: float = 1.0
 

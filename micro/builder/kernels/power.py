@@ -1,7 +1,7 @@
-"""Powers of two tensors, element by element.
+"""Elementwise powers of two tensors.
 
-In int8 a power of a positive base is the exponential of a product: the logarithms of the 256 bases are a table, and the
-output is looked up between two of 257 numbers, and interpolated.
+In int8 a power of a positive base is the exponential of a product. A table holds the logarithms of the 256 bases; the
+output is interpolated between two of 257 tabulated numbers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .layer import Array, emit_clamp
 from .writer import Writer
 
 MOST_BITS = 14
-"""Fractional bits of a logarithm, at most, and of the output in the table."""
+"""The most fractional bits of a logarithm, and of the output in the table."""
 
 INTERVALS = 256
 
 LIFT = LIMIT >> 1
-"""Added to logarithms: words of a table are not negative."""
+"""Added to logarithms, because words of a table must not be negative."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,16 @@ class Power(_Binary):
 
     @cached_property
     def logarithms(self) -> Ints:
-        """Of the 256 bases, times the exponent's scale; of zero, one whose power is beyond the output's range."""
+        """Logarithms of the 256 bases, times the exponent's scale; that of zero is so small that its power is beyond
+        the output's range."""
         unit = self.scales[1] * 2.0**self.bits
         values = np.log(np.arange(1, 256) * self.scales[0]) * unit
         return np.concatenate([[-(LIMIT >> 1) // 255], np.rint(values).astype(np.int64)])
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """(least, bits of an interval): logarithms from the least on give outputs that are not zero, up to its end."""
+        """(smallest, bits of an interval): logarithms from the smallest on give outputs other than zero, up to the end
+        of the range."""
         _, _, out = self.scales
         least = floor(log(out / 4) * 2**self.bits)
         greatest = max(least + 1, ceil(log(out * max(256 - self.zeros[2], 1)) * 2**self.bits))
@@ -85,7 +87,7 @@ class Power(_Binary):
 
     @cached_property
     def table(self) -> tuple[int, Ints]:
-        """(shift, numbers): the outputs at the ends of the intervals, with zero point and rounding."""
+        """(shift, numbers): the outputs at the interval ends, including zero point and rounding."""
         least, wide = self.span
         steps = [exp(min((least + (i << wide)) / 2**self.bits, 80.0)) / self.scales[2] for i in range(INTERVALS + 1)]
         values = np.minimum(np.array(steps), 600.0) + self.zeros[2] + 0.5

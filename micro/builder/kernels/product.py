@@ -1,4 +1,5 @@
-"""Products of two tensors of matrices, each read where it lies: attention's scores, and what they weigh."""
+"""Matrix products of two computed tensors, both read in place: attention's scores, and their products with the
+values."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ Y = Pointer("y", "A")
 
 @dataclass(frozen=True)
 class _Product(Layer):
-    """rows, depth, columns: of the matrices; first, second: elements from one row, and one column, to the next of each;
-    batches: for each axis before those, its size and how far both operands move.
+    """rows, depth, columns: of the matrices; first, second: the row and column strides of each operand; batches: for
+    each leading axis, its size and the strides of both operands.
     """
 
     rows: int
@@ -96,7 +97,7 @@ class _Product(Layer):
             w.line(f"a -= {self.rows * down}")
 
     def dot(self, w: Writer) -> None:
-        """The sum of a row's products with a column."""
+        """Write code that sums a row's products with a column."""
         w.line(f"s = {'0.0' if w.float else '0'}")
         unroll = next(u for u in (4, 3, 2, 1) if self.depth % u == 0)
         with w.times("k", self.depth // unroll):
@@ -113,10 +114,10 @@ class _Product(Layer):
         raise NotImplementedError
 
     def finish(self, w: Writer) -> None:
-        """Turn the sum into the output's element `s`."""
+        """Write code that turns the sum into the output's element `s`."""
 
     def put(self, w: Writer) -> None:
-        """Store `s`, and move on."""
+        """Write code that stores `s` and advances the pointer."""
         w.store(Y, "s")
         w.move(Y, 1)
 

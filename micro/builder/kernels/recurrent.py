@@ -1,11 +1,12 @@
 """LSTM, GRU and plain recurrent layers.
 
-In int8 a step multiplies the input's bytes and the hidden state's with their own weights and brings both sums to 16
-bits in steps of 1/512 (`GATE`). Gates go through one table of the logistic function, 1024 numbers from -8 to 8 in 14
-bits; tanh(v) is 2 * logistic(2v) - 1. An LSTM's cell is kept in 16 bits in steps of 1/2048, a GRU's state in steps of
-1/16384, so that small updates are not lost; the state is multiplied with the weights in bytes, in steps of 1/128.
+In int8 a step multiplies the bytes of the input and of the hidden state with their weights and rescales both sums to 16
+bits in steps of 1/512 (`GATE`). Gates use one table of the logistic function: 1024 numbers of 14 bits from -8 to 8;
+tanh(v) is 2 * logistic(2v) - 1. An LSTM's cell is kept in 16 bits in steps of 1/2048, a GRU's state in steps of
+1/16384, so that small updates are not lost; the state multiplied with the weights is in bytes, in steps of 1/128.
 
-A plain layer that ends in ReLU has no bound: its state is in bytes of the output's grid, its sums in 1/32 of a step.
+The state of a plain layer with ReLU has no bound, so it is kept in bytes of the output's grid, and its sums in 1/32 of
+a step.
 
 Rows of weights are ordered by unit, with the gates of a unit adjacent: LSTM input, forget, cell, output; GRU update,
 reset, candidate.
@@ -34,28 +35,28 @@ G = Pointer("g", "A")
 WEIGHTS = Pointer("w", "W")
 
 GATE = 512
-"""Steps of a gate's sum for one unit."""
+"""The number that stands for one in a gate's sum."""
 
 MIDDLE = 1 << 15
-"""What a 16-bit number in the arena is stored above, its low byte first."""
+"""Added to a 16-bit number before it is stored in the arena, low byte first."""
 
 UNIT = 1 << 14
-"""One, in a gate's value."""
+"""The number that stands for one in a gate's value."""
 
 FINE = 32
-"""Steps of a sum for one of the output, where a plain layer ends in ReLU."""
+"""Steps of a sum per step of the output, in a plain layer with ReLU."""
 
 HIDDEN = 128
-"""One, in the hidden state's bytes; also the byte that stands for zero."""
+"""The steps of one in the hidden state's bytes; also the byte that stands for zero."""
 
 
 State = tuple[Bytes, Ints]
-"""The hidden state in bytes, and what is kept of each unit."""
+"""The hidden state in bytes, and the values kept for each unit."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """weights (rows, K) and bias (rows,) that turn K bytes with zero point `zero` into `rows` numbers of 16 bits."""
+    """weights (rows, K) and bias (rows,) that turn K bytes with zero point `zero` into `rows` 16-bit numbers."""
 
     weights: Bytes
     bias: Ints
@@ -80,7 +81,7 @@ class Rows:
         return words
 
     def emit(self, dialect: str) -> Writer:
-        """A kernel of places "i0", the bytes, "o", the numbers of 16 bits, "wo" and "to"."""
+        """A kernel with the offsets "i0" (bytes), "o" (16-bit numbers), "wo" and "to"."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("i0", "o", "wo", "to"))
         rows, k = self.weights.shape
         w.go(WEIGHTS, w.place("wo"))
@@ -106,28 +107,28 @@ class Rows:
 
 
 def store16(w: Writer, p: Pointer, value: str, k: int = 0) -> None:
-    """Store a number of 16 bits, 0…65535, as two bytes."""
+    """Write code that stores a number in 0…65535 as two bytes."""
     w.store(p, f"{value} & 255", k)
     w.store(p, f"{value} >> 8", k + 1)
 
 
 def load16(w: Writer, p: Pointer, k: int = 0) -> str:
-    """A number of 16 bits that `store16` left, less MIDDLE."""
+    """The 16-bit number that `store16` stored, minus MIDDLE."""
     return f"{w.load(p, k)} + ({w.load(p, k + 1)} << 8) - {MIDDLE}"
 
 
 def logistic_table() -> Ints:
-    """1024 values of the logistic function from -8 to 8, UNIT for one."""
+    """1024 values of the logistic function from -8 to 8, where one is UNIT."""
     return np.rint(UNIT / (1 + np.exp(-(np.arange(1024) - 512) / 64))).astype(np.int64)
 
 
 def logistic(v: Ints) -> Ints:
-    """Of a gate's sum, in 1/512: what `emit_logistic` computes."""
+    """The logistic function of a gate's sum in units of 1/512, as `emit_logistic` computes it."""
     return logistic_table()[np.clip(((v + 4) >> 3) + 512, 0, 1023)]
 
 
 def tanh_gate(v: Ints) -> Ints:
-    """tanh of a gate's sum, UNIT for one."""
+    """tanh of a gate's sum, where one is UNIT."""
     return 2 * logistic_table()[np.clip(((v + 2) >> 2) + 512, 0, 1023)] - UNIT
 
 
@@ -144,8 +145,9 @@ SumsIn = Callable[[Rows, str, dict[str, int]], str | None]
 
 @dataclass(frozen=True)
 class _Recurrent(Layer):
-    """steps: of the input, (steps, K); hidden: units; from_input, from_state: the gates' sums; reverse: the last step
-    first; sequence: the output is (steps, units), else (units,) after the last step; keep: the state outlives the call.
+    """steps: of the input, (steps, K); hidden: number of units; from_input, from_state: the gates' sums; reverse: start
+    at the last step; sequence: the output is (steps, units), else (units,) after the last step; keep: the state is kept
+    between calls.
     """
 
     steps: int
@@ -160,16 +162,16 @@ class _Recurrent(Layer):
     """Bytes of an element of the input and of the hidden state."""
 
     wide: ClassVar[int] = 2
-    """Bytes of a gate's sum, and of what is kept of each unit."""
+    """Bytes of a gate's sum, and of each value kept for a unit."""
 
     @property
     def rows(self) -> tuple[Rows, ...]:
-        """All that turns bytes into sums, in the order in which their constants lie."""
+        """Everything that turns bytes into sums, in the order of its constants."""
         return self.from_input, self.from_state
 
     @property
     def start(self) -> int:
-        """The byte of a state of zero."""
+        """The byte that stands for a state of zero."""
         return HIDDEN
 
     @property
@@ -182,12 +184,12 @@ class _Recurrent(Layer):
 
     @property
     def state(self) -> int:
-        """The hidden state, then what is kept of each unit."""
+        """The hidden state, then the values kept for each unit."""
         return (self.element + self.wide) * self.hidden
 
     @property
     def initial(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """The state before the first step: a count, and the bytes that are repeated."""
+        """The initial state: a count, and the bytes that are repeated."""
         start = tuple(self.start.to_bytes(self.element, "little"))
         zero = tuple((1 << 8 * self.wide - 1).to_bytes(self.wide, "little"))
         return (self.hidden, start), (self.hidden, zero)
@@ -211,7 +213,7 @@ class _Recurrent(Layer):
 
     @property
     def table(self) -> tuple[Ints, ...]:
-        """The bytes in front of the weights."""
+        """The bytes before the weights."""
         table = logistic_table()
         return table >> 8, table & 255
 
@@ -231,7 +233,7 @@ class _Recurrent(Layer):
     ) -> list[str]:
         """A loop over the steps, each in small kernels: the sums of the input, of the state, the units, the output.
 
-        sums_in: what writes the call of another kernel for the sums, or None where it has none.
+        sums_in: writes the call of another kernel for the sums, or returns None if there is none.
         """
         k, unit = self.element * self.from_input.weights.shape[-1], self.element * self.hidden
         table = sum(part.size for part in self.table)
@@ -274,7 +276,8 @@ class _Recurrent(Layer):
         places: Mapping[str, int],
         rows: Callable[[str, int], str],
     ) -> list[str]:
-        """The lines between the sums and the units. rows: the line that computes sums, of a source and a number."""
+        """Write the lines between the sums and the units. rows: makes the line that computes sums from a source and a
+        number."""
         return []
 
     def _copy(self, dialect: str) -> Writer:
@@ -296,7 +299,7 @@ class _Recurrent(Layer):
         return w
 
     def units(self, dialect: str) -> Writer:
-        """A kernel of places "st", "zo" and "wo": the units' new states from the gates' sums."""
+        """A kernel with the offsets "st", "zo" and "wo" that computes the units' new states from the gates' sums."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
         w.go(WEIGHTS, w.place("wo"))
         self.update(w)
@@ -309,7 +312,7 @@ class _Recurrent(Layer):
 
 @dataclass(frozen=True)
 class Lstm(_Recurrent):
-    """Four rows a unit in `from_input` and in `from_state`; a cell counts 1/2048 and stays within ±16."""
+    """Four rows per unit in `from_input` and in `from_state`; a cell is in steps of 1/2048 and stays within ±16."""
 
     def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
         x = inputs[0].reshape(self.steps, -1)
@@ -351,8 +354,8 @@ class Lstm(_Recurrent):
 
 @dataclass(frozen=True)
 class Gru(_Recurrent):
-    """Three rows a unit in `from_input` and in `from_state`: the reset gate is applied to the candidate's sum of the
-    state (ONNX: linear_before_reset = 1, as PyTorch has it)."""
+    """Three rows per unit in `from_input` and in `from_state`. The reset gate is applied to the candidate's sum of the
+    state (ONNX's linear_before_reset = 1, PyTorch's form)."""
 
     def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
         x = inputs[0].reshape(self.steps, -1)
@@ -395,9 +398,10 @@ class Gru(_Recurrent):
 
 @dataclass(frozen=True)
 class GatedGru(_Recurrent):
-    """As Gru, but with the reset gate applied to the state before its product (ONNX: linear_before_reset = 0).
+    """As Gru, but the reset gate is applied to the state before its product (ONNX's linear_before_reset = 0).
 
-    Two rows a unit in `from_state`, update and reset; one in `from_gated`, which multiplies reset gate times state.
+    Two rows per unit in `from_state`, update and reset; one in `from_gated`, whose input is the reset gate times the
+    state.
     """
 
     from_gated: Rows
@@ -412,7 +416,7 @@ class GatedGru(_Recurrent):
 
     @property
     def gated(self) -> int:
-        """Where in the scratch the gated state lies, in bytes as the state."""
+        """The offset of the gated state in the scratch; it is in bytes, as the state is."""
         return super().scratch
 
     def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
@@ -441,7 +445,7 @@ class GatedGru(_Recurrent):
         return [gate.call(name(gate), places), rows(str(places["zo"] + self.gated), 2)]
 
     def _gate(self, dialect: str) -> Writer:
-        """A kernel of places "st", "zo" and "wo": the reset gate times the state."""
+        """A kernel with the offsets "st", "zo" and "wo" that computes the reset gate times the state."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
         w.go(WEIGHTS, w.place("wo"))
         w.go(Y, w.place("zo", self.gated))
@@ -488,7 +492,7 @@ class GatedGru(_Recurrent):
 
 @dataclass(frozen=True)
 class Rnn(_Recurrent):
-    """One row a unit in `from_input` and in `from_state`, and tanh of their sum; relu: ReLU, see above."""
+    """One row per unit in `from_input` and in `from_state`, and tanh of their sum, or ReLU if `relu`."""
 
     relu: bool = False
 

@@ -1,4 +1,4 @@
-"""LSTM, GRU and plain recurrent layers in float32: the gates in the order of `recurrent`, the state and the sums in
+"""LSTM, GRU and plain recurrent layers in float32. Gates are ordered as in `recurrent`; the state and the sums are in
 the arena."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A choice between two tensors, element by element. Each of the three operands may be constant or repeated."""
+"""Elementwise selection between two tensors. Each of the three operands may be constant or broadcast."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ UNROLL = 3
 
 @dataclass(frozen=True)
 class Select(Layer):
-    """The second operand where the first is not zero, else the third; bytes and floats alike.
+    """The second operand where the first is not zero, else the third, for bytes and floats.
 
-    shape: of the output; axes: turns, and the steps in the operands and in the output; constants: of each operand that
-    is constant, its values, and then `inputs` has one name less; tables: 256 bytes to look an element up in, for the
-    second and the third operand.
+    shape: of the output; axes: iterations, and the strides of the operands and the output; constants: the values of
+    constant operands, which `inputs` leaves out; tables: 256 bytes to map each element of the second and the third
+    operand through.
     """
 
     shape: tuple[int, ...]
@@ -31,7 +31,7 @@ class Select(Layer):
     tables: tuple[Bytes | None, Bytes | None] = (None, None)
 
     def operands(self, inputs: Sequence[Array]) -> list[Array]:
-        """All three, one element after the other, as often as they are read."""
+        """The elements of all three operands, in the order in which they are read."""
         given = iter(inputs)
         found = []
         for k, constant in enumerate(self.constants_of):

@@ -1,4 +1,4 @@
-"""The last steps of a stream, which a convolution over time needs from the past, kept between inferences."""
+"""Keeps the past steps of a stream that a convolution over time needs between inferences."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Y = Pointer("y", "A")
 
 @dataclass(frozen=True)
 class Slide(Layer):
-    """Shift the steps of a tensor by the number of new ones, and append these.
+    """Shift a tensor's steps by the number of new ones, and append these.
 
-    inputs: the tensor, which is the output too and a state of the graph, and the new steps. shape: of the tensor;
-    axis: which of its axes is time; new: steps that come in.
+    inputs: the tensor, which is also the output and a state of the graph, and the new steps. shape: of the tensor;
+    axis: its time axis; new: the number of new steps.
     """
 
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class Slide(Layer):
         w = Writer(dialect, (X, Y), self.places())
         outer, inner = prod(self.shape[: self.axis]), prod(self.shape[self.axis + 1 :])
         steps, new = self.shape[self.axis] * inner, self.new * inner
-        # Upward, each element to a lower address than it is read from: no element is overwritten before it is read.
+        # Elements move in ascending order, each to a lower address, so none is overwritten before it is read.
         for place, start, to, length, pitch in (("o", new, 0, steps - new, steps), ("i1", 0, steps - new, new, new)):
             w.go(X, w.place(place, start))
             w.go(Y, w.place("o", to))

@@ -1,8 +1,8 @@
 """Softmax and log-softmax over the last axis.
 
-In int8 the exponential of a distance from the greatest input is looked up: 256 numbers of 15 bits. Softmax's output is
-in steps of one over a whole number, 1/256 unless the model says otherwise. The logarithm of the sum is taken from a
-table of 256 mantissas.
+In int8 a table of 256 15-bit numbers has the exponential of each distance from the largest input. Softmax's output is
+in steps of one over an integer, 1/256 unless the model says otherwise. The logarithm of the sum is looked up in a table
+of 256 mantissas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ONE = (1 << 15) - 1
 """exp(0) in the table."""
 
 LOG_SHIFT = 12
-"""Log-softmax is computed in 2**-12 steps of its output."""
+"""Log-softmax is computed in units of 2**-12 steps of its output."""
 
 
 def takes_scale(scale: float) -> bool:
@@ -38,7 +38,7 @@ def takes_scale(scale: float) -> bool:
 
 @dataclass(frozen=True)
 class Softmax(Layer):
-    """rows of `length` bytes; scale: of the input; scale_out and zero_out: the output's."""
+    """Rows of `length` bytes. scale: of the input; scale_out, zero_out: of the output."""
 
     rows: int
     length: int
@@ -54,13 +54,13 @@ class Softmax(Layer):
 
     @cached_property
     def logarithms(self) -> Array:
-        """log((256 + k) / ONE) in steps, made positive: k = 0…255."""
+        """log((256 + k) / ONE) in steps, made positive, for k = 0…255."""
         steps = (1 << LOG_SHIFT) / self.scale_out
         return np.rint(np.log((256 + np.arange(256)) / 256) * steps).astype(np.int64)
 
     @property
     def steps(self) -> int:
-        """Steps of softmax's output for one."""
+        """The steps of softmax's output that make one."""
         return round(1 / self.scale_out)
 
     @property
@@ -69,7 +69,7 @@ class Softmax(Layer):
 
     @property
     def slope(self) -> int:
-        """Steps of the output for one of the input, in 2**-12."""
+        """Steps of the output per step of the input, in units of 2**-12."""
         return round(self.scale / self.scale_out * (1 << LOG_SHIFT))
 
     @property
@@ -113,7 +113,7 @@ class Softmax(Layer):
         return np.clip(y >> LOG_SHIFT, 0, 255).astype(np.uint8).reshape(inputs[0].shape)
 
     def constants(self) -> tuple[Array, list[int]]:
-        """The table's high bytes, then its low ones; the logarithms are words."""
+        """The high bytes of the table, then its low bytes; logarithms are words."""
         self.check()
         high, low = self.exponentials >> 8, self.exponentials & 255
         words = [int(v) for v in self.logarithms] if self.log else []
@@ -169,7 +169,7 @@ class Softmax(Layer):
         walk(w, (), self.length, X, None, take, unroll=8)
 
     def _logarithm(self, w: Writer) -> None:
-        """Turn the sum `t` into what every output of the row starts from."""
+        """Write code that turns the sum `t` into the initial value of the row's outputs."""
         w.line(f"v = {self.start}")
         with w.block("while t >= 512"):
             w.line("t = t >> 1")
@@ -184,7 +184,7 @@ def _exponential(w: Writer) -> str:
 
 @dataclass(frozen=True)
 class SoftmaxFloat(Layer):
-    """rows of `length` floats."""
+    """Rows of `length` floats."""
 
     rows: int
     length: int

@@ -15,7 +15,7 @@ Y = Pointer("y", "A")
 
 @dataclass(frozen=True)
 class Keep(Layer):
-    """Copy the input into a state of the graph, `output`, for the next inference; no layer reads the state after it."""
+    """Copy the input to a state of the graph, `output`, for the next inference. No later layer reads the state."""
 
     shape: tuple[int, ...]
 

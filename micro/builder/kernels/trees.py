@@ -1,8 +1,8 @@
 """Ensembles of decision trees, in integers.
 
-Comparing a feature with a threshold depends only on the feature's rank among its thresholds in the trees. So the input
-holds, for each feature, the number of thresholds below it: a byte, or two if there are more than 255. Nothing is
-rounded: every row takes the same path as in floats. Leaves add whole numbers of a fine step.
+The result of comparing a feature with a threshold depends only on the feature's rank among its thresholds. So the input
+holds, for each feature, the number of thresholds below it, in one byte, or in two if there are more than 255. Nothing
+is rounded, so every row takes the same path as in floats. Leaves add multiples of a small step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ X = Pointer("x", "A")
 Y = Pointer("y", "A")
 
 MIDDLE = 1 << 29
-"""What stands for zero in sums, and in what the leaves add."""
+"""The word that stands for zero in sums and in the additions of leaves."""
 
 FEATURES = 1 << 14
 
@@ -39,7 +39,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a leaf adds: (target, steps)."""
+    """The additions of a leaf: (target, steps)."""
 
     adds: tuple[tuple[int, int], ...]
 
@@ -48,7 +48,7 @@ class Leaf:
 class Trees(Layer):
     """nodes: of all trees; roots: the number of the first node of each; base: steps that each target starts with.
 
-    The output is a word, 4 bytes, for each target: MIDDLE and its sum. wide: two bytes for each feature.
+    The output is a 4-byte word for each target: MIDDLE plus its sum. wide: two bytes for each feature.
     """
 
     nodes: tuple[Branch | Leaf, ...]
@@ -74,16 +74,16 @@ class Trees(Layer):
 
     @cached_property
     def _layout(self) -> tuple[list[int], list[int]]:
-        """(words of the nodes, where each tree begins among them): the branch for low values follows its node.
+        """(words of the nodes, the position of each tree in them). The branch for low values follows its node.
 
-        A branch is the feature and the cut, and how far the node for high values is; a leaf is how much it adds to, a
-        zero, and targets and steps.
+        A branch is its feature, its threshold, and the distance to the node for high values. A leaf is the number of
+        its targets, a zero, and the targets with their steps.
         """
         words: list[int] = []
         begins: list[int] = []
         for root in self.roots:
             begins.append(len(words))
-            # (node, the word that is to say how far it is)
+            # (node, the word to set to its distance)
             waiting: list[tuple[int, int]] = [(root, -1)]
             while waiting:
                 number, owner = waiting.pop()
@@ -100,7 +100,7 @@ class Trees(Layer):
         return words, begins
 
     def constants(self) -> tuple[Array, list[int]]:
-        """The sums at first, where each tree begins, and the nodes."""
+        """The initial sums, the position of each tree, and the nodes."""
         words, begins = self._layout
         own = len(self.base) + len(begins)
         return np.empty(0, np.uint8), [*(b + MIDDLE for b in self.base), *(own + b for b in begins), *words]

@@ -1,4 +1,4 @@
-"""The geometry of a sliding window, and the source code that iterates over it."""
+"""The geometry of a sliding window, and the code that iterates over it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .layer import Array, View
 from .writer import NEAR, Pointer, Writer
 
 UNROLL = 32
-"""Steps of an inner loop: as many as a load has offsets for."""
+"""Steps per iteration: as many as a load's offsets allow."""
 
 FLAT = 36
 """A window of at most this many elements is written out without a loop.
 
-A loop's machine code stays below 2 KB: jumps reach no farther on Cortex-M0+ and Xtensa, and up to MicroPython 1.25
-conditional ones go astray beyond 4 KB on other Cortex-M.
+A loop's machine code must stay below 2 KB. Jumps reach no farther on Cortex-M0+ and Xtensa, and on other Cortex-M,
+MicroPython up to 1.25 miscompiles conditional jumps beyond 4 KB.
 """
 
 
@@ -69,9 +69,9 @@ class Window:
 def each_position(
     w: Writer, window: Window, image: tuple[int, int, int], x: View, y: View, out: Pointer
 ) -> Iterator[None]:
-    """Loops over a window's positions over an image: what is written inside begins at `b`.
+    """Loops over a window's positions in an image; code written inside starts at `b`.
 
-    out: the pointer to the output, which what is inside moves along a row.
+    out: the pointer to the output, which the code inside advances along a row.
     """
     oh, ow = window.output(*image[:2])
     w.line(f"a = {w.place('i0', window.corner(x))}")
@@ -90,13 +90,13 @@ def each_position(
 Step = Callable[[int, int], None]
 
 Loops = tuple[tuple[int, int], ...]
-"""Nested loops over a buffer, outermost first: (turns, elements from one turn to the next)."""
+"""Nested loops over a buffer, outermost first: (iterations, stride in elements)."""
 
 
 def window_loops(window: Window, pitch: int, channels: int, run: int) -> tuple[Loops, int]:
-    """How to walk through one position: loops, and the length of the contiguous run inside them.
+    """The loops over one position, and the length of the contiguous run inside them.
 
-    run: channels that are taken of the `channels` of a pixel.
+    run: how many of a pixel's `channels` are read.
     """
     kh, kw = window.kernel
     loops = [(kh, pitch * window.dilations[0]), (kw, channels * window.dilations[1])]
@@ -127,8 +127,8 @@ def walk(
 ) -> None:
     """Write `step` for each element of a walk of x, with `weights` (contiguous) moving along.
 
-    step(i, k) writes what is done with the element at offset i of x and k of the weights. Both pointers are left where
-    the walk ends: x anywhere, the weights behind their last element. unroll: steps of an inner loop, at most.
+    step(i, k) writes the code for the element at offset i of x and k of the weights. At the end, the weights' pointer
+    is after the last element, and where x is, is unspecified. unroll: the most steps per iteration.
     """
     if _is_flat(loops, run, unroll):
         _straight(w, offsets(loops, run), x, weights, step)
@@ -172,7 +172,7 @@ def _straight_advance(places: Sequence[int]) -> int:
 
 
 def _straight(w: Writer, places: Sequence[int], x: Pointer, weights: Pointer | None, step: Step) -> None:
-    """Every element written out; pointers move where an offset would no longer be near."""
+    """Write every element out; pointers move when an offset would become too large."""
     base = done = 0
     for k, i in enumerate(places):
         if not 0 <= i - base < NEAR:
@@ -187,7 +187,7 @@ def _straight(w: Writer, places: Sequence[int], x: Pointer, weights: Pointer | N
 
 
 def _stream(w: Writer, run: int, x: Pointer, weights: Pointer | None, step: Step, most: int) -> None:
-    """A long contiguous run: a loop over a few steps, and the rest written out."""
+    """Write a long contiguous run as a loop over a few steps, followed by the rest."""
     unroll = best_unroll(run, most)
     w.line(f"k = {run // unroll}")
     with w.block("while k"):
@@ -207,5 +207,6 @@ def _stream(w: Writer, run: int, x: Pointer, weights: Pointer | None, step: Step
 
 
 def best_unroll(run: int, most: int = UNROLL) -> int:
-    """The steps of a loop over `run` elements that leave the smallest rest: at most `most`, at least half of that."""
+    """The steps per iteration of a loop over `run` elements that leave the smallest remainder: between half of `most`
+    and `most`."""
     return min(range(most, most // 2 - 1, -1), key=lambda u: run % u)

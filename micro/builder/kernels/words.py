@@ -11,7 +11,7 @@ def word_at(w: Writer, p: Pointer, k: int = 0) -> str:
 
 
 def store_word(w: Writer, p: Pointer, k: int = 0) -> None:
-    """Store `s`, which fits a word."""
+    """Write code that stores `s`, which fits a word."""
     w.store(p, "s & 255", k)
     w.store(p, "s >> 8", k + 1)
 
@@ -22,7 +22,7 @@ def element_at(w: Writer, p: Pointer, k: int, width: int) -> str:
 
 
 def store_element(w: Writer, p: Pointer, k: int, width: int) -> None:
-    """Store `s` as an element of `width` bytes."""
+    """Write code that stores `s` as an element of `width` bytes."""
     if width == 1:
         w.store(p, "s", k)
     else:

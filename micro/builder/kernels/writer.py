@@ -1,12 +1,12 @@
-"""Writing one kernel's source for three kinds of MicroPython from one template.
+"""Writes a kernel's source in three dialects of MicroPython from one template.
 
 - `viper`: machine code. A pointer is a `ptr8`; moving it is an addition; an offset under 32 is part of the load.
 - `bytecode`: every port. A pointer is an index into the buffer it belongs to.
 - `float32`: bytecode over arrays of floats.
 
 The buffers are A (the arena of activations), W (weights) and T (32-bit words: biases, multipliers). A kernel's
-arguments are the buffers and then the places of its tensors in them, so that layers of one shape share one kernel. The
-first three arguments lie in registers on most ports (two of them in a precompiled file): `registers` names what the
+arguments are the buffers and then the offsets of its tensors in them, so layers of one shape share one kernel. Most
+ports keep the first three arguments in registers (two of them in a precompiled file); `registers` names those that the
 inner loop uses.
 """
 
@@ -22,8 +22,7 @@ NEAR = 32
 
 @dataclass(frozen=True)
 class Pointer:
-    """A place in one of the buffers; what `name` holds depends on the dialect. width: bytes of an element, by which it
-    moves."""
+    """A position in one of the buffers; what `name` holds depends on the dialect. width: bytes of an element."""
 
     name: str
     buffer: str
@@ -65,14 +64,14 @@ class Writer:
         return [*held, *rest, *(f"{p}: int" for p in self.places)]
 
     def arguments(self) -> list[str]:
-        """What a call passes before the places."""
+        """The arguments of a call before the offsets."""
         if not self.viper:
             return list(self.buffers)
         held = [p.buffer if isinstance(p, Pointer) else "0" for p in self.registers]
         return [*held, *(b for b in self.buffers if b not in held)]
 
     def call(self, name: str, places: Mapping[str, int | str]) -> str:
-        """A call of the kernel with the places given."""
+        """A call of the kernel with these offsets."""
         return f"{name}({', '.join([*self.arguments(), *(str(places[p]) for p in self.places)])})"
 
     def source(self, name: str) -> str:
@@ -95,7 +94,7 @@ class Writer:
 
     @contextmanager
     def times(self, counter: str, n: int) -> Iterator[None]:
-        """A loop of n turns; no loop at all for one."""
+        """A loop of n iterations; no loop if n is 1."""
         if n == 1:
             yield
             return
@@ -107,17 +106,17 @@ class Writer:
     # -- pointers -----------------------------------------------------------------------------------------------------
 
     def place(self, name: str, step: int = 0) -> str:
-        """The address of a place (one of the kernel's arguments), `step` elements on."""
+        """The address `step` elements after a place (one of the kernel's arguments)."""
         buffer = "W" if name == "wo" else "A"
         address = f"{buffer} + {name}" if self.viper else name
         return f"{address} {_signed(step)}" if step else address
 
     def address(self, p: Pointer) -> str:
-        """Where p points, as an integer expression to be kept in a local and given to `go`."""
+        """Where p points, as an integer expression to keep in a local and pass to `go`."""
         return f"int({p.name})" if self.viper else p.name
 
     def go(self, p: Pointer, address: str) -> None:
-        """Point p at what `address` or `place` gave."""
+        """Point p at a result of `address` or `place`."""
         self.line(f"{p.name} = ptr8({address})" if self.viper else f"{p.name} = {address}")
 
     def move(self, p: Pointer, step: int | str) -> None:
@@ -149,7 +148,7 @@ class Writer:
         self.line(f"{name} = ptr32(T + ({place} << 2))" if self.viper else f"{name} = {place}")
 
     def word(self, name: str, k: int | str = 0) -> str:
-        """Word k after `name`, never negative, under 2**30."""
+        """Word k after `name`, in 0…2**30 - 1."""
         if self.viper:
             return f"{name}[{k}]"
         return f"T[{name}]" if k == 0 else f"T[{name} {_signed(k)}]"

@@ -1,1 +1,1 @@
-"""Int8: ranges and grids of tensors, quantizing a float32 graph, and the integer arithmetic itself."""
+"""Int8: ranges and grids of tensors, quantization of a float32 graph, and the integer arithmetic."""

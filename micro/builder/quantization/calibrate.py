@@ -1,4 +1,4 @@
-"""The range of every tensor over samples, and the grid of bytes that covers it."""
+"""The range of every tensor over samples, and the grid that covers it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..kernels.layer import Array
 Range = tuple[float, float]
 
 MOST_KEPT = 1 << 16
-"""Values of a tensor kept for percentiles; beyond this, a fixed random part of them."""
+"""The most values of a tensor kept for percentiles; of more, a fixed random sample."""
 
 
 @dataclass
 class Tally:
-    """What is seen of one tensor: extremes, and a sample of the values."""
+    """What calibration records of one tensor: its extremes and a sample of its values."""
 
     low: float = 0.0
     high: float = 0.0
@@ -33,9 +33,9 @@ class Tally:
 def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
     """The arrays of an .npz, by the names of the graph's inputs; the first axis counts samples.
 
-    A file with one array fits a model with one input, whatever the array is called. Raises FormatError if the file
-    is no .npz, lacks an input, or holds what are no finite numbers, ShapeError where an array has another shape or
-    where the numbers of samples differ.
+    A file with one array fits a model with one input, whatever the array's name. Raises FormatError if the file is not
+    an .npz, lacks an input, or holds anything but finite numbers, ShapeError if an array has the wrong shape or the
+    numbers of samples differ.
     """
     arrays = _read(path)
     if len(arrays) == 1 and len(graph.inputs) == 1:
@@ -50,7 +50,7 @@ def _read(path: Path) -> dict[str, Array]:
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             advice = "np.savez(FILE, NAME=array) writes one, NAME an input of the model"
-            raise FormatError(f"{path}: no .npz of calibration samples; {advice}")
+            raise FormatError(f"{path}: not an .npz of calibration samples; {advice}")
     try:
         with np.load(path, allow_pickle=False) as data:
             return {name: data[name] for name in data.files}
@@ -59,11 +59,11 @@ def _read(path: Path) -> dict[str, Array]:
 
 
 def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "samples") -> dict[str, Array]:
-    """The samples as float32, (count, *shape of the input), in the order of axes that the graph takes them in.
+    """The samples as float32, (count, *shape of the input), in the graph's order of axes.
 
-    They come as the model has them (its batch axis counts samples, axes of size 1 may be missing; bytes where it takes
-    bytes) or channels last already. Raises ShapeError where they do not fit, FormatError if a value is no finite
-    number.
+    They are passed in the model's layout (its batch axis counts samples, axes of size 1 may be missing, and inputs of
+    bytes are bytes) or already channels last. Raises ShapeError if they do not fit, FormatError if a value is not a
+    finite number.
     """
     out: dict[str, Array] = {}
     for name in graph.inputs:
@@ -88,7 +88,7 @@ def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "sam
 
 
 def _finite(values: Array, what: str) -> Array:
-    """The values as float32; a NaN or an infinity among the samples would leave no grid to keep numbers on."""
+    """The values as float32. A NaN or an infinity would make the range useless."""
     try:
         with np.errstate(over="ignore"):
             x = np.asarray(values, np.float32)
@@ -106,7 +106,7 @@ def each(samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
 
 
 def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
-    """What the float32 graph's tensors hold over the samples, which follow each other where layers remember.
+    """The values of the float32 graph's tensors over the samples, which are a sequence if layers keep states.
 
     Raises UnsupportedError for a tensor that becomes NaN or infinite.
     """
@@ -121,7 +121,7 @@ def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
             if not np.isfinite(x).all():
                 raise UnsupportedError(
                     f"{graph.name}: tensor {name!r} becomes NaN or infinite in float32 on sample {number}: "
-                    "no range of bytes holds that; check the weights before it, or leave the sample out"
+                    "it has no range; check the weights before it, or leave the sample out"
                 )
             tally = seen[name]
             tally.low, tally.high = min(tally.low, float(x.min())), max(tally.high, float(x.max()))
@@ -134,8 +134,8 @@ def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
 def ranges_of(seen: Mapping[str, Tally], method: str, percentile: float = 99.99) -> dict[str, Range]:
     """The range of every tensor; it always holds zero.
 
-    method: "minmax", or "percentile": that part of the values is kept, and the rest left out at both ends. For each
-    range of a tensor the model may clip, outliers cost the others their resolution.
+    method: "minmax", or "percentile", which drops outliers at both ends and keeps that share of the values: a range
+    widened by outliers has less resolution for the rest.
     """
     out: dict[str, Range] = {}
     for name, tally in seen.items():
@@ -149,7 +149,7 @@ def ranges_of(seen: Mapping[str, Tally], method: str, percentile: float = 99.99)
 
 
 def grid_over(low: float, high: float, bits: int = 8) -> Grid:
-    """The grid of all bytes, or words, from low to high; zero is one of its points."""
+    """The grid of all bytes, or words, from low to high. Zero is on the grid."""
     low, high, last = min(low, 0.0), max(high, 0.0), (1 << bits) - 1
     if high == low:
         return Grid(2.0 / (last + 1), (last + 1) // 2, bits)

@@ -1,8 +1,8 @@
-"""TensorFlow Lite's integer arithmetic, bit by bit: multipliers of 31 bits, and rounding twice.
+"""TensorFlow Lite's integer arithmetic, bit for bit: 31-bit multipliers, and rounding twice.
 
-TensorFlow Lite's reference kernels, and those of TensorFlow Lite Micro, bring a sum to the scale of the output by a
-multiplication that keeps 31 bits, rounded, and then a shift, rounded again with ties away from zero. Models that come
-as .tflite files are computed so: their bytes are those that other runtimes give.
+The reference kernels of TensorFlow Lite and of TensorFlow Lite Micro rescale a sum to the output's scale by a
+multiplication rounded to 31 bits and then a shift, rounded again with ties away from zero. Models from .tflite files
+use this arithmetic, so their results equal those of other runtimes.
 
 Sources: gemmlowp/fixedpoint/fixedpoint.h; tensorflow/lite/kernels/internal/{common.h,quantization_util.cc}.
 """
@@ -20,13 +20,13 @@ from emberlet.errors import UnsupportedError
 from .reference import LIMIT, Ints, Requant
 
 LOW = 13
-"""Low bits of a sum that kernels multiply apart."""
+"""Low bits of a sum that kernels multiply separately."""
 
 HALF = 15
-"""Low bits of a multiplier that kernels multiply apart."""
+"""Low bits of a multiplier that kernels multiply separately."""
 
 _LEFT = 2
-"""The longest shift to the left that kernels do: a sum has no more than 30 bits."""
+"""The longest left shift of kernels, since a sum has at most 30 bits."""
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
@@ -59,11 +59,11 @@ def multiplied(x: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike
 
 @dataclass(frozen=True)
 class DoubledRequant(Requant):
-    """As Requant, but with multipliers of 31 bits. shifts: for each channel, as in `quantize_multiplier`; twice:
-    whether the product is rounded before it is shifted and rounded again; shift, split: not used.
+    """As Requant, but with 31-bit multipliers. shifts: per channel, as in `quantize_multiplier`; twice: whether the
+    product is rounded before it is shifted and rounded again; shift, split: unused.
 
-    A kernel has two words for each channel: the upper bits of the multiplier, and its lower HALF bits with both shifts
-    above them. It multiplies in quarters, which together are exact:
+    A kernel has two words per channel: the upper bits of the multiplier, and its lower HALF bits with both shifts above
+    them. It multiplies exactly, in four parts:
 
         s = h * 2**13 + l,   m = u * 2**15 + v
         s * m >> 28 == h*u + (l*u + (h*v + (l*v >> 13) >> 2) >> 13)
@@ -87,7 +87,7 @@ class DoubledRequant(Requant):
         m, n = (np.asarray(v, np.int64).reshape(shape) for v in (self.multipliers, self.shifts))
         if self.twice:
             return multiplied(s, m, n) + self.zero
-        # The product has 31 bits more than the sum, of which 28 are dropped first: the rest fits.
+        # The product has 31 bits more than the sum. 28 are dropped first, so that the rest fits.
         return (((s * m) >> 28) + (1 << 2 - n) >> 3 - n) + self.zero
 
     def packed(self, channel: int) -> tuple[int, int]:
@@ -97,7 +97,7 @@ class DoubledRequant(Requant):
 
 @dataclass(frozen=True)
 class DividedRequant(Requant):
-    """A sum divided by a whole number, in `multipliers`: rounded, ties away from zero."""
+    """A sum divided by the integers in `multipliers`, rounded with ties away from zero."""
 
     @property
     def offset(self) -> int:

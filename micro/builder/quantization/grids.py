@@ -1,8 +1,8 @@
-"""A quantization grid for every tensor: those of a quantized model, those a layer requires, and the rest.
+"""Chooses a quantization grid for every tensor: the model's own, those that a layer requires, and the rest.
 
-If a model leaves a grid open and there are no samples, the grid is derived from those of the inputs: of a function of
-one number by its values at all 256 bytes, of sums and products by their greatest and least values. onnxruntime writes
-no QuantizeLinear behind ReduceMean, Tanh, Elu or LSTM, for example.
+If the model has no grid for a tensor and there are no samples, the grid is derived from those of the inputs: for a
+function of one number, from its values at all 256 bytes; for sums and products, from their largest and smallest values.
+onnxruntime, for example, writes no QuantizeLinear after ReduceMean, Tanh, Elu or LSTM.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ SOFTMAX_WORDS = Grid(2.0**-16, 0, 16)
 WHOLE_GRID = Grid(1.0, 0)
 
 MASK = 1e4
-"""A constant beyond this, chosen where a mask says so, stands for minus infinity before a softmax."""
+"""A constant beyond this in magnitude, selected by a mask, stands for minus infinity before a softmax."""
 
 MASK_ROOM = 8.0
-"""Such a constant is put so far below the numbers that are not masked: its exponential is below theirs by exp(-8)."""
+"""How far such a constant is placed below the numbers that are not masked: its exponential is exp(-8) of theirs."""
 
 
 def with_grids(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
-    """The float32 graph with a grid for every tensor, and a layer wherever bytes change from one grid to another.
+    """The float32 graph with a grid for every tensor, and a layer wherever a tensor changes its grid.
 
-    ranges: of every tensor over samples; None where there are none. Grids that the graph has are kept. Raises
-    UnsupportedError, without samples, for tensors whose grid nothing tells.
+    ranges: of every tensor over samples; None without samples. The graph's own grids are kept. Raises UnsupportedError
+    for tensors whose grid cannot be derived without samples.
     """
     whole = {name: Grid(1.0, byte) for name, byte in graph.integers.items() if name in graph.inputs}
     grids = whole | {name: grid for name, grid in graph.grids.items() if name in graph.shapes}
@@ -76,7 +76,7 @@ def _whole(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range] | N
 
 
 def keeps_bytes(layer: Layer) -> bool:
-    """Whether the output's bytes are some of the input's: both have one grid."""
+    """Whether the output's bytes are some of the input's, so that both share a grid."""
     if isinstance(layer, ReduceFloat):
         return layer.operation != "sum"
     if isinstance(layer, TopK):
@@ -111,7 +111,7 @@ def _as_input(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
 
 
 def _insisting(graph: Graph, wanted: Callable[[Layer, Mapping[str, Grid]], Grid | None]) -> Graph:
-    """The graph with a layer between a grid that is written and the one that is read, where they differ."""
+    """The graph with a layer wherever a tensor is read on another grid than it is written."""
     layers: list[Layer] = []
     shapes, grids = dict(graph.shapes), dict(graph.grids)
     for layer in graph.layers:
@@ -129,7 +129,7 @@ def _insisting(graph: Graph, wanted: Callable[[Layer, Mapping[str, Grid]], Grid 
 
 
 def _shared(graph: Graph, grids: dict[str, Grid]) -> None:
-    """Give tensors without a grid that of the one their elements come from, or else of the one they all go to."""
+    """Give each tensor without a grid that of the tensor its elements come from, or else of the one they all go to."""
     readers = graph.consumers()
     while True:
         before = len(grids)
@@ -171,7 +171,7 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
 
 
 def _masked(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Range]:
-    """The ranges of what a mask chooses from: the mask's constant is put where a byte can mean it."""
+    """The ranges with room for a mask's constant, so that a byte can stand for it."""
     found: dict[str, Range] = {}
     masking = _masking(graph)
     for layer in graph.layers:
@@ -188,10 +188,10 @@ def _masked(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Range]:
 
 
 def _masking(graph: Graph) -> dict[str, tuple[str | None, float, float]]:
-    """The outputs of masks: each chooses between numbers and what stands for minus infinity before a softmax.
+    """The outputs of masks, which choose between numbers and a substitute for minus infinity before a softmax.
 
-    For each: the tensor that it chooses from, None if it chooses among constants; and the least and the greatest of the
-    constants that it does not hide (inf and -inf if there are none).
+    For each, the tensor that it chooses from (None if it chooses among constants), and the smallest and the largest of
+    the constants that it does not hide (inf and -inf if there are none).
     """
     readers = graph.consumers()
 
@@ -218,7 +218,7 @@ def _masking(graph: Graph) -> dict[str, tuple[str | None, float, float]]:
 
 
 def _derived(graph: Graph, grids: dict[str, Grid]) -> None:
-    """Grids from those of the layers' inputs. Raises UnsupportedError for tensors where that tells nothing."""
+    """Derive grids from those of the layers' inputs. Raises UnsupportedError for tensors where that is impossible."""
     missing = [name for name in graph.inputs if name not in grids]
     masking = _masking(graph)
     for layer in graph.layers:
@@ -251,12 +251,12 @@ def _bits(layer: Layer, grids: Mapping[str, Grid]) -> int:
 
 
 def ends(grid: Grid) -> Range:
-    """The least and the greatest number of a grid."""
+    """The smallest and the largest number of a grid."""
     return grid.ends
 
 
 def _span(layer: Layer, grids: list[Grid]) -> Range | None:
-    """The least and the greatest number that a layer makes of such inputs; None where that is no use as a grid."""
+    """The smallest and the largest result of a layer for inputs in these ranges; None if that is useless as a grid."""
     low, high = (min(ends(g)[0] for g in grids), max(ends(g)[1] for g in grids)) if grids else (0.0, 0.0)
     if isinstance(layer, Constant):
         return float(layer.value.min()), float(layer.value.max())
@@ -298,7 +298,7 @@ def _of_two(layer: BinaryFloat, grids: list[Grid]) -> Range | None:
 
 
 def on_grid(chain: Chain, grid: Grid) -> Chain:
-    """A comparison with a number that is in the grid's range: with the number of the nearest byte."""
+    """A comparison with a number in the grid's range, replaced by the number of the nearest byte."""
     if not chain or chain[0][0] not in COMPARED:
         return chain
     (name, (number,)), rest = chain[0], chain[1:]
@@ -309,7 +309,7 @@ def on_grid(chain: Chain, grid: Grid) -> Chain:
 
 
 def bytes_of(x: Grid, out: Grid) -> Array:
-    """What each byte of a grid is on another one."""
+    """Each byte of a grid as a byte of another one."""
     return quantize(dequantize(np.arange(256), x.scale, x.zero), out.scale, out.zero)
 
 

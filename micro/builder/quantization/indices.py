@@ -1,6 +1,6 @@
-"""Indices beyond a byte in a model in int8: tensors of which every element takes two bytes, the lower one first.
+"""Indices that do not fit a byte in an int8 model: tensors whose elements take two bytes, the lower one first.
 
-ArgMax and TopK write them, Gather reads them; in between they may be reshaped. Nothing else computes with them.
+ArgMax and TopK write them, and Gather reads them; in between they may be reshaped, but nothing computes with them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SIGNED = Grid(1.0, MOST >> 1)
 
 
 def with_words(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
-    """The float32 graph with `words` and their grids: of indices into more than a byte counts.
+    """The float32 graph with `words` and their grids: tensors of indices that do not fit a byte.
 
-    Raises UnsupportedError if such a tensor goes where only bytes go.
+    Raises UnsupportedError if a layer that only handles bytes reads such a tensor.
     """
     found: dict[str, Layer] = {}
     for layer in graph.layers:
@@ -61,7 +61,7 @@ def _indices(layer: Layer) -> tuple[str, ...]:
 
 
 def _count(layer: Layer) -> int:
-    """Of how many elements the indices are."""
+    """The number of elements that the indices range over."""
     return int(layer.shape[1])  # type: ignore[attr-defined]
 
 
@@ -81,7 +81,7 @@ def _check(graph: Graph, name: str, layer: Layer) -> None:
 
 
 def stored(graph: Graph, name: str, x: Array) -> Array:
-    """Numbers as a quantized graph holds them; of whole numbers in two bytes the lower one comes first."""
+    """Numbers as a quantized graph stores them; of two bytes, the lower one comes first."""
     grid = graph.grids[name]
     zero = grid.zero
     if grid.wide:
@@ -94,7 +94,7 @@ def stored(graph: Graph, name: str, x: Array) -> Array:
 
 
 def numbers(graph: Graph, name: str, x: Array) -> Array:
-    """The numbers that such bytes are."""
+    """The numbers that such bytes stand for."""
     grid = graph.grids[name]
     if grid.wide:
         return np.asarray((joined(x).reshape(-1) - grid.zero) * grid.scale)

@@ -1,4 +1,4 @@
-"""From a float32 graph and the ranges of its tensors to a graph in int8."""
+"""Quantizes a float32 graph, given the ranges of its tensors."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ from .reference import (
 )
 
 _BIAS_ROOMS = tuple(BIAS_ROOM >> n for n in range(0, 16, 3))
-"""Below which a bias is kept, less where the layer's other channels leave less: the fewer steps, the coarser the
-channel's weights."""
+"""Limits for a bias in steps, smaller ones if the layer's other channels leave less room. A smaller limit makes the
+channel's weights coarser."""
 
 _CLOSE = 1 / 8
-"""An error in steps of the output that no better split of a word is sought for."""
+"""An error, in steps of the output, at which the search for a better split of a word stops."""
 
 
 def quantize_graph(
@@ -74,9 +74,9 @@ def quantize_graph(
 ) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
-    ranges: of the tensors over samples; None for a model that came quantized. stream: what makes a stream of the graph,
-    once every tensor has a grid. Raises UnsupportedError for a layer that has no integer form, naming it, and for a
-    tensor whose grid nothing tells.
+    ranges: of the tensors over samples; None for a quantized model. stream: converts the graph to a stream, once every
+    tensor has a grid. Raises UnsupportedError, with names, for a layer without an integer form and for a tensor whose
+    grid cannot be derived.
     """
     graph = with_grids(with_words(graph, ranges), ranges)
     graph = uniform(graph) if graph.wide else graph
@@ -107,17 +107,17 @@ class Quantizer:
         self.grids = grids
 
     def sixteen(self) -> Quantizer16:
-        """What quantizes the layers that touch tensors of 16 bits."""
+        """The quantizer of layers that read or write 16-bit tensors."""
         return Quantizer16(self.graph, lambda layer: self._weights(layer, np.zeros(1))[:2], self._weight_zero)
 
     def _clamp(self, low: float, high: float, grid: Grid) -> tuple[int, int]:
         return clamp_of(low, high, grid)
 
     def _product(self, layer: DotFloat | DepthwiseFloat) -> tuple[Array, Ints, Requant]:
-        """Weights and biases of a layer in bytes and in steps, and how its sums are brought to the output's grid.
+        """A layer's weights in bytes, its bias in steps, and the requantization of its sums.
 
-        A channel whose weights are nearly zero beside its bias would need more steps than a word has: its weights get a
-        coarser scale, also where they came quantized. Raises UnsupportedError.
+        If a channel's weights are nearly zero relative to its bias, the bias would not fit a word; the weights then get
+        a coarser scale, even if the model quantized them. Raises UnsupportedError.
         """
         best: tuple[float, Array, Ints, Requant] | None = None
         problem: UnsupportedError | None = None
@@ -145,8 +145,8 @@ class Quantizer:
         return best[1:]
 
     def _weights(self, layer: DotFloat | DepthwiseFloat, least: Floats) -> tuple[Array, Floats, float]:
-        """Weights in bytes, each channel's scale (at least `least`), and how far a coarser one moves a sum at most, in
-        steps of the input."""
+        """Weights in bytes, each channel's scale (at least `least`), and the largest error of a sum due to a coarser
+        scale, in steps of the input."""
         known = self.graph.weight_scales.get(layer.name)
         if known is None:
             return *quantize_weights(layer.weights, least), 0.0
@@ -179,7 +179,7 @@ class Quantizer:
         how = (layer.shape, layer.window, layer.groups)
         zero, packed = self._weight_zero(layer), False
         if layer.name in self.graph.packed:
-            # Nothing changes where 16 values in a row hold them all: they count from the least then.
+            # Weights that fit 16 consecutive values are stored relative to the smallest, without loss.
             least = min(int(weights.min()), zero)
             if int(weights.max()) - least < 16:
                 weights, zero, packed = (weights - least).astype(np.uint8), zero - least, True
@@ -245,7 +245,7 @@ class Quantizer:
         return Compare(*_at(layer), constant, **numbers)  # type: ignore[arg-type]
 
     def _second(self, layer: ExtremeFloat | PowerFloat) -> tuple[Grid, Array | None]:
-        """The grid of a second operand, and its bytes where it is constant."""
+        """The grid of a second operand, and its bytes if it is constant."""
         if layer.constant is None:
             return self.grids[layer.inputs[1]], None
         b = grid_over(float(layer.constant.min()), float(layer.constant.max()))
@@ -253,7 +253,7 @@ class Quantizer:
 
     @layer.register
     def _(self, layer: Select) -> Layer:
-        """Constants in the output's bytes; operands of another grid are looked up."""
+        """Constants become the output's bytes; operands on another grid are mapped through a table."""
         out, names = self.grids[layer.output], iter(layer.inputs)
         mask, first, second = layer.constants_of
         if mask is None and self.grids[next(names)].zero:
@@ -382,7 +382,7 @@ class Quantizer:
 
     @layer.register
     def _(self, layer: Move) -> Layer:
-        """Inputs of another grid than the output's are looked up on their way."""
+        """Inputs on another grid than the output's are mapped through a table."""
         out = self.grids[layer.output]
         parts = []
         for name, part in zip(layer.inputs, layer.parts, strict=True):
@@ -406,4 +406,4 @@ class Quantizer:
 
 
 QUANTIZERS = {False: Quantizer}
-"""By `Graph.doubled`; tflite/importing.py enters the other."""
+"""Quantizers by `Graph.doubled`; tflite/importing.py adds the other one."""

@@ -1,4 +1,4 @@
-"""The layers of a model whose activations have 16 bits: those that it quantized so itself, with weights of 8."""
+"""Quantizes layers of a model with 16-bit activations, which the model quantized itself, and 8-bit weights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from .reference import Floats, dequantize, steps_of
 from .sixteen import MOST, WAYS, Deep, deep, near, parted
 
 MOST_KNOTS = 4096
-"""Of a function: four bytes each."""
+"""The most knots of a function, at four bytes each."""
 
 NAMES: dict[type[Layer], str] = {
     NormFloat: "a norm of elements",
@@ -59,7 +59,7 @@ NAMES: dict[type[Layer], str] = {
     OneHot: "OneHot",
     Interpolate: "a resize that interpolates",
 }
-"""What messages call the layers that have no form on words."""
+"""Names in messages for layers that have no kernel for words."""
 
 
 def doubled_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -68,12 +68,12 @@ def doubled_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_wide(graph: Graph, layer: Layer) -> bool:
-    """Whether a layer touches a tensor of 16 bits."""
+    """Whether a layer reads or writes a 16-bit tensor."""
     return any(graph.grids[name].wide for name in (*layer.inputs, layer.output))
 
 
 def in_8_bits(graph: Graph) -> Graph:
-    """The float32 graph without its grids of 16 bits: what is left of them is that they saturate."""
+    """The float32 graph without its 16-bit grids, in which QuantizeLinear only saturates."""
     layers: list[Layer] = []
     for layer in graph.layers:
         grid = graph.grids.get(layer.output)
@@ -84,7 +84,7 @@ def in_8_bits(graph: Graph) -> Graph:
 
 
 def uniform(graph: Graph) -> Graph:
-    """The graph with a layer wherever a tensor changes between 8 and 16 bits, or a move between grids of 16."""
+    """The graph with a layer wherever a tensor changes between 8 and 16 bits, or a move changes its 16-bit grid."""
     layers: list[Layer] = []
     shapes, grids = dict(graph.shapes), dict(graph.grids)
 
@@ -97,7 +97,7 @@ def uniform(graph: Graph) -> Graph:
         return made
 
     for layer in graph.layers:
-        # The output of Arg is an index, of one byte or two, whatever it reads.
+        # Arg's output is an index of one or two bytes, whatever its input.
         if not is_wide(graph, layer) or isinstance(layer, Arg) or (isinstance(layer, MapFloat) and is_rescale(layer)):
             layers.append(layer)
             continue
@@ -121,17 +121,17 @@ def uniform(graph: Graph) -> Graph:
 
 
 def _finer(grid: Grid) -> Grid:
-    """A grid of words that has all numbers of one of bytes, and 255 between two of them."""
+    """A grid of words with all numbers of a grid of bytes, and 255 more between two of them."""
     return Grid(grid.scale / 256, grid.zero * 256, 16)
 
 
 def is_rescale(layer: MapFloat) -> bool:
-    """Whether a function is nothing but limits: the rest is a change of grids."""
+    """Whether a function only clamps, so that it is just a change of grids."""
     return not layer.chain or (len(layer.chain) == 1 and layer.chain[0][0] == "clip")
 
 
 class Quantizer16:
-    """weights: those of a layer as bytes, and their scales; weight_zero: the byte of their zero."""
+    """weights: a layer's weights as bytes, and their scales; weight_zero: the byte that stands for zero."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Quantizer16:
         }
         if type(layer) not in kinds:
             what = NAMES.get(type(layer), f"a layer of kind {layer.kind!r}")
-            raise UnsupportedError(f"{layer.name}: {what} has no form with activations of 16 bits; {WAYS}")
+            raise UnsupportedError(f"{layer.name}: {what} is not supported with 16-bit activations; {WAYS}")
         return kinds[type(layer)](layer)
 
     def _grids(self, layer: Layer) -> tuple[Grid, Grid]:
@@ -220,7 +220,7 @@ class Quantizer16:
             how = deep(a.scale * b.scale / out.scale, reach, out.zero, *limits, what=layer.name)
             return Pair16(*at, (a.zero, b.zero), how)
         if layer.operation == "div":
-            raise UnsupportedError(f"{layer.name}: a quotient has no form with activations of 16 bits; {WAYS}")
+            raise UnsupportedError(f"{layer.name}: a quotient is not supported with 16-bit activations; {WAYS}")
         sign = 1 if layer.operation == "add" else -1
         ratios = (a.scale / out.scale, sign * b.scale / out.scale)
         return Pair16(*at, (a.zero, b.zero), near(ratios, (a.zero, b.zero), out.zero, *limits, what=layer.name))

@@ -1,4 +1,4 @@
-"""LSTM, GRU and plain recurrent layers in int8, and on words of 16 bits, from those in float32."""
+"""Quantizes LSTM, GRU and plain recurrent layers to int8 and to 16-bit words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .reference import LIMIT, ZERO, Bytes, Floats, choose, dot_bounds, quantize_
 from .sixteen import MOST
 
 BIAS_ROOM = LIMIT >> 3
-"""A bias is kept below this in steps of its accumulator, which leaves room for the products."""
+"""The limit for a bias in steps of its accumulator, which leaves room for the products."""
 
 
 Recurrent = LstmFloat | GruFloat | GatedGruFloat | RnnFloat
@@ -50,7 +50,7 @@ def recurrent(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
 
 
 def rows_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: float = GATE) -> Rows:
-    """Rows of a layer whose input is on `grid`. steps_of_one: of a sum, for one unit."""
+    """Rows of a layer whose input is on `grid`. steps_of_one: the number that stands for one in a sum."""
     bytes_, scale = quantize_weights(weights, np.abs(bias) / (grid.scale * BIAS_ROOM))
     sums = scale * grid.scale
     steps = quantize_bias(bias, sums, name)
@@ -81,7 +81,7 @@ def recurrent16(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
 
 
 def words_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: float) -> Sums16:
-    """Rows of a layer whose input is words on `grid`. steps_of_one: of a sum, for one unit."""
+    """Rows of a layer whose input is words on `grid`. steps_of_one: the number that stands for one in a sum."""
     bytes_, scale = own_steps(weights)
     sums = scale * grid.scale
     steps = np.rint(bias.astype(np.float64) / sums).astype(np.int64)
@@ -96,7 +96,8 @@ def words_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: f
 
 
 def own_steps(weights: Array) -> tuple[Bytes, Floats]:
-    """`quantize_weights`, but a row whose weights are whole multiples of a number keeps that as its scale."""
+    """`quantize_weights`, except that a row whose weights are integer multiples of a number keeps that number as its
+    scale."""
     w = np.asarray(weights, np.float64)
     scale = quantize_weights(w)[1]
     peak = np.abs(w).max(1, initial=0)

@@ -29,20 +29,20 @@ Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
 LIMIT = 1 << 30
-"""No intermediate of a kernel reaches this in magnitude."""
+"""No intermediate result of a kernel reaches this magnitude."""
 
 ZERO = 128
-"""The byte that stands for a weight of zero, and for an activation of zero where the range is symmetric."""
+"""The byte that stands for a weight of zero, and for an activation of zero if the range is symmetric."""
 
 _GOOD = 1 / 64
-"""An error of the multiplier this small (in steps of the output) is not worth a second product."""
+"""An error of the multiplier (in steps of the output) too small to be worth a second product."""
 
 
 @dataclass(frozen=True)
 class Requant:
-    """How accumulators become bytes: one multiplier a channel; one shift, zero point and clamp for all.
+    """How accumulators become bytes: one multiplier per channel, and one shift, zero point and clamp for all.
 
-    `split` is 0 where `s * m` fits a word, else the number of low bits of s that are multiplied apart.
+    split: 0 if `s * m` fits a word, else the number of low bits of s that are multiplied separately.
     """
 
     multipliers: tuple[int, ...]
@@ -59,7 +59,7 @@ class Requant:
         return (self.multipliers[channel],)
 
     def apply(self, s: Ints, shape: list[int]) -> Ints:
-        """Accumulators times multipliers, which have that shape, and the zero point added."""
+        """Requantize without clamping. shape: the shape of the multipliers, which broadcasts to s."""
         m = np.asarray(self.multipliers, np.int64).reshape(shape)
         return ((s * m + (1 << self.shift >> 1)) >> self.shift) + self.zero
 
@@ -75,7 +75,7 @@ class Requant:
 
 
 def requantize(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Bytes:
-    """Accumulators to bytes; the channels lie along `axis` (one multiplier is shared by all)."""
+    """Accumulators to bytes. axis: the channel axis; a single multiplier is shared by all channels."""
     return fixed_point(acc, r, axis).astype(np.uint8)
 
 
@@ -89,7 +89,7 @@ def fixed_point(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Ints:
 
 
 def dot_bounds(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -> tuple[Ints, Ints]:
-    """The least and the greatest value of `bias + sum((x - zero) * (w - weight_zero))` over all bytes x.
+    """The smallest and the largest value of `bias + sum((x - zero) * (w - weight_zero))` over all bytes x.
 
     weights: (channels, K) uint8; bias: (channels,); zero: the input's zero point.
     """
@@ -101,11 +101,11 @@ def dot_bounds(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -
 
 
 def start_bounds(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -> tuple[int, int]:
-    """The least and the greatest value a kernel's accumulator starts from, before the products of bytes are added.
+    """The smallest and the largest initial value of a kernel's accumulator, before products of bytes are added.
 
-    Kernels add `x * w` of unsigned bytes, so the sum only grows from this start to its end: between the two it stays
-    within both bounds. The least is also that of `-weight_zero * sum(x) - lift`, which kernels compute before they add
-    a channel's word, `folded + lift`: lift is -folded.min(), or 0 where no folded bias is negative.
+    Kernels add `x * w` of unsigned bytes, so the sum only grows and stays between its initial and its final value. The
+    smallest value is also that of `-weight_zero * sum(x) - lift`, which kernels compute before they add a channel's
+    word, `folded + lift`; lift is -folded.min(), or 0 if no folded bias is negative.
     """
     k = weights.reshape(len(weights), -1).shape[1]
     start = folded_bias(weights, bias, zero, weight_zero)
@@ -113,7 +113,7 @@ def start_bounds(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO)
 
 
 def folded_bias(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -> Ints:
-    """What remains of the zero points once the kernel has taken off `weight_zero * sum(x)`: (channels,)."""
+    """The terms of the zero points besides `weight_zero * sum(x)`, which the kernel subtracts: (channels,)."""
     w = weights.reshape(len(weights), -1).astype(np.int64)
     return bias + weight_zero * w.shape[1] * zero - zero * w.sum(1)
 
@@ -123,7 +123,7 @@ def check_word(what: str, *values: float) -> None:
     worst = max(abs(v) for v in values)
     if not worst < LIMIT:
         raise UnsupportedError(
-            f"{what}: a sum may reach {worst:.0f}, and kernels keep below {LIMIT} so that it fits 32-bit words; "
+            f"{what}: a sum may reach {worst:.0f}, but must stay below {LIMIT} to fit 32-bit words; "
             "split the layer into two with fewer inputs, or build it with --float"
         )
 
@@ -136,10 +136,10 @@ def choose(
     high: int = 255,
     what: str = "layer",
 ) -> Requant:
-    """The multipliers for `ratio` (scale of the accumulator over scale of the output), a channel each.
+    """The multipliers for `ratio` (the accumulator's scale over the output's), one per channel.
 
-    bound: the greatest magnitude of each channel's accumulator. One product a value is chosen where that is exact
-    enough. Raises UnsupportedError if no multiplier keeps below 2**30.
+    bound: the largest magnitude of each channel's accumulator. A single product per value is chosen if it is exact
+    enough. Raises UnsupportedError if every multiplier would exceed 2**30.
     """
     m = np.atleast_1d(np.asarray(ratio, np.float64))
     a = np.broadcast_to(np.atleast_1d(np.asarray(bound, np.int64)), m.shape)
@@ -184,7 +184,7 @@ def _fits(ratio: Floats, bound: Ints, shift: int, split: int, zero: int) -> bool
 
 
 def error_of(ratio: Floats, bound: Ints, r: Requant) -> float:
-    """The largest error of an unclamped output due to the multipliers' rounding, in its steps."""
+    """The largest error of an unclamped output due to the multipliers' rounding, in steps of the output."""
     off = np.abs(np.asarray(r.multipliers) / 2.0**r.shift - ratio)
     reach = np.minimum(bound, (r.high - r.low + 1) / np.maximum(ratio, 1e-30))
     return float((off * reach).max(initial=0))
@@ -208,7 +208,7 @@ def dequantize(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.f
 def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tuple[Bytes, Floats]:
     """Weights (channels, …) to bytes around 128 and a scale for each channel; -127..127 is used, -128 is not.
 
-    least: scales are not made smaller than this, so that the bias of a channel whose weights are nearly zero fits.
+    least: the smallest scale, so that the bias of a channel whose weights are nearly zero fits.
     """
     w = np.asarray(weights, np.float64)
     flat = np.abs(w.reshape(len(w), -1)).max(1, initial=0)

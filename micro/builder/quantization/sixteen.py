@@ -1,13 +1,13 @@
-"""The integer arithmetic of tensors of 16 bits, as `reference.py` defines it for bytes.
+"""The integer arithmetic of 16-bit tensors, the counterpart of `reference.py` for bytes.
 
-An element is a word of 16 bits in two bytes, the lower one first; int16 is stored as q + 32768. A tensor's last axis
-counts bytes, so it is twice as long. Weights stay bytes. A kernel adds the products of the upper bytes and those of the
-lower bytes apart, so that no sum outgrows a small integer; a sum is then `256 * high + low`, and is brought to the
-output's scale in pieces of 14 bits:
+An element is a 16-bit word in two bytes, the lower one first; int16 is stored as q + 32768. A tensor's last axis counts
+bytes, so it is twice as long. Weights stay bytes. A kernel sums the products of upper and of lower bytes separately, so
+that every sum fits a small integer; the total, `256 * high + low`, is rescaled to the output's scale in pieces of 14
+bits:
 
     y = clamp((sum * multiplier + 2**(shift-1) >> shift) + zero)
 
-That is exact: the same integer that the product of unlimited width gives.
+The result is exact: the integer that a product of unlimited width would give.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .reference import LIMIT, Ints
 MOST = (1 << 16) - 1
 
 LIMB = 14
-"""Bits of the pieces in which a sum is multiplied."""
+"""Bits of the pieces in which sums are multiplied."""
 
 HALF = 12
 """Bits of the pieces in which the difference of two words is multiplied."""
@@ -35,17 +35,17 @@ LIFT = LIMIT >> 1
 
 
 MOST_LEFT = 8
-"""Bits by which sums are shifted to the left, at most."""
+"""The most bits by which sums are shifted left."""
 
 FINEST_OF_BYTES = 100.0
-"""The greatest ratio of a step of a layer's sums to a step of its output with which its form in 8 bits is sure to exist
-too: a grid of bytes over the same numbers is 256 times coarser, and so are the steps of the sums."""
+"""The largest ratio of a step of a layer's sums to a step of its output for which an 8-bit form certainly exists: a
+grid of bytes over the same numbers is 256 times coarser, and so are the steps of the sums."""
 
 WAYS = "calibrate the model to 8 bits with samples (--calibration samples.npz), or build it with --float"
 
 
 def ways_out(ratio: float) -> str:
-    """What to do with a layer whose output's step is too fine, by the ratio of scales."""
+    """Advice for a layer whose output has too fine a step, by the ratio of scales."""
     return WAYS if ratio <= FINEST_OF_BYTES else "no form in 8 bits is sure to exist either; build it with --float"
 
 
@@ -61,10 +61,10 @@ def parted(words: npt.ArrayLike) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class Deep:
-    """How sums become words: a multiplier a channel, up to 2**28; one shift of 29 or more.
+    """How sums become words: one multiplier per channel, up to 2**28, and one shift of 29 or more.
 
-    rests: where multipliers have three bits more, those: the multiplier is `multiplier + rest / 8`. left: bits by which
-    sums are shifted first, where a step of theirs is more than half a step of the output.
+    rests: three more bits per multiplier, if any: the multiplier is `multiplier + rest / 8`. left: bits by which sums
+    are shifted left first, if their step is more than half a step of the output.
     """
 
     multipliers: tuple[int, ...]
@@ -77,7 +77,7 @@ class Deep:
 
     @property
     def words(self) -> int:
-        """Of T, for a channel."""
+        """The number of words of T per channel."""
         return 2 if self.rests else 1
 
     def packed(self, channel: int) -> tuple[int, ...]:
@@ -98,8 +98,8 @@ class Deep:
         return self.shift - 2 * LIMB
 
     def lines(self, word: str, more: str = "", half: str = "", zero: str = "") -> list[str]:
-        """Lines that turn `256 * h + s` into a word `s`, not clamped. word: the multiplier; more: its rest; half, zero:
-        what is added before the last shift and behind it, where that differs by channel."""
+        """Lines that turn `256 * h + s` into an unclamped word `s`. word: the multiplier; more: its rest; half, zero:
+        what is added before and after the last shift, if that differs by channel."""
         mask, rest = (1 << LIMB) - 1, self.last
         first, second = f"e * u >> {LIMB}", ""
         if self.rests:
@@ -124,9 +124,9 @@ class Deep:
 def deep(
     ratio: npt.ArrayLike, bound: npt.ArrayLike, zero: int, low: int = 0, high: int = MOST, what: str = "layer"
 ) -> Deep:
-    """The multipliers for `ratio` (scale of the sums over scale of the output), a channel each.
+    """The multipliers for `ratio` (the sums' scale over the output's), one per channel.
 
-    bound: the greatest magnitude of each channel's sum. Raises UnsupportedError where no multiplier fits.
+    bound: the largest magnitude of each channel's sum. Raises UnsupportedError if no multiplier fits.
     """
     m = np.atleast_1d(np.asarray(ratio, np.float64))
     most = np.broadcast_to(np.atleast_1d(np.asarray(bound, np.float64)), m.shape)
@@ -145,7 +145,8 @@ def deep(
 
 @dataclass(frozen=True)
 class Near:
-    """How differences of words from their zeros become words: a multiplier for each, all are added; one shift."""
+    """How differences of words from their zero points become words: each is multiplied, the products are added and
+    shifted."""
 
     factors: tuple[int, ...]
     zeros: tuple[int, ...]
@@ -159,7 +160,7 @@ class Near:
         return np.clip((total + (1 << self.shift - 1) >> self.shift) + self.zero, self.low, self.high)
 
     def lines(self, words: Sequence[str]) -> list[str]:
-        """Lines that set `s`, not clamped. words: expressions of the operands."""
+        """Lines that set `s`, unclamped. words: expressions of the operands."""
         mask, rest = (1 << HALF) - 1, self.shift - HALF
         names = ("u", "v")[: len(words)]
         lines = [f"{name} = ({word}) - {zero}" for name, word, zero in zip(names, words, self.zeros, strict=True)]

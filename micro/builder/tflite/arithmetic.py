@@ -1,4 +1,4 @@
-"""Layers in TensorFlow Lite's integer arithmetic: multipliers and tables as its reference kernels have them."""
+"""Layers in TensorFlow Lite's integer arithmetic: the multipliers and tables of its reference kernels."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..quantization.reference import Bytes, Floats, Ints, Requant, dequantize, d
 from ..quantization.sixteen import LIMB, MOST, Deep
 
 MIDDLE = 128
-"""The byte of int8's zero."""
+"""The byte that stands for 0 of int8."""
 
 
 class DoubledQuantizer(Quantizer):
-    """Layers of the kinds whose arithmetic differs; all others as for any model."""
+    """Layers whose arithmetic differs; the others are quantized as for any model."""
 
     def layer(self, layer: Layer) -> Layer:
         kinds: dict[type[Layer], Callable[..., Layer]] = {
@@ -52,7 +52,7 @@ class DoubledQuantizer(Quantizer):
         return (0 if low == -inf else rounded(low, grid)), (255 if high == inf else rounded(high, grid))
 
     def _product(self, layer: DotFloat | DepthwiseFloat) -> tuple[Bytes, Ints, Requant]:
-        """The weights and biases of the file, as they are."""
+        """The file's weights and biases, unchanged."""
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         weights, scale, _ = self._weights(layer, np.zeros(len(layer.weights)))
         sums = x.scale * scale
@@ -113,7 +113,7 @@ class DoubledQuantizer(Quantizer):
         n = layer.shape[1]
         requant = doubled(x.scale / out.scale, 0, out.zero, what=layer.name)
         if layer.factor != 1:
-            # The length is divided out of the multiplier.
+            # The multiplier is divided by the length.
             (m,), (shift,) = requant.multipliers, requant.shifts
             bits = max(0, min(n.bit_length() - 1, 32, 31 + shift))
             requant = replace(requant, multipliers=((m << bits) // n,), shifts=(shift - bits,))
@@ -122,7 +122,8 @@ class DoubledQuantizer(Quantizer):
 
 
 class Doubled16(Quantizer16):
-    """Layers on int16 whose arithmetic is TensorFlow Lite's: products with a bias of int64, and what only moves."""
+    """Layers on int16 in TensorFlow Lite's arithmetic: products with an int64 bias, and layers that only move
+    elements."""
 
     def layer(self, layer: Layer) -> Layer:
         same = isinstance(layer, MapFloat) and self._grids(layer)[0] == self._grids(layer)[1] and is_rescale(layer)
@@ -140,9 +141,9 @@ class Doubled16(Quantizer16):
         return ends[0], ends[1]
 
     def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> Deep:
-        """Multipliers of 15 bits, each with a shift of its own; here a shift is common, and multipliers are larger.
+        """TensorFlow Lite's multipliers have 15 bits and a shift each; here they are wider and share one shift.
 
-        Those of dense layers have 31 bits, and all channels share one.
+        Multipliers of dense layers have 31 bits, and all channels share one.
         """
         if what in self.graph.once:
             q, up = quantize_multiplier(float(ratios[0]))
@@ -167,18 +168,18 @@ def _too_wide(what: str) -> UnsupportedError:
 
 
 def rounded16(number: float, grid: Grid) -> int:
-    """As `rounded`, on a grid of words too."""
+    """As `rounded`, also for a grid of words."""
     steps = np.float32(number) / np.float32(grid.scale)
     return int(np.clip(np.sign(steps) * np.floor(np.abs(steps) + np.float32(0.5)) + grid.zero, 0, MOST))
 
 
 def rounded(number: float, grid: Grid) -> int:
-    """A number in bytes of a grid: the division in float32, ties away from zero."""
+    """A number as a byte of a grid, divided in float32 and rounded with ties away from zero."""
     return int(quantized(np.asarray([number], np.float32), grid)[0])
 
 
 def quantized(values: npt.ArrayLike, grid: Grid) -> Bytes:
-    """Numbers in bytes of a grid, ties away from zero."""
+    """Numbers as bytes of a grid, rounded with ties away from zero."""
     with np.errstate(over="ignore"):
         v = np.asarray(values, np.float32) / np.float32(grid.scale)
     steps = np.sign(v) * np.floor(np.abs(v) + np.float32(0.5))
@@ -189,7 +190,7 @@ def quantized(values: npt.ArrayLike, grid: Grid) -> Bytes:
 
 
 def table(chain: Chain, x: Grid, out: Grid) -> Bytes:
-    """256 bytes: a function of a byte, as the kernel of that function computes it."""
+    """256 bytes: a function of a byte, as TensorFlow Lite's kernel for it computes."""
     q = np.arange(256) - x.zero
     kinds = tuple(name for name, _ in chain)
     if kinds == ("hard_swish",):
@@ -210,7 +211,7 @@ def table(chain: Chain, x: Grid, out: Grid) -> Bytes:
 
 
 def _hard_swish(q: Ints, x: Grid, out: Grid) -> Bytes:
-    """In numbers of 16 bits that saturate; tensorflow/lite/kernels/internal/reference/hard_swish.h."""
+    """Computed in saturating 16-bit numbers; tensorflow/lite/kernels/internal/reference/hard_swish.h."""
     fine = x.scale / 128
     output, output_shift = _narrow(fine / out.scale)
     relu, relu_shift = _narrow(fine / (3 / 32768))
@@ -229,7 +230,7 @@ def _hard_swish(q: Ints, x: Grid, out: Grid) -> Bytes:
 
 
 def _narrow(real: float) -> tuple[int, int]:
-    """A multiplier of 16 bits, and its shift."""
+    """A 16-bit multiplier, and its shift."""
     multiplier, shift = quantize_multiplier(real)
     return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), shift
 

@@ -1,7 +1,8 @@
-"""From the operators of a .tflite file to layers, by way of the same typed IR that ONNX models take.
+"""Converts the operators of a .tflite file to layers, through the typed IR of ONNX models.
 
-Every operator becomes one node of ONNX or a few, on real numbers; a quantized tensor keeps its grid beside it. Images
-are (height, width, channels) in both worlds: the transpositions around a convolution cost nothing.
+Every operator becomes one or a few ONNX nodes on real numbers; the grids of quantized tensors are recorded separately.
+TensorFlow Lite and the device both store images as (height, width, channels), so the transpositions around a
+convolution cost nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OPSET = 22
 QUANTIZERS[True] = DoubledQuantizer
 
 MOST_ELEMENTS = 1 << 26
-"""A tensor of more is no model for a microcontroller, and would take this computer's memory."""
+"""A larger tensor cannot run on a microcontroller and would exhaust this computer's memory."""
 
 WHOLE = ("INT32", "INT64", "INT16", "UINT32")
 
@@ -53,7 +54,7 @@ def read_tflite(data: bytes, name: str, origin: str = "model") -> Graph:
 
 
 class Converting:
-    """One conversion. arguments: what the IR knows of each tensor, by its number; states: the variables."""
+    """One conversion. arguments: tensor number -> its argument in the IR; states: the variables."""
 
     def __init__(self, graphs: tuple[FileGraph, ...], name: str) -> None:
         self.graphs, self.name = graphs, name
@@ -75,7 +76,7 @@ class Converting:
         self.is_quantized = any(
             self.file.tensors[n].is_quantized and self.file.tensors[n].data is None for n in activations
         )
-        # float64 holds every product of a step and a scale as exactly as the steps have to be found again.
+        # float64 is precise enough to recover the steps from every product of a step and a scale.
         self.real = dtypes.float64 if self.is_quantized else dtypes.float32
         self.uses = {n for o in self.file.operators for n in o.inputs} | set(self.file.outputs)
 
@@ -121,7 +122,7 @@ class Converting:
         return replace(graph, doubled=self.is_quantized, once=frozenset(self.once), unsigned=frozenset(self.unsigned))
 
     def _name(self, n: int) -> str:
-        """A name for a tensor that no other one has."""
+        """A unique name for a tensor."""
         name = self.file.tensors[n].name or f"tensor {n}"
         return name if sum(t.name == name for t in self.file.tensors) == 1 else f"{name} {n}"
 
@@ -136,7 +137,7 @@ class Converting:
 
     def _tensor(self, n: int) -> FileTensor:
         if n < 0:
-            raise Problem("an input that is required is missing")
+            raise Problem("a required input is missing")
         t = self.file.tensors[n]
         if any(d < 0 for d in t.shape) or prod(t.shape) > MOST_ELEMENTS:
             raise Problem(f"{self._name(n)!r} has shape {t.shape}; every size must be fixed")
@@ -154,7 +155,7 @@ class Converting:
         )
 
     def grid(self, t: FileTensor) -> Grid | None:
-        """What the bytes of a quantized activation mean. Raises Problem."""
+        """The grid of a quantized activation. Raises Problem."""
         if not t.is_quantized:
             return None
         if t.dtype not in ("INT8", "UINT8", "INT16"):
@@ -188,7 +189,7 @@ class Converting:
             self._finish(n, result)
 
     def _finish(self, n: int, result: Argument) -> None:
-        """Name a result as the file does, on the grid that the file gives it."""
+        """Give a result the file's name and grid."""
         t = self._tensor(n)
         found = result.type.static_shape if isinstance(result.type, TensorType) else None
         if found is None or (found != t.shape and (t.shape or prod(found) != 1)):
@@ -214,7 +215,7 @@ class Converting:
         self.known[argument.name] = argument
 
     def argument(self, n: int) -> Argument:
-        """What is known of a tensor: computed before, or constant. Raises Problem."""
+        """The argument of a tensor that is constant or already computed. Raises Problem."""
         if n in self.tensors:
             return self.tensors[n]
         t = self._tensor(n)
@@ -247,7 +248,7 @@ class Converting:
         return argument
 
     def constant(self, array: npt.ArrayLike, name: str = "") -> Argument:
-        """An argument that is an array; whole numbers as int64."""
+        """An argument with an array as its value; integers become int64."""
         x = np.asarray(array)
         if x.dtype.kind in "iu":
             x = x.astype(np.int64)
@@ -263,7 +264,7 @@ class Converting:
         return f"{what} {self.count}"
 
     def node(self, kind: str, inputs: Inputs, outputs: int = 1, name: str = "", **attributes: AttributeValue) -> Any:
-        """The result of a node of ONNX, or several. Raises Problem."""
+        """The result or results of an ONNX node. Raises Problem."""
         return self.node_of("", kind, inputs, outputs, name, **attributes)
 
     def node_of(
@@ -287,12 +288,12 @@ class Converting:
         return results[0] if outputs == 1 else results
 
     def _unused(self, label: str) -> str:
-        """The name, with a number where a layer before has it: scales are kept by it."""
+        """The name, with a number appended if an earlier layer has it, since scales are recorded by name."""
         n = self.labels[label] = self.labels.get(label, 0) + 1
         return label if n == 1 else f"{label} {n}"
 
     def _label(self, kind: str) -> str:
-        """A name for layers: the tensor that the operator writes, without what TensorFlow puts around it."""
+        """A name for layers: that of the operator's output, without the parts that TensorFlow adds."""
         name = self._name(self.op.outputs[0]) if self.op.outputs else self.op.kind
         return f"{kind.lower()} {name.split(';')[0].split('/')[-1]}"
 
@@ -305,7 +306,7 @@ class Converting:
         return shape
 
     def ints(self, a: Argument, what: str) -> tuple[int, ...]:
-        """The elements of a constant of whole numbers. Raises Problem."""
+        """The elements of an integer constant. Raises Problem."""
         if a.value is None or not a.value.dtype.is_integer:
             raise Problem(f"{what} must be constant integers")
         return tuple(int(v) for v in np.frombuffer(bytes(a.value.raw()), np.int64))
@@ -317,7 +318,7 @@ class Converting:
         return np.frombuffer(bytes(a.value.raw()), a.value.dtype.name).reshape(a.value.shape)
 
     def activated(self, a: Argument, merged: bool = False) -> Argument:
-        """With the function that the operator ends in. merged: the layer before clamps, so that no grid is between."""
+        """Apply the operator's fused activation. merged: the layer before it clamps, so there is no grid in between."""
         number = self.op.whole("FusedActivationFunction")
         if number == 0:
             return a
@@ -343,7 +344,7 @@ class Converting:
     # -- variables ----------------------------------------------------------------------------------------------------
 
     def read_variable(self, variable: str, n: int) -> Argument:
-        """What a variable holds: what was assigned to it before, or what the last inference left. Raises Problem."""
+        """A variable's value: the last one assigned, or the previous inference's. Raises Problem."""
         if variable in self.assigned:
             return self.assigned[variable]
         if variable in self.variables:
@@ -353,7 +354,7 @@ class Converting:
         held = StoredTensor(importer.fresh(argument.name), t.shape, tuple(range(len(t.shape))))
         importer.shapes[held.name] = held.shape
         importer.held[argument.name] = held
-        # A variable that nothing was assigned to holds bytes of zero.
+        # A variable without an assignment holds zero bytes.
         first, grid = float(self.initial.get(variable, 128 if t.dtype == "INT8" else 0)), self.grid(t)
         importer.states[held.name] = first if grid is None else (first - grid.zero) * grid.scale
         self.variables[variable] = argument
@@ -361,7 +362,7 @@ class Converting:
         return argument
 
     def _keep(self) -> None:
-        """The layers that write what was assigned. Raises Problem."""
+        """Add the layers that write assigned values. Raises Problem."""
         importer = self.importer
         for variable, value in self.assigned.items():
             if variable not in self.variables:

@@ -45,7 +45,7 @@ def _window(t: Converting, op: FileOperator, image: Argument, kernel: Sequence[i
 
 
 def _weights(t: Converting, n: int, order: Sequence[int], channel: int) -> Argument:
-    """Constant weights with their axes in another order, and the scales of their channels noted. Raises Problem.
+    """Constant weights with their axes reordered; records the scales of their channels. Raises Problem.
 
     channel: the axis of the file's tensor that counts output channels.
     """
@@ -71,7 +71,7 @@ def _bias(t: Converting, op: FileOperator, given: Inputs) -> list[Argument]:
     stored = t.array(given[2], "a bias")
     if not t.is_quantized or file.dtype == "FLOAT32":
         return [given[2]]
-    # The steps of a bias are those of the sums, whatever the file says beside them.
+    # A bias is in steps of the sums, whatever scale the file states.
     x, w = t.file.tensors[op.inputs[0]], t.file.tensors[op.inputs[1]]
     steps = values(file, "a bias").astype(np.float64)
     wanted = "INT64" if x.dtype == "INT16" else "INT32"
@@ -247,7 +247,7 @@ def l2_normalization(t: Converting, op: FileOperator, given: Inputs) -> Argument
 
 @converts("QUANTIZE", "DEQUANTIZE", "CAST")
 def requantize(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    """The grid of the result says what happens: none where it is the same."""
+    """The result's grid determines the conversion; none is needed if it is the same."""
     source, target = t.file.tensors[op.inputs[0]], t.file.tensors[op.outputs[0]]
     if op.kind == "CAST" and not (source.dtype.startswith("FLOAT") and target.dtype.startswith("FLOAT")):
         raise Problem(f"a cast from {source.dtype} to {target.dtype} is not supported")
@@ -280,7 +280,7 @@ def _reshape(t: Converting, a: Argument, shape: Sequence[int]) -> Argument:
 
 @converts("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def reshape(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    """The file says the shape that comes out."""
+    """The output shape is the one in the file."""
     return _reshape(t, given[0], t.file.tensors[op.outputs[0]].shape)
 
 
@@ -427,7 +427,7 @@ def broadcast(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 
 @converts("CALL_ONCE")
 def call_once(t: Converting, op: FileOperator, given: Inputs) -> None:
-    """What variables are at first: all their elements the same."""
+    """Initial values of variables, which must be the same for all elements."""
     number = op.whole("InitSubgraphIndex")
     if not 0 < number < len(t.graphs):
         raise Problem(f"it calls subgraph {number}, but the file has {len(t.graphs)}")
@@ -438,7 +438,7 @@ def call_once(t: Converting, op: FileOperator, given: Inputs) -> None:
         elif step.kind == "ASSIGN_VARIABLE" and len(step.inputs) == 2 and step.inputs[0] in handles:
             first = values(graph.tensors[step.inputs[1]], "the first value of a variable")
             if first.size and np.any(first != first.reshape(-1)[0]):
-                raise Problem("initial values of a variable that differ are not supported")
+                raise Problem("a variable whose initial values differ is not supported")
             byte = 128 if first.dtype == np.int8 else 0
             t.initial[handles[step.inputs[0]]] = int(first.reshape(-1)[0]) + byte if first.size else byte
         else:

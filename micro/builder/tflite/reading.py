@@ -50,7 +50,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "VarHandle": ("Container", "SharedName"),
     "CallOnce": ("InitSubgraphIndex",),
 }
-"""The options that are read, by the table that holds them. Those of other operators say nothing that is needed."""
+"""The options read, by the table that holds them. Other operators need none of theirs."""
 
 VECTORS = ("NewShape", "SqueezeDims")
 
@@ -59,7 +59,7 @@ Option = int | float | bool | str | tuple[int, ...]
 
 @dataclass(frozen=True)
 class FileTensor:
-    """scales, zeros: of quantized tensors, one or one for each index along `axis`; data: of constants."""
+    """scales, zeros: of quantized tensors, one number, or one per index along `axis`; data: of constants."""
 
     name: str
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileOperator:
-    """kind: as the schema names it ("CONV_2D"); inputs, outputs: numbers of tensors, -1 for one that is left out."""
+    """kind: the schema's name ("CONV_2D"); inputs, outputs: numbers of tensors, -1 for an absent one."""
 
     kind: str
     inputs: tuple[int, ...]
@@ -103,7 +103,7 @@ def read_file(data: bytes, origin: str) -> tuple[FileGraph, ...]:
     try:
         return _Reader(schema, data).graphs()
     except (struct.error, ValueError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as e:
-        # The generated readers follow offsets wherever they lead, and fail there as they may.
+        # The generated readers follow any offset and may fail with any exception.
         raise FormatError(f"{origin}: damaged: {type(e).__name__}: {e}") from None
 
 
@@ -133,7 +133,7 @@ class _Reader:
         return tuple(self._graph(self.model.Subgraphs(k)) for k in range(self._count(self.model.SubgraphsLength())))
 
     def _count(self, n: int) -> int:
-        """A length that the file can hold. Raises ValueError."""
+        """Check that the file can hold a list of this length. Raises ValueError."""
         if not 0 <= n <= self.size:
             raise ValueError(f"a list of {n} items in {self.size} bytes")
         return n

@@ -1,1 +1,1 @@
-"""Layers on tensors of 16 bits: two bytes an element, the lower one first (quantization/sixteen.py)."""
+"""Layers on 16-bit tensors, two bytes per element, the lower one first (quantization/sixteen.py)."""

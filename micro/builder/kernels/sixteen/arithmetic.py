@@ -1,4 +1,4 @@
-"""What the kernels on words share."""
+"""Shared by the kernels on words."""
 
 from __future__ import annotations
 

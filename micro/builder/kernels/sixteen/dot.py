@@ -37,7 +37,7 @@ class Dot16(_Dot):
         return parted(self.numbers(*inputs))
 
     def numbers(self, *inputs: Bytes) -> Ints:
-        """The output as numbers."""
+        """The output as words."""
         h, w, c = self.image
         x = (joined(inputs[0]) - self.zero).reshape(h, w, c // 2)
         steps = self.weights.astype(np.int64) - self.weight_zero
@@ -51,7 +51,7 @@ class Dot16(_Dot):
         return self.requant.apply(np.rint(sums).astype(np.int64) + self.bias)
 
     def check(self) -> None:
-        """Raises UnsupportedError where a sum of bytes may outgrow a word."""
+        """Raises UnsupportedError if a sum of bytes may not fit a word."""
         w = self.weights.reshape(len(self.weights), -1).astype(np.int64)
         ends = [self.folded >> 8, (self.folded >> 8) + 255 * (w - self.weight_zero).clip(0).sum(1)]
         most = max(int(np.abs(e).max()) for e in ends) + 255 * self.weight_zero * w.shape[1]

@@ -1,4 +1,4 @@
-"""Sums that outgrow a word: three parts of them, `t`, `h` and `s`, for t * 2**24 + h * 2**8 + s."""
+"""Sums that do not fit a word, in three parts `t`, `h` and `s`: t * 2**24 + h * 2**8 + s."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable
 from ..writer import Writer
 
 AT_ONCE = 32
-"""Products of two numbers of 17 bits that are added up before the parts are carried."""
+"""Products of two 17-bit numbers that are summed between carries."""
 
 CARRY = ("h = h + (s >> 8)", "s = s & 255", "t = t + (h >> 16)", "h = h & 65535")
 
 
 def long_sum(w: Writer, count: int, add: Callable[[], None], carry: tuple[str, ...] = CARRY, most: int = 4) -> None:
-    """Set the parts to a sum of `count` products; add: writes what adds one to `h` and `s`, the lower byte's in `s`.
+    """Write code that sets the parts to a sum of `count` products. add: writes code that adds one product to `h` and
+    `s`, that of the lower byte to `s`.
 
-    Afterwards s is 0…255 and h 0…65535; t has the sign. carry: the lines that carry;
-    most: products that a loop's body adds.
+    Afterwards s is in 0…255 and h in 0…65535; t has the sign. carry: the lines that carry; most: products per
+    iteration.
     """
     for name in ("t", "h", "s"):
         w.line(f"{name} = 0")

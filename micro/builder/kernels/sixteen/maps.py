@@ -1,4 +1,4 @@
-"""Functions of one number on words, and other grids for them."""
+"""Functions of one number on words, and changes of their grid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .arithmetic import TABLE, X, Y, finish
 
 @dataclass(frozen=True)
 class Rescale16(Layer):
-    """A tensor on another grid, between limits. shape: in elements; wide: whether input and output are of 16 bits."""
+    """A tensor moved to another grid and clamped. shape: in elements; wide: whether input and output have 16 bits."""
 
     shape: tuple[int, ...]
     wide: tuple[bool, bool]
@@ -48,7 +48,8 @@ class Rescale16(Layer):
 
 
 def _each(w: Writer, x: View, y: View, wide: tuple[bool, bool], element: Callable[[str], None]) -> None:
-    """For each element of the input, as an expression: `element` sets `s`, which is stored."""
+    """Write a loop over the input. element: writes code that sets `s` from an element, given as an expression; `s` is
+    then stored."""
     w.go(X, w.place("i0", x.origin))
     w.go(Y, w.place("o", y.origin))
     own, to = (2 if one else 1 for one in wide)
@@ -63,8 +64,8 @@ def _each(w: Writer, x: View, y: View, wide: tuple[bool, bool], element: Callabl
 
 @dataclass(frozen=True)
 class Curve16(Layer):
-    """A function of one number, as straight lines between knots. shape: in elements; knots: (count, 2) words, the
-    numbers and the function's values there; the first number is 0, the last one 65535."""
+    """A function of one number by linear interpolation between knots. shape: in elements; knots: (count, 2) words, the
+    arguments and the function's values; the first argument is 0, the last one 65535."""
 
     shape: tuple[int, ...]
     knots: Ints
@@ -93,7 +94,7 @@ class Curve16(Layer):
         return 1 << (len(self.knots) - 1).bit_length() >> 1
 
     def constants(self) -> tuple[Array, list[int]]:
-        # Behind the last knot it is repeated, so that the search stays in the table.
+        # The last knot is repeated, so that the search stays in the table.
         more = np.repeat(self.knots[-1:], 2 * self.half + 1 - len(self.knots), 0)
         return parted(np.concatenate([self.knots, more]).reshape(-1)), []
 
@@ -118,22 +119,22 @@ class Curve16(Layer):
 
 
 WIDEST = 1 << 13
-"""Words between two knots, at most: the product of both differences stays below 2**30."""
+"""The most words between two knots, so that the product of both differences stays below 2**30."""
 
 
 def on_line(first: Ints, second: Ints, x: Ints) -> Ints:
-    """The values at x of the lines between two knots, or between a knot and the next of each row."""
+    """The values at x of the lines between two knots, or between the two knots of each row."""
     wide = second[..., 0] - first[..., 0]
     rise = second[..., 1] - first[..., 1]
     return np.asarray(first[..., 1] + (rise * (x - first[..., 0]) + (wide >> 1)) // wide, np.int64)
 
 
 def knots_of(values: Ints, within: int = 1) -> Ints:
-    """Few knots whose lines are at most `within` off a function's values at all words."""
+    """Few knots whose lines differ from a function's values by at most `within` at every word."""
     found, x = [(0, int(values[0]))], 0
     while x < MOST:
         step, first = 1, np.array(found[-1])
-        # The farthest knot of those that doubling, and then halving, steps reach.
+        # The farthest knot, found with steps that double and then halve.
         reach = min(WIDEST, MOST - x)
         good = 1
         while step <= reach and _fits(values, first, x + step, within):

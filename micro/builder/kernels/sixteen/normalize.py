@@ -24,13 +24,13 @@ from .arithmetic import finish
 from .long import long_sum
 
 PIECE = 12
-"""Bits of the pieces of a distance that are multiplied apart."""
+"""Bits of the pieces in which a distance is multiplied."""
 
 RECIPROCAL = 43
-"""Bits of what is divided by a root, in steps of 2**-11."""
+"""Bits of the dividend whose divisor is a root, in steps of 2**-11."""
 
 LENGTH = 1 << 13
-"""Elements of a row, at most."""
+"""The most elements of a row."""
 
 LIFT = 1 << 28
 """What is added to a word of T that may be negative."""
@@ -44,7 +44,7 @@ class Normalize16(NormalizeRows):
     words: ClassVar[int] = 3
 
     def check(self) -> None:
-        """Raises UnsupportedError where a row is too long, or epsilon or a factor do not fit."""
+        """Raises UnsupportedError if a row is too long, or epsilon or a factor does not fit."""
         if self.length > LENGTH:
             raise UnsupportedError(
                 f"{self.name}: a normalization of {self.length} values of 16 bits; at most {LENGTH} are supported; "
@@ -59,14 +59,14 @@ class Normalize16(NormalizeRows):
 
     @cached_property
     def requant(self) -> Deep:
-        """From the products of distances and reciprocals to the output's steps, by the factors' magnitudes."""
+        """Rescales products of distances and reciprocals to steps of the output, by the factors' magnitudes."""
         unit = self.length**0.5 * 2.0 ** -(RECIPROCAL - 11 - PIECE + ROOM)
         ratio = np.abs(self.factors.astype(np.float64).reshape(-1)) * unit / self.scale_out
         return deep(ratio, 2.0**29, 0, what=self.name)
 
     @cached_property
     def ends(self) -> tuple[Ints, Ints, Ints]:
-        """Multipliers with their signs; what is added before the last shift; what is added behind it."""
+        """Signed multipliers; what is added before the last shift; what is added after it."""
         sign = np.where(self.factors.reshape(-1) < 0, -1, 1)
         shifts = self.shifts.astype(np.float64).reshape(-1) / self.scale_out + self.zero_out + 0.5
         whole = np.floor(np.clip(shifts, -(1 << 20), 1 << 20))

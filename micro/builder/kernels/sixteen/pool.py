@@ -19,8 +19,8 @@ from .arithmetic import WORDS, Y, finish
 
 @dataclass(frozen=True)
 class Pool16(_Pool):
-    """operation: "max", "min" or "sum" (an average is one) of each window. shape: of the input, its last axis in bytes;
-    flat: whether the input lies in another shape, without a border; zero: of the input, for sums."""
+    """operation: "max", "min" or "sum" of each window; an average is a sum. shape: of the input, its last axis in
+    bytes; flat: whether the input is stored in another shape, without a border; zero: of the input, for sums."""
 
     operation: str
     flat: bool = False
@@ -36,7 +36,7 @@ class Pool16(_Pool):
 
     @property
     def fill(self) -> int:
-        """What the border holds."""
+        """The border's value."""
         return self.zero
 
     def reference(self, *inputs: Bytes) -> Bytes:

@@ -1,4 +1,4 @@
-"""Products of two tensors of matrices of words."""
+"""Matrix products of two computed tensors of words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ B = Pointer("z", "A", 2)
 
 @dataclass(frozen=True)
 class Product16(_Product):
-    """zeros: of both operands; drop: bits that a sum loses before `requant`, so that 36 are left."""
+    """zeros: the operands' zero points; drop: bits dropped from a sum before `requant`, so that 36 remain."""
 
     zeros: tuple[int, int]
     drop: int
@@ -33,7 +33,7 @@ class Product16(_Product):
 
     @staticmethod
     def dropped(depth: int) -> int:
-        """Bits that a sum of so many products has to lose."""
+        """Bits to drop from a sum of this many products."""
         return max(0, (depth * MOST * MOST).bit_length() - 36)
 
     def reference(self, *inputs: Bytes) -> Bytes:

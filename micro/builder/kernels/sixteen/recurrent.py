@@ -1,11 +1,12 @@
 """LSTM, GRU and plain recurrent layers on words.
 
-The gates' sums are numbers of 24 bits in steps of 2**-17 (`GATE`). The logistic function less a half is a table of 769
-words from 0 to 12, with straight lines between them, in steps of 2**-17; tanh(v) is twice that of 2v. An LSTM's cell is
-kept in 24 bits in steps of 2**-17, a GRU's state in steps of 2**-22; the state that is multiplied with the weights is
-the output's word, in steps of 2**-15.
+The gates' sums are 24-bit numbers in steps of 2**-17 (`GATE`). The logistic function minus 0.5 is interpolated linearly
+in a table of 769 words from 0 to 12, in steps of 2**-17; tanh(v) is twice its value at 2v. An LSTM's cell is kept in 24
+bits in steps of 2**-17, a GRU's state in steps of 2**-22; the state multiplied with the weights is the output's word,
+in steps of 2**-15.
 
-A plain layer that ends in ReLU has no bound: its state is in words of the output's grid, its sums in 1/32 of a step.
+The state of a plain layer with ReLU has no bound, so it is kept in words of the output's grid, and its sums in 1/32 of
+a step.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from ..writer import Pointer, Writer
 from .dot import Dot16
 
 GATE = 1 << 17
-"""Steps of a gate's sum for one unit, of the logistic function's value, and of an LSTM's cell."""
+"""The number that stands for one in a gate's sum, in the logistic function's value, and in an LSTM's cell."""
 
 KEPT = 1 << 22
-"""One, in what is kept of a GRU's unit."""
+"""The number that stands for one in the value kept for a GRU's unit."""
 
 MIDDLE = 1 << 23
-"""What a number of 24 bits in the arena is stored above, its low byte first."""
+"""Added to a 24-bit number before it is stored in the arena, low byte first."""
 
 HIDDEN = 1 << 15
-"""One, in the hidden state's words; also the word that stands for zero."""
+"""The steps of one in the hidden state's words; also the word that stands for zero."""
 
 FAR = 12
 """From here on the logistic function is one."""
@@ -46,7 +47,7 @@ FRACTION = 11
 
 @dataclass(frozen=True)
 class Sums16(Dot16):
-    """Rows of weights that turn words into numbers of 24 bits."""
+    """Rows of weights that turn words into 24-bit numbers."""
 
     def reference(self, *inputs: Bytes) -> Ints:  # type: ignore[override]
         return self.numbers(*inputs).reshape(-1) - MIDDLE
@@ -60,23 +61,24 @@ class Sums16(Dot16):
 
 
 def sums_of(ratio: Floats, bound: Floats, what: str = "layer") -> Deep:
-    """How sums are brought to 24 bits, by the ratio of a step of theirs to one of these. Raises UnsupportedError."""
+    """How sums are rescaled to 24 bits. ratio: a step of the sums over a step of the result. Raises
+    UnsupportedError."""
     return deep(ratio, bound, MIDDLE, 0, 2 * MIDDLE - 1, what)
 
 
 def load24(w: Writer, p: Pointer, k: int = 0) -> str:
-    """Number k of 24 bits that `store24` left, less MIDDLE."""
+    """The 24-bit number k that `store24` stored, minus MIDDLE."""
     return f"({number24(w, p, 3 * k)}) - {MIDDLE}"
 
 
 def half_table() -> Ints:
-    """The logistic function less a half, from 0 to FAR in steps of 1/64."""
+    """The logistic function minus 0.5, from 0 to FAR in steps of 1/64."""
     x = np.arange(FAR * 64 + 1) / 64
     return np.minimum(np.rint(GATE * (1 / (1 + np.exp(-x)) - 0.5)), MOST).astype(np.int64)
 
 
 def half(v: Ints) -> Ints:
-    """The logistic function less a half, of a number in steps of 1/GATE."""
+    """The logistic function minus 0.5, of a number in steps of 1/GATE."""
     table, a = half_table(), np.minimum(np.abs(v), FAR * GATE)
     k = np.minimum(a >> FRACTION, FAR * 64 - 1)
     rise = table[k + 1] - table[k]
@@ -85,12 +87,12 @@ def half(v: Ints) -> Ints:
 
 
 def logistic(v: Ints) -> Ints:
-    """GATE for one."""
+    """The logistic function, where one is GATE."""
     return half(v) + GATE // 2
 
 
 def tanh(v: Ints) -> Ints:
-    """GATE / 2 for one."""
+    """tanh, where one is GATE / 2."""
     return half(2 * v)
 
 
@@ -160,7 +162,7 @@ class _Recurrent16(_Recurrent):
     element: ClassVar[int] = 2
     wide: ClassVar[int] = 3
     GATES: ClassVar[tuple[int, ...]] = ()
-    """Of the kernel that computes gates before `update`, if there is one: the arguments of `gates`."""
+    """The arguments of `gates` for the kernel that computes gates before `update`, if there is one."""
 
     @property
     def start(self) -> int:
@@ -180,7 +182,7 @@ class _Recurrent16(_Recurrent):
         return (out if self.sequence else h), (h, c)
 
     def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
-        """The words of the hidden state after a step, and what is kept. a: the sums of the input."""
+        """The words of the hidden state after a step, and the values kept. a: the sums of the input."""
         raise NotImplementedError
 
     def rows_kernel(self, rows: Sums16, dialect: str) -> Writer:  # type: ignore[override]
@@ -188,7 +190,8 @@ class _Recurrent16(_Recurrent):
         return rows.emit(dialect, [view], view)
 
     def begin(self, w: Writer, *sides: tuple[Pointer, int]) -> None:
-        """Go to the state, what is kept of it, and sums: each that many numbers for a unit, one after the other."""
+        """Write code that points at the state, the values kept, and the sums, each with this many adjacent numbers per
+        unit."""
         w.go(Y, w.place("st"))
         w.go(P, w.place("st", 2 * self.hidden))
         at = 0
@@ -209,8 +212,8 @@ class _Recurrent16(_Recurrent):
         return [gates.call(name(gates), places)]
 
     def gates(self, dialect: str, count: int, of: int, tanh_left: int = 0) -> Writer:
-        """A kernel of its own, since a loop's machine code must stay short: the first `count` of the `of` gates of each
-        unit, in the place of the input's sums. tanh_left: how many are left where a tanh is computed."""
+        """A kernel for the first `count` of the `of` gates of each unit, which replaces the input's sums; separate
+        because a loop's machine code must stay short. tanh_left: how many gates remain when a tanh is computed."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
         w.go(WEIGHTS, w.place("wo"))
         w.go(X, w.place("zo"))
@@ -230,7 +233,7 @@ class _Recurrent16(_Recurrent):
 
 @dataclass(frozen=True)
 class Lstm16(_Recurrent16):
-    """Four rows a unit in `from_input` and in `from_state`; a cell stays within ±64."""
+    """Four rows per unit in `from_input` and in `from_state`; a cell stays within ±64."""
 
     GATES: ClassVar[tuple[int, ...]] = (4, 4, 2)
 
@@ -278,7 +281,7 @@ class _Gru16(_Recurrent16):
 
 @dataclass(frozen=True)
 class Gru16(_Gru16):
-    """Three rows a unit in `from_input` and in `from_state`: the reset gate is applied to the candidate's sum of the
+    """Three rows per unit in `from_input` and in `from_state`. The reset gate is applied to the candidate's sum of the
     state."""
 
     GATES: ClassVar[tuple[int, ...]] = (2, 3)
@@ -302,7 +305,7 @@ class Gru16(_Gru16):
 
 @dataclass(frozen=True)
 class GatedGru16(_Gru16):
-    """As Gru16, but with the reset gate applied to the state before its product: two rows a unit in `from_state`, one
+    """As Gru16, but the reset gate is applied to the state before its product: two rows per unit in `from_state`, one
     in `from_gated`."""
 
     from_gated: Sums16
@@ -332,7 +335,7 @@ class GatedGru16(_Gru16):
         return [gate.call(name(gate), places), rows(str(places["zo"] + super().scratch), 2)]
 
     def _gate(self, dialect: str) -> Writer:
-        """A kernel of places "st", "zo" and "wo": the reset gate times the state."""
+        """A kernel with the offsets "st", "zo" and "wo" that computes the reset gate times the state."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
         w.go(WEIGHTS, w.place("wo"))
         self.begin(w, (X, 3), (R, 2))
@@ -360,8 +363,8 @@ class GatedGru16(_Gru16):
 
 @dataclass(frozen=True)
 class Rnn16(_Recurrent16):
-    """One row a unit in `from_input` and in `from_state`, and tanh of their sum. relu: ReLU instead; zero: of the
-    output then."""
+    """One row per unit in `from_input` and in `from_state`, and tanh of their sum, or ReLU if `relu`; zero: the
+    output's zero point with ReLU."""
 
     relu: bool = False
     zero: int = HIDDEN

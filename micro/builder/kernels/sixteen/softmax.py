@@ -19,10 +19,10 @@ from .arithmetic import X, Y, Z, finish
 
 @dataclass(frozen=True)
 class _Softmax16(Layer):
-    """rows of `length` words; scale: of the input; how: from what is computed to the output's grid.
+    """Rows of `length` words. scale: of the input; how: rescales the computed numbers to the output's grid.
 
-    The exponential of a distance from the greatest input is the product of two numbers from tables: of its upper and of
-    its lower byte.
+    The exponential of a distance from the largest input is the product of two table entries, for its upper and its
+    lower byte.
     """
 
     rows: int
@@ -32,11 +32,11 @@ class _Softmax16(Layer):
 
     @property
     def bits(self) -> int:
-        """Of exp(0): as many as the sum of a row leaves room for."""
+        """Fractional bits of exponentials: as many as the sum of a row leaves room for."""
         return 28 - (self.length - 1).bit_length()
 
     def check(self) -> None:
-        """Raises UnsupportedError where a row is too long for 32-bit words."""
+        """Raises UnsupportedError if a row is too long for 32-bit words."""
         if self.bits < 18:
             raise UnsupportedError(
                 f"{self.name}: softmax over {self.length} values of 16 bits; at most 1,024 are supported; build the "
@@ -45,7 +45,7 @@ class _Softmax16(Layer):
 
     @cached_property
     def tables(self) -> tuple[Ints, Ints]:
-        """exp(-256 * k * scale) in 2**-bits, and exp(-k * scale) in 2**-28, below one."""
+        """exp(-256 * k * scale) in units of 2**-bits, and exp(-k * scale) in units of 2**-28, less than one."""
         k = np.arange(256)
         upper = np.rint(np.exp(-256.0 * self.scale * k) * 2.0**self.bits)
         lower = np.rint(np.exp(-self.scale * k) * (1 << 28))
@@ -56,7 +56,7 @@ class _Softmax16(Layer):
         return np.empty(0, np.uint8), [*map(int, upper), *map(int, lower)]
 
     def exponentials(self, x: Ints) -> tuple[Ints, Ints]:
-        """The distances of rows from their greatest elements, and the exponentials of those in 2**-bits."""
+        """The distances of rows from their largest elements, and their exponentials in units of 2**-bits."""
         d = x.max(1, keepdims=True) - x
         upper, lower = (table[part] for table, part in zip(self.tables, (d >> 8, d & 255), strict=True))
         return d, _times(upper, lower)
@@ -93,23 +93,23 @@ class _Softmax16(Layer):
         return w
 
     def begin(self, w: Writer) -> None:
-        """Go to the row's beginning."""
+        """Write code that returns to the row's start."""
         w.go(X, "a")
 
     def keep(self, w: Writer) -> None:
-        """What is done with `s`, an exponential."""
+        """Write the code for `s`, an exponential."""
 
     def moved(self, w: Writer) -> None:
-        """What moves along beside the row."""
+        """The pointers that advance along with the row."""
 
     def row(self, w: Writer) -> None:
-        """A row of the output: `t` is the greatest element, `c` the sum of the exponentials."""
+        """Write code for a row of the output; `t` is the largest element, `c` the sum of the exponentials."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Softmax16(_Softmax16):
-    """how: from 2**-16 to the output's grid. The quotient is computed bit by bit."""
+    """how: rescales from units of 2**-16 to the output's grid. The quotient is computed bit by bit."""
 
     def reference(self, *inputs: Bytes) -> Bytes:
         _, e = self.exponentials(joined(inputs[0]).reshape(self.rows, self.length))
@@ -136,7 +136,7 @@ class Softmax16(_Softmax16):
         with w.times("k", self.length):
             w.line(f"u = {word_at(w, Z)} | {w.load(Z, 2)} << 16 | {w.load(Z, 3)} << 24")
             w.line("s = 0")
-            # A single element is all of the sum.
+            # A single element is the whole sum.
             with w.block("if u >= c"):
                 w.line("s = 1")
                 w.line("u = u - c")
@@ -157,22 +157,22 @@ class Softmax16(_Softmax16):
 
 
 LOG_BITS = 4
-"""Bits of a logarithm below a step of the output."""
+"""Fractional bits of a logarithm in steps of the output."""
 
 ONE_BITS = 23
-"""Bits of a mantissa: the sum of a row is brought to 2**23…2**24, whose logarithm is taken from a table of 257 places,
-with a straight line between two of them."""
+"""Bits of a mantissa: the sum of a row is shifted to 2**23…2**24, whose logarithm is interpolated in a table of 257
+entries."""
 
 
 @dataclass(frozen=True)
 class LogSoftmax16(_Softmax16):
-    """how: from the distance to the greatest input to the output's grid; scale_out: of that."""
+    """how: rescales the distance from the largest input to the output's grid; scale_out: of the output."""
 
     scale_out: float
 
     @property
     def steps(self) -> float:
-        """Of a logarithm, for one."""
+        """The number that stands for one in a logarithm."""
         return (1 << LOG_BITS) / self.scale_out
 
     @property
@@ -185,9 +185,9 @@ class LogSoftmax16(_Softmax16):
         return np.rint(np.log1p(np.arange(257) / 256) * self.steps).astype(np.int64)
 
     def check(self) -> None:
-        """Raises UnsupportedError also where a logarithm's step is too fine."""
+        """Raises UnsupportedError if a row is too long or a logarithm's step too fine."""
         super().check()
-        # Two words of T, and 18 bits of a line between two of them.
+        # Two words of T, and 18 bits of an interpolation between two of them.
         if 16 * self.log_two >= LIMIT or int(np.diff(self.logarithms).max()) >= 1 << 14:
             raise UnsupportedError(
                 f"{self.name}: a log-softmax in steps of {self.scale_out:.3g} does not fit 32-bit words; build the "
