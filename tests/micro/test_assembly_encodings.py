@@ -1,4 +1,4 @@
-"""Every instruction of the assemblers, with operands at random, against GNU's assembler."""
+"""Every instruction of the assemblers with random operands, compared with GNU's assembler."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def instructions(assembler: type[Assembler]) -> list[str]:
 
 
 def append(a: Assembler, method: str, rng: random.Random, registers: list[int]) -> None:
-    """Call one method with operands at random; those that the instruction cannot hold are drawn again."""
+    """Call a method with random operands, redrawn if the instruction cannot encode them."""
     while True:
         before = len(a.instructions), a.size
         arguments: list[Any] = []
@@ -72,7 +72,7 @@ def append(a: Assembler, method: str, rng: random.Random, registers: list[int]) 
 
 
 def assembled(listing: list[tuple[str, bytes]], options: list[str], head: str, tools: str, folder: Path) -> list[bytes]:
-    """What GNU's assembler makes of a listing, instruction by instruction."""
+    """The bytes that GNU's assembler produces for each instruction of a listing."""
     lines = [head]
     for k, (text, _) in enumerate(listing):
         lines += [f"at{k}:", text]

@@ -46,7 +46,7 @@ def test_fresh_layers_are_exact_on_arm(arch: str, armhf_port: Port, tmp_path: Pa
 
 @pytest.mark.parametrize("arch", ARM)
 def test_dense_and_convolution_layers_run_in_assembly(arch: str) -> None:
-    """But for few: those of many groups, or of scales that no word holds."""
+    """Only a few layers run in viper: those with many groups, or with scales that do not fit a word."""
     steps = [step for step in program_of(list(assembly_cases(3, 600)))[0].steps if isinstance(step.layer, Dot)]
     found = [calls(s.layer, FAMILIES[arch], s.inputs, s.output, s.places) for s in steps]
     assert sum(f is not None for f in found) > 0.9 * len(found)

@@ -1,4 +1,5 @@
-"""Xtensa's kernels, run by a model of its instructions: no emulator of a chip with MicroPython is at hand."""
+"""Xtensa's kernels, run by a simulator of its instructions, since no emulator of a chip with MicroPython is
+available."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_kernels_are_exact_by_the_manual(family: str, fresh: bool) -> None:
 
 
 def _fill_border(arena: bytearray, step: object) -> None:
-    """What the border's viper kernel does, with NumPy."""
+    """The border's viper kernel in NumPy."""
     layer, place = step.layer, step.places["o"]  # type: ignore[attr-defined]
     whole = np.frombuffer(arena, np.uint8)[place : place + layer.size]
     inner = np.zeros(layer.size, bool)

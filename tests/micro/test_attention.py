@@ -1,4 +1,4 @@
-"""Products of two tensors and normalization of rows: onnxruntime's numbers in float32, and close to them in int8."""
+"""Products of two tensors and normalization of rows equal onnxruntime's results in float32 and are close in int8."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model(shape: list[int], nodes: list[onnx.NodeProto], **constants: np.ndarray
 
 
 def attention() -> bytes:
-    """A transformer's block: normalization, two heads, and what it was given, added."""
+    """A transformer block: normalization, two heads, and a residual connection."""
     nodes = [
         node("LayerNormalization", "x g b", "n"),
         node("MatMul", "n wq", "q"),

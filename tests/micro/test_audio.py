@@ -1,4 +1,4 @@
-"""The log-mel front end: NumPy's features within its resolution, the same integers on every port."""
+"""The log-mel front end computes NumPy's features within its resolution, and the same integers on every port."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ print(json.dumps([out, count()]))
 
 @pytest.mark.parametrize("name", ["audio_kernels", "image_kernels"])
 def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
-    """The bytecode is the machine code's source without decorators, types and the shift that gives words their sign."""
+    """The bytecode kernels are the viper source without decorators, types and the shift that restores signs."""
     viper = Path(ROOT, "micro", f"{name}_viper.py").read_text(encoding="utf-8")
     bytecode = Path(ROOT, "micro", f"{name}_bytecode.py").read_text(encoding="utf-8")
     body = viper[viper.index("@micropython.viper") :].replace("@micropython.viper\n", "")

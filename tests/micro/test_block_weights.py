@@ -1,4 +1,4 @@
-"""Weights of 2, 4 or 8 bits in blocks (MatMulNBits, GatherBlockQuantized): as onnxruntime computes them."""
+"""Block-quantized weights of 2, 4 or 8 bits (MatMulNBits, GatherBlockQuantized), compared with onnxruntime."""
 
 from __future__ import annotations
 

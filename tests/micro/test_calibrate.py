@@ -1,4 +1,4 @@
-"""Samples as they come, and the grid of 256 bytes over their range: both ends are on it, and so is zero."""
+"""Samples in every accepted layout, and the grid of 256 bytes over their range, which includes both ends and zero."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_percentiles_cut_the_same_part_off_both_ends() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_samples_come_in_any_order_and_with_or_without_axes_of_one(seed: int) -> None:
-    """As the model has them, as the device takes them, or either of them without axes of size 1."""
+    """In the model's layout, in the device's, or in either without axes of size 1."""
     rng = np.random.default_rng(seed)
     rank = int(rng.integers(2, 5))
     dims = (1, *(int(v) for v in rng.integers(1, 5, rank - 1)))

@@ -1,4 +1,4 @@
-"""Pooling in ceil_mode: as many positions as onnxruntime computes, whatever the stride leaves over."""
+"""Pooling in ceil_mode computes as many positions as onnxruntime, whatever remainder the stride leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line, from a model file to the commands that bring it onto a board."""
+"""The command line, from a model file to the commands that copy it to a board."""
 
 from __future__ import annotations
 

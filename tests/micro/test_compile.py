@@ -1,4 +1,4 @@
-"""Files for older firmware, and what the compiler says where it does not understand."""
+"""Files for older firmware, and the compiler's messages for code that it cannot compile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KERNEL = "import micropython\n\n@micropython.viper\ndef f(x: ptr8) -> int:\n    
 
 
 def version(mpy: bytes) -> tuple[int, int]:
-    """Of the .mpy format: the version, and that of machine code."""
+    """The .mpy format's version and its version of machine code."""
     assert mpy[0] == ord("M")
     return mpy[1], mpy[2] & 3
 

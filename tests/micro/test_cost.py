@@ -1,4 +1,4 @@
-"""What a build says it needs is what it takes; what does not fit says how much is missing."""
+"""A build needs what its report says, and the report says how much is missing if it does not fit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_flash_of_a_romfs_is_the_image(tmp_path: Path) -> None:
 
 
 def test_stack_holds_the_largest_frame() -> None:
-    """The frame that machine code takes off the stack pointer on entry, and the registers it saves."""
+    """The stack frame that machine code allocates on entry, and the registers it saves."""
     built = build_digits(boards=[board("stm32f4")], kernels="viper")
     text = kernels_source(built.program, "viper")
     sizes = []

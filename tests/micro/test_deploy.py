@@ -36,7 +36,7 @@ def serial(unix_port: Port) -> Iterator[str]:
 
 
 def digits_seen(serial: str, count: int = 10) -> list[int]:
-    """What a board with the digit recognizer reads in the first images."""
+    """The digits that a board with the digit recognizer reads in the first images."""
     images = (digits_data()[0][:count] * 16).reshape(count, -1).astype(int).tolist()
     return [int(n) for n in json.loads(mpremote(serial, "exec", READ.format(images=images)))]
 
@@ -52,7 +52,7 @@ print(seen)
 
 
 def expected(count: int = 10) -> list[int]:
-    """What the reference reads in them."""
+    """The digits that the reference reads in them."""
     model = build_digits()
     port = model.program.inputs[0]
     images = [quantize(x, port.scale, port.zero) for x in digits_data()[0][:count]]
@@ -86,7 +86,7 @@ def test_weights_are_written_into_a_flash_partition(partition: Partition, serial
 def test_a_newcomer_follows_the_page_to_a_running_board(
     serial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every command of docs/microcontrollers.md from the built model on, and what it says that they print."""
+    """Every command of docs/microcontrollers.md after the build, with the output that the page shows."""
     page = (ROOT / "docs" / "microcontrollers.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     shutil.copy(DIGITS / "digits.onnx", "model.onnx")
@@ -111,14 +111,15 @@ def without_numbers(text: str) -> str:
 
 
 def missing_bytes(text: str) -> float:
-    """How many bytes do not fit, by what a build says."""
+    """How many bytes do not fit according to a build's report."""
     found = re.search(r"does not fit: ([\d.,]+) (K?B) more memory needed", text)
     assert found is not None, text
     return float(found[1].replace(",", "")) * (1024 if found[2] == "KB" else 1)
 
 
 def commands_in(text: str) -> list[list[str]]:
-    """The commands in a page's blocks, word by word, for MicroPython on this machine instead of the page's board."""
+    """The commands in a page's blocks as argument lists, for MicroPython on this machine instead of the page's
+    board."""
     lines = [line for line in text.splitlines() if re.match(r" *(emberlet|mpremote) ", line)]
     known = {*BOARDS, *ALIASES}
     return [["unix" if word in known else word for word in shlex.split(line, comments=True)] for line in lines]
@@ -140,7 +141,7 @@ def test_an_example_runs_after_the_commands_of_its_page(
 
 
 def test_a_copied_program_runs_after_a_reset(serial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other way that docs/microcontrollers.md names: `mpremote cp main.py : + reset`."""
+    """The alternative that docs/microcontrollers.md names: `mpremote cp main.py : + reset`."""
     monkeypatch.chdir(EXAMPLE)
     assert deploy(commands(built(tmp_path, "file"), "x64", serial)) == 0
     mpremote(serial, "cp", "main.py", "digits_to_read.py", ":", "+", "reset")
@@ -149,7 +150,7 @@ def test_a_copied_program_runs_after_a_reset(serial: str, tmp_path: Path, monkey
 
 
 def listen(serial: str, lines: int, seconds: float = 30) -> list[str]:
-    """What a board prints, until there are so many lines."""
+    """What a board prints until there are this many lines."""
     line = os.open(serial, os.O_RDWR | os.O_NOCTTY)
     text, due = "", time.monotonic() + seconds
     while text.count("\n") < lines and time.monotonic() < due:

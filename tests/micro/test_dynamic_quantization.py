@@ -1,4 +1,4 @@
-"""Models that quantize as they run (quantize_dynamic): in float32, and with samples in int8, with their own weights."""
+"""Dynamically quantized models (quantize_dynamic), in float32 and, with samples, in int8 with their own weights."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NETWORKS = [image_network, sequence_network, bidirectional]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_networks_follow_onnxruntime(network: Callable[[int], onnx.ModelProto], form: dict[str, Any]) -> None:
-    """onnxruntime rounds the tensors of each call to 256 steps of their own: both differ from it by that."""
+    """onnxruntime rounds each call's tensors to 256 steps of their own range, so both builds differ from it by that."""
     off: dict[bool, list[float]] = {False: [], True: []}
     for seed in range(6 if network is not bidirectional else 2):
         plain = network(seed)
@@ -115,7 +115,7 @@ def test_weights_are_those_of_the_file(form: dict[str, Any]) -> None:
 @pytest.mark.parametrize("op", ["DynamicQuantizeMatMul", "MatMulIntegerToFloat"])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_fused_products(op: str, with_bias: bool) -> None:
-    """What onnxruntime makes of the pattern when it saves an optimized model."""
+    """The pattern as onnxruntime rewrites it in a saved optimized model."""
     m = Maker(2)
     m.constant("w", m.rng.integers(0, 256, (6, 4)), "uint8")
     m.constant("s", np.float32(0.01))

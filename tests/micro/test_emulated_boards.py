@@ -1,4 +1,4 @@
-"""MicroPython on emulated boards: layers and a whole network in assembly are exact, and use no heap."""
+"""Layers and a whole network in assembly are exact and use no heap under MicroPython on emulated boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Float32 kernels on MicroPython give the numbers of NumPy."""
+"""Float32 kernels on MicroPython compute NumPy's results."""
 
 from __future__ import annotations
 

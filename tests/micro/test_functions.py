@@ -1,4 +1,4 @@
-"""What a microcontroller computes for an activation is what `emberlet.functional` does, in NumPy and as MicroPython."""
+"""Activations on a microcontroller equal those of `emberlet.functional`, in NumPy and in MicroPython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grid of 256 bytes that calibration lays over a range: its ends, its zero, and everything between."""
+"""The grid of 256 bytes over a calibrated range: its ends, zero, and everything between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX models become graphs with onnxruntime's numbers, and int8 stays close to them."""
+"""Imported ONNX models compute onnxruntime's results, and their int8 form stays close."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ NOT_NUMBERS = {"BitwiseNot", "IsInf", "IsNaN", "Not", "SwiGLU"}
 
 
 def leaves(kind: type) -> set[str]:
-    """The names of a class's descendants that have none."""
+    """The names of a class's subclasses that have no subclasses."""
     below = kind.__subclasses__()
     return {kind.__name__} if not below else set().union(*map(leaves, below))
 
@@ -132,7 +132,8 @@ def test_states_that_are_inputs_are_remembered() -> None:
 
 
 def stateful(seed: int) -> tuple[onnx.ModelProto, list[str]]:
-    """LSTM or GRU layers, as torch's exporter takes their states out of inputs and joins them; the states' names."""
+    """LSTM or GRU layers with states split from inputs and joined again, as torch's exporter writes them; the states'
+    names."""
     m, rng = Maker(seed), np.random.default_rng(seed)
     op, gates, names = [("LSTM", 4, ["h0", "c0"]), ("GRU", 3, ["h0"])][seed % 2]
     layers, steps, hidden = int(rng.integers(1, 4)), int(rng.integers(1, 4)), 6

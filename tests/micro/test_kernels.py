@@ -83,7 +83,7 @@ def test_kernels_compile_with_every_release_of_mpy_cross(release: str, tmp_path:
 
 
 def test_loops_of_machine_code_stay_below_the_reach_of_a_jump(tmp_path: Path) -> None:
-    """Every kernel by itself: what a function takes beyond its loops is under 300 bytes."""
+    """A single kernel takes less than 300 bytes beyond its loops."""
     for case in [*cases(1003, 60), *cases(2000, 66), *cases(2001, 66), *large_cases()]:
         program, _, _ = program_of([case])
         for kernel in re.findall(

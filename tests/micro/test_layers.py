@@ -1,4 +1,4 @@
-"""Seeing inside a model on the device: its layers, how long each takes, and one arena for several models."""
+"""Inspecting a model on the device: its layers and their times. Also one arena shared by several models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def built(name: str, **options: object) -> BuildResult:
 
 
 def written(results: list[BuildResult], folder: Path) -> str:
-    """The line of a script that finds the modules."""
+    """The line of a script that makes the modules importable."""
     for result in results:
         for file, text in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
             (folder / file).write_bytes(text)

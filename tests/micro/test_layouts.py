@@ -1,4 +1,4 @@
-"""The order in which inputs are taken is the one that the module documents, wherever the model has its channels."""
+"""Inputs are taken in the order that the module documents, whichever axis of the model is the channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of scikit-learn by way of skl2onnx: the classes that onnxruntime names, for every row."""
+"""scikit-learn models converted by skl2onnx predict onnxruntime's classes for every row."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def built(data: bytes) -> BuildResult:
 
 
 def row_by_row(data: bytes, x: Array) -> list[Array]:
-    """onnxruntime's outputs, one row at a time: it sums the trees of many rows in another order."""
+    """onnxruntime's outputs, one row at a time, since it sums the trees of many rows in another order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])

@@ -1,4 +1,4 @@
-"""Built models on MicroPython: from wherever their weights lie, equal to the reference, without touching the heap."""
+"""Built models on MicroPython equal the reference and allocate nothing, wherever their weights are stored."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def as_bytes(built: BuildResult, x: Array) -> Array:
 
 
 def expected(built: BuildResult, x: Array) -> list[list[int]]:
-    """What the reference infers from each of some inputs, in bytes."""
+    """The reference's output bytes for each input."""
     name, output = built.graph.inputs[0], built.graph.outputs[0]
     return [built.graph.run({name: v})[output].reshape(-1).tolist() for v in as_bytes(built, x)]
 
 
 def infer(port: Port, folder: Path, name: str, x: Array, after: str = "", heap: str = "192K") -> Any:
-    """The bytes a deployed model infers from some inputs; `after`: lines to run then."""
+    """A deployed model's output bytes for each input. after: lines to run afterwards."""
     (folder / "inputs").write_bytes(x.tobytes())
     script = INFER.format(folder=folder, name=name, after=after)
     result = port.run(script, heap=heap, micropypath=[], files=[folder], timeout=300).check()
@@ -104,7 +104,7 @@ def test_digits_are_as_the_reference_infers_them_in_a_heap_of_192_KB(
 def test_bytecode_takes_nothing_of_the_heap_either(
     port_name: str, times: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """On 32-bit words an integer past 30 bits would be an object there."""
+    """On 32-bit words an integer of more than 30 bits would be allocated on the heap."""
     port: Port = request.getfixturevalue(port_name)
     built = build_digits()
     folder = deployed(built, Options("digits"), tmp_path, "bytecode")
@@ -118,7 +118,7 @@ def test_bytecode_takes_nothing_of_the_heap_either(
 def test_words_are_read_where_they_lie(
     weights: str, port_name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """They are aligned: a Cortex-M0+ reads no others, and `prepare` would have copied them."""
+    """The words are aligned, as a Cortex-M0+ requires; otherwise `prepare` would have copied them."""
     port: Port = request.getfixturevalue(port_name)
     options = options_for(weights)
     folder = deployed(build_digits(weights, boards=desktop_boards()), options, tmp_path, port.name)
@@ -238,7 +238,7 @@ assert gc.mem_alloc() < 80000, gc.mem_alloc()
 def test_a_file_mapped_through_ffi_is_read_in_place(
     port_name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """As rp2.Flash gives it: a partition that is memory."""
+    """A partition in memory with the interface of rp2.Flash."""
     port: Port = request.getfixturevalue(port_name)
     partition = Partition("rp2", start=8192)
     options = Options("residual", "partition", desktop_boards(), partition=partition)  # type: ignore[arg-type]

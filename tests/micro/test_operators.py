@@ -1,5 +1,5 @@
-"""Operators of two tensors, of axes and of indices: onnxruntime's numbers in float32, close to them in int8, and the
-same bytes under MicroPython as the int8 reference's. Shapes, axes and attributes are drawn."""
+"""Operators on two tensors, on axes and on indices, with random shapes, axes and attributes: equal to onnxruntime in
+float32, close in int8, and byte-equal to the int8 reference under MicroPython."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNT = 24
 
 
 class Drawn:
-    """A model that is being drawn: its inputs with samples, its nodes, and how far int8 may be off.
+    """A random model under construction: its inputs with samples, its nodes, and the tolerance for int8.
 
     steps: root mean square of the difference, in steps of the output's bytes.
     """
@@ -133,7 +133,7 @@ def several(rng: Rng) -> Drawn:
 
 
 def comparison(rng: Rng) -> Drawn:
-    """Of numbers that are a step apart at least, or equal: bytes tell them apart."""
+    """Compares numbers that are equal or at least a step apart, which bytes distinguish."""
     d = Drawn(rng, 0.0)
     full = shape(rng)
     for name in "ab":
@@ -220,7 +220,7 @@ def reduction(op: str) -> Callable[[Rng], Drawn]:
 
 
 def added_mask(rng: Rng) -> Drawn:
-    """A mask that is added, as scaled_dot_product_attention is exported; it may have other numbers too."""
+    """An added mask, as scaled_dot_product_attention is exported; it may contain other numbers too."""
     d, n = Drawn(rng), int(rng.integers(3, 8))
     d.input("a", [2, n, n], -3, 3)
     hidden = np.triu(np.full((n, n), float(rng.choice([-np.inf, np.finfo(np.float32).min, -1e9]))), 1)
@@ -275,7 +275,7 @@ def greatest(rng: Rng) -> Drawn:
 
 
 def indices_of_greatest(rng: Rng) -> Drawn:
-    """Of numbers that bytes tell apart."""
+    """With numbers that bytes distinguish."""
     d, n = Drawn(rng, 0.0), int(rng.integers(3, 20))
     d.input("a", [n])
     d.samples["a"] = np.stack([rng.permutation(n) for _ in range(COUNT)]).astype(np.float32)
@@ -313,7 +313,7 @@ def embedding_of_many(rng: Rng) -> Drawn:
 
 
 def place_of_many(rng: Rng) -> Drawn:
-    """The index of the one element that is not zero, or of several that bytes tell apart."""
+    """The index of the only element that is not zero, or of several that bytes distinguish."""
     d, n = Drawn(rng, 0.0), int(rng.integers(257, 700))
     d.input("a", [n])
     several = int(rng.integers(1, 5))
@@ -375,7 +375,7 @@ def linear(rng: Rng) -> Drawn:
 
 
 def average(rng: Rng) -> Drawn:
-    """Windows that go beyond the padding, which counts or does not; what ceil_mode adds never does."""
+    """Windows that extend beyond the padding, which may count or not; padding added by ceil_mode never counts."""
     d = Drawn(rng)
     c, *sides = (int(n) for n in rng.integers(1, 10, int(rng.integers(2, 4))))
     kernel = [int(rng.integers(1, min(n, 4) + 1)) for n in sides]
@@ -456,7 +456,7 @@ def test_numbers_are_those_of_onnxruntime(name: str, seed: int) -> None:
 
 
 def steps_off(graph: Graph, own: Graph, laid: dict[str, Array]) -> float:
-    """Root mean square of how far int8 is from float32, in steps of the output."""
+    """Root mean square difference between int8 and float32, in steps of the output."""
     out, off = own.grids[own.outputs[0]], []
     for row in each(laid):
         given = {n: stored(own, n, x) for n, x in row.items()}
@@ -467,7 +467,7 @@ def steps_off(graph: Graph, own: Graph, laid: dict[str, Array]) -> float:
 
 
 def predictions(result: BuildResult, rows: list[list[Array]], port: Port, folder: Path, bytecode: bool) -> Array:
-    """What the module's `predict` gives for each row of inputs."""
+    """The module's `predict` for each row of inputs."""
     files = {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}
     if bytecode:
         del files["m_kernels.py"]

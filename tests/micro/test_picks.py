@@ -1,4 +1,4 @@
-"""Operators that move elements by a map: the elements that onnxruntime gives, in float32 and through int8 layers."""
+"""Operators that move elements by a map select onnxruntime's elements, in float32 and in int8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From ONNX to bytes on MicroPython: whole models, planned into one arena, equal to the graph's references."""
+"""Whole models from ONNX to MicroPython, planned into one arena, equal the graph's reference byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The arena: nothing that is still needed is overwritten, and no more is taken than the fullest step needs (nearly)."""
+"""The memory plan overwrites nothing that is still needed and uses little more than the step with the most live
+memory."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def test_buffers_that_live_together_lie_apart(made: list[tuple[int, int, int]]) 
 
 
 def simulate(program: Program, x: Array) -> Array:
-    """Run the references out of the arena itself, each output written over whatever lay there."""
+    """Run the references on the arena itself, so that each output overwrites what was there."""
     arena = np.full(program.arena, 0xA5, np.uint8)
     port = program.inputs[0]
     arena[port.place : port.place + port.size] = x.reshape(-1)

@@ -1,4 +1,4 @@
-"""Models that come quantized (QDQ) keep their scales: int8 follows onnxruntime step by step."""
+"""Quantized models (QDQ) keep their scales, and int8 follows onnxruntime to the step."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_command_line_builds_int8_without_samples(tmp_path: Path, capsys: py
 
 @pytest.mark.parametrize("kind", [QuantType.QInt4, QuantType.QUInt4])
 def test_weights_of_4_bits_are_kept_as_they_are(kind: QuantType, tmp_path: Path) -> None:
-    """Two in a byte on the device, unless speed is wanted."""
+    """On the device they are stored two in a byte, unless speed is preferred."""
     network = image_network(4)
     samples = samples_of(network)
     model = quantized_by(network, samples, weight_type=kind)
@@ -140,7 +140,7 @@ def _grid(built: BuildResult, name: str) -> tuple[float, int]:
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16])
 def test_activations_of_16_bits_are_calibrated_to_8_or_stay_float32(kind: QuantType, tmp_path: Path) -> None:
-    """Where kernels of 16 bits are not what is wanted."""
+    """For builds that should not use 16-bit kernels."""
     network = image_network(4)
     samples = samples_of(network)
     model = quantized_by(network, samples, activation_type=kind)

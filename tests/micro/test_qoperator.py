@@ -23,7 +23,7 @@ from tools.micropython import Port
 
 
 def stored(built: BuildResult, node: Node, inputs: dict[str, Array]) -> list[Array]:
-    """The inputs as the arena holds them: in the order of axes that the model takes, above 128 where they are int8."""
+    """The inputs as stored in the arena: in the module's order of axes, with 128 added to int8."""
     out = []
     for name in built.graph.inputs:
         x = inputs[name].astype(int) + built.graph.integers[name]
@@ -66,7 +66,7 @@ def test_micropython_computes_the_same_bytes(seed: int, unix_port: Port, tmp_pat
 
 
 def test_a_mean_is_that_of_the_real_numbers() -> None:
-    """onnxruntime has no kernel for this operator: NumPy is the judge."""
+    """onnxruntime has no kernel for this operator, so NumPy gives the expected result."""
     rng = np.random.default_rng(4)
     node = Node(rng, "QLinearReduceMean")
     node.taken(1, 5, 4, 6)
@@ -84,7 +84,7 @@ def test_a_mean_is_that_of_the_real_numbers() -> None:
 
 
 def network(seed: int) -> onnx.ModelProto:
-    """Layers that onnxruntime quantizes all of."""
+    """Layers that onnxruntime quantizes completely."""
     n, rng = Network(seed), np.random.default_rng(seed)
     c = int(rng.choice([2, 3, 8]))
     shape = [1, c, 8, 8]
@@ -120,7 +120,7 @@ FORMS = [
 def test_networks_follow_onnxruntime(
     form: QuantFormat, activations: QuantType, weights: QuantType, per_channel: bool
 ) -> None:
-    """A step of a layer may become more by the end: onnxruntime's own two forms are as far from each other."""
+    """A difference of one step may grow through the layers; onnxruntime's own two forms differ by as much."""
     off = []
     for seed in range(8):
         plain = network(seed)
@@ -204,7 +204,7 @@ def test_a_model_of_bytes_takes_bytes(dtype: str, how: str, floats: bool, unix_p
 
 
 def test_the_bytes_of_a_model_are_its_own(unix_port: Port, tmp_path: Path) -> None:
-    """uint8 in and out: what lies in `input` and `output` is what onnxruntime takes and gives."""
+    """With uint8 inputs and outputs, `input` and `output` hold the same bytes as onnxruntime's."""
     node = node_of(next(s for s in range(200) if node_of(s).op == "QGemm" and node_of(s).dtype == np.uint8))
     built = build(read_graph(node.model().SerializeToString(), "m"), Options("m"))
     inputs = bytes_for(node, np.random.default_rng(1))

@@ -58,7 +58,7 @@ SAMPLES = np.random.default_rng(1).standard_normal((40, 1, STEPS, WIDTH)).astype
 
 
 def steps_off(model: onnx.ModelProto, samples: dict[str, Array] | None = None) -> Array:
-    """How far int8 is from onnxruntime, in steps of the output."""
+    """The difference between int8 and onnxruntime, in steps of the output."""
     built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), samples)
     source, target = built.program.inputs[0], built.program.outputs[0]
     found = []
@@ -70,7 +70,7 @@ def steps_off(model: onnx.ModelProto, samples: dict[str, Array] | None = None) -
 
 
 def outside(model: onnx.ModelProto) -> list[str]:
-    """The nodes that the advice leaves out of the quantization."""
+    """The nodes that the advice excludes from quantization."""
     return [n.name for n in model.graph.node if n.op_type in ("Add", "Where", "Softmax")]
 
 
@@ -89,7 +89,8 @@ def test_a_mask_outside_the_quantization_hides_as_in_onnxruntime(kind: str, leas
 @pytest.mark.parametrize("scale", [0, 2, 5])
 @pytest.mark.parametrize("chosen", ["c numbers least", "c least numbers", "c x mixed", "c mixed x"])
 def test_what_a_computed_mask_does_not_hide_keeps_its_steps(chosen: str, scale: float, least: float) -> None:
-    """Constants that it chooses among count as a tensor does: their numbers have the range, not what hides the rest."""
+    """Constants that it chooses among count like a tensor: their numbers set the range, not the number that hides
+    others."""
     m = Maker()
     numbers = scale * np.linspace(-1, 1, WIDTH, dtype=np.float32)[None]
     m.constant("zero", np.array(0, np.float32))

@@ -1,4 +1,4 @@
-"""Networks that onnxruntime quantized, drawn at random: int8, with samples or without, and float32 follow them."""
+"""Random networks quantized by onnxruntime: int8, with or without samples, and float32 follow its results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inferred(graph: Graph, x: Array) -> tuple[Array, float]:
 
 
 def steps_off(model: onnx.ModelProto, graph: Graph, x: Array) -> float:
-    """How far a quantized graph is from onnxruntime at most, in steps of the output."""
+    """The largest difference between a quantized graph and onnxruntime, in steps of the output."""
     worst = 0.0
     for sample in x:
         y, scale = inferred(graph, sample)
@@ -89,7 +89,7 @@ def test_random_networks_follow_onnxruntime(
 
 
 def relu_in_the_quantizer() -> onnx.ModelProto:
-    """A convolution whose output is only ever positive because QuantizeLinear cuts the rest off."""
+    """A convolution whose output is positive only because QuantizeLinear saturates."""
     m = Maker()
     m.weight("w", 4, 3, 3, 3)
     m("Conv", "x w", "a")
@@ -120,7 +120,7 @@ def test_what_a_quantizer_cuts_off_stays_off(how: str) -> None:
 
 
 def lstm(before: str, after: str) -> onnx.ModelProto:
-    """An LSTM; before, after: operators around it, their own scale behind each."""
+    """An LSTM. before, after: operators around it, each with its own scale."""
     n = Network(3)
     m = n.m
     m.constant("sx", np.float32(0.02))
@@ -185,7 +185,7 @@ def test_two_quantizers_of_one_tensor_are_both_kept() -> None:
 
 
 def mobile_network(seed: int, nearly: float) -> onnx.ModelProto:
-    """Depthwise and pointwise convolutions; in each some channels hold hardly more than a bias."""
+    """Depthwise and pointwise convolutions, each with some channels that are almost only a bias."""
     n, rng = Network(seed), np.random.default_rng(seed)
     c = 3
     for wide in (8, 12):
@@ -208,7 +208,8 @@ def mobile_network(seed: int, nearly: float) -> onnx.ModelProto:
 
 
 def with_biases_at_the_end(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The scales of nearly dead channels so small that their biases reach 2**31, as TensorFlow's converter has them."""
+    """Nearly dead channels with such small scales that their biases reach 2**31, as TensorFlow's converter writes
+    them."""
     constants = {t.name: t for t in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type != "DequantizeLinear" or node.input[0] not in constants:
@@ -254,7 +255,7 @@ def test_channels_with_hardly_any_weights_are_built(seed: int, nearly: float, at
 
 @pytest.mark.parametrize("factor", [1.0, 2.0, 3.7])
 def test_a_coarser_scale_of_the_weights_says_how_far_it_moves_a_sum(factor: float) -> None:
-    """At most: every input may be 255 steps from its zero. Channels that keep their scale move nothing."""
+    """An upper bound, since every input may be 255 steps from zero. Channels that keep their scale add no error."""
     given = np.array([0.01, 0.02, 0.5])
     rows = np.random.default_rng(0).integers(-127, 128, (3, 6)) * given[:, None]
     layer = DotFloat("d", ("x",), "y", (1, 1, 6), Window((1, 1)), 1, rows.reshape(3, 1, 1, 6), np.zeros(3))

@@ -1,4 +1,4 @@
-"""RNN and GRU layers drawn at random: onnxruntime's numbers in float32, near them in int8, exact on the device."""
+"""Random RNN and GRU layers: equal to onnxruntime in float32, close in int8, exact on the device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEEDS = range(24)
 
 
 def drawn(seed: int) -> onnx.ModelProto:
-    """One layer, or one in each direction; all steps come out, or the last one, or both."""
+    """One layer, or one per direction, which outputs all steps, the last one, or both."""
     m, rng = Maker(seed), np.random.default_rng([seed, 3])
     op, gates = [("RNN", 1), ("GRU", 3)][seed % 2]
     direction = str(rng.choice(["forward", "reverse", "bidirectional"]))
@@ -72,7 +72,7 @@ def test_layers_follow_onnxruntime(seed: int, unix_port: Port, tmp_path: Path) -
 
 @pytest.mark.parametrize("op", ["RNN", "GRU", "relu"])
 def test_a_state_that_comes_in_is_kept(op: str) -> None:
-    """One step a call gives what all steps at once give. With ReLU that is done in float32 alone."""
+    """One step per call gives the same results as all steps at once. With ReLU this is float32 only."""
     m = Maker(4)
     gates = 3 if op == "GRU" else 1
     m.weight("W", 1, gates * 6, 4)

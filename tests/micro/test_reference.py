@@ -1,4 +1,4 @@
-"""The integer arithmetic: multipliers are exact to what they promise and stay within words."""
+"""The integer arithmetic: multipliers are as exact as promised and stay within words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 
 def in_halves(s: int, m: int, r: Requant) -> int:
-    """What a kernel computes, step by step, each checked against the limit."""
+    """A kernel's computation step by step, each result checked against the limit."""
     if not r.split:
         steps = [s * m, s * m + r.offset]
         y = (s * m + r.offset) >> r.rest

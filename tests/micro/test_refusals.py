@@ -1,4 +1,4 @@
-"""What a build refuses in words, and that one that fails leaves the folder as it was."""
+"""Models that a build refuses with a clear message; a failed build leaves the folder unchanged."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_the_modules_for_ports_without_machine_code_import_what_every_port_has()
 def _one_node(
     op: str, shape: list[int], constants: dict[str, Any], dtype: int = TensorProto.FLOAT, **how: Any
 ) -> bytes:
-    """A model of one node that reads x and constants; "" stands for an input that is left out."""
+    """A model of one node that reads x and constants; "" stands for an absent input."""
     given = [numpy_helper.from_array(np.asarray(c), n) for n, c in constants.items() if c is not None]
     names = [n if c is not None else "" for n, c in constants.items()]
     if how.pop("x_last", False):
@@ -250,7 +250,7 @@ def _floats(*shape: int) -> np.ndarray[Any, Any]:
 
 
 def _changed_index(op: str) -> bytes:
-    """An index of one of 300 that is not only handed on."""
+    """An index into 300 elements that is used in a computation."""
     m = Maker()
     if op == "ArgMax":
         m(op, "x", "i", axis=1)

@@ -1,4 +1,5 @@
-"""What skl2onnx writes beside trees and linear models: columns, thresholds, the label of the greatest score."""
+"""Operators that skl2onnx writes besides trees and linear models: columns, thresholds, the label of the highest
+score."""
 
 from __future__ import annotations
 

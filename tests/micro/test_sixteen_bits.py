@@ -1,4 +1,4 @@
-"""Activations of 16 bits, as onnxruntime quantizes to int16 and uint16: steps of 65,536 from what it answers."""
+"""16-bit activations, quantized by onnxruntime to int16 and uint16: a few of 65,536 steps from its results."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_lines_follow_a_function_to_a_step(seed: int) -> None:
 
 @pytest.mark.parametrize("power", [4, 9, 20])
 def test_multipliers_have_as_many_bits_as_fit(power: int) -> None:
-    """2**28 at most, that one included: a scale that is a power of two costs the channels beside it no bit."""
+    """At most 2**28 inclusive, so that a scale that is a power of two costs the other channels no bit."""
     found = deep([2.0**-power, 0.7 * 2.0**-power], 2.0**20, 0)
     if 28 + power <= 57:
         assert (max(found.multipliers), found.shift) == (1 << 28, 28 + power)

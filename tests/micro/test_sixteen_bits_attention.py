@@ -17,7 +17,7 @@ KINDS = [QuantType.QInt16, QuantType.QUInt16]
 
 
 def attention(seed: int, heads: int = 2, length: int = 9, size: int = 8) -> onnx.ModelProto:
-    """Self-attention as exporters write it, a residual, a normalization and a dense layer."""
+    """Self-attention in the form of exporters, a residual connection, a normalization and a dense layer."""
     n, wide = Network(seed), heads * size
     source = n.at
     n.m.constant("apart", [length, heads, size])
@@ -60,7 +60,7 @@ def test_attention_follows_onnxruntime(seed: int, kind: QuantType) -> None:
 
 @pytest.mark.parametrize("depth", [1, 31, 32, 33, 500, 5000])
 def test_sums_of_products_of_any_depth_are_exact(depth: int) -> None:
-    """All operands at their ends: no part of a sum outgrows what the drop leaves it."""
+    """With all operands at their limits, no part of a sum exceeds the bits that remain after the drop."""
     x = parted(np.full(depth, 65535))
     drop = Product16.dropped(depth)
     requant = deep(65535 / (depth * 65535.0**2 / 2**drop) * 0.999, depth * 65535.0**2 / 2**drop, 0)

@@ -1,4 +1,4 @@
-"""LSTM, GRU and plain recurrent layers on words of 16 bits: steps of 65,536 from what onnxruntime answers."""
+"""LSTM, GRU and plain recurrent layers on 16-bit words: a few of 65,536 steps from onnxruntime's results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_recurrent_layers_follow_onnxruntime(op: str, more: dict[str, Any], dire
 
 
 def test_a_plain_layer_with_relu_follows_onnxruntime() -> None:
-    """Its output is on the grid of what follows: a Q and DQ behind it."""
+    """Its output is on the next layer's grid: a QuantizeLinear and a DequantizeLinear follow."""
     network = recurrent("RNN", 3, activations=["Relu"])
     samples = samples_of(network, 8)
     model = quantized(network, samples, activation_type=QuantType.QInt16)

@@ -1,4 +1,4 @@
-"""Streams of words of 16 bits: a step gives what the whole window would, exactly."""
+"""Streams of 16-bit words: a step gives exactly the results of the whole window."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check(whole: BuildResult, stream: BuildResult, axis: int, seed: int, calls: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_step_gives_what_the_whole_window_would(kind: QuantType) -> None:
-    """Of 24 networks; some compute new steps only, some the whole window from what is kept of it."""
+    """24 networks, of which some compute new steps only and others the whole window from kept steps."""
     local = 0
     for seed in range(24):
         network, axis = network_over_time(seed)
@@ -119,7 +119,7 @@ def test_a_stream_of_words_runs_on_micropython(port_name: str, request: pytest.F
 
 @pytest.mark.parametrize("kind", [np.int8, np.int16])
 def test_states_that_are_quantized_where_they_come_in_stay_on_the_board(kind: type) -> None:
-    """A convolution over the last four of the steps, of which three go out and come in again."""
+    """A convolution over the last four steps, three of which are outputs that return as inputs."""
     scales = {np.int8: (0.02, 0.05), np.int16: (1e-4, 3e-4)}[kind]
     m = Maker(1)
     m.constant("s", np.array(scales[0], np.float32))

@@ -1,4 +1,4 @@
-"""Windows over streams: the newest rows, oldest first, when an inference is due."""
+"""Windows over streams hold the newest rows, oldest first, when an inference is due."""
 
 from __future__ import annotations
 

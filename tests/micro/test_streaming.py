@@ -1,4 +1,4 @@
-"""A stream's steps give what the whole window would, exactly: networks over time drawn at random."""
+"""Random networks over time: a stream's steps give exactly the results of the whole window."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def quantized_graph(graph: Graph, model: onnx.ModelProto) -> Graph:
 
 
 def the_last(graph: Graph, y: Array, new: int) -> Array:
-    """Of an output of the whole window, the part that a stream gives, whose size is `new`."""
+    """The part of a whole window's output that a stream of `new` steps returns."""
     return y if y.size == new else y.reshape(*graph.shapes[graph.outputs[0]])
 
 
@@ -198,7 +198,7 @@ def test_the_command_line_says_what_a_call_takes(tmp_path: Path, capsys: pytest.
 
 
 def carrying(seed: int) -> tuple[bytes, dict[str, str], list[int]]:
-    """Convolutions over one new step that read what earlier steps left, each behind a cache of its own."""
+    """Convolutions over one new step and the steps kept in caches, one cache each."""
     m, rng = Maker(seed), np.random.default_rng(seed)
     bands, at, depth, states, inputs = int(rng.choice([0, 5])), "x", 4, {}, []
     m.constant("axis", [2])

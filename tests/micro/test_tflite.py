@@ -1,4 +1,4 @@
-"""Models in .tflite files: byte for byte what LiteRT's reference kernels compute, and no file ends the process."""
+""".tflite models equal LiteRT's reference kernels byte for byte, and no file crashes the process."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def wake_words() -> list[Path]:
 @needs_litert
 @pytest.mark.skipif(not wake_words(), reason="pymicro-wakeword has no wheel for this Python")
 def test_wake_words_are_exact_over_time(tmp_path: Path) -> None:
-    """Models as microWakeWord trains them: what they have heard stays in variables."""
+    """Models in the form of microWakeWord, which keep past input in variables."""
     models = {path.stem: path.read_bytes() for path in wake_words()}
     inputs = {}
     for key in models:
@@ -207,7 +207,7 @@ def test_a_file_of_another_kind_is_said_to_be_none(tmp_path: Path) -> None:
 
 
 def test_damaged_files_end_in_errors_of_the_library() -> None:
-    """Bytes changed at random, parts cut off, words set to extremes: a graph, or an EmberletError."""
+    """Files with random bytes changed, truncated, or with extreme words give a graph or an EmberletError."""
     rng = np.random.default_rng(4)
     refused = 0
     for trial in range(600):

@@ -1,4 +1,4 @@
-"""Every way out that a refusal of `emberlet micro build` names is followed by a test: the table says by which."""
+"""A test follows every way out that a refusal of `emberlet micro build` names; the table says which test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADVICE = re.compile(
     r"--float|--calibration|--shape|--state|\bexport (it|the)\b|\bconvert\b|\bcalibrate\b|\bbuild (it|from|the)\b"
     r"|\bleave\b|\bsplit the\b|\bcan keep\b|\bexcluding\b"
 )
-"""What a message says that names a way out."""
+"""Matches messages that name a way out."""
 
 FOLLOWED = {
     "export the trees by themselves": "test_ways_out.py::test_trees_beside_other_layers_are_built_by_themselves",
@@ -92,11 +92,11 @@ FOLLOWED = {
     "a stream with indices of two bytes": "test_streaming.py::test_a_stream_of_large_indices_is_built_with_float",
     "split the layer into two": "test_refusals.py::test_a_layer_with_too_many_inputs_is_built_with_float",
 }
-"""Part of a message that names a way out -> the test that goes it, or the file of several."""
+"""Part of a message that names a way out -> the test that follows it, or the file of several."""
 
 
 def messages() -> list[tuple[str, str]]:
-    """Where, and what: the messages of errors that name a way out."""
+    """(position, text) of every error message that names a way out."""
     found = []
     for path in sorted(BUILDER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -153,7 +153,7 @@ def test_a_sample_on_which_a_tensor_overflows_is_left_out() -> None:
 
 @pytest.mark.parametrize("op", ["MatMul", "Add"])
 def test_samples_that_reach_the_true_range_build(op: str) -> None:
-    """Samples on which two large numbers cancel say nothing of the output."""
+    """Samples on which two large numbers cancel do not show the output's range."""
     m = Maker()
     if op == "MatMul":
         m.constant("w", np.array([[1.0], [1.0]], np.float32))
@@ -174,7 +174,7 @@ def test_samples_that_reach_the_true_range_build(op: str) -> None:
 
 
 class Strange(Layer):
-    """A layer of a kind that nobody has quantized yet."""
+    """A kind of layer that the quantizer does not know."""
 
     def reference(self, *inputs: Array) -> Array:
         return inputs[0]
@@ -235,7 +235,7 @@ def test_trees_beside_other_layers_are_built_by_themselves() -> None:
 
 
 def file_of(kind: str, dtype: str) -> bytes:
-    """A .tflite file with one operator: quantized with scales that its kernels do not do, or in float32."""
+    """A .tflite file with one operator, quantized with scales that its kernel does not support, or in float32."""
     file, rng = File(), np.random.default_rng(0)
     quantized = dtype != "float32"
 
