@@ -33,7 +33,7 @@ def test_integers_are_scaled_by_the_unit() -> None:
 
 
 def test_rows_of_another_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="no whole number of rows"):
+    with pytest.raises(ValueError, match="not a whole number of rows"):
         Rows(memoryview(bytearray(7)), 1, 0, columns=2)
     with pytest.raises(ValueError, match="a row has 2 numbers, found 1"):
         Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1])
