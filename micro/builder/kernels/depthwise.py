@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, requantize
+from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, folded_bias, requantize
 from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
 from .window import Window
 from .writer import Pointer, Writer
@@ -153,8 +153,7 @@ class Depthwise(_Depthwise):
 
     @cached_property
     def folded(self) -> Ints:
-        w = self.weights.reshape(len(self.weights), -1).astype(np.int64) - self.weight_zero
-        return self.bias - self.zero * w.sum(1)
+        return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
 
     @cached_property
     def lift(self) -> int:

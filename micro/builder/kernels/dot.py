@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
 from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantize, start_bounds
 from .layer import Array, Layer, View, as_image, dense_view, emit_clamp_float, emit_requantize
-from .window import UNROLL, Loops, Window, walk, window_loops
+from .window import UNROLL, Loops, Window, each_position, walk, window_loops
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -35,6 +36,8 @@ class _Dot(Layer):
     groups: int
     weights: Array
     bias: Array
+
+    source: ClassVar[Pointer] = X
 
     @property
     def kind(self) -> str:
@@ -59,7 +62,7 @@ class _Dot(Layer):
 
     def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
         """The dot products, without bias: (rows, columns, channels out), exact in float64 for integers."""
-        patches = self.window.patches(x.reshape(self.image).astype(np.float64), fill)
+        patches = self.window.patches(x.reshape(*self.image[:2], -1).astype(np.float64), fill)
         oh, ow, kh, kw, c = patches.shape
         each, n = c // self.groups, len(weights) // self.groups
         out = np.empty((oh, ow, len(weights)))
@@ -70,39 +73,27 @@ class _Dot(Layer):
         return out
 
     def loops(self, x: View) -> tuple[Loops, int]:
-        return window_loops(self.window, x.pitch, self.image[2], self.weights.shape[3])
+        width = self.source.width
+        return window_loops(self.window, x.pitch // width, self.image[2] // width, self.weights.shape[3])
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        x, y = inputs[0], output
-        w = Writer(dialect, (X, "s", WEIGHTS), self.places())
-        oh, ow = self.window.output(*self.image[:2])
-        each, n = self.weights.shape[3], len(self.weights) // self.groups
+        x = inputs[0]
+        w = Writer(dialect, (self.source, "s", WEIGHTS), self.places())
         self.begin(w)
-        row, column, group = "a", "b", "c"
-        w.line(f"{row} = {w.place('i0', self.window.corner(x))}")
-        w.go(Y, w.place("o", y.origin))
-        with w.times("i", oh):
-            w.line(f"{column} = {row}")
-            with w.times("j", ow):
-                w.line(f"{group} = {column}")
-                w.go(WEIGHTS, w.place("wo"))
-                self.begin_position(w)
-                with w.times("g", self.groups):
-                    self.begin_window(w, group, *self.loops(x))
-                    with w.times("n", n):
-                        w.go(X, group)
-                        self.begin_sum(w)
-                        self.walk(w, *self.loops(x))
-                        self.finish(w)
-                        w.store(Y, "s")
-                        w.move(Y, 1)
-                    if self.groups > 1:
-                        w.line(f"{group} += {each}")
-                if ow > 1:
-                    w.line(f"{column} += {self.window.strides[1] * self.image[2]}")
-            if oh > 1:
-                w.line(f"{row} += {self.window.strides[0] * x.pitch}")
-                w.move(Y, y.pitch - y.row)
+        with each_position(w, self.window, self.image, x, output, Y):
+            w.line("c = b")
+            w.go(WEIGHTS, w.place("wo"))
+            self.begin_position(w)
+            with w.times("g", self.groups):
+                self.begin_window(w, "c", *self.loops(x))
+                with w.times("n", len(self.weights) // self.groups):
+                    w.go(self.source, "c")
+                    self.begin_sum(w)
+                    self.walk(w, *self.loops(x))
+                    self.finish(w)
+                    self.put(w)
+                if self.groups > 1:
+                    w.line(f"c += {self.source.width * self.weights.shape[3]}")
         return w
 
     def walk(self, w: Writer, loops: Loops, run: int) -> None:
@@ -125,6 +116,11 @@ class _Dot(Layer):
     def finish(self, w: Writer) -> None:
         """Turn `s` into the output's element."""
         raise NotImplementedError
+
+    def put(self, w: Writer) -> None:
+        """Store `s`, and move on."""
+        w.store(Y, "s")
+        w.move(Y, 1)
 
 
 @dataclass(frozen=True)
