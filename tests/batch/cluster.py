@@ -1,6 +1,6 @@
 """A Ray cluster of two worker nodes on this machine, which lasts until stdin is closed: `cluster.py TEMPORARY_FOLDER`.
 
-It prints its address. A process of its own, so that nothing of Ray is ever imported into pytest's.
+It prints its address. It runs in its own process, so that pytest's never imports Ray.
 """
 
 import os

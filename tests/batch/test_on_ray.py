@@ -1,4 +1,4 @@
-"""emberlet score on a cluster of two worker nodes: no row is lost and none is doubled, whatever is killed."""
+"""emberlet score on a cluster of two worker nodes loses and duplicates no row, whatever is killed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def slowly(batch):
 
 
 def environment(home: Path) -> dict[str, str]:
-    """For processes that use Ray: nothing is sent anywhere, nothing is written outside `home`."""
+    """The environment of processes that use Ray: they send nothing and write nothing outside `home`."""
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "PYTHONWARNDEFAULTENCODING"}
@@ -54,7 +54,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def running(folder: Path) -> list[str]:
-    """The command lines of processes that name a folder: Ray's name that of their cluster."""
+    """The command lines of processes that mention a folder; Ray's mention their cluster's."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and int(process.name) != os.getpid():
@@ -112,7 +112,7 @@ def images() -> NDArray[np.uint8]:
 
 @pytest.fixture(scope="module")
 def wanted(network: Path, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """What a plain loop gives."""
+    """The results of a plain loop."""
     predictor = Predictor(network)
     found = [predictor({"image": images[i : i + 256]})["scores"] for i in range(0, ROWS, 256)]
     return np.concatenate(found)
@@ -131,7 +131,7 @@ def inputs(tmp_path: Path, images: NDArray[np.uint8]) -> Path:
 
 
 class Work:
-    """`emberlet score` in a folder, with notes on who worked on what."""
+    """`emberlet score` in a folder, with a record of which process handled which rows."""
 
     def __init__(self, tmp_path: Path, home: Path, arguments: list[Any]) -> None:
         self.folder, self.notes, self.out = tmp_path, tmp_path / "notes", tmp_path / "out"
@@ -157,7 +157,7 @@ class Work:
         return [path for path in found if ".pending" not in path.name]
 
     def worked(self) -> dict[int, int]:
-        """process -> rows that it prepared."""
+        """Process -> the rows that it prepared."""
         return {int(p.name): sum(map(int, p.read_text(encoding="utf-8").split())) for p in self.notes.iterdir()}
 
 
@@ -168,7 +168,7 @@ def work(tmp_path: Path, folder: Path, network: Path, inputs: Path, cluster: str
 
 
 def assert_complete(out: Path, wanted: NDArray[np.float32]) -> None:
-    """Every row is there, once, with the plain loop's result."""
+    """Every row occurs once, with the plain loop's result."""
     found = parquet.read_table(out).sort_by("id")
     assert found["id"].to_pylist() == list(range(len(wanted)))
     assert len(set(found["row_id"].to_pylist())) == len(wanted)
@@ -278,7 +278,7 @@ def test_corrupt_pictures_stop_the_run_or_are_skipped_and_counted(
 
 @pytest.mark.timeout(900)
 def test_without_a_cluster_one_is_started_and_stopped(tmp_path: Path, network: Path) -> None:
-    """CSV goes in; the damaged file is skipped; no process of Ray's is left."""
+    """CSV is read, the damaged file is skipped, and no process of Ray remains."""
     require("ray")
     home = Path(tempfile.mkdtemp(prefix="ray"))
     try:

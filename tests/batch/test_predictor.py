@@ -81,7 +81,7 @@ def test_the_size_of_a_row_decides_how_many_are_computed_at_once() -> None:
 
 
 def test_rows_that_influence_each_other_are_not_filled_up(save: Save) -> None:
-    """A model that normalizes over the batch gives other results with more rows: nothing may be added to it."""
+    """A model that normalizes over the batch has other results with more rows, so its batches must not be padded."""
     path = save("g (float[n, 3] x) => (float[n, 3] y) { y = Softmax<axis=0>(x) }")
     predictor = Predictor(path, "numpy")
     for rows in (9, 8, 7, 6, 5, 4, 3, 11):

@@ -1,4 +1,4 @@
-"""What `emberlet score` reads: every kind of file, cut in any way, gives the same rows with the same ids."""
+"""`emberlet score` reads the same rows with the same ids from every kind of file, however it is split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that fail are found, named, and told from those that do not."""
+"""Failing rows are found, named, and separated from the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> pa.Table:
-    """40 pictures of 8 x 8, three of which are none."""
+    """40 files of 8 x 8 pictures, three of which are not pictures."""
     random = np.random.default_rng(0)
     for i in range(40):
         path = tmp_path / f"{i:02}.png"

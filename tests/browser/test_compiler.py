@@ -1,4 +1,4 @@
-"""The whole compiler in a tab, with no wheel but ours: ONNX to Python, and onnxruntime's API on its CPU and its GPU."""
+"""The compiler in a tab with emberlet's wheel only: ONNX to Python, and onnxruntime's API on the CPU and the GPU."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test():
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """The digits, what they become on this machine, and onnxruntime's answer."""
+    """The digits model, the code generated from it on this machine, and onnxruntime's results."""
     made = codegen.generate(MODEL, tmp_path_factory.mktemp("generated"))
     assert made.weights is not None
     image = np.random.default_rng(0).random((1, 1, 8, 8)).round(3)

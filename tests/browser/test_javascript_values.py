@@ -1,4 +1,4 @@
-"""What Python says to JavaScript's values under Pyodide: how to convert them."""
+"""Errors for JavaScript values under Pyodide say how to convert them."""
 
 from support.browser.in_pyodide import in_pyodide
 

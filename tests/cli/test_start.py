@@ -1,4 +1,4 @@
-"""What `emberlet run` imports: a start is little but imports, and one that sneaks in is noticed nowhere else."""
+"""What `emberlet run` imports: imports dominate its start, and no other test would notice an extra one."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ print(*sorted(set(sys.modules) - known))
 
 
 def modules(folder, digits, backend: str, before: str) -> set[str]:
-    """What a process imports that runs digits, beside what `before` does."""
+    """The modules that a process imports to run digits, without those of `before`."""
     image = folder / "image.npy"
     np.save(image, np.zeros((1, 1, 8, 8), np.float32))
     script = SCRIPT.format(model=str(digits), image=str(image), backend=backend, before=before)

@@ -108,7 +108,7 @@ def test_tolerance(got, expected, within):
 
 
 def kernel_of_512(path, shape=("N", 1, None)):
-    """A convolution over sound whose kernel is 512 long, and whose length has no name."""
+    """A convolution over sound with a kernel of length 512; the sound's length has no name."""
     graph = helper.make_graph(
         [helper.make_node("Conv", ["sound", "w"], ["y"], strides=[128])],
         "g",
@@ -264,7 +264,7 @@ def test_a_model_without_patterns_says_so(emberlet, digits):
 
 
 def test_an_idiom_may_be_no_number_where_its_parts_are_none(emberlet):
-    """A query of which every key is hidden: the parts give NaN."""
+    """A query whose keys are all hidden, for which the separate operators give NaN."""
     said = emberlet("verify", HERE / "transformer_encoder" / "model.onnx", "--backend", "numpy", "--idioms", "--json")
     found = json.loads(said.out)
     assert {row["idiom"]: row["within"] for row in found["idioms"]}["attention"]

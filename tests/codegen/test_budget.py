@@ -1,4 +1,4 @@
-"""Models of a few bytes that ask for very much: generating code for them takes little memory, or is refused in words.
+"""Small files that describe huge models: generating code takes little memory or is refused with a clear message.
 
 Memory is what Python and NumPy allocate (tracemalloc). Time is bounded by the same counts; a case that hangs fails.
 """

@@ -1,4 +1,4 @@
-"""The caches of a language model: one value a layer in the code, the file's own inputs and outputs outside it."""
+"""The caches of a language model: one value per layer inside the code, the file's own inputs and outputs outside."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def arrays(results: Any) -> list[bytes]:
     last=st.booleans(),
 )
 def test_the_caches_of_a_layer_are_one_value(layers: int, parts: tuple[str, ...], form: str, last: bool) -> None:
-    """The same inputs, outputs, states and results as without, whatever they are called and wherever they stand."""
+    """Inputs, outputs, states and results are the same as without the pass, whatever the caches' names and
+    positions."""
     model = network(layers, parts, form, last)
     recovered, flat = load(model, "numpy"), load(model, "numpy", flat=True)
     for held in ("INPUTS", "OUTPUTS", "STATE"):
@@ -105,7 +106,7 @@ def test_the_caches_of_a_layer_are_one_value(layers: int, parts: tuple[str, ...]
 
 
 def test_the_code_is_as_long_for_any_number_of_layers() -> None:
-    """But for names that have no numbers one after the other."""
+    """Except for names without consecutive numbers."""
     lines = {n: len(translate(network(n), "net")[1].source.splitlines()) for n in (2, 3, 12, 40)}
     assert len(set(lines.values())) == 1, lines
 

@@ -1,4 +1,4 @@
-"""What the config of an operator holds is typed: a word of a fixed set is an enumeration, and a `str` is free text."""
+"""Operator configs are typed: a choice from a fixed set is an enumeration, and a `str` is free text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated code is as ruff's formatter would leave it, whatever the model, and names nothing twice."""
+"""Generated code is formatted as by ruff, whatever the model, and defines no name twice."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_formatter_changes_nothing(sources: Path) -> None:
 
 
 def test_a_formatter_of_another_width_changes_the_layout_alone(sources: Path, tmp_path: Path) -> None:
-    """What one with wider lines has joined is the same again once the lines are as long as they were."""
+    """Reformatting with wider lines and back gives the same text."""
     copies = tmp_path / "copies"
     shutil.copytree(sources, copies)
     formatted(copies, "--line-length=120")
@@ -52,14 +52,14 @@ def test_a_formatter_of_another_width_changes_the_layout_alone(sources: Path, tm
 
 
 def test_the_linter_finds_no_mistake(sources: Path) -> None:
-    """Nothing undefined, unused imports, no variable that is never read."""
+    """There are no undefined names, unused imports, or variables that are never read."""
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select=F,E9", "--quiet"]
     done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:]
 
 
 def test_another_layout_is_no_edit(tmp_path: Path) -> None:
-    """A module may be generated again where a formatter alone has touched it, and not where anybody else has."""
+    """A module that only a formatter changed may be overwritten; one that was edited may not."""
     path = generate(HERE / "modules" / "resnet50" / "model.onnx", tmp_path, "net").module
     written = path.read_text(encoding="utf-8")
     formatted(tmp_path, "--line-length=120")

@@ -29,7 +29,7 @@ from support.onnx_models import assert_same, expected, parse
 def test_any_inputs_can_be_frozen(
     batch: int, samples: int, sr: int, gain: float, loud: bool, names: set[str], data: st.DataObject
 ) -> None:
-    """The results are onnxruntime's with the same values, whichever inputs are constants and however they are given."""
+    """The results equal onnxruntime's, whichever inputs are frozen and however the values are passed."""
     model = parse(DECIDES)
     inputs = arrays(batch, samples)
     inputs |= {"sr": np.array(sr), "gain": np.array([gain], np.float32), "loud": np.array(loud)}
@@ -55,7 +55,7 @@ def test_the_branch_that_is_not_taken_is_gone(tmp_path: Any) -> None:
 
 
 def test_another_value_replaces_the_module(tmp_path: Any) -> None:
-    """The module is the same model's, so that no --force is needed."""
+    """The module belongs to the same model, so that --force is not needed."""
     for sr in (16000, 8000):
         generate(parse(DECIDES), tmp_path, "detector", freeze={"sr": sr})
     assert "sr = 8000" in (tmp_path / "detector.py").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_a_size_that_a_frozen_input_fixes_is_known_everywhere() -> None:
 
 
 def test_an_input_with_a_default_can_be_frozen_too() -> None:
-    """Such an input is a constant in any case, and freezing it changes which."""
+    """Such an input is already a constant; freezing it replaces its value."""
     model = parse("g (float[2] x, float[2] bias = {1, 2}) => (float[2] y) { y = Add(x, bias) }")
     x = np.zeros(2, np.float32)
     assert np.asarray(load(model, "numpy")(x)).tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""What onnxruntime's optimizer wrote into files becomes plain operators again, and computes what onnxruntime does."""
+"""Fused operators in files from onnxruntime's optimizer become plain operators again, with onnxruntime's results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def model_of(op: str, inputs: list[np.ndarray], constants: dict[int, np.ndarray]
 
 
 def check(model: onnx.ModelProto, inputs: list[np.ndarray]) -> list[str]:
-    """The operators that are left, once the results equal onnxruntime's, and those without the pass."""
+    """The remaining operators, with and without the pass, after checking the results against onnxruntime."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -151,7 +151,7 @@ def test_the_operand_of_unknown_rank_stays_fused() -> None:
 
 
 def test_the_parts_of_a_shape_are_sizes() -> None:
-    """onnxruntime joins what reads the sizes of a shape one by one."""
+    """onnxruntime merges nodes that read the sizes of a shape one by one."""
     model = parse(
         """g (float[batch, length, 6] x) => (float[A, B, C] y) {
             h = Shape(x)  b, n, w = Split<axis = 0>(h)  s = Concat<axis = 0>(b, w, n)  y = Reshape(x, s)

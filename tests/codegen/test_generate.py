@@ -1,4 +1,4 @@
-"""`generate`: from an ONNX file to a module and a burnpack that run, in every way the weights can be kept."""
+"""`generate` writes a module and a burnpack that run, for every way to store weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INPUTS = {
 
 @pytest.fixture(params=["digits", "sine", "mnist"])
 def example(request: pytest.FixtureRequest) -> Path:
-    """A trained model: two that are committed, and Burn's, which lies beside some checkouts."""
+    """Trained models: two that are committed, and Burn's, which only some checkouts have."""
     if request.param == "mnist":
         return Path(request.getfixturevalue("shared")) / "models" / "mnist.onnx"
     return DIGITS if request.param == "digits" else SINE
@@ -287,7 +287,7 @@ def test_unused_inputs_and_repeated_outputs_keep_their_places() -> None:
 
 
 def test_names_that_meet_are_numbered_alike_in_the_code_and_the_burnpack(tmp_path: Path) -> None:
-    """Three values whose names become one identifier, and a field that would hide a method."""
+    """Three values whose names map to one identifier, and a field that would hide a method."""
     w = [RANDOM.random(40, dtype=np.float32) for _ in range(4)]
     model = parse(
         """g (float[40] x) => (float[40] y) {

@@ -1,4 +1,4 @@
-"""Gradient: derivatives in the generated code, against differences of the function itself."""
+"""Gradient: derivatives in the generated code, compared with finite differences."""
 
 from __future__ import annotations
 

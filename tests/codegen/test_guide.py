@@ -1,4 +1,4 @@
-"""docs/add-an-operator.md, followed to the letter in a copy of the tree: three edits, what is generated, a test."""
+"""Follows docs/add-an-operator.md literally in a copy of the tree: three edits, the generated files, a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules recovered: the code with a class for each is the flat code, value by value."""
+"""Recovered modules: code with a class for each module gives the flat code's values."""
 
 import ast
 import builtins
@@ -207,7 +207,7 @@ def test_a_loop_that_only_its_condition_ends_is_a_while() -> None:
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_no_local_hides_a_builtin(flat: bool) -> None:
-    """However many values are alive at once, and whatever their operators are called."""
+    """For any number of live values and any operator names."""
     ops = ("Slice", "Pow", "Round", "Abs", "Sum", "Max", "Min")
     inputs = {"Slice": "x, zero, one", "Pow": "x, two", "Sum": "x, x", "Max": "x, two", "Min": "x, two"}
     nodes = " ".join(
@@ -232,7 +232,7 @@ def test_no_local_hides_a_builtin(flat: bool) -> None:
     first=st.booleans(),
 )
 def test_blocks_with_and_without_a_part_are_one_class(projected: list[bool], named: bool, first: bool) -> None:
-    """A shortcut with a layer of its own, or none; or what is added at the end, or nothing."""
+    """A shortcut with a layer or without one; an optional addition at the end."""
     random = np.random.default_rng(0)
     nodes, weights = [], {}
     for i, on in enumerate(projected):

@@ -1,4 +1,4 @@
-"""Files that lie, and names that are code: each ends in one clear error or in code that only computes."""
+"""Inconsistent files, and names that contain code, give one clear error or code that only computes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CODE = (
 
 
 def renamed(name: str) -> onnx.ModelProto:
-    """A small model in which everything that has a name has this one, or begins with it."""
+    """A small model in which every name is this one or begins with it."""
     model = parse(
         """g (float[2, 3] x) => (float[2, 4] y) { p = MatMul(x, w)  q = Add(p, b)  r = Relu(q)  y = Add(r, c) }"""
     )
@@ -263,7 +263,7 @@ def test_opsets_that_do_not_exist_are_refused(opset: int) -> None:
 
 
 def nested(depth: int) -> bytes:
-    """A model whose If holds an If, and so on, put together byte by byte: protobuf's own writers refuse."""
+    """A model of deeply nested Ifs, assembled byte by byte because protobuf's own writers refuse."""
 
     def field(number: int, data: bytes) -> bytes:
         length, size = b"", len(data)
@@ -358,7 +358,7 @@ def test_a_refused_model_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_past_without_axes_for_steps_is_no_accident() -> None:
-    """Attention's masks are compared with the length of its past, which here has none."""
+    """Attention compares masks with the length of its past, which is empty here."""
     made = parse(
         """g (float[2,3,4,8] q, float[2,3,6,8] k, float[2,3,6,10] v, float[4,18] m, float[2,3,12,10] p)
         => (float[2,3,4,10] y, float[2,3,9,8] a, float[2,3,9,10] b) { y, a, b = Attention (q, k, v, m, m, p) }""",

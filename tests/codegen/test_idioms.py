@@ -1,4 +1,4 @@
-"""Patterns that have a name are called by it, and compute what their parts did."""
+"""Named patterns become a single call, with the results of their parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def graph_of(model: onnx.ModelProto) -> Graph:
 
 
 def same(model: onnx.ModelProto, *inputs: np.ndarray, atol: float = 2e-5) -> list[str]:
-    """All passes leave the results as they were; the operators that are left."""
+    """Check that the passes do not change the results; returns the remaining operators."""
     assert_same(generated(model, inputs), generated(model, inputs, passes=[]), atol=atol)
     return [n.op() for n in graph_of(model).nodes]
 
@@ -76,7 +76,7 @@ def test_an_unknown_size_equals_itself() -> None:
 
 
 def test_sizes_in_a_round_are_not_the_next_rounds() -> None:
-    """What one round has as its size differs in the next, so that a reshape to it stays behind the loop."""
+    """The size differs between iterations, so a reshape to it stays after the loop."""
     model = parse(
         """g (float[N] x, int64 n) => (float[M] y, float[K] z) {
             y = Loop(n, , x) <body = b (int64 i, bool c, float[S] s) => (bool d, float[T] t) {
@@ -95,7 +95,7 @@ def test_sizes_in_a_round_are_not_the_next_rounds() -> None:
 
 @pytest.mark.parametrize("fixed", [False, True])
 def test_the_choice_between_a_size_and_minus_one_is_gone(fixed: bool) -> None:
-    """TorchScript's exporter writes Where(shape == -1, 1, shape) around what is expanded."""
+    """TorchScript's exporter writes Where(shape == -1, 1, shape) before an Expand."""
     first = "one" if fixed else "n"
     model = with_constants(
         f"""g (float[N, M] x, float[1, 1] w) => (float[A, B] y) <int64[1] zero = {{0}}, int64[1] last = {{1}}> {{
@@ -296,7 +296,7 @@ KEYS = [(2, 1, 5, 8), (2, 4, 5, 8), (1, 1, 5, 8), (4, 5, 8), (5, 8)]
 
 @pytest.mark.parametrize(("given", "known"), [*[(shape, True) for shape in KEYS], *[(shape, False) for shape in KEYS]])
 def test_keys_that_are_expanded_give_the_same_whatever_is_known_of_them(given: tuple[int, ...], known: bool) -> None:
-    """One head for all is left to the attention; other axes are not, and neither is a rank that nobody knows."""
+    """Attention broadcasts a single shared head; other axes, and tensors of unknown rank, are not folded."""
     declared = ", ".join(map(str, given)) if known else ""
     model = with_constants(
         f"""g (float[2, 4, 3, 8] q, float[{declared}] k, float[{declared}] v) => (float[2, 4, 3, 8] y) {{
@@ -340,7 +340,7 @@ def test_each_idiom_has_a_switch() -> None:
 def test_attention_takes_heads_side_by_side(
     heads: tuple[int, int], size: int, first: bool, turned: str, causal: bool, masked: bool, lengths: tuple[int, int]
 ) -> None:
-    """Reshapes and permutations around an attention go, whether tokens or sequences come first."""
+    """Reshapes and permutations around an attention are removed, whether tokens or sequences come first."""
     into, back = ((1, 2, 0, 3), (2, 0, 1, 3)) if first else ((0, 2, 1, 3), (0, 2, 1, 3))
     lead = "L, B" if first else "B, L"
     width = {"q": heads[0] * size, "k": heads[1] * size, "v": heads[1] * size}
@@ -404,7 +404,7 @@ def test_heads_that_something_else_reads_stay_apart(what: str) -> None:
 def test_parts_of_what_a_layer_gives_are_split(
     lead: list[str], parts: int, rest: list[int], order: Any, how: str
 ) -> None:
-    """However the other axes are turned, and whichever node takes the parts."""
+    """For any order of the other axes, and any node that splits the parts."""
     axes = [i for i in range(len(lead) + 1 + len(rest)) if i != len(lead)]
     order.shuffle(axes)
     width = parts * int(np.prod(rest))
@@ -433,7 +433,7 @@ def test_parts_of_what_a_layer_gives_are_split(
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_with_one_layer_for_its_inputs_has_no_permutations(masked: bool) -> None:
-    """As PyTorch's MultiheadAttention is exported: the length comes first while its layers compute."""
+    """PyTorch's exported MultiheadAttention computes with the length as the first axis."""
     mask = "  s2 = Add(s, m)  s3 = Softmax<axis=-1>(s2)" if masked else "  s3 = Softmax<axis=-1>(s)"
     given = ", float[B, 1, L, L] m" if masked else ""
     model = with_constants(
@@ -465,7 +465,7 @@ def test_attention_with_one_layer_for_its_inputs_has_no_permutations(masked: boo
 
 @pytest.mark.parametrize("how", ["Gather", "Slice", "Split"])
 def test_parts_of_what_has_an_unknown_rank_are_taken_as_before(how: str) -> None:
-    """The model is told the rank of its input when it runs, so which axis holds the parts is not known."""
+    """The input's rank is known only at run time, so the axis of the parts is unknown."""
     take = {"Gather": "Gather<axis=0>(t, i)", "Slice": "Slice(t, low, high, zero)", "Split": "Split<axis=0>(t, sizes)"}
     outputs = {"Gather": "y", "Slice": "y", "Split": "y, y1, y2"}[how]
     model = with_constants(

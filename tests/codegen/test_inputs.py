@@ -1,4 +1,4 @@
-"""What a generated model takes: arrays, lists, numbers and dicts, on every backend and compiled, checked by INPUTS."""
+"""Generated models accept arrays, lists, numbers and dicts on every backend and compiled, and check them by INPUTS."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def as_arrays(results: Any) -> list[np.ndarray]:
 
 
 class Dlpack:
-    """What PyTorch's tensors are to others: no array, but an exporter of its memory."""
+    """A stand-in for PyTorch's tensor: not an array, but an exporter of its memory."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -192,7 +192,7 @@ def test_numpy_takes_the_data_of_any_result(dtype: str) -> None:
 def test_assigning_to_a_result_leaves_the_weights_as_they_are(
     backend: str, compiled: bool, request: pytest.FixtureRequest
 ) -> None:
-    """Outputs that are a weight: by themselves, out of a branch, a loop of no rounds, a sequence and an optional."""
+    """Outputs that are a weight: directly, from a branch, a loop without iterations, a sequence and an optional."""
     if backend == "wgpu" or compiled:
         request.getfixturevalue("wgpu_adapter")
     weight = ", ".join(str(i) for i in range(6))
@@ -246,7 +246,8 @@ def test_a_call_with_fitting_tensors_looks_at_no_signature(monkeypatch: pytest.M
 
 
 def test_the_first_parameter_is_found_wherever_it_lies() -> None:
-    """The quick walk finds what named_params gives first: in lists, dicts and below children that know parents."""
+    """The fast search finds named_params' first parameter, in lists, in dicts and below children that refer to
+    parents."""
     from emberlet import nn
     from emberlet.host.model_calls import first_param
 
@@ -271,7 +272,7 @@ def test_the_first_parameter_is_found_wherever_it_lies() -> None:
 
 
 class LikeTorch:
-    """What a tensor of PyTorch offers: DLPack and a dtype of its own, but no interface of NumPy's."""
+    """A stand-in for PyTorch's tensor with DLPack and its own dtype, but without NumPy's interface."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array

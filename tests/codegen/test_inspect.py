@@ -136,14 +136,14 @@ def test_scalars_shapes_sequences_and_subgraphs_have_types_of_their_own() -> Non
 
 
 def arguments(text: str) -> dict[str, tuple[str, str, str]]:
-    """name -> (rank, shape, value_source) of every tensor argument, the last mention counts."""
+    """Name -> (rank, shape, value_source) of every tensor argument; the last occurrence counts."""
     held = r"dtype: \w+,\s+rank: (\w+),\s+shape: (.*),\s+static_shape: .*"
     pattern = r"name: '(\w+)',\s+type: Tensor {\s+" + held + r"\s+},\s+value_source: (\w+)"
     return {name: (rank, shape, source) for name, rank, shape, source in re.findall(pattern, text)}
 
 
 def test_arguments_say_whether_they_are_dynamic_constant_or_static() -> None:
-    """A weight and an axis are absorbed by their nodes; what is added is a constant the code names."""
+    """A weight and an axis are absorbed by their nodes; an added constant gets a name in the code."""
     model = parse(
         """g (float[2, 3] x) => (float[2, 4] y, float[a] z) <float[3, 4] w, float[4] c, int64[1] axes = {0}> {
             p = MatMul(x, w)  y = Mul(p, c)  z = ReduceSum<keepdims = 0>(y, axes)
@@ -252,7 +252,7 @@ def test_the_graph_of_every_model_is_json(case: Any) -> None:
 def test_configs_of_windows_say_kernel_strides_and_padding(
     text: str, kernel: tuple[int, ...], pads: tuple[int, ...]
 ) -> None:
-    """Whatever the file left out or asked for by auto_pad, and the channels that only the weight's shape tells."""
+    """Omitted attributes, auto_pad, and channels that only the weight's shape shows."""
     graph = f"g (float[1, 4, 5, 7] x) => (float[N, M, H, W] y) {{ y = {text} }}"
     model = parse(graph)
     for name, shape in (("w", (6, 4, 3, 2)), ("t", (4, 6, 3, 2))):

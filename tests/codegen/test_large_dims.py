@@ -1,4 +1,4 @@
-"""Declared lengths whose sums and products leave int64: refused in words, on purpose."""
+"""Declared lengths whose sums and products exceed int64 are refused with a clear message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fields a generated class has: a layer for each initializer, and none twice."""
+"""The fields of a generated class: one layer per initializer, without duplicates."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_module_that_is_called_twice_through_two_transpositions_is_one_field()
 
 
 def test_equal_numbers_are_still_one() -> None:
-    """Two constants of one value do not keep equal nodes apart."""
+    """Nodes that differ only in equal constants are merged."""
     nodes = [
         helper.make_node("Constant", [], ["half"], value_float=0.5),
         helper.make_node("Constant", [], ["too"], value_float=0.5),
@@ -171,7 +171,7 @@ def test_equal_numbers_are_still_one() -> None:
 
 
 def test_a_checkpoint_of_the_architecture_loads() -> None:
-    """Layers that were equal when the model was exported take weights that are not."""
+    """Layers that were equal at export accept different weights."""
     ones, zeros = np.ones(6, np.float32), np.zeros(6, np.float32)
     text = f"g (float[N, 6] x) => (float[N, 6] b) {{ {NORMS} }}"
     model = load(with_weights(text, one__weight=ones, one__bias=zeros, two__weight=ones, two__bias=zeros), "numpy")

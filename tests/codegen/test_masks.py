@@ -1,4 +1,4 @@
-"""Masks of attention: what their elements are said to be is what they are, and attention without them is the same."""
+"""Attention masks: derived facts about their elements hold, and attention without a removed mask is the same."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def graphs(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
 
 def at(t: Term | Part, place: tuple[int, ...], arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> int | bool:
-    """A term's value at one place."""
+    """A term's value at one position."""
     match t:
         case Number(parts):
             total = 0
@@ -188,7 +188,7 @@ def at(t: Term | Part, place: tuple[int, ...], arrays: dict[str, np.ndarray], si
 
 
 def named_sizes(graph: Graph, arrays: dict[str, np.ndarray]) -> dict[str, int]:
-    """What the sizes of all values are called, and are."""
+    """The names and values of all sizes."""
     out = dict(SIZES)
     for node in graph.walk():
         for o in node.outputs:
@@ -304,7 +304,7 @@ PADDING = """bs = Range(zero, nn, one)  b1 = Unsqueeze(bs, batch)  flat = Reshap
 
 
 def test_a_padding_mask_that_is_gathered_is_read_as_it_is() -> None:
-    """A query may see nothing here, so that the mask stays one, of a line for each condition."""
+    """A query may see no key here, so the mask is kept, with one line per condition."""
     model = model_of(PADDING, ", bool[N, L] pad")
     source = source_of(model)
     assert "F.take(" not in source and "F.gather" not in source and "is_causal" not in source

@@ -70,7 +70,7 @@ class _Images:
 
 
 def _classes(drawn: _Images) -> list[str]:
-    """The names of the classes, once they compute what the flat code does."""
+    """The names of the classes, after checking that they compute the flat code's results."""
     model = drawn.model()
     written, flat = (translate(model, "net", weights_name="net.bpk", flat=f)[1] for f in (False, True))
     x = drawn.draw.standard_normal((2, drawn.first, 12, 12)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What generated files, classes, fields and comments are called, and what is never written over."""
+"""Names of generated files, classes, fields and comments, and files that are never overwritten."""
 
 from __future__ import annotations
 

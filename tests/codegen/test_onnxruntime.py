@@ -1,4 +1,4 @@
-"""emberlet.onnxruntime beside onnxruntime itself: the same calls, the same answers and the same exceptions."""
+"""emberlet.onnxruntime compared with onnxruntime: the same calls give the same results and exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each pass does what it says, and changes no result beyond rounding."""
+"""Each pass makes its change and alters no result beyond rounding."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_constants(text: str, opset: int = 21, **constants: np.ndarray) -> onnx.
 
 
 def after(model: onnx.ModelProto, *names: str) -> Graph:
-    """The graph when only these passes, and dead code, were run."""
+    """The graph after only these passes and dead-code elimination."""
     return run_passes(read_model(model).graph, [*names, "dead"])[0]
 
 
@@ -51,7 +51,7 @@ def operators(graph: Graph) -> list[str]:
 def check(
     model: onnx.ModelProto, names: Sequence[str], left: Sequence[str], *inputs: np.ndarray, atol: float = 1e-5
 ) -> None:
-    """The passes leave these operators, and the outputs as they were."""
+    """The passes leave these operators and do not change the outputs."""
     assert operators(after(model, *names)) == list(left)
     plain = generated(model, inputs, passes=[])
     assert_same(generated(model, inputs, passes=[*names, "dead"]), plain, atol=atol)
@@ -73,7 +73,7 @@ def test_nodes_that_hand_on_their_input_are_removed() -> None:
 
 
 def test_shapes_that_only_the_file_knows_outlast_a_pass() -> None:
-    """Nothing else tells what Reshape gives here; the node is inferred again once the Identity before it is gone."""
+    """Only the Identity's removal reveals Reshape's result here, so the node is inferred again."""
     model = parse("""g (float[6] x, int64[2] s) => (float[2, 3] y) <float[2, 3] r, float[3, 2] t> {
         i = Identity(x)  r = Reshape(i, s)  t = Transpose<perm = [1, 0]>(r)  y = Transpose<perm = [1, 0]>(t)
     }""")
@@ -542,7 +542,7 @@ def test_the_parts_of_attention_are_one_call(scores: str, more: str) -> None:
 
 
 def test_a_mask_that_may_be_broadcast_along_the_keys_is_left() -> None:
-    """Its one column stands for every key; a mask of attention would stand for the first."""
+    """Its single column applies to every key; as an attention mask it would apply to the first only."""
     scores = "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  s = Add(a, mask)"
     text = ATTENTION.format(scores=scores, more=", float[N, 1, S, 1] mask").replace("{-inf}", "{-1.0}")
     inputs = [floats(2, 3, 5, 8), floats(2, 3, 7, 8), floats(2, 3, 7, 8), floats(2, 1, 5, 1)]

@@ -1,4 +1,4 @@
-"""Pictures of models: every box within the one around it, each module once, costs that can be checked by hand."""
+"""Pictures of models: nested boxes, each module once, and costs that can be checked by hand."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from support.expressions import expression, statements
 
 
 def named(source: str, *parameters: str) -> list[str]:
-    """The lines of a function of these parameters, with every value in its own variable before."""
+    """The polished lines of a function with these parameters, in which every value had its own variable."""
     _, body = polished(parameters or ("p1",), statements(source), Hints())
     return render(body, 0)
 

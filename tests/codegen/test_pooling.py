@@ -1,4 +1,4 @@
-"""Means of what a mask selects, as exporters write the end of models of sentences, are one call."""
+"""Masked means, as exporters write them at the end of sentence models, become one call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pooled(
     change: str = "",
     width: int = 4,
 ) -> onnx.ModelProto:
-    """cast: where the mask becomes floats; expand: which uses of it are as wide as x."""
+    """cast: where the mask becomes floats; expand: which uses of it are expanded to x's width."""
     steps = {"first": "CUE", "middle": "UCE", "last": "UEC"}[cast]
     mask, lines = "mask", []
     narrow = ""

@@ -1,4 +1,4 @@
-"""The reader of protobuf that needs no library, held against the protobuf library itself."""
+"""The built-in protobuf reader, compared with the protobuf library."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def assert_same(ours: Any, theirs: Any, where: str = "model") -> None:
 
 
 def assert_read_alike(data: bytes) -> bool:
-    """Whether the bytes are a message; AssertionError where the two readers do not agree."""
+    """Whether the bytes are a message. Raises AssertionError if the two readers disagree."""
     try:
         theirs = onnx.ModelProto.FromString(data)
     except Exception as error:
@@ -105,7 +105,7 @@ def test_damaged_files_are_read_or_refused_alike(capsys):
 
 
 def damaged(data: bytes, draw: random.Random) -> bytes:
-    """A file with up to four changes: bytes replaced, a bit turned, some cut out, put in or repeated."""
+    """A file with up to four changes: bytes replaced, removed, inserted or repeated, or a bit flipped."""
     out = bytearray(data)
     for _ in range(draw.choice((1, 1, 2, 4))):
         i = draw.randrange(len(out) + 1)
@@ -171,7 +171,7 @@ def test_a_tensor_is_not_copied():
 
 
 def test_a_copy_shares_nothing_but_the_bytes_of_tensors():
-    """With every message of ONNX's cases: equal, and what is changed in the copy stays as it was in the original."""
+    """For every message of ONNX's cases, a copy is equal, and changes to it do not affect the original."""
 
     def shared(a: Any, b: Any) -> None:
         """Check that no message and no list is in both."""

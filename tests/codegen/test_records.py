@@ -1,4 +1,4 @@
-"""`records.dataclass` gives what `dataclasses.dataclass` gives, when the first instance is made."""
+"""`records.dataclass` makes the same class as `dataclasses.dataclass`, but when the first instance is created."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Drawn:
             self.results[0] = self.behind(n, hidden, turned)
 
     def behind(self, n: int, hidden: int, turned: bool) -> str:
-        """What exporters write behind the node, so that directions lie side by side."""
+        """The nodes that exporters write after it to put directions side by side."""
         if self.choose.random() < 0.3:
             return "y"
         if n == 1:

@@ -78,7 +78,7 @@ def _results(written: Written, inputs: list[Any], backend: str = "numpy") -> lis
 
 
 def _same_and_no_longer(model: onnx.ModelProto, inputs: list[Any]) -> tuple[list[str], list[str]]:
-    """The lines of the code with classes, and of the flat code, which compute the same."""
+    """The lines of the code with classes and of the flat code, after checking that their results are equal."""
     written, flat = _written(model), _written(model, flat=True)
     lines, plain = written.source.splitlines(), flat.source.splitlines()
     assert len(lines) <= len(plain)
@@ -122,7 +122,7 @@ def test_a_model_of_the_tests_without_names_computes_the_same(path: Path) -> Non
 
 
 def _light(name: str, drawn: bool = False) -> onnx.ModelProto:
-    """A light model, whose weights are all one number in the file; with drawn ones where it is to be run."""
+    """A light model, whose weights are all one number in the file, or random ones if it is to be run."""
     model = onnx.load(LIGHT / f"light_{name}.onnx")
     if drawn:
         draw = np.random.default_rng(0)
@@ -218,7 +218,7 @@ class _Drawn:
         return int(numpy_helper.to_array(self.weights[0]).shape[0])
 
     def _plan(self) -> list[str]:
-        """The steps of a block: at least two layers, maybe on a branch that is added or joined in the end."""
+        """The steps of a block: at least two layers, possibly on a branch that is added or concatenated at the end."""
         inner = []
         for _ in range(self.random.randint(2, 4)):
             inner.append("linear")
@@ -286,7 +286,7 @@ def test_the_same_file_gives_the_same_code(name: str) -> None:
 
 
 def test_the_code_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
-    """The same bytes whatever strings hash to: with names and without, with options, with caches."""
+    """The output does not depend on string hashes: with and without names, with options, with caches."""
     files = [ARCHITECTURES / f"{n}.onnx.gz" for n in ("gpt2_cached_traced", "resnet50", "swin_traced")]
     program = (
         "import gzip, hashlib, sys\n"

@@ -1,4 +1,4 @@
-"""Trained models as people have them: a face is found, speech is heard, digits are read, as onnxruntime does."""
+"""Trained real models detect a face and speech and read digits, with onnxruntime's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STATE: the inputs that come back as outputs, found or said."""
+"""STATE: the inputs that return as outputs, found or given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def states(model: Any, **options: Any) -> dict[str, tuple[str, str, int | None]]
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_committed_model_has_its_states_and_no_others(name: str) -> None:
-    """Among them are caches of a fixed length, which do not come back as they were given."""
+    """Some are caches of a fixed length, which are changed when they return."""
     assert states(HERE / name / "model.onnx") == HAVE.get(name, {})
 
 
@@ -41,7 +41,7 @@ def test_silero(shared: Path) -> None:
 
 
 def cache(before: str, after: str) -> Any:
-    """A model with a cache that takes a detour, so that its name and shape alone tell it."""
+    """A model whose cache is only recognizable by name and shape."""
     model = parse("""
         g (float[b, n, 4] x, float[b, past, 4] p) => (float[b, n, 4] y, float[b, total, 4] q)
         {
@@ -83,7 +83,7 @@ def test_caches_by_their_names(before: str, after: str) -> None:
 
 
 def test_a_cache_of_two_names_in_one_tensor() -> None:
-    """Keys and values stacked, as GPT-2 was exported: what comes back is computed from parts of what was given."""
+    """Stacked keys and values, as in GPT-2's export: the output is computed from parts of the input."""
     model = parse("""
         g (float[b, n, 4] x, float[2, b, past, 4] past_0) => (float[b, n, 4] y, float[2, b, present, 4] present_0)
         <int64 zero = {0}, int64 one = {1}, int64[1] first = {0}>

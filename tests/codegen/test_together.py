@@ -1,4 +1,4 @@
-"""A module and its burnpack take their places together, whenever generation is killed and however often at once."""
+"""A module and its burnpack are replaced together, whenever generation is killed and however many run at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(folder: Path, value: int) -> None:
 
 
 def pair(folder: Path) -> tuple[int, int]:
-    """(what the module says, what the burnpack holds)"""
+    """(the module's value, the burnpack's value)"""
     from emberlet.burnpack import Burnpack
 
     held = Burnpack.from_file(folder / "added.bpk")  # first: it finishes what was interrupted
@@ -49,12 +49,12 @@ class Killed(BaseException):
 
 
 def moments(folder: Path, value: int) -> int:
-    """How many calls of the system a generation makes that change files."""
+    """The number of file-changing system calls of a generation."""
     return interrupted(folder, value, 1 << 30)
 
 
 def interrupted(folder: Path, value: int, after: int) -> int:
-    """Generate, and end without any tidying up after that many changes of files; returns how many there were."""
+    """Generate, but exit without cleanup after that many file changes; returns their number."""
     made = [0]
     real = {name: getattr(os, name) for name in ("replace", "unlink", "link", "rename", "mkdir", "rmdir", "fsync")}
     dead = [False]

@@ -1,4 +1,4 @@
-"""What a file or a generated model leaves out has the value that ONNX gives it, in functions and layers alike."""
+"""Omitted attributes and arguments have ONNX's defaults, in functions and in layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onnx import helper
 
 
 def spelled_out(model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """A copy whose nodes have the attributes that they leave out, with ONNX's defaults; None where that adds none."""
+    """A copy whose nodes state the attributes that they omit, with ONNX's defaults; None if there are none."""
     copy, added = onnx.ModelProto(), False
     copy.CopyFrom(model)
     versions = {opset.domain: opset.version for opset in model.opset_import}
@@ -37,12 +37,12 @@ def spelled_out(model: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def whole(model: onnx.ModelProto) -> tuple[Any, ...]:
-    """What of a model decides which attributes it leaves out."""
+    """The part of a model that determines which attributes it omits."""
     return tuple((n.domain, n.op_type, *sorted(a.name for a in n.attribute)) for n in model.graph.node)
 
 
 def test_an_attribute_that_is_left_out_has_the_value_that_onnx_gives_it() -> None:
-    """Of every operator: the code is the same where ONNX's defaults are spelled out."""
+    """Every operator's code is the same if ONNX's defaults are stated."""
     seen, compared, other = set(), 0, []
     for name, case in sorted(node_cases().items()):
         if len(case.model.graph.node) > 1 or whole(case.model) in seen:
@@ -110,7 +110,7 @@ SHIFTED = {"pow": lambda v: np.abs(v), "log": lambda v: np.abs(v) + 0.1, "sqrt":
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_micro_means_what_the_functional_layer_means(name):
-    """The NumPy form and the MicroPython lines of each function of micro, at random points, against F."""
+    """The NumPy form and the MicroPython source of each function of micro, compared with F at random points."""
     draw = np.random.default_rng(len(name))
     function, count = OF_MICRO.get(name, (getattr(F, name, None), None))
     if count is None:

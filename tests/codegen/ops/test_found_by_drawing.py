@@ -1,4 +1,5 @@
-"""What random models (tests/fuzz/differential/kinds/models.py) have found, and its kind, against onnxruntime."""
+"""Bugs found by random models (tests/fuzz/differential/kinds/models.py), and similar cases, compared with
+onnxruntime."""
 
 import itertools
 
@@ -139,7 +140,7 @@ UNFIT = [
 @pytest.mark.parametrize("backend", ["numpy", "python"])
 @pytest.mark.parametrize(("operator", "inputs", "attributes"), UNFIT, ids=lambda v: v if isinstance(v, str) else "")
 def test_inputs_that_do_not_fit_are_refused_in_words(operator, inputs, attributes, backend):
-    """Where no size was known before the model runs; every error is one of the family, raised on purpose."""
+    """No size is known before the model runs; every error is an EmberletError raised on purpose."""
     with pytest.raises(EmberletError) as error:
         load(_model(operator, inputs, **attributes), backend)(*[to_tensor(x, backend) for x in inputs if x is not None])
     assert error.value.__cause__ is None or isinstance(error.value.__cause__, EmberletError)
@@ -170,7 +171,7 @@ def test_axes_that_are_only_known_when_the_model_runs(backend):
     "given", [g for k in (1, 2, 3) for g in itertools.combinations(("starts", "ends", "steps"), k)]
 )
 def test_bounds_of_a_slice_of_which_some_are_given_and_some_constant(given, opset, backend):
-    """The length of what is given may be open too; the axes are constant or left out."""
+    """The lengths of the inputs may be open too; the axes are constant or absent."""
     random = np.random.default_rng(len(given))
     x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
     for form, axes in itertools.product(("known", "open"), (None, [2, 0])):

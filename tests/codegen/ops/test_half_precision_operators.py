@@ -1,4 +1,4 @@
-"""Reductions, pools and norms of 16-bit floats, as generated: the same model in float64 says what is right."""
+"""Generated reductions, pools and norms of 16-bit floats, compared with the same model in float64."""
 
 from __future__ import annotations
 

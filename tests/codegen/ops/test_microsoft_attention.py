@@ -1,4 +1,4 @@
-"""Attention of com.microsoft against onnxruntime: the layouts, masks and caches that the models do not show."""
+"""Attention of com.microsoft against onnxruntime: layouts, masks and caches that the test models do not cover."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_multi_head_attention_with_each_kind_of_mask(mask: np.ndarray) -> None:
 @pytest.mark.parametrize("value", [-10000.0, -2.0, 0.0])
 @pytest.mark.parametrize("scale", [0.0, 0.5])
 def test_what_is_added_where_a_mask_hides_a_key(value: float, scale: float) -> None:
-    """A value near 0 hides little: the result tells which one was taken."""
+    """A value near 0 hides little, so the result shows which one was used."""
     given = {"num_heads": HEADS, "mask_filter_value": value, "scale": scale}
     mask = ints([[1] * 5, [0, 1, 1, 1, 0]])
     check("MultiHeadAttention", [*qkv(5, 5), None, mask], **given)
@@ -134,14 +134,14 @@ def check_grouped(inputs: list[np.ndarray | None], **attributes: Any) -> None:
 
 
 def both(inputs: list[np.ndarray | None], **attributes: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """(what the generated code gives, what onnxruntime gives)."""
+    """(results of the generated code, results of onnxruntime)."""
     given: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KV_HEADS, **attributes}
     model = one_node("GroupQueryAttention", inputs, FLOATS, **given)
     return generated(model, fed(inputs)), reference(model, fed(inputs))
 
 
 def test_group_query_attention_steps_through_a_batch_of_different_lengths() -> None:
-    """The cache is as long as it will get; each sequence's new key goes to its own place."""
+    """The cache has its final length; each sequence's new key goes to its own position."""
     found, want = both([*grouped(2, 1, 10), ints([3, 6]), ints([7]), *CACHES], do_rotary=1)
     np.testing.assert_allclose(found[0], want[0], atol=1e-5)
     for got, expected in zip(found[1:], want[1:], strict=True):

@@ -1,4 +1,5 @@
-"""Quantized operators of com.microsoft against onnxruntime: dtypes, layouts and options that the models do not show."""
+"""Quantized operators of com.microsoft against onnxruntime: dtypes, layouts and options that the test models do not
+cover."""
 
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_product_with_dynamic_quantization() -> None:
 
 
 def lstm(directions: int, *, per_channel: bool = False, dtype: Any = I8) -> list[np.ndarray | None]:
-    """One sequence: onnxruntime quantizes several together, or not, by how many threads it has."""
+    """One sequence only, since onnxruntime quantizes several together or not depending on its number of threads."""
     hidden, width = 6, 8
     w, r = (
         levels(27, directions, width, 4 * hidden, dtype=dtype),

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that the standard has too, against onnxruntime."""
+"""Operators of com.microsoft that are also in the standard, against onnxruntime."""
 
 import numpy as np
 import onnxruntime

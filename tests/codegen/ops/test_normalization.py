@@ -1,4 +1,4 @@
-"""Normalization: layers where weights are constants, functions elsewhere, at every opset; against onnxruntime."""
+"""Normalization at every opset against onnxruntime: layers if weights are constants, else functions."""
 
 from __future__ import annotations
 

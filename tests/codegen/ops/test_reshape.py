@@ -1,4 +1,5 @@
-"""Reshape accepts what NumPy accepts once zeros are copied from the input, and refuses everything else by the node."""
+"""Reshape accepts what NumPy accepts after zeros are replaced by the input's sizes, and refuses the rest with the
+node's name."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from support.onnx_models import parse
 
 
 def wanted_array(x: np.ndarray, shape: list[int], allow_zero: bool) -> np.ndarray | None:
-    """What Reshape gives by ONNX's words; None where it gives nothing."""
+    """Reshape's result according to ONNX's specification; None if it has none."""
     if shape.count(-1) > 1 or min(shape, default=0) < -1 or (allow_zero and {0, -1} <= {*shape}):
         return None
     if not allow_zero:

@@ -1,4 +1,4 @@
-"""auto_pad SAME over axes whose sizes a file leaves open: the amounts follow from the sizes of each call."""
+"""auto_pad SAME along open axes: the padding follows from the sizes of each call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GPU = pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))
 
 
 def drawn(choose: random.Random) -> onnx.ModelProto:
-    """A convolution and two poolings one after the other, each with SAME and a stride, over "height" and "width"."""
+    """A convolution and two poolings in sequence, each with SAME and a stride, over "height" and "width"."""
     rng = np.random.default_rng(choose.randrange(1 << 30))
 
     def window(most: int) -> dict[str, object]:

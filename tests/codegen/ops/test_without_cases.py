@@ -1,4 +1,4 @@
-"""Operators of the standard that none of ONNX's cases shows: against onnxruntime, or what a draw must be."""
+"""Operators without ONNX test cases, compared with onnxruntime or with properties of random draws."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_global_lp_pool(p: int) -> None:
 
 
 def drawn(text: str, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A draw; with a seed the next one of a new model is the same."""
+    """A random draw; with a seed, a new model's draw is the same."""
     first, second = (generated(parse(text), inputs)[0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
     return first
