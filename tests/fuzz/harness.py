@@ -1,4 +1,4 @@
-"""What the fuzzing harnesses share: a corpus, and limits of time and memory for each input.
+"""Shared by the fuzzing harnesses: a corpus, and limits of time and memory for each input.
 
 A harness calls `instrument`, imports what it fuzzes and calls `run`, which never comes back. The time of
 an input is that of the processor, since other work on the machine would make a clock's meaningless; what hangs without
@@ -91,7 +91,7 @@ def run(
 
 
 def _quick(measured: Callable[[bytes], None], data: bytes) -> bool:
-    """Whether an input takes little time, as its variants then do."""
+    """Whether an input takes little time; its variants then do too."""
     measured(data)  # the first time it imports what it needs
     begin = time.thread_time()
     measured(data)

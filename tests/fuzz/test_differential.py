@@ -1,4 +1,4 @@
-"""Differential fuzzing: what differs is shrunk, seeds stand for cases, and a short run finds nothing."""
+"""Differential fuzzing: differences are shrunk, seeds reproduce cases, and a short run finds nothing."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_case_leaves_the_kernels_of_later_tests_alone() -> None:
 
 
 def test_a_model_that_ends_onnxruntimes_process_is_one_that_it_refuses() -> None:
-    """It runs in a process of its own, and the next model gets a new one."""
+    """It runs in its own process, and the next model gets a new one."""
     import numpy as np
     from fuzz.differential import onnxruntime_process as judge
     from support.onnx_models import parse

@@ -1,4 +1,4 @@
-"""Sessions on NumPy whose steps run by a plan that leaves the length of the past open."""
+"""Sessions on NumPy whose steps run with a plan for any length of the past."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def test_with_a_capacity_no_memory_is_taken_after_the_first_step_of_a_plan() -> 
 
 
 class Windowed(Model):
-    """Looks at all of a short past, and at the last 16 of a long one; what is new depends on the length, too."""
+    """Attends to all of a short past and to the last 16 positions of a long one; the new values also depend on the
+    length."""
 
     STATE = (("past", 1, "append", 0),)
 

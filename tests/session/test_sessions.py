@@ -1,4 +1,4 @@
-"""Sessions against onnxruntime, whose states are handed on by hand."""
+"""Sessions compared with onnxruntime, whose states are passed on manually."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ def test_an_unknown_size_is_asked_for() -> None:
 @pytest.mark.parametrize("backend", ["numpy", "python", WGPU])
 @pytest.mark.parametrize("name", ["llama", "llama_opset23", "lstm_step", "gru_stack", "transformer_decoder"])
 def test_committed_models_in_two_steps(name: str, backend: str) -> None:
-    """What onnxruntime made of the whole input comes out of two steps too."""
+    """Two steps give onnxruntime's results for the whole input."""
     import onnxruntime
 
     path = HERE / name / "model.onnx"

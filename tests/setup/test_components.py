@@ -1,4 +1,4 @@
-"""A missing component skips a test on a person's machine and fails it in CI; dev.py says what to do about it."""
+"""A missing component skips a test on a developer's machine and fails it in CI; dev.py says how to install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arrow points at core: which room may import which, read from the source."""
+"""Imports point toward core: which package may import which, checked in the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ports of MicroPython that the tests run on are what they are taken for."""
+"""The MicroPython ports of the tests have the assumed properties."""
 
 from __future__ import annotations
 

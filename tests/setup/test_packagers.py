@@ -1,4 +1,4 @@
-"""Programs that others pack: PyInstaller's and zipapp's run the digits on every backend."""
+"""Packaged programs: PyInstaller's and zipapp's run the digits on every backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel holds what the tree holds, and works where nothing else is installed."""
+"""The wheel contains the tree's files and works where nothing else is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of the tests that loses a worker process goes on, and says how it lost it."""
+"""A test run that loses a worker process continues and reports how it was lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dev.py soak`: what a process meets in a year, in minutes.
+"""`dev.py soak`: a year of a process's failures in minutes.
 
 Each module in scenarios/ does one kind of harm at random moments and looks, after each, whether the next call still
 gives the right result:

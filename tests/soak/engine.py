@@ -1,4 +1,4 @@
-"""Runs scenarios, each in a process of its own, and writes the table."""
+"""Runs scenarios, each in its own process, and writes the table."""
 
 from __future__ import annotations
 

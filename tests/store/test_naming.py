@@ -1,4 +1,4 @@
-"""The numbers of lists in names, brought to those of the names that are wanted."""
+"""Renumbering list indices in names to match the wanted names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores: opening, reading in part, views, and what modules take from them and put into them."""
+"""Stores: opening, partial reads, views, and loading and saving modules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Net(Module):
 
 
 def filled(width: int = 3) -> Net:
-    """A Net of which no two values are equal."""
+    """A Net with distinct values."""
     net, at = Net(width), 0
     for param in net.params():
         param.set(emberlet.arange(at, at + param.size, dtype="float32").reshape(param.shape))

@@ -1,4 +1,4 @@
-"""Models that lie or ask for too much, made for several tests."""
+"""Inconsistent and oversized models for several tests."""
 
 # mypy: disable-error-code="arg-type"
 

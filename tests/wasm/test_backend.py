@@ -1,4 +1,4 @@
-"""The backend as users meet it: values, plans, threads, what it refuses."""
+"""The backend's public behavior: values, plans, threads, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bools in WebAssembly: 0 or 1, four at a time and one by one, whatever made them."""
+"""Bools in WebAssembly are 0 or 1, vectorized and scalar, whatever computed them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("transposed", [False, True])
 def test_operations_on_bools_give_numpys_results(name: str, transposed: bool) -> None:
-    """transposed: the operands do not lie in the order of the result, so that they are read one by one."""
+    """transposed: the operands are not stored in the result's order, so they are read one by one."""
     wasm = get_backend("wasm")
     for shape in ((1,), (3,), (4,), (2, 5), (3, 8), (7, 9)):
         random = np.random.default_rng(len(shape))

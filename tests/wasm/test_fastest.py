@@ -1,4 +1,4 @@
-"""`compile(backend="auto")`: measures what there is, keeps the fastest, and goes on where one fails."""
+"""`compile(backend="auto")` measures the available backends, keeps the fastest, and skips one that fails."""
 
 from __future__ import annotations
 

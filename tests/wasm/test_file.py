@@ -1,4 +1,4 @@
-"""Compiled models as files: what is saved runs in Python and in JavaScript, and what is damaged is refused in words."""
+"""Saved compiled models run in Python and in JavaScript, and damaged ones are refused with a message."""
 
 from __future__ import annotations
 

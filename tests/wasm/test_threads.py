@@ -1,4 +1,4 @@
-"""Threads of WebAssembly: any division of the kernels' loops gives the bytes of one thread.
+"""WebAssembly threads: any partition of the kernels' loops gives the same bytes as one thread.
 
 Here the parts of each step run one after the other, in any order (support/divided.py); tests/browser/test_threads.py
 runs them at the same time.

@@ -1,4 +1,4 @@
-"""A wgpu backend for the tests, and a twin of every call on NumPy."""
+"""A wgpu backend for the tests, and the same call on NumPy for comparison."""
 
 from __future__ import annotations
 

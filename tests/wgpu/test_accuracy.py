@@ -1,4 +1,4 @@
-"""Sums, means, norms and pools keep float32's accuracy whatever they hold, and narrow floats are added in float32."""
+"""Sums, means, norms and pools keep float32's accuracy for any data, and narrow floats are added in float32."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def on_class(gpu, request):
 
 
 def _near(found, want, dtype, what):
-    """Within a unit of the dtype's last place of the largest, infinite where the dtype cannot hold it."""
+    """Within one unit in the last place of the largest element; infinite if the dtype cannot represent it."""
     most = {"float16": 65504.0, "bfloat16": 3.38e38, "float32": 3.4e38}[dtype]
     unit = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6}[dtype]
     held = np.abs(want) < most

@@ -50,7 +50,7 @@ def test_heads_are_split_and_merged_within_the_kernel(gpu, twin, make):
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16])
 def test_a_query_that_sees_no_key_takes_no_kernel_of_its_own(gpu, twin, make, dtype):
-    """Heads of 130 channels are too wide for the kernel: two products and a softmax, which knows such rows."""
+    """Heads of 130 channels are too wide for the kernel, so two products and a softmax compute them."""
     q, k, v = make((1, 2, 5, 130), dtype), make((1, 2, 6, 130), dtype), make((1, 2, 6, 130), dtype)
     seen = make.of([[r % 3 != 0] * 6 for r in range(5)], dtypes.bool)
     rtol = 1e-4 if dtype is dtypes.float32 else 2e-2

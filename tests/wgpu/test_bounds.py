@@ -1,4 +1,4 @@
-"""64-bit integers: results that 32 bits do not hold are computed on the host, all others on the GPU."""
+"""64-bit integers: results that exceed 32 bits are computed on the host, all others on the GPU."""
 
 from __future__ import annotations
 

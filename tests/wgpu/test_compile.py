@@ -225,7 +225,7 @@ def test_a_saved_plan_takes_an_input_without_elements(gpu, make, tmp_path):
 
 
 def test_a_compiled_function_assigns_to_parts_of_what_it_computes(gpu):
-    """Ints, slices, steps and reversed regions, of numbers and of tensors; what was computed before stays."""
+    """Assigning numbers and tensors to ints, slices, steps and reversed regions; earlier results do not change."""
     values = np.arange(24, dtype=np.float32).reshape(4, 6)
 
     def assigned(x):

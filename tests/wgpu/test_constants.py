@@ -1,4 +1,4 @@
-"""Every operation over constants: none reaches WGSL's constant evaluation, and all give what NumPy gives."""
+"""No operation on constants reaches WGSL's constant evaluation, and all give NumPy's results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _allowed(op, dtype):
 
 
 def _raw(backend, op, srcs, arg, dtype, shape):
-    """A node as recorded, without folding what is all constants."""
+    """A recorded node, without constant folding."""
     node = Node(op, tuple(s.data for s in srcs), arg, dtype, shape, backend.word(dtype))
     return Tensor(node, dtype, shape, backend)
 
@@ -45,7 +45,7 @@ DIVIDING = ("div", "floor_divide", "atan2")
 
 
 def _divides_by_all(backend):
-    """Whether the device divides by numbers outside of 2^-126 to 2^126, for which WGSL promises nothing."""
+    """Whether the device divides correctly by numbers outside of 2^-126 to 2^126, which WGSL does not guarantee."""
     x, y = (backend.from_bytes(np.float32(FLOATS[7]).tobytes(), dtypes.float32, (1,)) for _ in range(2))
     return backend.to_list(backend.binary("div", x, y)) == [1.0]
 

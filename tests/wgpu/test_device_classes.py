@@ -1,4 +1,4 @@
-"""Kernels chosen for the other class of device than this one's give the same results."""
+"""Kernels chosen for another class of device give the same results."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_pointwise_convolution_by_panels(on_class, make):
 
 
 def without_subgroups(text):
-    """The shader with its broadcasts by way of workgroup memory, for a device that has no subgroups."""
+    """The shader with broadcasts through workgroup memory, for a device without subgroups."""
     return (
         text.replace("enable subgroups;", "var<workgroup> sent: array<vec4<f32>, 4>;\nvar<private> mine: u32;\n"
                      "fn broadcast(v: vec4<f32>, from_lane: u32) -> vec4<f32> {\n"
@@ -133,7 +133,7 @@ def without_subgroups(text):
 @pytest.mark.parametrize("turned", [False, True], ids=["straight", "turned"])
 @pytest.mark.parametrize("a, b", [((256, 256), (256, 256)), ((2, 160, 352), (2, 352, 256))], ids=str)
 def test_panels_whose_lanes_share_what_they_load(on_class, make, monkeypatch, a, b, turned):
-    """Broadcasts of four lanes, played by workgroup memory where the device has no subgroups."""
+    """Broadcasts of four lanes, emulated by workgroup memory if the device has no subgroups."""
     twin = on_class("swiftshader")
     twin.gpu._options.subgroups = True
     module, played = twin.gpu.device.raw.create_shader_module, []
@@ -158,7 +158,7 @@ def test_panels_whose_lanes_share_what_they_load(on_class, make, monkeypatch, a,
 @pytest.mark.parametrize("turned", [False, True], ids=["straight", "turned"])
 @pytest.mark.parametrize("inner", [65, 66, 67, 70, 33])
 def test_what_lies_behind_the_last_inner_step_is_not_taken_into_a_sum(on_class, make, device_class, turned, inner):
-    """A block reaches over the end of a row; there lie other rows and matrices, here of infinite elements."""
+    """A block extends beyond the end of a row into other rows and matrices, here with infinite elements."""
     twin = on_class(device_class)
     x, y = np.ones((2, 68, inner), np.float32), np.ones((2, inner, 68), np.float32)
     x[0, 1::2] = x[1] = y[1] = np.inf

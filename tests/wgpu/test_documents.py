@@ -46,7 +46,7 @@ def _steps_of_the_guide() -> list[tuple[str, str]]:
 
 @pytest.mark.needs("symlinks")
 def test_the_steps_of_the_guide_make_a_kernel_of_the_library(gpu, tmp_path):
-    """Follows them to the letter in a copy of the packages and computes with what came out."""
+    """Follows them literally in a copy of the packages and runs the result."""
     steps = _steps_of_the_guide()
     assert len(steps) == 4, "a kernel of the library touches four files"
     for name in ("core", "wgpu_backend"):

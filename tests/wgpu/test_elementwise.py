@@ -1,4 +1,4 @@
-"""Elementwise primitives on the GPU against NumPy, with the values that are hard: NaN, infinities, zeros, wrapping."""
+"""Elementwise primitives on the GPU against NumPy, with difficult values: NaN, infinities, zeros, overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call on the GPU may end in any way, and beside others: the next one works."""
+"""However a call on the GPU ends, and whatever runs at the same time, the next call works."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_kernels_of_programs_are_kept_whatever_their_size():
 
 
 def test_many_small_kernels_take_no_more_room_than_large_ones():
-    """A kernel takes memory beside that for its source: a thousand of a few hundred bytes are not all kept."""
+    """A kernel takes memory besides its source, so a thousand kernels of a few hundred bytes are not all kept."""
     pipelines = Pipelines(640 << 10)
     for i in range(1000):
         pipelines.put(f"{i:04}" + "x" * 300, i)

@@ -1,4 +1,4 @@
-"""What products and convolutions take along, that scores are never written, and that a call is one submission."""
+"""Operations fused into products and convolutions; scores are never written; a call is one submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first result on a GPU waits for: C types, kernels that are compiled side by side."""
+"""The time of the first result on a GPU: C types, and kernels compiled in parallel."""
 
 from __future__ import annotations
 

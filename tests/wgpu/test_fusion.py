@@ -1,4 +1,4 @@
-"""What is fused into how many kernels, and that random graphs keep their values."""
+"""The number of kernels after fusion, and the values of random graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header of wgpu that is kept between processes: what cffi reads from it is what it parsed, or it parses again."""
+"""wgpu's cached header: cffi reads from it what it parsed, or parses it again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read(header: str = HEADER, **options: Any) -> Any:
 
 
 def described(ffi: Any) -> list[Any]:
-    """Everything that a program sees of the types."""
+    """Everything about the types that a program can observe."""
 
     def fields(t: Any) -> Any:
         if t.kind not in ("struct", "union"):

@@ -1,4 +1,4 @@
-"""Index expressions: what simplification leaves must stand for the same number."""
+"""Simplified index expressions have the same value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices outside their axis: refused where they come from the host, clamped where the GPU computed them."""
+"""Indices out of range are refused if they come from the host and clamped if the GPU computed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal kernels of a plan are built once, and large plans find theirs on disk: both give what building each gives."""
+"""Building a plan's equal kernels once, or reading them from disk, gives the same plan as building each."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _told(roots: list[Any], options: Options, apart: bool) -> Any:
 
 
 def _layer(draw: random.Random, k: Any, x: Any, old: Any) -> Any:
-    """One more layer on x (2, 6, 8), of a few kinds with few parameters, so that equal and nearly equal ones occur."""
+    """A layer on x (2, 6, 8), of few kinds with few parameters, so that equal and nearly equal ones occur."""
     weight = lambda *shape: k.from_bytes(bytes(4 * int(np.prod(shape))), dtypes.float32, shape)  # noqa: E731
     number = lambda: k.full((), draw.choice([0.0, -0.0, 1.0, 1.0000001, float("nan")]), dtypes.float32)  # noqa: E731
     kind = draw.randrange(12)

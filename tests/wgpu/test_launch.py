@@ -1,4 +1,4 @@
-"""Kernels of one's own: templates rendered, launched, recorded, compiled."""
+"""Custom kernels: rendering templates, launching, recording, compiling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes longer than an invocation may loop on some devices (llvmpipe stops after 65535 iterations, without a word)."""
+"""Axes longer than an invocation may loop on some devices (llvmpipe silently stops after 65535 iterations)."""
 
 from __future__ import annotations
 

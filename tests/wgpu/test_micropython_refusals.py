@@ -1,4 +1,4 @@
-"""What MicroPython's device says where a page cannot give it a GPU; JavaScript's side is replaced."""
+"""Errors of MicroPython's device if a page has no GPU; JavaScript's side is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole networks compiled: onnxruntime's outputs, in few dispatches, without the host."""
+"""Compiled networks give onnxruntime's outputs in few dispatches and without the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python numbers, indices and offsets are data of eager kernels: other values run on the pipelines that there are."""
+"""Python numbers, indices and offsets are data of eager kernels, so other values need no new pipelines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resizing axes whose lengths a plan leaves open: the bits of the plan for one size, at every size."""
+"""Resizing open axes: at every size, the same bits as the plan for that size."""
 
 import random
 

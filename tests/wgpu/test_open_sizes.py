@@ -1,4 +1,4 @@
-"""Plans that leave sizes open: the results of every size are NumPy's, and nothing is built or allocated for it."""
+"""Plans with open sizes give NumPy's results at every size and build or allocate nothing for it."""
 
 import contextlib
 import copy
@@ -163,7 +163,7 @@ def test_one_plan_serves_a_prompt_and_single_tokens():
 
 
 class Reader(Model):
-    """A module written by hand, which says nothing of its inputs."""
+    """A handwritten module, which does not declare its inputs."""
 
     def forward(self, x, past):
         seen = F.concat((past, x))
@@ -527,7 +527,7 @@ def test_what_cannot_be_left_open_in_a_file_is_told(tmp_path):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_damaged_sizes_are_refused(saved, tmp_path, seed):
-    """A file whose "sizes", or a number that depends on them, was changed gives an error or a result, and no more."""
+    """A file whose "sizes", or a number that depends on them, was changed gives an error or a result, never a crash."""
     from emberlet.burnpack import Burnpack
 
     rng = random.Random(seed)
@@ -554,7 +554,7 @@ def test_damaged_sizes_are_refused(saved, tmp_path, seed):
 
 
 def test_a_division_whose_bounds_exceed_32_bits_is_right():
-    """The row of a product, in a part of a gather of open sizes: its lowest value, as far as is known, is -3e11."""
+    """The row of a product, within a gather of open sizes: its known lower bound is -3e11."""
     sizes = [(2, 4, 5), (1, 1, 5)], {"x": {0: "a", 1: "b", 2: "c"}, "y": {2: "c"}}
 
     def work(x, y):

@@ -1,4 +1,4 @@
-"""int8, uint8 and bool that are given to the GPU stay four to a word; kernels take them apart."""
+"""int8, uint8 and bool inputs stay packed four to a word on the GPU, and kernels unpack them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved plans are not trusted: what does not hold together is refused in words, what rots is found."""
+"""Saved plans are not trusted: inconsistent ones are refused with a message, and damage is detected."""
 
 from __future__ import annotations
 

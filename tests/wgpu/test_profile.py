@@ -1,4 +1,4 @@
-"""Profiles: every dispatch is measured, told with its work, and written as a trace."""
+"""Profiles measure every dispatch, list it with its work, and write a trace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_dispatch_has_a_time_and_its_work(gpu, make):
 
 @pytest.mark.parametrize("op", ["attention", "matmul", "conv"])
 def test_the_work_of_a_kernel_is_counted(gpu, make, op):
-    """Multiply-adds count as two; sizes differ from one another, so that none stands for another."""
+    """Multiply-adds count as two; all sizes differ, so that none can be mistaken for another."""
     if op == "attention":
         given = [make((2, 3, 5, 8)), make((2, 3, 7, 8)), make((2, 3, 7, 4))]
         function, wanted = F.attention, 2 * 2 * 3 * 5 * 7 * (8 + 4)

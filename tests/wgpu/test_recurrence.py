@@ -1,4 +1,4 @@
-"""Recurrent layers whose number of steps a plan leaves open: one kernel takes all steps, of every length."""
+"""Recurrent layers with an open number of steps: one kernel runs all steps of any length."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What can go wrong on a GPU: shaders that do not compile, lost devices, memory, threads, two devices."""
+"""Failures on a GPU: shaders that do not compile, lost devices, memory, threads, two devices."""
 
 from __future__ import annotations
 

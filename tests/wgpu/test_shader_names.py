@@ -1,4 +1,4 @@
-"""Names in shaders: none is a word of WGSL's, and none is declared twice in a block."""
+"""Names in shaders: none is reserved in WGSL, and none is declared twice in a block."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _code(text: str) -> str:
 
 
 def _check(text: str) -> None:
-    """No declared name is taken, calls go to no hidden function, and a block declares a name once."""
+    """No declared name is reserved, no call refers to a shadowed function, and a block declares a name once."""
     blocks: list[set[str]] = [set()]
     code = _code(text)
     for match in re.finditer(r"[{}]|" + DECLARED.pattern, code):

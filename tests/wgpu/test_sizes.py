@@ -1,4 +1,4 @@
-"""Sizes that a plan leaves open: what is said of them holds for every number that they stand for."""
+"""Open sizes of a plan: derived facts about them hold for every value."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Tensors carried from call to call: what somebody holds is computed once, and goes when nobody holds it."""
+"""Tensors carried from call to call: a referenced one is computed once, and freed with its last reference."""
 
 from __future__ import annotations
 

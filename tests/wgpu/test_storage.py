@@ -1,4 +1,4 @@
-"""What crosses the border to the GPU: bytes of every dtype as words and back, with NumPy and without it."""
+"""Uploads and downloads: bytes of every dtype to words and back, with and without NumPy."""
 
 from __future__ import annotations
 

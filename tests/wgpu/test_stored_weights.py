@@ -1,4 +1,4 @@
-"""Weights that a plan's file stores in fewer bits are what their definitions say, for tensors of any size and value."""
+"""Weights stored in fewer bits follow the definition of their format, for tensors of any size and value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tile sizes are measured on request, kept in a file, used by later plans, and forgotten when the file goes."""
+"""Tile sizes are measured on request, stored in a file, used by later plans, and forgotten with the file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def usable(tile: Tile) -> bool:
 
 
 def replaced_by_the_next(cache) -> None:
-    """Whatever the file holds, loading gives tiles only, and what is saved next is there again."""
+    """Whatever the file contains, loading returns only tiles, and later measurements are saved."""
     assert all(usable(tile) for tile in tuning.load(DEVICE).values())
     tuning.save(DEVICE, KEPT)
     found = {key: tile.numbers() for key, tile in tuning.load(DEVICE).items()}

@@ -1,11 +1,11 @@
-// A plan's file as it arrives: its header first, then the weights, part by part, straight to the GPU's memory.
+// Reads a plan as a stream: its header first, then the weights, part by part, directly to the GPU's memory.
 
 const MAGIC = 0x4255524e; // of a burnpack; docs/burnpack.md has the format
 const HEADER = 10; // bytes before the metadata: magic, version, length of the metadata
 const MOST_METADATA = 100 << 20;
-const IN_FLIGHT = 64 << 20; // bytes given to the GPU's queue before it is waited for
+const IN_FLIGHT = 64 << 20; // bytes written to the GPU's queue before waiting for it
 
-// The bytes of a stream, in order: a given number, or whatever comes next.
+// Reads a stream in order: a given number of bytes, or the next part.
 export class Arriving {
   #reader;
   #rest = new Uint8Array();
@@ -25,7 +25,7 @@ export class Arriving {
     return done ? null : value;
   }
 
-  // Exactly `count` bytes, or fewer where the stream ends before.
+  // Exactly `count` bytes, or fewer if the stream ends earlier.
   async take(count) {
     const parts = [];
     let found = 0;
@@ -45,7 +45,7 @@ export class Arriving {
   }
 }
 
-// The header and the metadata of the plan that a stream brings. Of what is no plan at all Python says what is wrong.
+// The header and the metadata of a plan in a stream. If it is not a plan, Python reports the error later.
 export async function header(arriving) {
   const start = await arriving.take(HEADER);
   const view = new DataView(start.buffer, start.byteOffset, start.length);

@@ -1,6 +1,6 @@
-// Downloads that end: in the bytes, or in an Error with one sentence.
+// Downloads that always end: with the bytes, or with an Error of one sentence.
 
-const SILENCE = 30000; // ms without a byte after which a download is given up
+const SILENCE = 30000; // ms without a byte before a download is aborted
 
 // Fetch a file: a Response whose body fails, instead of waiting for ever, when nothing arrives for a while.
 // counted(bytes) is told of each part; `fetcher` is the fetch to use. Where no server answers at all, the Error is

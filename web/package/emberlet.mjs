@@ -1,13 +1,13 @@
-// A model of yours in JavaScript, on the GPU that this browser has:
+// Runs a model from JavaScript on this browser's GPU:
 //
 //   import { load } from "emberlet-web"; // or "./emberlet/emberlet.mjs"
 //
 //   const model = await load("model.plan"); // what `emberlet compile model.onnx` wrote
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
-// Inputs and results are typed arrays, row by row. What goes wrong is an Error with one sentence for a person; its
-// `cause` has the rest. Beneath is MicroPython with emberlet's plan runtime. A global scope bears one MicroPython, which
-// all models of a page (or of a worker) share. emberlet.d.mts describes what is public.
+// Inputs and results are typed arrays in row-major order. Every failure is an Error whose message is one sentence for
+// people to read; its `cause` has the details. Inside, MicroPython runs emberlet's plan runtime. A global scope can have
+// only one MicroPython, which all models of a page (or of a worker) share. emberlet.d.mts describes the public API.
 
 import { arrayOf } from "./arrays.mjs";
 import { toGpu } from "./arriving.mjs";
@@ -18,7 +18,7 @@ import { open } from "./sources.mjs";
 let interpreter = null;
 let count = 0;
 let last = Promise.resolve();
-let targets = []; // what Python hands over of the GPU while it opens a plan
+let targets = []; // GPU objects that Python passes while it opens a plan
 let queue = null;
 
 export async function load(source, { cache = true, onProgress = () => {}, signal, wasm, fallback, threads } = {}) {
@@ -31,7 +31,7 @@ export async function load(source, { cache = true, onProgress = () => {}, signal
       return await begin(source, { cache, onProgress, signal, wasm });
     } catch (error) {
       if (!error.fromCache) throw error;
-      return await begin(source, { cache, onProgress, signal, wasm }); // what was kept was damaged, and is gone
+      return await begin(source, { cache, onProgress, signal, wasm }); // the stored plan was damaged and has been deleted
     }
   } catch (error) {
     throw error.told ? error : told(error);
@@ -50,13 +50,13 @@ export function prepare({ wasm, counted } = {}) {
     started.runPython("import emberlet_web");
     return started;
   });
-  interpreter.catch(() => (interpreter = null)); // to be tried again
+  interpreter.catch(() => (interpreter = null)); // so that the next call tries again
   return interpreter;
 }
 
 async function begin(source, { cache, onProgress, signal, wasm }) {
   const arrived = { interpreter: 0, plan: 0 };
-  let total; // of the plan, once its header says
+  let total; // bytes of the plan, known once its header has arrived
   const progress = (what) => (bytes) => {
     arrived[what] += bytes;
     onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter });
@@ -105,12 +105,12 @@ async function hasGpu() {
   }
 }
 
-// A browser starts its GPU process when it is first asked for an adapter: meanwhile the downloads go on.
+// The first request for an adapter starts the browser's GPU process; downloads continue meanwhile.
 function warmUp() {
   try {
     globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => {});
   } catch {
-    // Python asks again, and says what is wrong
+    // Python requests it again and reports the error
   }
 }
 
@@ -309,7 +309,7 @@ function bytesOf({ name, dtype, shape, array, length }, value) {
     throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
   }
   const content = new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice(); // as it is now
-  if (!open || value.shape?.length !== shape.length) return { content }; // Python sees the sizes from the number of bytes
+  if (!open || value.shape?.length !== shape.length) return { content }; // Python derives the sizes from the number of bytes
   if (value.shape.reduce((product, n) => product * n, 1) !== value.length) {
     throw new Error(`the input "${name}" has ${value.length} values, and its shape is ${value.shape.join("×")}`);
   }
@@ -318,7 +318,7 @@ function bytesOf({ name, dtype, shape, array, length }, value) {
 
 const call = (mp, code) => inTurn(() => mp.runPythonAsync(code));
 
-// One after the other: the interpreter does one thing at a time.
+// Calls are queued, since the interpreter runs one at a time.
 function inTurn(job) {
   const result = last.then(job).catch((error) => {
     throw told(error);

@@ -1,7 +1,7 @@
-// MicroPython's Wasm build: its start, and what its errors say.
+// Starts MicroPython's Wasm build and shortens its errors.
 
 import { download } from "./download.mjs";
-import webgpu from "./webgpu.mjs"; // the build writes it: JavaScript that emberlet.wgpu_backend calls
+import webgpu from "./webgpu.mjs"; // written by the build: JavaScript that emberlet.wgpu_backend calls
 
 // MicroPython with the sources of an object (or of a promise of it: name -> source) on its import path.
 // wasm: the address of micropython.wasm, beside this file unless given; counted(bytes): told of each part of it.
@@ -9,7 +9,7 @@ export async function start(sources, { wasm = new URL("micropython.wasm", import
   const [python, archive] = await Promise.all([load(wasm, counted), sources]);
   write(python.FS, archive);
   python.runPython('import sys; sys.path.append("/lib")');
-  python.registerJsModule("emberlet_webgpu", webgpu); // without eval, which a strict content security policy forbids
+  python.registerJsModule("emberlet_webgpu", webgpu); // avoids eval, which a strict content security policy forbids
   return python;
 }
 
@@ -45,7 +45,7 @@ async function load(wasm, counted) {
   try {
     return await loadMicroPython({
       url: wasm,
-      heapsize: 4 << 20, // to begin with
+      heapsize: 4 << 20, // initial size
       stdout: (line) => console.log(line),
       stderr: (line) => console.error(line),
     });
@@ -56,7 +56,7 @@ async function load(wasm, counted) {
   }
 }
 
-// Python's exceptions carry their traceback in the message; its last line is the one for a person.
+// The message of a Python exception contains the traceback; its last line is for people to read.
 export function readable(error) {
   const text = String(error?.message ?? error).trim();
   const lines = text.split("\n").filter((line) => line.trim());

@@ -1,15 +1,15 @@
-// Plans kept in the browser's Cache, by content: a plan is downloaded once, also when its address changes.
+// Stores plans in the browser's Cache by content, so that a plan is downloaded once, even if its address changes.
 //
-// A plan's header has the checksums of all its weights, so its SHA-256 names the content. With each address goes what it
-// led to last: then the header alone is asked for, and where there is no network the plan is used as it was.
+// A plan's header has the checksums of all its weights, so the header's SHA-256 identifies the content. For each
+// address the last plan is recorded: later visits download only the header, and use the stored plan without a network.
 
 const NAME = "emberlet-plans";
-const KEYS = "https://emberlet.invalid/"; // no address that is fetched: a Cache's keys have this form
+const KEYS = "https://emberlet.invalid/"; // never fetched; keys of a Cache must be URLs
 
 export class Kept {
   #cache;
 
-  // The browser's, or null where it has none: in a sandboxed frame, for example.
+  // The browser's Cache, or null if it has none, as in a sandboxed frame.
   static async open() {
     try {
       return new Kept(await caches.open(NAME));
@@ -47,7 +47,7 @@ export class Kept {
     let failed = false;
     stored.catch(() => (failed = true));
     const unlessFailed = async (action) => {
-      // The reader of a Cache that has no room is gone, and would be waited for.
+      // If the Cache is full, nothing reads the stream, and waiting for it would never end.
       if (!failed) await Promise.race([action().catch(() => {}), stored.catch(() => {})]);
     };
     return {
@@ -62,7 +62,7 @@ export class Kept {
     };
   }
 
-  // From now on the address leads to this plan; what it led to before goes, unless another address does too.
+  // Record that the address leads to this plan; delete its previous plan unless another address leads to it.
   async remember(url, key, length) {
     const before = await this.last(url);
     await this.#cache.put(address(url), Response.json({ key, length }));

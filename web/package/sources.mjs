@@ -1,4 +1,4 @@
-// Where a plan's bytes come from: an address, the browser's Cache, or what the caller has.
+// Opens the source of a plan: an address, the browser's Cache, or the caller's bytes.
 
 import { Arriving, header } from "./arriving.mjs";
 import { download } from "./download.mjs";
@@ -16,7 +16,7 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
   const last = await kept?.last(url);
   const options = { signal };
   if (last && (await kept.find(last.key))) {
-    // Only the header: a server that does not know ranges sends everything, and is told to stop.
+    // Request only the header. A server without range requests sends everything; the download is then aborted.
     const range = { ...options, headers: { Range: `bytes=0-${last.length - 1}` } };
     try {
       const response = await download(source, { options: range, fetcher });
@@ -41,7 +41,7 @@ async function keep(kept, url, found) {
   return { ...found, keeping };
 }
 
-// The plan of this header from the Cache, where it is there; the download then ends.
+// The plan with this header from the Cache, if it is there; the download is then aborted.
 async function again(kept, url, found) {
   const key = await Kept.keyOf(found.header);
   const cached = await kept.find(key);

@@ -1,4 +1,4 @@
-// Runs one WebAssembly module on several threads: workers that each have an instance of it, and all one shared memory.
+// Runs one WebAssembly module on several threads: workers with an instance each and one shared memory.
 //
 // The module exports "part": every thread calls it with its number and their count (wgpu_backend/wasm/threads.py). The
 // caller is thread 0. It sleeps while it waits, so it must be a worker too; and shared memory needs a page that is
@@ -34,7 +34,7 @@ class Workers {
       Atomics.store(this.control, i * CONTROL + DONE, -1);
       try {
         const worker = start();
-        worker.onerror = (event) => event.preventDefault?.(); // without it, the others and the caller do its work
+        worker.onerror = (event) => event.preventDefault?.(); // if it fails, the other threads and the caller do its work
         worker.postMessage({ control: this.control, at: i * CONTROL });
         return worker;
       } catch {
@@ -56,7 +56,7 @@ class Workers {
     else this.end();
   }
 
-  // No worker is free from here on.
+  // Mark all workers as busy.
   end() {
     for (const worker of this.workers) worker?.terminate();
     this.workers.fill(null);
@@ -161,7 +161,7 @@ export class Threaded {
     }
   }
 
-  // From here on, one thread runs the module.
+  // From now on, one thread runs the module.
   #leave() {
     this.#workers?.forget(this.#number);
     this.#workers = null;

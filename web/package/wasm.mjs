@@ -1,4 +1,4 @@
-// Runs a compiled model where there is no GPU: `emberlet compile model.onnx --out model.wasm` wrote it.
+// Runs a model that `emberlet compile model.onnx --out model.wasm` compiled, without a GPU.
 //
 //   import { load } from "./wasm.mjs";
 //
@@ -208,7 +208,7 @@ function* sectionsOf(bytes, name) {
   }
 }
 
-// The last section holds the CRC-32 of all bytes before it; files of earlier releases promise none.
+// The last section holds the CRC-32 of all bytes before it; files of earlier releases have none.
 function verify(bytes, sections, promised, name) {
   const at = sections.findIndex((one) => one.name === "emberlet.crc32");
   const { start, content } = sections[at] ?? {};

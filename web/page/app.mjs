@@ -1,4 +1,4 @@
-// The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
+// The page: passes drawings to the model in its worker, and the model's results to the ten bars.
 import { begin, beginning, nameOf } from "./begin.mjs";
 import { devices, NAMES, note, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
@@ -19,7 +19,7 @@ const manifest = await download("manifest.json")
   });
 
 let session = null; // the runtime in use
-let wanted = null; // pixels that wait for the model to be free; only the newest count
+let wanted = null; // the newest pixels that wait for the model
 let busy = false;
 let times = [];
 let lacking = ""; // why no GPU runs
@@ -147,7 +147,7 @@ async function start() {
     $("startup").textContent = milliseconds(performance.now() - began);
     $("status").textContent = `Ready: ${version}`;
     main.dataset.state = "ready";
-    setTimeout(keepForOffline, 1000); // the first answer goes before
+    setTimeout(keepForOffline, 1000); // after the first answer
     if (!wanted) read(pad.pixels ?? toPixels(pad.strokes));
     else classify();
   } catch (error) {
@@ -155,7 +155,7 @@ async function start() {
   }
 }
 
-// Where nobody asked for this device, the next one runs.
+// If the visitor did not choose this device, the next one runs.
 function fallBack(error) {
   const { device } = choice();
   const next = other(device);
@@ -203,7 +203,7 @@ function choice() {
 
 const asked = () => new URLSearchParams(location.hash.slice(1));
 
-// The device to fall to.
+// The fallback device.
 const other = (device) => there[there.indexOf(device) + 1];
 
 function chooseFromAddress() {

@@ -1,4 +1,4 @@
-// The benchmark: engines take turns, each in a worker; what is lost or fails stays in the table and in the file.
+// The benchmark: engines take turns, each in a worker. Lost and failed rows stay in the table and in the file.
 
 import { Client } from "./client.mjs";
 

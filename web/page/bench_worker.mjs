@@ -1,4 +1,4 @@
-// One engine and one piece of work: prepared once, then called as often as the page asks.
+// One engine and one workload: prepared once, then called on request.
 
 const at = (path) => new URL(path, import.meta.url).href;
 const bytes = async (path) => {

@@ -1,4 +1,4 @@
-// What this browser can compute with, the fastest first: a GPU, WebAssembly's vectors, or plain Python.
+// The devices of this browser, fastest first: a GPU, vectorized WebAssembly, or plain Python.
 
 import { hasSimd } from "./emberlet/wasm.mjs";
 

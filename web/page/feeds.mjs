@@ -1,4 +1,4 @@
-// What an input is fed: a form for each, and the values that it gives as a typed array.
+// A form for each input, and its values as a typed array.
 
 import { ARRAYS } from "./emberlet/arrays.mjs";
 

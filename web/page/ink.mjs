@@ -1,4 +1,4 @@
-// From strokes to what the model takes: the way scikit-learn's handwritten digits were made, with a pen instead of paper.
+// Converts strokes to the model's input, as scikit-learn's handwritten digits were prepared.
 //
 // The data set's digits were cropped to their ink, stretched to a 32×32 bitmap whose whole height the ink fills, and
 // counted in blocks of 4×4: 8×8 numbers from 0 to 16. Three quarters of them are 24 wide; a one stays narrow.

@@ -1,4 +1,4 @@
-// The page of models: what is dropped goes to a worker, which loads it, runs it and measures it.
+// The page of models: passes dropped files to a worker, which loads, runs and measures them.
 
 import { Client } from "./client.mjs";
 import { devices, note, offer, told } from "./devices.mjs";
@@ -16,7 +16,7 @@ let client = null; // the worker of the model that is loaded
 let feeds = [];
 let there = []; // the devices of this browser, once it has said
 let lacking = ""; // why no GPU runs
-let turn = 0; // of what is loaded: what an earlier one answers does not count
+let turn = 0; // number of the current load; answers to earlier ones are ignored
 
 const known = devices().then((found) => {
   ({ there, why: lacking } = found);

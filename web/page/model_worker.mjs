@@ -1,4 +1,4 @@
-// Everything that takes time on the page of models: Python, the compiler, images to tensors.
+// The slow work of the page of models: Python, the compiler, converting images to tensors.
 
 import { download } from "./download.mjs";
 import { arrayOf } from "./emberlet/arrays.mjs";
@@ -9,7 +9,7 @@ let model = null; // { run, profile }, whatever it is
 const fetchAny = globalThis.fetch.bind(globalThis);
 let arrived = 0;
 
-// Everything that is fetched, by the runtimes too, is counted and has a time limit.
+// All downloads, including those of the runtimes, are counted and have a time limit.
 globalThis.fetch = (resource, options) => download(resource, { options, counted, fetcher: fetchAny });
 
 function counted(bytes) {

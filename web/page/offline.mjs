@@ -2,7 +2,7 @@
 
 let begun = false;
 
-// Called when the page is ready, so that it does not take part of the network before.
+// Called when the page is ready, so that it does not compete for the network before.
 export async function keepForOffline() {
   if (begun || !navigator.serviceWorker) return;
   begun = true;

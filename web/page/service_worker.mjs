@@ -1,9 +1,9 @@
-// Keeps the site for when there is no network. A file is kept under the hash of its content, which the build writes here:
-// a new version of the site downloads only what changed, and serves the next visit.
+// Stores the site for use without a network. A file is stored under the hash of its content, which the build writes
+// here. A new version of the site downloads only what changed and is used from the next visit on.
 
 const FILES = {};
 const NAME = "emberlet-page";
-const LARGE = /^(pyodide|peers)\/|\.zip$/; // kept when it is first used: not every visitor wants it
+const LARGE = /^(pyodide|peers)\/|\.zip$/; // stored on first use, since not every visitor needs it
 
 const pathOf = (url) => {
   const path = new URL(url).pathname.slice(new URL("./", location.href).pathname.length);
@@ -12,7 +12,7 @@ const pathOf = (url) => {
 const keyOf = (path) => `${path}?content=${FILES[path]}`;
 
 async function fetched(path) {
-  // Past the browser's own cache: what it holds may be of another version.
+  // Bypass the browser's own cache, which may hold another version.
   const response = await fetch(path, { cache: "no-cache" });
   if (!response.ok) throw new Error(`${path}: the server answered ${response.status}`);
   return response;

@@ -1,5 +1,5 @@
-// Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify". The worker's
-// name is what it runs, which begins to load at once.
+// Runs the model in a worker: loads a Python runtime, emberlet and the model, then answers "classify". The worker's
+// name says what to run, so that loading starts at once.
 
 const AHEAD = {}; // module -> those that it imports, which the build writes here: all are fetched side by side
 
@@ -10,7 +10,7 @@ const module = {
 }[globalThis.name];
 for (const other of AHEAD[module] ?? []) import(other).catch(() => {}); // told of where it is needed
 
-// What a runtime certainly needs is fetched before the modules that ask for it have arrived.
+// Fetch what a runtime certainly needs before the modules that request it have arrived.
 const BEFORE = {
   pyodide: ["pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip", "packages/emberlet.zip"],
   micropython: ["emberlet/micropython.wasm"],
@@ -27,7 +27,7 @@ class Fetcher {
     this.failure = new Promise((_, reject) => (this.fail = reject));
     this.failure.catch(() => {});
     this.fetch = globalThis.fetch.bind(globalThis);
-    // The runtimes fetch their Wasm themselves; this way that is counted too.
+    // Count the Wasm files too, which the runtimes fetch themselves.
     globalThis.fetch = (resource, options) => this.#counting(resource, options);
   }
 
@@ -92,7 +92,7 @@ const commands = {
   async load({ device, files }) {
     const { load, downloads } = await loaded;
     fetcher.expect(files, downloads(files, device));
-    // A runtime that waits for a file that failed says nothing: the failure itself does.
+    // A runtime that waits for a failed download reports nothing, so report the failure here.
     model = await Promise.race([load(device, fetcher), fetcher.failure]);
     return { adapter: model.adapter, version: model.version };
   },

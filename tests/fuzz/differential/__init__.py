@@ -1,4 +1,5 @@
-"""Differential fuzzing: random cases that several implementations must agree on, shrunk to a short program where not.
+"""Differential fuzzing: random cases on which several implementations must agree; a difference is shrunk to a short
+program.
 
     python3 dev.py fuzz                          every kind, one after the other, for ten minutes
     python3 dev.py fuzz graphs --minutes 60      one kind for an hour

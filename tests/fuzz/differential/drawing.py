@@ -1,4 +1,4 @@
-"""Draws straight-line programs: what each operation may be applied to, and how its arguments are drawn.
+"""Draws straight-line programs: the operands of each operation, and its arguments.
 
 A `Pool` grows line by line. Every line is evaluated at once on NumPy, in the dtypes it names and again in float64, so
 that what is drawn next knows shapes, dtypes and sizes. A value is *exact* when both agree on every element and no
@@ -60,11 +60,11 @@ class Value(NamedTuple):
 
 
 class Skip(Exception):
-    """What was drawn does not fit: something else is drawn instead."""
+    """The drawn operation does not fit, so another one is drawn."""
 
 
 class Pool:
-    """A program that grows."""
+    """A program under construction."""
 
     def __init__(self, choose: random.Random) -> None:
         self.choose = choose
@@ -153,7 +153,7 @@ def comparable(found: Any, wide: Any) -> bool:
 
 
 def _held(x: Any) -> bool:
-    """Whether the GPU's words hold x: plans take 64-bit integers as 32-bit ones, and say so."""
+    """Whether x fits the GPU's words: plans take 64-bit integers as 32-bit ones and check them."""
     if x.dtype.bits < 64 or not x.size:
         return True
     numbers = np.asarray(x)
@@ -172,7 +172,7 @@ def shape(choose: random.Random, least: int = 0, most: int = 4) -> tuple[int, ..
 
 
 def array(choose: random.Random, of: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    """Elements that sums and products leave exact: quarters, small integers; also -0, infinities and NaN, seldom."""
+    """Elements whose sums and products are exact: quarters, small integers; rarely -0, infinities and NaN."""
     count = int(np.prod(of, dtype=int))
     if dtype == "bool":
         return np.array([choose.random() < 0.5 for _ in range(count)], bool).reshape(of)
@@ -191,7 +191,7 @@ def array(choose: random.Random, of: tuple[int, ...], dtype: str) -> np.ndarray[
 
 
 def number(choose: random.Random, v: Value) -> str:
-    """A constant for an operation with v, as text: sometimes one that an implementation may trip over."""
+    """A constant for an operation with v, as text; sometimes a difficult one."""
     if v.is_bool:
         return choose.choice(["True", "False"])
     if not v.is_float:

@@ -1,4 +1,4 @@
-"""Draws cases of a kind for as long as it is told, and shrinks and prints what differs."""
+"""Draws cases of a kind for a given time, and shrinks and prints differences."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def shrunk(what: Kind, case: Any, difference: str, end: float) -> tuple[Any, str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command `dev.py fuzz`; 1 where something differed."""
+    """The command `dev.py fuzz`; returns 1 if anything differed."""
     parser = argparse.ArgumentParser(prog="dev.py fuzz", description="Differential fuzzing, for as long as it is told.")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"what to compare, of {', '.join(names())}; all")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long, over all kinds; 10")

@@ -1,4 +1,4 @@
-"""onnxruntime in a process of its own: some models that the standard does not define end the process that runs them."""
+"""onnxruntime in its own process, since some models that the standard does not define crash it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _running: subprocess.Popen[bytes] | None = None
 
 
 def outputs(model: bytes, fed: dict[str, Any]) -> list[Any] | None:
-    """What onnxruntime computes, without rewriting the graph; None where it refuses the model or dies of it."""
+    """onnxruntime's results without graph optimization; None if it refuses the model or crashes."""
     global _running
     if _running is None:
         _running = subprocess.Popen(
