@@ -16,7 +16,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packages import ROOT, PackageError, emberlet_files, small_model_files, wgpu_files, write_bundle, write_zip
+from packages import (
+    ROOT,
+    PackageError,
+    bytecode,
+    emberlet_files,
+    small_model_files,
+    wgpu_files,
+    write_bundle,
+    write_zip,
+)
 
 WEB = Path(__file__).resolve().parent
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
@@ -191,10 +200,11 @@ def build_packages(target: Path) -> None:
     smaller one of what the digits model needs."""
     try:
         write_zip(target / "wgpu.zip", wgpu_files())
+        parts = {"emberlet": emberlet_files(), "compiler": emberlet_files(compiler=True)}
+        for name, files in bytecode(parts, (DIGITS / "digits.onnx").read_bytes()).items():
+            write_zip(target / f"{name}.zip", files)
     except PackageError as error:
         raise BuildError(str(error)) from error
-    write_zip(target / "emberlet.zip", emberlet_files())
-    write_zip(target / "compiler.zip", emberlet_files(compiler=True))
     write_bundle(target / "emberlet.json", emberlet_files(device=True), plain=True)
     write_bundle(target / "digits.json", small_model_files(), plain=True)
 

@@ -7,15 +7,19 @@ that is wanted, and `emberlet.wgpu_backend.browser` puts `navigator.gpu` beneath
 from __future__ import annotations
 
 import ast
+import base64
+import hashlib
 import importlib.metadata
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tokenize
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +46,9 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend.wasm": "__init__ file program sections",
     "emberlet.wgpu_backend.wasm.engine": "__init__ micropython probes",
 }
+# Files whose declarations error messages quote, from the source.
+_QUOTED = ("emberlet/functional/", "emberlet/display.py")
+_TAG = "cpython-314"  # of Pyodide's bytecode in __pycache__
 _SOURCES = (".py", ".wgsl", ".js", ".json")
 
 Files = dict[str, bytes]
@@ -176,6 +183,60 @@ def without_comments(source: str) -> str:
     for line, column in comments:
         lines[line - 1] = lines[line - 1][:column].rstrip()
     return "\n".join(lines)
+
+
+def bytecode(parts: Mapping[str, Files], model: bytes) -> dict[str, Files]:
+    """The packages with bytecode of the Pyodide in web/node_modules for what a session with an ONNX model imports.
+
+    Compiling it takes most of the time between Pyodide's start and the session's first result. Bytecode is larger than
+    its source, so the other files stay as they are. It takes the place of its source, without docstrings, but where
+    errors quote declarations. The last results are kept in .cache. Without Node, the packages as they are.
+
+    Raises PackageError if Pyodide does not run the session.
+    """
+    node = shutil.which("node")
+    pyodide = ROOT / "web" / "node_modules" / "pyodide" / "package.json"
+    if not node or not pyodide.is_file():
+        return dict(parts)
+    script = ROOT / "web" / "bytecode.mjs"
+    texts = {name: data.decode() for files in parts.values() for name, data in files.items()}
+    given = json.dumps(
+        {
+            "files": {n: (t, without_comments(t) if n.endswith(".py") else "") for n, t in texts.items()},
+            "model": base64.b64encode(model).decode(),
+        }
+    )
+    key = hashlib.sha256(given.encode() + script.read_bytes() + pyodide.read_bytes()).hexdigest()
+    cache = ROOT / ".cache" / "bytecode"
+    cache.mkdir(parents=True, exist_ok=True)
+    kept = cache / f"{key}.json"
+    if not kept.is_file():
+        done = subprocess.run(
+            [node, str(script)], input=given, capture_output=True, text=True, check=False, encoding="utf-8"
+        )
+        if done.returncode:
+            raise PackageError(f"Pyodide could not compile the packages: {done.stderr.strip()}")
+        for old in sorted(cache.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-3]:
+            old.unlink(missing_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_text(done.stdout, encoding="utf-8")
+        part.replace(kept)
+    found = {n: base64.b64decode(data) for n, data in json.loads(kept.read_text(encoding="utf-8")).items()}
+    return {title: _with_bytecode(files, found) for title, files in parts.items()}
+
+
+def _with_bytecode(files: Files, found: Files) -> Files:
+    out: Files = {}
+    for name, data in files.items():
+        if name not in found:
+            out[name] = data
+        elif name.startswith(_QUOTED):
+            folder, _, file = name.rpartition("/")
+            out[name] = data
+            out[f"{folder}/__pycache__/{file[:-3]}.{_TAG}.pyc"] = found[name]
+        else:
+            out[name + "c"] = found[name]
+    return out
 
 
 def write_zip(path: Path, files: Files) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import io
+import urllib.request
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 from emberlet import codegen
+from serve import Server
 
 from tools.chromium import Page
 from tools.paths import ROOT
@@ -108,3 +112,16 @@ def test_onnx_in_a_tab(script: str, pyodide_page: Page, told: dict[str, object])
     code = "([source, file, line, name]) => runPython(source, file, line, name)"
     failure = pyodide_page.evaluate(code, [script.format(**told), "<compiler>", 1, "test"])
     assert not failure, failure
+
+
+def test_what_a_session_imports_is_bytecode(runtimes: Server) -> None:
+    names: set[str] = set()
+    for package in ("emberlet", "compiler"):
+        with urllib.request.urlopen(f"{runtimes.url}packages/{package}.zip") as answer:
+            names.update(zipfile.ZipFile(io.BytesIO(answer.read())).namelist())
+    for module in ("onnxruntime/session", "codegen/generation", "wgpu_backend/wasm/kernels/contraction", "tensor"):
+        assert f"emberlet/{module}.pyc" in names
+        assert f"emberlet/{module}.py" not in names
+    assert "emberlet/functional/__pycache__/arrays.cpython-314.pyc" in names
+    assert "emberlet/functional/arrays.py" in names  # errors quote declarations
+    assert "emberlet/host/cli/__init__.py" in names  # not imported, and smaller so
