@@ -76,7 +76,7 @@ def is_parameter_name(text: str) -> bool:
 
 def metadata_entry(record: Mapping[str, Value]) -> dict[str, str]:
     """The entry of a burnpack's metadata for the keys of a record."""
-    from emberlet.store.told import SOURCES
+    from emberlet.store.source_mapping import SOURCES
 
     entries = {key: entry for key, value in record.items() if (entry := _entry(key, value))}
     for key, entry in entries.items():  # a weight without a name beside a bias that has one
@@ -107,7 +107,7 @@ def _entry(key: str, value: Value) -> dict[str, Any]:
 
 
 def _norm(key: str, origin: Folded) -> dict[str, Any]:
-    from emberlet.store.told import NORM
+    from emberlet.store.source_mapping import NORM
 
     path = origin.norm[0].rpartition(".")[0]
     derived = origin.norm == tuple(f"{path}.{n}" for n in NORM)

@@ -24,7 +24,7 @@ from .components import Component
 from .layout import pyproject
 from .micropython_builds import fetch, firmware, mpy_cross
 from .paths import BENCH_WEB, ROOT, VENV, WEB, python_of
-from .steps import StepError, only_one_at_a_time, run, say, step
+from .steps import StepError, install_lock, run, say, step
 
 VENV_PYTHON = python_of(VENV)
 STAMP = VENV / "installed.sha256"
@@ -42,7 +42,7 @@ def ensure_venv() -> Path:
     if _venv_is_current():
         _follow_the_checkout()
         return VENV_PYTHON
-    with only_one_at_a_time():
+    with install_lock():
         if _venv_is_current():
             return VENV_PYTHON
         if not _works(VENV_PYTHON):
@@ -81,7 +81,7 @@ def ensure_group(group: str) -> None:
     wanted = hashlib.sha256(json.dumps([pyproject()["dependency-groups"][group], _fingerprint()]).encode()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
-    with only_one_at_a_time():
+    with install_lock():
         step(f"installing Python packages of the group {group!r} into .venv", partial(_pip_install, "--group", group))
         stamp.write_text(wanted, encoding="utf-8")
 
@@ -95,7 +95,7 @@ def ensure(names: Iterable[str]) -> list[Component]:
     wanted = [components.get(name) for name in names]
     if not _missing(wanted):
         return []
-    with only_one_at_a_time():
+    with install_lock():
         _install_from_apt(_missing(wanted))
         for source, folder in NPM_FOLDERS.items():
             if any(c.source == source for c in _missing(wanted)) and components.get("node").find():

@@ -77,7 +77,7 @@ def run(
 
 
 @contextmanager
-def only_one_at_a_time() -> Iterator[None]:
+def install_lock() -> Iterator[None]:
     """Let one process of this checkout install at a time; the others wait."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:

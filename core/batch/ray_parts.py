@@ -16,7 +16,7 @@ from ..errors import EmberletError
 from .files import Part
 from .predictor import Predictor
 from .rows import Reading, tables
-from .scorer import Bad, Scorer, told
+from .scorer import Bad, Scorer, one_line
 
 NAMED = 1000  # the number of skipped rows to list; further ones are only counted
 
@@ -83,10 +83,10 @@ def _read(part: Part, reading: Reading, skip: bool, tally: Any) -> Iterator[pa.T
             done += len(table)
     except (EmberletError, OSError) as error:
         if not skip:
-            ray.get(tally.fail.remote(told(error)))
+            ray.get(tally.fail.remote(one_line(error)))
             raise
         name = part.files[0].shown
-        why = told(error).removeprefix(f"{name}: ")
+        why = one_line(error).removeprefix(f"{name}: ")
         if done:
             why += f" (after {done} rows, which were read)"
         ray.get(tally.add.remote(0, [(name, -1, why)]))
@@ -103,7 +103,7 @@ class Worker:
         try:
             return self._scorer(table)
         except Exception as error:
-            ray.get(self._tally.fail.remote(told(error)))
+            ray.get(self._tally.fail.remote(one_line(error)))
             raise
 
     def _report(self, rows: int, bad: list[Bad]) -> None:

@@ -18,11 +18,11 @@ from .rows import FILE, PLACE, ROW
 Bad = tuple[str, int, str]
 """The file, the row in it, and what is wrong."""
 
-GIVEN_UP = (BackendError, MemoryError, AssertionError)
-"""What is no fault of a row."""
+NOT_ROW_ERRORS = (BackendError, MemoryError, AssertionError)
+"""Errors that no row causes."""
 
 
-def told(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """An error as one line."""
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -80,11 +80,11 @@ class Scorer:
         """The results of some rows; if they fail, of each half in turn."""
         try:
             yield self._predicted(piece)
-        except GIVEN_UP:
+        except NOT_ROW_ERRORS:
             raise
         except Exception as error:  # errors of the file, the user's function or the model
             place = piece.select(list(PLACE)).slice(0, 1).to_pylist()[0]
-            said = told(error).removeprefix(f"{place[FILE]}: ")
+            said = one_line(error).removeprefix(f"{place[FILE]}: ")
             if len(piece) > 1:
                 half, before = len(piece) // 2, len(bad)
                 yield from self._piece(piece.slice(0, half), bad)

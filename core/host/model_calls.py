@@ -21,12 +21,12 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
     entries = getattr(self, "INPUTS", None)
     if entries is None:
         return self.forward(*args, **kwargs)
-    if not kwargs and known_to_fit(entries, args) and all_at_home(self, args):
+    if not kwargs and fits_cached(entries, args) and on_one_backend(self, args):
         return self.forward(*args)
     return self.forward(*bind(self, args, kwargs))
 
 
-def known_to_fit(entries: Any, args: tuple[Any, ...]) -> bool:
+def fits_cached(entries: Any, args: tuple[Any, ...]) -> bool:
     """`fits`, evaluated once for each combination of dtypes and shapes."""
     signature: list[Any] = []
     for x in args:
@@ -49,7 +49,7 @@ def known_to_fit(entries: Any, args: tuple[Any, ...]) -> bool:
     return True
 
 
-def all_at_home(model: Any, args: tuple[Any, ...]) -> bool:
+def on_one_backend(model: Any, args: tuple[Any, ...]) -> bool:
     """Whether the Tensors are on the backend of the model's first parameter, or on one backend if there is no
     parameter."""
     if not args:

@@ -30,7 +30,7 @@ def _fall_back_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
     return _fall_back(error)
 
 
-def replace_what_cannot_be_shown() -> None:
+def substitute_unencodable() -> None:
     """From now on stdout and stderr print an ASCII substitute for a character that their encoding lacks."""
     codecs.register_error(_HANDLER, _fall_back)
     codecs.register_error(_ESCAPING, _fall_back_or_escape)

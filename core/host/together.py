@@ -63,7 +63,7 @@ def synced(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def settle(path: str | os.PathLike[str]) -> None:
+def finish_interrupted(path: str | os.PathLike[str]) -> None:
     """Finish an interrupted generation in the folder of the file at `path`.
 
     Raises LoadError if that replaced a module, for the one in memory may be the old one.

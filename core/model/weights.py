@@ -10,7 +10,7 @@ def default(cls, backend):
     """The model with the weights in its module, else with those beside it."""
     if cls.EMBEDDED is not None:
         return cls.from_embedded(backend)
-    return cls._loaded(beside(cls), backend)
+    return cls._loaded(weights_file(cls), backend)
 
 
 def embedded(cls, backend):
@@ -21,7 +21,7 @@ def embedded(cls, backend):
     return cls._loaded(pack, backend)
 
 
-def beside(cls):
+def weights_file(cls):
     """The burnpack in the file WEIGHTS beside the module, also inside an archive.
 
     Raises OSError, FormatError.

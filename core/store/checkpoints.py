@@ -16,8 +16,8 @@ from ..functional.elementwise.transcendental import sqrt
 from ..module import Module
 from ..tensor import Tensor
 from .snapshot import Snapshot
+from .source_mapping import NORM, text_of
 from .sources import Place
-from .told import NORM, text_of
 
 
 class Checkpoint:

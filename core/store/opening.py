@@ -8,7 +8,7 @@ from typing import Any
 
 from ..burnpack.limits import Limits
 from ..errors import FormatError
-from ..host.together import settle
+from ..host.together import finish_interrupted
 from .formats.archives import open_zip
 from .formats.bincode import is_bincode
 from .reading import Bytes, Origin, contents
@@ -56,7 +56,7 @@ def open(
     """
     path = None if isinstance(source, (bytes, bytearray, memoryview)) else _found(os.fspath(source))
     if path is not None:
-        settle(path)
+        finish_interrupted(path)
         source = path
     data, where = contents(source, zero_copy, limits)
     kind = format or _kind(data, path or "", where)

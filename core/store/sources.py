@@ -18,8 +18,8 @@ from ..param import Param
 from ..tensor import Tensor
 from .filters import Filtering, filter_of
 from .snapshot import Snapshot
+from .source_mapping import SOURCES, text_of
 from .stored import Store
-from .told import SOURCES, text_of
 from .torch_modules import joined
 
 

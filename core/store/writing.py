@@ -14,7 +14,7 @@ from ..errors import EmberletError
 from ..host.files import atomic_write
 from ..host.together import synced, together
 from ..module.layouts import KEY
-from .told import SOURCES
+from .source_mapping import SOURCES
 
 if TYPE_CHECKING:
     from .stored import Store

@@ -34,7 +34,7 @@ from .kernels.layer import Array
 from .kernels.trees import Trees
 from .plan import plan
 from .program import Program
-from .quantization.calibrate import check_samples, each, ranges_of, tallies
+from .quantization.calibrate import check_samples, each, observe, ranges_of
 from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
 from .quantization.quantize16 import in_8_bits
@@ -51,7 +51,7 @@ KERNELS = ("assembly", "viper")
 
 INT4 = ("packed", "bytes")
 
-TAKEN = frozenset(
+RESERVED_NAMES = frozenset(
     "array binascii bluetooth btree builtins cmath collections cryptolib deflate emberlet errno esp esp32 framebuf gc "
     "hashlib heapq io json machine main boot math micropython mip neopixel network ntptime os platform pyb random re "
     "rp2 select socket ssl stm struct sys time tls uasyncio asyncio uctypes vfs zlib".split()
@@ -214,7 +214,7 @@ def _check_trees(graph: Graph) -> None:
 def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:
     """The graph in int8; if the method is "auto", by the one closest to float32."""
     checked = check_samples(samples, graph)
-    seen = tallies(graph, checked)
+    seen = observe(graph, checked)
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
     # With stateful layers the samples are a sequence, so the first ones are used.
     count = len(next(iter(checked.values())))
@@ -404,4 +404,4 @@ def module_name(text: str) -> str:
     name = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_").lower() or "model"
     if name[0].isdigit():
         return f"m_{name}"
-    return f"{name}_model" if name in TAKEN | RESERVED_BY_WINDOWS or keyword.iskeyword(name) else name
+    return f"{name}_model" if name in RESERVED_NAMES | RESERVED_BY_WINDOWS or keyword.iskeyword(name) else name

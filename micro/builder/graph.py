@@ -15,7 +15,7 @@ from emberlet.errors import ModelError, ShapeError
 
 from .kernels.layer import Array, Layer
 from .quantization.reference import dequantize, steps_of
-from .quantization.sixteen import parted
+from .quantization.sixteen import to_bytes
 
 L = TypeVar("L", bound=Layer)
 
@@ -204,7 +204,7 @@ class Graph:
     def _zero(self, name: str) -> Array:
         grid, shape = self.grids[name], self.shapes[name]
         if grid.wide:
-            return parted(np.full((*shape[:-1], shape[-1] // 2), grid.zero))
+            return to_bytes(np.full((*shape[:-1], shape[-1] // 2), grid.zero))
         return np.full(shape, grid.zero, np.uint8)
 
     def _on_grid(self, name: str, x: Array) -> Array:

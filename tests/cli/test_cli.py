@@ -134,7 +134,7 @@ def test_every_command_names_all_that_is_missing_at_once(tmp_path):
 @pytest.mark.parametrize("encoding", ["ascii", "cp437", "cp932", "cp1251"])
 def test_what_a_terminal_cannot_show_never_ends_a_command(encoding, errors):
     script = (
-        "from emberlet.host.streams import replace_what_cannot_be_shown as replace\n"
+        "from emberlet.host.streams import substitute_unencodable as replace\n"
         "replace()\n"
         "print('3 \xd7 4 \u2026 5 \xb5s \u2192 \u6a21')\n"
     )
@@ -150,7 +150,7 @@ def test_what_a_terminal_cannot_show_never_ends_a_command(encoding, errors):
 @pytest.mark.skipif(sys.platform == "win32", reason="there names of files are no bytes")
 def test_in_the_locale_c_the_bytes_of_a_files_name_are_printed_as_they_are():
     script = (
-        "from emberlet.host.streams import replace_what_cannot_be_shown as replace\n"
+        "from emberlet.host.streams import substitute_unencodable as replace\n"
         "replace()\n"
         "print('\\udce4\\xd7\\udcff\\u2026')\n"
     )

@@ -14,7 +14,7 @@ from emberlet import store
 from emberlet.errors import EmberletError
 from emberlet.host.cli.convert import size_of
 from emberlet.host.cli.diff import compare
-from emberlet.host.cli.progress import Bytes, amount
+from emberlet.host.cli.progress import Bytes, size_text
 
 PT = Path(__file__).parents[1] / "store" / "fixtures" / "checkpoint.pt"
 
@@ -99,7 +99,13 @@ def test_infinite_and_huge_differences():
 
 
 def test_amounts_in_words():
-    assert [amount(n) for n in (0, 999, 1500, 2.5e6, 7e12)] == ["0 bytes", "999 bytes", "1.5 kB", "2.5 MB", "7000.0 GB"]
+    assert [size_text(n) for n in (0, 999, 1500, 2.5e6, 7e12)] == [
+        "0 bytes",
+        "999 bytes",
+        "1.5 kB",
+        "2.5 MB",
+        "7000.0 GB",
+    ]
 
 
 def test_one_large_tensor_shows_a_bar_before_its_end(monkeypatch):

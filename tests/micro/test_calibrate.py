@@ -7,7 +7,7 @@ import pytest
 from emberlet.errors import FormatError, ShapeError
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.elementwise import MapFloat
-from emberlet.micro.builder.quantization.calibrate import Tally, check_samples, grid_over, ranges_of
+from emberlet.micro.builder.quantization.calibrate import Observed, check_samples, grid_over, ranges_of
 
 RANGES = [(0.0, 1.0), (-1.0, 0.0), (-1.0, 1.0), (-3.7, 0.2), (-0.001, 500.0), (0.5, 2.0), (-4.0, -1.0)]
 DRAWN = [tuple(sorted(pair)) for pair in np.random.default_rng(3).normal(0, 10, (50, 2)).tolist()]
@@ -32,7 +32,7 @@ def test_zero_lies_at_the_end_of_a_range_of_one_sign(low: float, high: float, ze
 
 def test_percentiles_cut_the_same_part_off_both_ends() -> None:
     values = np.linspace(-50, 50, 1001).astype(np.float32)
-    seen = {"x": Tally(-50.0, 50.0, [values]), "y": Tally(0.0, 50.0, [np.abs(values)])}
+    seen = {"x": Observed(-50.0, 50.0, [values]), "y": Observed(0.0, 50.0, [np.abs(values)])}
     assert ranges_of(seen, "minmax") == {"x": (-50.0, 50.0), "y": (0.0, 50.0)}
     found = ranges_of(seen, "percentile", 90)
     assert found["x"] == pytest.approx((-45.0, 45.0))

@@ -13,7 +13,7 @@ from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
 from tools.microcontrollers.networks import ds_cnn, samples
 from tools.microcontrollers.random_layers import assembly_cases, program_of, viper_cases
-from tools.microcontrollers.running import counted, stack_taken, wrong_on_board
+from tools.microcontrollers.running import counted, stack_used, wrong_on_board
 from tools.micropython_builds import firmware
 
 MACS = 2_656_768
@@ -66,7 +66,7 @@ def test_the_stack_is_as_predicted(name: str, how: str) -> None:
     kernels = "viper" if how == "viper" else "assembly"
     built = build_digits("romfs", how == "float", boards=[stand_in], kernels=kernels)
     predicted = next(iter(built.costs.values())).stack
-    measured = stack_taken(board, built)
+    measured = stack_used(board, built)
     assert measured <= predicted <= 1.25 * measured
 
 

@@ -12,7 +12,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.normalize import MOST, Normalize, NormalizeRows
 from emberlet.micro.builder.kernels.sixteen.normalize import LENGTH, Normalize16
-from emberlet.micro.builder.quantization.sixteen import joined, parted
+from emberlet.micro.builder.quantization.sixteen import to_bytes, to_words
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Array, Maker
 from support.microcontrollers.quantized import Network, quantized, samples_of
@@ -39,8 +39,8 @@ def steps_off(layer: type[NormalizeRows], length: int, spread: float, rng: np.ra
     out = max(float(np.abs(exact).max()) / (last // 2), 1e-6)
     at = ("norm", ("x",), "y", 2, length, g, b, 0, centered, epsilon, scale, zero, out, last // 2 + 1)
     made = layer(*at)
-    y = made.reference(parted(x) if layer.width == 2 else x.astype(np.uint8))
-    found = (joined(y) if layer.width == 2 else y.astype(np.int64)) - (last // 2 + 1)
+    y = made.reference(to_bytes(x) if layer.width == 2 else x.astype(np.uint8))
+    found = (to_words(y) if layer.width == 2 else y.astype(np.int64)) - (last // 2 + 1)
     return float(np.abs(found - exact / out).max())
 
 

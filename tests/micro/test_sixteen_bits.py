@@ -16,11 +16,11 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Grid
 from emberlet.micro.builder.kernels.arg import Arg
 from emberlet.micro.builder.kernels.sixteen.dot import Dot16
-from emberlet.micro.builder.kernels.sixteen.maps import Curve16, knots_of
+from emberlet.micro.builder.kernels.sixteen.maps import PiecewiseLinear16, knots_of
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.indices import stored
-from emberlet.micro.builder.quantization.sixteen import deep, joined, near, parted
+from emberlet.micro.builder.quantization.sixteen import difference_requant, sum_requant, to_bytes, to_words
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Maker
@@ -128,9 +128,9 @@ def test_a_log_softmax_is_at_most_a_step_off() -> None:
         exact = numbers_ - numbers_.max(1, keepdims=True)
         exact -= np.log(np.exp(exact).sum(1, keepdims=True))
         out = max(-exact.min() / 65535, 1e-6)
-        layer = LogSoftmax16("log", ("x",), "y", 3, length, scale, near((scale / out,), (0,), 65535), out)
+        layer = LogSoftmax16("log", ("x",), "y", 3, length, scale, difference_requant((scale / out,), (0,), 65535), out)
         layer.check()
-        assert np.abs(joined(layer.reference(parted(x))) - 65535 - exact / out).max() < 1.5, layer
+        assert np.abs(to_words(layer.reference(to_bytes(x))) - 65535 - exact / out).max() < 1.5, layer
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -309,7 +309,7 @@ def test_lines_follow_a_function_to_a_step(seed: int) -> None:
     smooth = 65535 / (1 + np.exp(-bend * (x - middle)))
     values = np.rint(np.where(rng.random() < 0.5, smooth, np.abs(smooth - 40000))).astype(np.int64)
     knots = knots_of(values)
-    layer = Curve16("curve", ("x",), "y", (4,), knots)
+    layer = PiecewiseLinear16("curve", ("x",), "y", (4,), knots)
     assert np.abs(layer.values - values).max() <= 1
     assert len(knots) < 3000
 
@@ -317,10 +317,10 @@ def test_lines_follow_a_function_to_a_step(seed: int) -> None:
 @pytest.mark.parametrize("power", [4, 9, 20])
 def test_multipliers_have_as_many_bits_as_fit(power: int) -> None:
     """At most 2**28 inclusive, so that a scale that is a power of two costs the other channels no bit."""
-    found = deep([2.0**-power, 0.7 * 2.0**-power], 2.0**20, 0)
+    found = sum_requant([2.0**-power, 0.7 * 2.0**-power], 2.0**20, 0)
     if 28 + power <= 57:
         assert (max(found.multipliers), found.shift) == (1 << 28, 28 + power)
-    beside = deep([1.001 * 2.0**-power], 2.0**20, 0)
+    beside = sum_requant([1.001 * 2.0**-power], 2.0**20, 0)
     assert beside.shift == 27 + power
     assert abs(beside.multipliers[0] / 2.0**beside.shift / (1.001 * 2.0**-power) - 1) < 2.0**-27
 

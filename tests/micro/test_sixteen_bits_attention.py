@@ -8,7 +8,7 @@ import pytest
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.sixteen.product import Product16
-from emberlet.micro.builder.quantization.sixteen import deep, joined, parted
+from emberlet.micro.builder.quantization.sixteen import sum_requant, to_bytes, to_words
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.quantized import Network, quantized, samples_of
 from support.microcontrollers.words import as_written, inferred
@@ -61,8 +61,8 @@ def test_attention_follows_onnxruntime(seed: int, kind: QuantType) -> None:
 @pytest.mark.parametrize("depth", [1, 31, 32, 33, 500, 5000])
 def test_sums_of_products_of_any_depth_are_exact(depth: int) -> None:
     """With all operands at their limits, no part of a sum exceeds the bits that remain after the drop."""
-    x = parted(np.full(depth, 65535))
+    x = to_bytes(np.full(depth, 65535))
     drop = Product16.dropped(depth)
-    requant = deep(65535 / (depth * 65535.0**2 / 2**drop) * 0.999, depth * 65535.0**2 / 2**drop, 0)
+    requant = sum_requant(65535 / (depth * 65535.0**2 / 2**drop) * 0.999, depth * 65535.0**2 / 2**drop, 0)
     layer = Product16("p", ("x", "z"), "y", 1, depth, 1, (depth, 1), (1, depth), (), (0, 0), drop, requant)
-    assert abs(int(joined(layer.reference(x, x)).item()) - 65535 * 0.999) < 2
+    assert abs(int(to_words(layer.reference(x, x)).item()) - 65535 * 0.999) < 2

@@ -15,7 +15,7 @@ from emberlet.micro.builder.build import BuildResult, Options, build, write
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.quantization.indices import stored
-from emberlet.micro.builder.quantization.sixteen import joined, parted
+from emberlet.micro.builder.quantization.sixteen import to_bytes, to_words
 from emberlet.micro.builder.streaming import time_axis
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
@@ -46,8 +46,8 @@ def check(whole: BuildResult, stream: BuildResult, axis: int, seed: int, calls: 
     states: dict[str, Any] = {}
     for k in range(calls):
         end = steps + (k + 1) * new
-        found = stream.graph.run({name: parted(np.take(every, range(end - new, end), at))}, states)[output]
-        wanted = whole.graph.run({name: parted(np.take(every, range(end - steps, end), at))})[output]
+        found = stream.graph.run({name: to_bytes(np.take(every, range(end - new, end), at))}, states)[output]
+        wanted = whole.graph.run({name: to_bytes(np.take(every, range(end - steps, end), at))})[output]
         if found.shape != wanted.shape:
             (along,) = (k for k, (a, b) in enumerate(zip(found.shape, wanted.shape, strict=True)) if a != b)
             wanted = np.take(wanted, range(wanted.shape[along] - found.shape[along], wanted.shape[along]), along)
@@ -105,7 +105,7 @@ def test_a_stream_of_words_runs_on_micropython(port_name: str, request: pytest.F
     script = (
         f"import json, sys\nsys.path[:] = [{str(tmp_path / arch)!r}]\nimport model\nfound = []\n"
         "for turn in range(2):\n    model.reset()\n"
-        f"    for x in {[list(parted(s).reshape(-1).tolist()) for s in steps]!r}:\n"
+        f"    for x in {[list(to_bytes(s).reshape(-1).tolist()) for s in steps]!r}:\n"
         "        model.input[:] = bytes(x)\n        model.run()\n        found.append(list(model.output))\n"
         "print(json.dumps(found))\n"
     )
@@ -113,7 +113,7 @@ def test_a_stream_of_words_runs_on_micropython(port_name: str, request: pytest.F
     found = json.loads(port.run(script, heap="1M", micropypath=[], files=[tmp_path], timeout=300).check().stdout)
     states: dict[str, Any] = {}
     name, output = stream.graph.inputs[0], stream.graph.outputs[0]
-    wanted = [stream.graph.run({name: parted(s)}, states)[output].reshape(-1).tolist() for s in steps]
+    wanted = [stream.graph.run({name: to_bytes(s)}, states)[output].reshape(-1).tolist() for s in steps]
     assert found == wanted + wanted
 
 
@@ -155,5 +155,5 @@ def test_states_that_are_quantized_where_they_come_in_stay_on_the_board(kind: ty
         wanted, old = session.run(["y", "new"], {"x": x, "old": old})
         y = built.graph.run({"x": stored(built.graph, "x", x.reshape(-1))}, states)[target]
         grid = built.graph.grids[target]
-        found = (((joined(y) if grid.wide else y).reshape(-1)).astype(np.int64) - grid.zero) * grid.scale
+        found = (((to_words(y) if grid.wide else y).reshape(-1)).astype(np.int64) - grid.zero) * grid.scale
         np.testing.assert_allclose(found, wanted.reshape(-1), atol=1.01 * scales[1])

@@ -14,7 +14,7 @@ from emberlet.errors import EmberletError, FormatError, ModelError, UnsupportedE
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.state import Keep
-from emberlet.micro.builder.quantization.sixteen import joined, parted
+from emberlet.micro.builder.quantization.sixteen import to_bytes, to_words
 
 from tools.microcontrollers import litert
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
@@ -81,14 +81,14 @@ def test_models_on_int16_are_exact(tmp_path: Path) -> None:
     expected = litert.answers(models, {key: x - 32768 for key, x in words.items()}, tmp_path)
     for key, result in results.items():
         kinds = [layer.kind for layer in result.graph.layers]
-        found = joined(ran(result, parted(words[key]))) - 32768
+        found = to_words(ran(result, to_bytes(words[key]))) - 32768
         assert found.tolist() == expected[key].astype(int).tolist(), (key, kinds)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_micropython_computes_the_same_on_int16(seed: int, unix_port: Port, tmp_path: Path) -> None:
     result = built(drawn(seed + 10, "int16"))
-    x = parted(np.random.default_rng(seed).integers(0, 1 << 16, result.program.inputs[0].shape))
+    x = to_bytes(np.random.default_rng(seed).integers(0, 1 << 16, result.program.inputs[0].shape))
     expected, port = ran(result, x[None])[0], result.program.outputs[0]
     for dialect in ("viper", "bytecode"):
         arena = run_program(unix_port, result.program, dialect, inputs_in_arena(result.program, [x]), tmp_path)

@@ -14,7 +14,7 @@ from emberlet.micro.builder.kernels.layer import Array, Layer
 from emberlet.micro.builder.kernels.move import Copy, Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.sixteen.dot import Dot16
-from emberlet.micro.builder.kernels.sixteen.maps import Curve16, Rescale16, knots_of
+from emberlet.micro.builder.kernels.sixteen.maps import PiecewiseLinear16, Rescale16, knots_of
 from emberlet.micro.builder.kernels.sixteen.normalize import Normalize16
 from emberlet.micro.builder.kernels.sixteen.pair import Pair16
 from emberlet.micro.builder.kernels.sixteen.pool import Pool16
@@ -23,7 +23,7 @@ from emberlet.micro.builder.kernels.sixteen.recurrent import GatedGru16, Gru16, 
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16, Softmax16
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.window import Window
-from emberlet.micro.builder.quantization.sixteen import MOST, deep, near, parted
+from emberlet.micro.builder.quantization.sixteen import MOST, difference_requant, sum_requant, to_bytes
 
 Rng = np.random.Generator
 
@@ -36,8 +36,8 @@ NO_PADS = (0, 0, 0, 0)
 def words_at_random(rng: Rng, shape: tuple[int, ...]) -> Array:
     """Random 16-bit words as bytes; sometimes only the extremes."""
     if rng.random() < 0.2:
-        return parted(rng.choice(np.array([0, MOST]), shape))
-    return parted(rng.integers(0, MOST + 1, shape))
+        return to_bytes(rng.choice(np.array([0, MOST]), shape))
+    return to_bytes(rng.integers(0, MOST + 1, shape))
 
 
 def _zero(rng: Rng) -> int:
@@ -65,7 +65,7 @@ def dot(rng: Rng, window: Window, h: int, w: int, each: int = 0) -> Made:
     bias = rng.integers(-(10**8), 10**8, n)
     reach = size * MOST + np.abs(bias)
     ratio = MOST / reach * 10.0 ** rng.uniform(-1, 1)  # of a step of the sums to one of the output
-    requant = deep(ratio, reach, out_zero, *_limits(rng, out_zero))
+    requant = sum_requant(ratio, reach, out_zero, *_limits(rng, out_zero))
     if rng.random() < 0.3:
         requant = replace(requant, rests=tuple(int(v) for v in rng.integers(0, 8, n)))
     at = ("dot of 16 bits", ("x",), "y", (h, w, 2 * c), window, groups)
@@ -105,7 +105,7 @@ def product(rng: Rng, depth: int = 0) -> Made:
     batches = ((count, rows * depth, 0 if rng.random() < 0.3 else depth * columns),) if count > 1 else ()
     drop, zeros, zero = Product16.dropped(depth), (_zero(rng), _zero(rng)), _zero(rng)
     reach = depth * MOST * MOST >> drop
-    requant = deep(MOST / reach * 10.0 ** rng.uniform(0, 2), reach, zero, *_limits(rng, zero))
+    requant = sum_requant(MOST / reach * 10.0 ** rng.uniform(0, 2), reach, zero, *_limits(rng, zero))
     x, z = words_at_random(rng, (count, rows * depth)), words_at_random(rng, (count, depth * columns))
     at = ("product of 16 bits", ("x", "z"), "y", rows, depth, columns, first, second, batches)
     return Product16(*at, zeros, drop, requant), (x, z), (count, rows, 2 * columns), *NONE
@@ -118,7 +118,7 @@ def normalization(rng: Rng, stretch: int = 0) -> Made:
     x = words_at_random(rng, (rows, length))
     near_ = rng.random()
     if near_ < 0.4:  # numbers close to each other, or equal
-        x = parted(rng.integers(0, MOST - 300) + rng.integers(0, int(10 ** (5 * near_)) + 1, (rows, length)))
+        x = to_bytes(rng.integers(0, MOST - 300) + rng.integers(0, int(10 ** (5 * near_)) + 1, (rows, length)))
     factors, shifts = rng.normal(0, 1, count), rng.normal(0, 1, count)
     scale, out = 10 ** rng.uniform(-5, -2), 10 ** rng.uniform(-5, -3)
     how = (each, bool(rng.random() < 0.7), 10.0 ** rng.uniform(-8, -3), scale, _zero(rng), out, _zero(rng))
@@ -136,7 +136,7 @@ def pool(rng: Rng, window: Window, h: int, w: int) -> Made:
         return Pool16(*at, kind), (x,), out, window.pads, 0
     taps = prod(window.kernel)
     counts = rng.integers(1, taps + 1, prod(out[:2])) if rng.random() < 0.5 else np.array([taps])
-    requant = deep(10.0 ** rng.uniform(-1, 2) / counts, MOST * taps, _zero(rng))
+    requant = sum_requant(10.0 ** rng.uniform(-1, 2) / counts, MOST * taps, _zero(rng))
     return Pool16(*at, kind, False, zero, requant), (x,), out, window.pads, zero
 
 
@@ -148,7 +148,7 @@ def reduction(rng: Rng) -> Made:
     at = ("reduction of 16 bits", ("x",), "y", (outer * length, 1, 2 * inner), window, kind, True)
     layer = Pool16(*at)
     if kind == "sum":
-        layer = Pool16(*at, zero, deep(10.0 ** rng.uniform(-1, 1) / length, length * MOST, _zero(rng)))
+        layer = Pool16(*at, zero, sum_requant(10.0 ** rng.uniform(-1, 1) / length, length * MOST, _zero(rng)))
     return layer, (words_at_random(rng, (outer, length, inner)),), (outer, 2 * inner), *NONE
 
 
@@ -186,9 +186,9 @@ def softmax(rng: Rng, length: int, log: bool) -> Made:
     at = ("softmax of 16 bits", ("x",), "y", rows, length, scale)
     layer: Softmax16 | LogSoftmax16
     if log:
-        layer = LogSoftmax16(*at, near((scale / out,), (0,), _zero(rng)), out)
+        layer = LogSoftmax16(*at, difference_requant((scale / out,), (0,), _zero(rng)), out)
     else:
-        layer = Softmax16(*at, near((2.0**-16 / 10.0 ** rng.uniform(-5, -3.5),), (0,), _zero(rng)))
+        layer = Softmax16(*at, difference_requant((2.0**-16 / 10.0 ** rng.uniform(-5, -3.5),), (0,), _zero(rng)))
     layer.check()
     return layer, (words_at_random(rng, (rows, length)),), (rows, 2 * length), *NONE
 
@@ -210,10 +210,10 @@ def others(rng: Rng) -> Made:
         zeros, zero = (_zero(rng), _zero(rng)), _zero(rng)
         operation = "mul" if rng.random() < 0.5 else "add"
         if operation == "mul":
-            how = deep(10.0 ** rng.uniform(-6, -4), MOST * MOST, zero, *_limits(rng, zero))
+            how = sum_requant(10.0 ** rng.uniform(-6, -4), MOST * MOST, zero, *_limits(rng, zero))
         else:
             ratios = rng.uniform(0.01, 3), float(rng.choice([-1, 1])) * rng.uniform(0.01, 3)
-            how = near(ratios, zeros, zero, *_limits(rng, zero))  # type: ignore[assignment]
+            how = difference_requant(ratios, zeros, zero, *_limits(rng, zero))  # type: ignore[assignment]
         other = (h if rng.random() < 0.5 else 1, w if rng.random() < 0.5 else 1, c if rng.random() < 0.5 else 1)
         b = words_at_random(rng, other)
         constant = rng.integers(0, MOST + 1, other) if rng.random() < 0.4 else None
@@ -228,14 +228,16 @@ def others(rng: Rng) -> Made:
     if kind == "rescale":
         wide = (bool(rng.random() < 0.7), bool(rng.random() < 0.7))
         zero = int(rng.integers(0, MOST + 1 if wide[1] else 256))
-        how = near((10.0 ** rng.uniform(-3, 1),), (_zero(rng) >> (0 if wide[0] else 8),), zero, 0, [255, MOST][wide[1]])
+        how = difference_requant(
+            (10.0 ** rng.uniform(-3, 1),), (_zero(rng) >> (0 if wide[0] else 8),), zero, 0, [255, MOST][wide[1]]
+        )
         source = x if wide[0] else rng.integers(0, 256, (h, w, c)).astype(np.uint8)
         out = (h, w, 2 * c) if wide[1] else (h, w, c)
         return Rescale16("rescale of 16 bits", ("x",), "y", (h, w, c), wide, how), (source,), out, *NONE
     if kind == "curve":
         bend, at_ = 10.0 ** rng.uniform(-4.5, -3), rng.uniform(0, MOST)
         values = np.rint(MOST / (1 + np.exp(-bend * (np.arange(MOST + 1) - at_)))).astype(np.int64)
-        return Curve16("curve of 16 bits", ("x",), "y", (h, w, c), knots_of(values)), (x,), shape, *NONE
+        return PiecewiseLinear16("curve of 16 bits", ("x",), "y", (h, w, c), knots_of(values)), (x,), shape, *NONE
     if kind in ("softmax", "logarithm"):
         return softmax(rng, int(rng.integers(1, 40)), kind == "logarithm")
     if kind == "arg":

@@ -243,7 +243,7 @@ print(taken(model.predict, *numbers))
 """
 
 
-def stack_taken(board: EmulatedBoard, built: BuildResult) -> int:
+def stack_used(board: EmulatedBoard, built: BuildResult) -> int:
     """Bytes of the stack that `predict` takes on an emulated Cortex-M, whose first word is where its stack begins."""
     arch = board.arch if board.arch in built.deployed else ""
     return int(board.run(_STACK.format(name=built.program.name), built.deployed[arch]))

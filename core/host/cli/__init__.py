@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
 from .. import blas_kernels, extras
-from ..streams import replace_what_cannot_be_shown
+from ..streams import substitute_unencodable
 from .plain import plain
 
 # command -> (module, description); a module has configure(parser) and run(arguments) -> exit status
@@ -42,7 +42,7 @@ TRACEBACK = "EMBERLET_TRACEBACK"  # if set to 1, unexpected errors print a trace
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    replace_what_cannot_be_shown()
+    substitute_unencodable()
     if argv is None:  # a process of its own
         blas_kernels.choose()
     try:

@@ -40,7 +40,7 @@ def first_difference(
     """
     from emberlet.codegen import load
 
-    exposed, producers = expose(path)
+    exposed, producers = with_all_outputs(path)
     try:
         model = load(exposed, backend, freeze=frozen)
     except EmberletError as error:
@@ -61,7 +61,7 @@ def first_difference(
     return Outcome(name, compared, "", "", "")
 
 
-def expose(path: str) -> tuple[Any, dict[str, tuple[str, str]]]:
+def with_all_outputs(path: str) -> tuple[Any, dict[str, tuple[str, str]]]:
     """(the model with all values as outputs, value -> (node's name, operator) in the order they are computed)"""
     import onnx
 

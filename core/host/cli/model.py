@@ -144,7 +144,7 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     from .. import together
     from ..model_inputs import parameters_of
 
-    together.settle(path)
+    together.finish_interrupted(path)
     # A unique name, because a model may be called numpy.
     name = "emberlet_model_" + os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)

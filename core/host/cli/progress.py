@@ -71,7 +71,7 @@ class Bytes:
             bar = ("#" * round(24 * part)).ljust(24, ".")
             rate = self._done / (time.monotonic() - self._begin)
             sys.stderr.write(
-                f"\r\x1b[K{self._text} [{bar}] {amount(self._done)} of {amount(self._total)}, {amount(rate)}/s"
+                f"\r\x1b[K{self._text} [{bar}] {size_text(self._done)} of {size_text(self._total)}, {size_text(rate)}/s"
             )
             sys.stderr.flush()
 
@@ -84,7 +84,7 @@ class Bytes:
             sys.stderr.flush()
 
 
-def amount(count: float) -> str:
+def size_text(count: float) -> str:
     """A number of bytes as text: "12.3 MB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":

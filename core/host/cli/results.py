@@ -42,7 +42,7 @@ def _table(values: Any) -> Any:
     return asarray(values, backend="python")
 
 
-def glimpse(x: Tensor, limit: int = 8) -> str:
+def first_elements(x: Tensor, limit: int = 8) -> str:
     """The first elements, as a flat list."""
     values = x.backend.to_list(x.backend.reshape(x, (x.size,)))[:limit]
     shown = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]

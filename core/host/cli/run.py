@@ -12,7 +12,7 @@ from .. import npy
 from . import model as models
 from .plain import plain
 from .progress import step
-from .results import glimpse
+from .results import first_elements
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_report(outputs, seconds, arguments.backend), indent=2))
         return 0
     for name, x in outputs.items():
-        print(plain(f"{name}: {x.dtype} {x.shape} {glimpse(x)}"))
+        print(plain(f"{name}: {x.dtype} {x.shape} {first_elements(x)}"))
     if arguments.repeat > 1:
         import statistics
 

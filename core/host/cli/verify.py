@@ -17,7 +17,7 @@ from . import model as models
 from . import sizing
 from .plain import plain
 from .progress import step
-from .results import glimpse, parts
+from .results import first_elements, parts
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0 if good else 1
     print(plain(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|"))
     if loaded.frozen:
-        print(plain("frozen: " + ", ".join(f"{name} = {glimpse(x)}" for name, x in loaded.frozen.items())))
+        print(plain("frozen: " + ", ".join(f"{name} = {first_elements(x)}" for name, x in loaded.frozen.items())))
     if sizes:
         print(plain("sizes: " + ", ".join(f"{name} = {size}" for name, size in sizes.items())))
     for row in rows:

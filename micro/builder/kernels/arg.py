@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..quantization.sixteen import joined
+from ..quantization.sixteen import to_words
 from .layer import Array, Layer, View
 from .words import element_at
 from .writer import Pointer, Writer
@@ -31,7 +31,7 @@ class Arg(Layer):
     width: int = 1
 
     def reference(self, *inputs: Array) -> Array:
-        x = (joined(inputs[0]) if self.width == 2 else inputs[0]).reshape(self.shape)
+        x = (to_words(inputs[0]) if self.width == 2 else inputs[0]).reshape(self.shape)
         x = x[:, ::-1] if self.last else x
         found = x.argmax(1) if self.operation == "max" else x.argmin(1)
         found = self.shape[1] - 1 - found if self.last else found

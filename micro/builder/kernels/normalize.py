@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..quantization.reference import Bytes, Ints
-from ..quantization.sixteen import joined, parted
+from ..quantization.sixteen import to_bytes, to_words
 from .layer import Array, Layer, View, emit_clamp
 from .words import element_at, number24, store24, store_element, store_word, word_at
 from .writer import Pointer, Writer
@@ -109,7 +109,7 @@ class NormalizeRows(_Normalize):
         return max(SMALLEST, round(steps * 2.0**FINE))
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        x = (joined(inputs[0]) if self.width == 2 else inputs[0].astype(np.int64)).reshape(self.rows, self.length)
+        x = (to_words(inputs[0]) if self.width == 2 else inputs[0].astype(np.int64)).reshape(self.rows, self.length)
         total, y = x.sum(1), np.empty_like(x)
         for row in range(self.rows):
             middle = (int(total[row]) + (self.length >> 1)) // self.length if self.centered else self.zero
@@ -119,7 +119,7 @@ class NormalizeRows(_Normalize):
             squares, up = shifted(squares)
             far = (d << up) - ((rest << FINE) // self.length << up >> FINE)
             y[row] = self.output_row(far, self.reciprocal(squares), row if self.each else 0)
-        return (parted(y) if self.width == 2 else y.astype(np.uint8)).reshape(inputs[0].shape)
+        return (to_bytes(y) if self.width == 2 else y.astype(np.uint8)).reshape(inputs[0].shape)
 
     def reciprocal(self, squares: int) -> int:
         """A number divided by the root of the shifted sum."""

@@ -21,7 +21,7 @@ MOST_KEPT = 1 << 16
 
 
 @dataclass
-class Tally:
+class Observed:
     """What calibration records of one tensor: its extremes and a sample of its values."""
 
     low: float = 0.0
@@ -105,12 +105,12 @@ def each(samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
         yield {name: x[k] for name, x in samples.items()}
 
 
-def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
+def observe(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Observed]:
     """The values of the float32 graph's tensors over the samples, which are a sequence if layers keep states.
 
     Raises UnsupportedError for a tensor that becomes NaN or infinite.
     """
-    seen = {name: Tally(values=[]) for name in graph.shapes}
+    seen = {name: Observed(values=[]) for name in graph.shapes}
     count = len(next(iter(samples.values())))
     rng = np.random.default_rng(0)
     states: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
     return seen
 
 
-def ranges_of(seen: Mapping[str, Tally], method: str, percentile: float = 99.99) -> dict[str, Range]:
+def ranges_of(seen: Mapping[str, Observed], method: str, percentile: float = 99.99) -> dict[str, Range]:
     """The range of every tensor; it always holds zero.
 
     method: "minmax", or "percentile", which drops outliers at both ends and keeps that share of the values: a range

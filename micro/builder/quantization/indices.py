@@ -17,7 +17,7 @@ from ..kernels.lanes import Take, TopK
 from ..kernels.layer import Array, Layer
 from .calibrate import Range
 from .reference import quantize, steps_of
-from .sixteen import joined, parted
+from .sixteen import to_bytes, to_words
 
 MOST_IN_A_BYTE = 256
 
@@ -86,7 +86,7 @@ def stored(graph: Graph, name: str, x: Array) -> Array:
     zero = grid.zero
     if grid.wide:
         words = steps_of(x, grid.scale, zero, 16)
-        return parted(words.reshape(words.shape or (1,)))
+        return to_bytes(words.reshape(words.shape or (1,)))
     if name not in graph.words:
         return quantize(x, graph.grids[name].scale, zero)
     whole = np.clip(np.rint(np.asarray(x, np.float64)) + zero, 0, MOST - 1).astype("<u2")
@@ -97,6 +97,6 @@ def numbers(graph: Graph, name: str, x: Array) -> Array:
     """The numbers that such bytes stand for."""
     grid = graph.grids[name]
     if grid.wide:
-        return np.asarray((joined(x).reshape(-1) - grid.zero) * grid.scale)
+        return np.asarray((to_words(x).reshape(-1) - grid.zero) * grid.scale)
     pairs = np.ascontiguousarray(x, np.uint8).reshape(-1, 2).astype(np.int64)
     return np.asarray(pairs[:, 0] + 256 * pairs[:, 1] - graph.grids[name].zero)

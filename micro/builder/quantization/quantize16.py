@@ -30,7 +30,7 @@ from ..kernels.product import ProductFloat
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from ..kernels.select import Select
 from ..kernels.sixteen.dot import Dot16
-from ..kernels.sixteen.maps import Curve16, Rescale16, knots_of
+from ..kernels.sixteen.maps import PiecewiseLinear16, Rescale16, knots_of
 from ..kernels.sixteen.normalize import Normalize16
 from ..kernels.sixteen.pair import Pair16
 from ..kernels.sixteen.pool import Pool16
@@ -43,7 +43,7 @@ from ..kernels.window import Window
 from .calibrate import grid_over
 from .recurrences import Recurrent, recurrent16
 from .reference import Floats, dequantize, steps_of
-from .sixteen import MOST, WAYS, Deep, deep, near, parted
+from .sixteen import ADVICE, MOST, SumRequant, difference_requant, sum_requant, to_bytes
 
 MOST_KNOTS = 4096
 """The most knots of a function, at four bytes each."""
@@ -166,7 +166,7 @@ class Quantizer16:
         }
         if type(layer) not in kinds:
             what = NAMES.get(type(layer), f"a layer of kind {layer.kind!r}")
-            raise UnsupportedError(f"{layer.name}: {what} is not supported with 16-bit activations; {WAYS}")
+            raise UnsupportedError(f"{layer.name}: {what} is not supported with 16-bit activations; {ADVICE}")
         return kinds[type(layer)](layer)
 
     def _grids(self, layer: Layer) -> tuple[Grid, Grid]:
@@ -200,8 +200,8 @@ class Quantizer16:
         made.check()
         return made
 
-    def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> Deep:
-        return deep(ratios, bound, zero, *limits, what=what)
+    def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> SumRequant:
+        return sum_requant(ratios, bound, zero, *limits, what=what)
 
     def _pair(self, layer: BinaryFloat) -> Layer:
         a, out = self._grids(layer)
@@ -217,13 +217,15 @@ class Quantizer16:
         at = (*own, doubled_shape(layer.shape), doubled_shape(layer.other), constant)
         if layer.operation == "mul":
             reach = max(a.zero, MOST - a.zero) * max(b.zero, MOST - b.zero)
-            how = deep(a.scale * b.scale / out.scale, reach, out.zero, *limits, what=layer.name)
+            how = sum_requant(a.scale * b.scale / out.scale, reach, out.zero, *limits, what=layer.name)
             return Pair16(*at, (a.zero, b.zero), how)
         if layer.operation == "div":
-            raise UnsupportedError(f"{layer.name}: a quotient is not supported with 16-bit activations; {WAYS}")
+            raise UnsupportedError(f"{layer.name}: a quotient is not supported with 16-bit activations; {ADVICE}")
         sign = 1 if layer.operation == "add" else -1
         ratios = (a.scale / out.scale, sign * b.scale / out.scale)
-        return Pair16(*at, (a.zero, b.zero), near(ratios, (a.zero, b.zero), out.zero, *limits, what=layer.name))
+        return Pair16(
+            *at, (a.zero, b.zero), difference_requant(ratios, (a.zero, b.zero), out.zero, *limits, what=layer.name)
+        )
 
     def _map(self, layer: MapFloat) -> Layer:
         x, out = self._grids(layer)
@@ -231,16 +233,16 @@ class Quantizer16:
         if is_rescale(layer):
             low, high = layer.chain[0][1] if layer.chain else (-inf, inf)
             limits = self._limits(low, high, out)
-            how = near((x.scale / out.scale,), (x.zero,), out.zero, *limits, what=layer.name)
+            how = difference_requant((x.scale / out.scale,), (x.zero,), out.zero, *limits, what=layer.name)
             return Rescale16(*at, (x.wide, out.wide), how)
         exact = steps_of(apply(layer.chain, dequantize(np.arange(MOST + 1), x.scale, x.zero)), out.scale, out.zero, 16)
         knots = knots_of(exact.astype(np.int64))
         if len(knots) > MOST_KNOTS:
             raise UnsupportedError(
                 f"{layer.name}: {len(knots)} lines would follow this function to a step of 16 bits, at most "
-                f"{MOST_KNOTS} are kept; {WAYS}"
+                f"{MOST_KNOTS} are kept; {ADVICE}"
             )
-        return Curve16(*at, knots)
+        return PiecewiseLinear16(*at, knots)
 
     def _max_pool(self, layer: MaxPool) -> Layer:
         return Pool16(layer.name, layer.inputs, layer.output, doubled_shape(layer.shape), layer.window, "max")
@@ -249,7 +251,7 @@ class Quantizer16:
         x, out = self._grids(layer)
         reach = prod(layer.window.kernel) * max(x.zero, MOST - x.zero)
         ratio = x.scale / out.scale / np.asarray(layer.counts, np.float64)
-        requant = deep(ratio, reach, out.zero, what=layer.name)
+        requant = sum_requant(ratio, reach, out.zero, what=layer.name)
         at = (layer.name, layer.inputs, layer.output, doubled_shape(layer.shape), layer.window)
         return Pool16(*at, "sum", False, x.zero, requant)
 
@@ -262,16 +264,18 @@ class Quantizer16:
         if layer.operation != "sum":
             return Pool16(*at)
         reach = length * max(x.zero, MOST - x.zero)
-        return Pool16(*at, x.zero, deep(x.scale * layer.factor / out.scale, reach, out.zero, what=layer.name))
+        return Pool16(*at, x.zero, sum_requant(x.scale * layer.factor / out.scale, reach, out.zero, what=layer.name))
 
     def _softmax(self, layer: SoftmaxFloat) -> Layer:
         x, out = self._grids(layer)
         at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, x.scale)
         made: Softmax16 | LogSoftmax16
         if layer.log:
-            made = LogSoftmax16(*at, near((x.scale / out.scale,), (0,), out.zero, what=layer.name), out.scale)
+            made = LogSoftmax16(
+                *at, difference_requant((x.scale / out.scale,), (0,), out.zero, what=layer.name), out.scale
+            )
         else:
-            made = Softmax16(*at, near((2.0**-16 / out.scale,), (0,), out.zero, what=layer.name))
+            made = Softmax16(*at, difference_requant((2.0**-16 / out.scale,), (0,), out.zero, what=layer.name))
         made.check()
         return made
 
@@ -288,11 +292,11 @@ class Quantizer16:
         out, indices = self.graph.grids[layer.output], self.graph.grids[layer.inputs[-1]]
         words = layer.inputs[-1] in self.graph.words
         if indices.scale != 1 or (layer.shape[1] > 256 and not words):
-            raise UnsupportedError(f"{layer.name}: an index of one of {layer.shape[1]} that is computed; {WAYS}")
+            raise UnsupportedError(f"{layer.name}: an index of one of {layer.shape[1]} that is computed; {ADVICE}")
         outer, length, inner = layer.shape
         table = layer.table
         if table is not None:
-            table = parted(steps_of(table, out.scale, out.zero, 16).reshape(outer, length, inner))
+            table = to_bytes(steps_of(table, out.scale, out.zero, 16).reshape(outer, length, inner))
         return replace(layer, shape=(outer, length, 2 * inner), table=table, zero=indices.zero, words=words)
 
     def _slide(self, layer: Slide) -> Layer:
@@ -305,7 +309,7 @@ class Quantizer16:
         reach = layer.depth * max(a.zero, MOST - a.zero) * max(b.zero, MOST - b.zero)
         drop = Product16.dropped(layer.depth)
         ratio = a.scale * b.scale * 2**drop / out.scale
-        requant = deep(ratio, (reach >> drop) + 1, out.zero, what=layer.name)
+        requant = sum_requant(ratio, (reach >> drop) + 1, out.zero, what=layer.name)
         at = (layer.name, layer.inputs, layer.output, layer.rows, layer.depth, layer.columns, layer.first, layer.second)
         return Product16(*at, layer.batches, (a.zero, b.zero), drop, requant)
 
@@ -323,4 +327,4 @@ class Quantizer16:
     def _constant(self, layer: Constant) -> Layer:
         out = self.graph.grids[layer.output]
         value = steps_of(layer.value, out.scale, out.zero, 16)
-        return replace(layer, value=parted(value.reshape(value.shape or (1,))))
+        return replace(layer, value=to_bytes(value.reshape(value.shape or (1,))))

@@ -41,26 +41,26 @@ FINEST_OF_BYTES = 100.0
 """The largest ratio of a step of a layer's sums to a step of its output for which an 8-bit form certainly exists: a
 grid of bytes over the same numbers is 256 times coarser, and so are the steps of the sums."""
 
-WAYS = "calibrate the model to 8 bits with samples (--calibration samples.npz), or build it with --float"
+ADVICE = "calibrate the model to 8 bits with samples (--calibration samples.npz), or build it with --float"
 
 
-def ways_out(ratio: float) -> str:
+def advice_for(ratio: float) -> str:
     """Advice for a layer whose output has too fine a step, by the ratio of scales."""
-    return WAYS if ratio <= FINEST_OF_BYTES else "no form in 8 bits is sure to exist either; build it with --float"
+    return ADVICE if ratio <= FINEST_OF_BYTES else "no form in 8 bits is sure to exist either; build it with --float"
 
 
-def joined(x: npt.NDArray[np.uint8]) -> Ints:
+def to_words(x: npt.NDArray[np.uint8]) -> Ints:
     """The words that pairs of bytes are; the last axis is half as long."""
     return np.ascontiguousarray(x).view("<u2").astype(np.int64)
 
 
-def parted(words: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+def to_bytes(words: npt.ArrayLike) -> npt.NDArray[np.uint8]:
     """The bytes of words; the last axis is twice as long."""
     return np.ascontiguousarray(np.asarray(words).astype("<u2")).view(np.uint8)
 
 
 @dataclass(frozen=True)
-class Deep:
+class SumRequant:
     """How sums become words: one multiplier per channel, up to 2**28, and one shift of 29 or more.
 
     rests: three more bits per multiplier, if any: the multiplier is `multiplier + rest / 8`. left: bits by which sums
@@ -121,9 +121,9 @@ class Deep:
         ]
 
 
-def deep(
+def sum_requant(
     ratio: npt.ArrayLike, bound: npt.ArrayLike, zero: int, low: int = 0, high: int = MOST, what: str = "layer"
-) -> Deep:
+) -> SumRequant:
     """The multipliers for `ratio` (the sums' scale over the output's), one per channel.
 
     bound: the largest magnitude of each channel's sum. Raises UnsupportedError if no multiplier fits.
@@ -137,14 +137,14 @@ def deep(
         steps = np.floor(m * 2.0**shift + 0.5)
         fits = left <= MOST_LEFT and np.all(most < 2.0**36) and np.all(steps * most < 2.0**57)
         if fits and np.all(steps <= 1 << 2 * LIMB):
-            return Deep(tuple(int(v) for v in steps), shift, zero, low, high, left=left)
+            return SumRequant(tuple(int(v) for v in steps), shift, zero, low, high, left=left)
     raise UnsupportedError(
-        f"{what}: its output's scale of 16 bits is {finest:.3g} times finer than its sums need; {ways_out(finest)}"
+        f"{what}: its output's scale of 16 bits is {finest:.3g} times finer than its sums need; {advice_for(finest)}"
     )
 
 
 @dataclass(frozen=True)
-class Near:
+class DifferenceRequant:
     """How differences of words from their zero points become words: each is multiplied, the products are added and
     shifted."""
 
@@ -170,16 +170,16 @@ class Near:
         return [*lines, last, f"s = s + {self.zero}"]
 
 
-def near(
+def difference_requant(
     ratios: Sequence[float], zeros: Sequence[int], zero: int, low: int = 0, high: int = MOST, what: str = "layer"
-) -> Near:
+) -> DifferenceRequant:
     """The factors for `ratios` (scale of each operand over scale of the output). Raises UnsupportedError."""
     for shift in range(HALF + 24, HALF, -1):
         steps = [round(r * 2**shift) for r in ratios]
         # Two differences of 17 bits with their signs, times 12 bits each.
         if all(abs(m) < 1 << 2 * HALF for m in steps):
-            return Near(tuple(steps), tuple(zeros), shift, zero, low, high)
+            return DifferenceRequant(tuple(steps), tuple(zeros), shift, zero, low, high)
     raise UnsupportedError(
         f"{what}: its operands' scales are {max(map(abs, ratios)):.3g} times the output's, which is too fine; "
-        f"{ways_out(max(map(abs, ratios)))}"
+        f"{advice_for(max(map(abs, ratios)))}"
     )

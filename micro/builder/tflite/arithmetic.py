@@ -25,7 +25,7 @@ from ..quantization.grids import SOFTMAX_GRID
 from ..quantization.quantize import Quantizer
 from ..quantization.quantize16 import Quantizer16, is_rescale
 from ..quantization.reference import Bytes, Floats, Ints, Requant, dequantize, dot_bounds, quantize_bias
-from ..quantization.sixteen import LIMB, MOST, Deep
+from ..quantization.sixteen import LIMB, MOST, SumRequant
 
 MIDDLE = 128
 """The byte that stands for 0 of int8."""
@@ -140,7 +140,7 @@ class Doubled16(Quantizer16):
         ends = [0 if low == -inf else rounded16(low, grid), last if high == inf else rounded16(high, grid)]
         return ends[0], ends[1]
 
-    def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> Deep:
+    def _requant(self, ratios: Floats, bound: Floats, zero: int, limits: tuple[int, int], what: str) -> SumRequant:
         """TensorFlow Lite's multipliers have 15 bits and a shift each; here they are wider and share one shift.
 
         Multipliers of dense layers have 31 bits, and all channels share one.
@@ -148,7 +148,7 @@ class Doubled16(Quantizer16):
         if what in self.graph.once:
             q, up = quantize_multiplier(float(ratios[0]))
             if 28 - up > 2 * LIMB and (q + 8 >> 3) * float(bound.max()) < 2.0**57:
-                return Deep((q >> 3,) * len(bound), 28 - up, zero, *limits, (q & 7,) * len(bound))
+                return SumRequant((q >> 3,) * len(bound), 28 - up, zero, *limits, (q & 7,) * len(bound))
             raise _too_wide(what)
         pairs = [quantize_multiplier(float(r)) for r in ratios]
         narrow = [(m + (1 << 15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - shift) for m, shift in pairs]
@@ -156,7 +156,7 @@ class Doubled16(Quantizer16):
         shift = max(last, 2 * LIMB + 1)
         multipliers = [m << (shift - own) for m, own in narrow]
         if all(m <= 1 << 2 * LIMB and m * most < 1 << 57 for m, most in zip(multipliers, bound, strict=True)):
-            return Deep(tuple(multipliers), shift, zero, *limits)
+            return SumRequant(tuple(multipliers), shift, zero, *limits)
         raise _too_wide(what)
 
 

@@ -55,7 +55,7 @@ class Plan:
         self._check(traced)
         self.backend = eager
         self.structure = traced.structure
-        relus.move_behind(traced)
+        relus.delay(traced)
         writer = Writer(traced, channels_last(traced.calls))
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]

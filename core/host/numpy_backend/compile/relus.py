@@ -10,7 +10,7 @@ from typing import Any
 from .tracing import Call, Trace, Value
 
 
-def move_behind(trace: Trace) -> None:
+def delay(trace: Trace) -> None:
     """Change a trace so that relu runs behind concatenations of its results, and behind max-pooling."""
     uses: dict[Value, int] = {}
     for value in (*trace.roots, *(v for call in trace.calls for v in call.operands())):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...quantization.sixteen import Deep, Near
+from ...quantization.sixteen import DifferenceRequant, SumRequant
 from ..layer import emit_clamp
 from ..writer import Pointer, Writer
 
@@ -15,7 +15,7 @@ TABLE = Pointer("w", "W")
 WORDS = Pointer("x", "A", 2)
 
 
-def finish(w: Writer, lines: Sequence[str], how: Deep | Near) -> None:
+def finish(w: Writer, lines: Sequence[str], how: SumRequant | DifferenceRequant) -> None:
     """Write the lines that set `s`, and clamp it."""
     for line in lines:
         w.line(line)

@@ -9,7 +9,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ...quantization.reference import ZERO, Bytes, Ints, folded_bias
-from ...quantization.sixteen import LIFT, Deep, joined, parted
+from ...quantization.sixteen import LIFT, SumRequant, to_bytes, to_words
 from ..dot import WEIGHTS, _Dot
 from ..layer import Array
 from ..window import UNROLL, Loops, walk
@@ -24,7 +24,7 @@ class Dot16(_Dot):
     bias: in steps of the sums; zero: the input's zero point."""
 
     zero: int
-    requant: Deep
+    requant: SumRequant
     weight_zero: int
 
     source: ClassVar[Pointer] = WORDS
@@ -35,11 +35,11 @@ class Dot16(_Dot):
         return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        return parted(self.numbers(*inputs))
+        return to_bytes(self.numbers(*inputs))
 
     def numbers(self, *inputs: Bytes) -> Ints:
         """The output as words."""
-        sums = self.sums(joined(inputs[0]) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
+        sums = self.sums(to_words(inputs[0]) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
         return self.requant.apply(np.rint(sums).astype(np.int64) + self.bias)
 
     def check(self) -> None:

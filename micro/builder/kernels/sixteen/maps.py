@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ...quantization.reference import Bytes, Ints
-from ...quantization.sixteen import MOST, Near, joined, parted
+from ...quantization.sixteen import MOST, DifferenceRequant, to_bytes, to_words
 from ..layer import Array, Layer, View
 from ..nest import Axis, nest
 from ..words import element_at, store_element, word_at
@@ -23,7 +23,7 @@ class Rescale16(Layer):
 
     shape: tuple[int, ...]
     wide: tuple[bool, bool]
-    how: Near
+    how: DifferenceRequant
 
     @property
     def takes_borders(self) -> bool:
@@ -34,8 +34,8 @@ class Rescale16(Layer):
         return self.wide == (True, True)
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        y = self.how.apply([joined(inputs[0]) if self.wide[0] else inputs[0].astype(np.int64)])
-        return parted(y) if self.wide[1] else y.astype(np.uint8)
+        y = self.how.apply([to_words(inputs[0]) if self.wide[0] else inputs[0].astype(np.int64)])
+        return to_bytes(y) if self.wide[1] else y.astype(np.uint8)
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, "s", Y), self.places())
@@ -63,7 +63,7 @@ def _each(w: Writer, x: View, y: View, wide: tuple[bool, bool], element: Callabl
 
 
 @dataclass(frozen=True)
-class Curve16(Layer):
+class PiecewiseLinear16(Layer):
     """A function of one number by linear interpolation between knots. shape: in elements; knots: (count, 2) words, the
     arguments and the function's values; the first argument is 0, the last one 65535."""
 
@@ -86,7 +86,7 @@ class Curve16(Layer):
         return on_line(self.knots[k], self.knots[k + 1], x)
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        return parted(self.values[joined(inputs[0])])
+        return to_bytes(self.values[to_words(inputs[0])])
 
     @property
     def half(self) -> int:
@@ -96,7 +96,7 @@ class Curve16(Layer):
     def constants(self) -> tuple[Array, list[int]]:
         # The last knot is repeated, so that the search stays in the table.
         more = np.repeat(self.knots[-1:], 2 * self.half + 1 - len(self.knots), 0)
-        return parted(np.concatenate([self.knots, more]).reshape(-1)), []
+        return to_bytes(np.concatenate([self.knots, more]).reshape(-1)), []
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, TABLE, Y), self.places())

@@ -15,7 +15,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ...quantization.reference import Ints
-from ...quantization.sixteen import MOST, WAYS, Deep, deep
+from ...quantization.sixteen import ADVICE, MOST, SumRequant, sum_requant
 from ..layer import Array
 from ..normalize import GREATEST, ROOM, NormalizeRows, X, emit_root, root_of
 from ..words import word_at
@@ -53,16 +53,16 @@ class Normalize16(NormalizeRows):
         if self.epsilon * self.length / self.scale**2 > GREATEST:
             raise UnsupportedError(
                 f"{self.name}: epsilon is far above the squares of such small numbers (in steps of {self.scale:.3g}); "
-                f"{WAYS}"
+                f"{ADVICE}"
             )
         self.requant  # noqa: B018
 
     @cached_property
-    def requant(self) -> Deep:
+    def requant(self) -> SumRequant:
         """Rescales products of distances and reciprocals to steps of the output, by the factors' magnitudes."""
         unit = self.length**0.5 * 2.0 ** -(RECIPROCAL - 11 - PIECE + ROOM)
         ratio = np.abs(self.factors.astype(np.float64).reshape(-1)) * unit / self.scale_out
-        return deep(ratio, 2.0**29, 0, what=self.name)
+        return sum_requant(ratio, 2.0**29, 0, what=self.name)
 
     @cached_property
     def ends(self) -> tuple[Ints, Ints, Ints]:

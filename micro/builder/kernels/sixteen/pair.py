@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...quantization.reference import Bytes
-from ...quantization.sixteen import Deep, Near, joined, parted
+from ...quantization.sixteen import DifferenceRequant, SumRequant, to_bytes, to_words
 from ..elementwise import _Binary
 from ..layer import Array, as_image
 from ..writer import Writer
@@ -17,30 +17,30 @@ from .arithmetic import finish
 
 @dataclass(frozen=True)
 class Pair16(_Binary):
-    """operation: "add" or "sub" (`how` is Near) or "mul" (Deep). shape, other: their last axes in bytes; constant:
-    words; zeros: of both operands."""
+    """operation: "add" or "sub" (`how` is DifferenceRequant) or "mul" (SumRequant). shape, other: their last axes in
+    bytes; constant: words; zeros: the operands' zero points."""
 
     zeros: tuple[int, int]
-    how: Near | Deep
+    how: DifferenceRequant | SumRequant
 
     unroll: ClassVar[int] = 2
     width: ClassVar[int] = 2
 
     def reference(self, *inputs: Bytes) -> Bytes:
         h, w, c = as_image(self.shape)
-        a = joined(inputs[0]).reshape(h, w, c // 2)
+        a = to_words(inputs[0]).reshape(h, w, c // 2)
         h, w, c = as_image(self.other)
-        b = (joined(inputs[1]) if self.constant is None else self.constant.astype(np.int64)).reshape(h, w, c // 2)
-        if isinstance(self.how, Near):
-            return parted(self.how.apply([a, b])).reshape(self.shape)
+        b = (to_words(inputs[1]) if self.constant is None else self.constant.astype(np.int64)).reshape(h, w, c // 2)
+        if isinstance(self.how, DifferenceRequant):
+            return to_bytes(self.how.apply([a, b])).reshape(self.shape)
         product = (a - self.zeros[0]) * (b - self.zeros[1])
-        return parted(self.how.apply(product)).reshape(self.shape)
+        return to_bytes(self.how.apply(product)).reshape(self.shape)
 
     def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.uint8) if self.constant is None else parted(self.constant.reshape(-1))), []
+        return (np.empty(0, np.uint8) if self.constant is None else to_bytes(self.constant.reshape(-1))), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
-        if isinstance(self.how, Near):
+        if isinstance(self.how, DifferenceRequant):
             finish(w, self.how.lines([a, b]), self.how)
             return
         w.line(f"u = ({a}) - {self.zeros[0]}")

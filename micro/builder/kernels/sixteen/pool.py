@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...quantization.reference import Bytes
-from ...quantization.sixteen import MOST, Deep, joined, parted
+from ...quantization.sixteen import MOST, SumRequant, to_bytes, to_words
 from ..layer import Array, View, dense_view
 from ..pool import _Pool
 from ..window import UNROLL
@@ -25,7 +25,7 @@ class Pool16(_Pool):
     operation: str
     flat: bool = False
     zero: int = 0
-    requant: Deep | None = None
+    requant: SumRequant | None = None
 
     source: ClassVar[Pointer] = WORDS
     unroll: ClassVar[int] = UNROLL // 4
@@ -41,14 +41,14 @@ class Pool16(_Pool):
 
     def reference(self, *inputs: Bytes) -> Bytes:
         h, w, c = self.image
-        x = joined(inputs[0]).reshape(h, w, c // 2)
+        x = to_words(inputs[0]).reshape(h, w, c // 2)
         if self.requant is None:
             patches = self.window.patches(x, self.fill)
-            return parted(patches.max((2, 3)) if self.operation == "max" else patches.min((2, 3)))
+            return to_bytes(patches.max((2, 3)) if self.operation == "max" else patches.min((2, 3)))
         sums = self.window.patches(x - self.zero, 0).sum((2, 3))
         if len(self.requant.multipliers) == 1:
-            return parted(self.requant.apply(sums))
-        return parted(self.requant.apply(sums.reshape(-1, sums.shape[2]).T).T.reshape(sums.shape))
+            return to_bytes(self.requant.apply(sums))
+        return to_bytes(self.requant.apply(sums.reshape(-1, sums.shape[2]).T).T.reshape(sums.shape))
 
     def constants(self) -> tuple[Array, list[int]]:
         return np.empty(0, np.uint8), [] if self.requant is None else list(self.requant.multipliers)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...quantization.reference import Bytes
-from ...quantization.sixteen import MOST, Deep, joined, parted
+from ...quantization.sixteen import MOST, SumRequant, to_bytes, to_words
 from ..layer import Array
 from ..product import _Product
 from ..words import store_word
@@ -26,7 +26,7 @@ class Product16(_Product):
 
     zeros: tuple[int, int]
     drop: int
-    requant: Deep
+    requant: SumRequant
 
     width: ClassVar[int] = 2
     pointers: ClassVar[tuple[Pointer, Pointer]] = (A, B)
@@ -37,10 +37,10 @@ class Product16(_Product):
         return max(0, (depth * MOST * MOST).bit_length() - 36)
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = self.matrices([joined(x.reshape(-1)) for x in inputs])
+        a, b = self.matrices([to_words(x.reshape(-1)) for x in inputs])
         sums = (a - self.zeros[0]) @ (b - self.zeros[1])
         shape = (*(n for n, _, _ in self.batches), self.rows, 2 * self.columns)
-        return parted(self.requant.apply(sums >> self.drop)).reshape(shape)
+        return to_bytes(self.requant.apply(sums >> self.drop)).reshape(shape)
 
     def constants(self) -> tuple[Array, list[int]]:
         return np.empty(0, np.uint8), list(self.requant.packed(0))

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...quantization.reference import Bytes, Floats, Ints
-from ...quantization.sixteen import MOST, Deep, deep, parted
+from ...quantization.sixteen import MOST, SumRequant, sum_requant, to_bytes
 from ..layer import dense_view, emit_clamp
 from ..recurrent import FINE, WEIGHTS, G, P, R, State, X, Y, _Recurrent
 from ..words import number24, store24, store_word
@@ -60,10 +60,10 @@ class Sums16(Dot16):
         w.move(Y, 3)
 
 
-def sums_of(ratio: Floats, bound: Floats, what: str = "layer") -> Deep:
+def sums_of(ratio: Floats, bound: Floats, what: str = "layer") -> SumRequant:
     """How sums are rescaled to 24 bits. ratio: a step of the sums over a step of the result. Raises
     UnsupportedError."""
-    return deep(ratio, bound, MIDDLE, 0, 2 * MIDDLE - 1, what)
+    return sum_requant(ratio, bound, MIDDLE, 0, 2 * MIDDLE - 1, what)
 
 
 def load24(w: Writer, p: Pointer, k: int = 0) -> str:
@@ -170,15 +170,15 @@ class _Recurrent16(_Recurrent):
 
     @cached_property
     def table(self) -> tuple[Ints, ...]:
-        return (parted(half_table()).astype(np.int64),)
+        return (to_bytes(half_table()).astype(np.int64),)
 
     def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
         x = inputs[0].reshape(self.steps, -1)
-        h, c = state or (parted(np.full(self.hidden, self.start)), np.zeros(self.hidden, np.int64))
+        h, c = state or (to_bytes(np.full(self.hidden, self.start)), np.zeros(self.hidden, np.int64))
         out = np.empty((self.steps, 2 * self.hidden), np.uint8)
         for t in self.order:
             words, c = self.step(self.from_input.reference(x[t]), h, c)
-            h = out[t] = parted(words)
+            h = out[t] = to_bytes(words)
         return (out if self.sequence else h), (h, c)
 
     def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
@@ -321,7 +321,7 @@ class GatedGru16(_Gru16):
     def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
         a, b = a.reshape(self.hidden, 3), self.from_state.reference(h).reshape(self.hidden, 2)
         z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
-        own = self.from_gated.reference(parted(word_of(gated(r, c) + 2048 >> 12)))
+        own = self.from_gated.reference(to_bytes(word_of(gated(r, c) + 2048 >> 12)))
         return self.mixed(z, tanh(a[:, 2] + own), c)
 
     def between(

@@ -10,7 +10,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ...quantization.reference import LIMIT, Bytes, Ints
-from ...quantization.sixteen import MOST, Near, joined, parted
+from ...quantization.sixteen import MOST, DifferenceRequant, to_bytes, to_words
 from ..layer import Array, Layer, View, emit_clamp
 from ..words import store_word, word_at
 from ..writer import Writer
@@ -28,7 +28,7 @@ class _Softmax16(Layer):
     rows: int
     length: int
     scale: float
-    how: Near
+    how: DifferenceRequant
 
     @property
     def bits(self) -> int:
@@ -112,9 +112,9 @@ class Softmax16(_Softmax16):
     """how: rescales from units of 2**-16 to the output's grid. The quotient is computed bit by bit."""
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        _, e = self.exponentials(joined(inputs[0]).reshape(self.rows, self.length))
+        _, e = self.exponentials(to_words(inputs[0]).reshape(self.rows, self.length))
         y = np.minimum((e << 16) // e.sum(1, keepdims=True), MOST)
-        return parted(self.how.apply([y])).reshape(inputs[0].shape)
+        return to_bytes(self.how.apply([y])).reshape(inputs[0].shape)
 
     @property
     def scratch(self) -> int:
@@ -199,12 +199,12 @@ class LogSoftmax16(_Softmax16):
         return empty, [*words, *map(int, self.logarithms)]
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        d, e = self.exponentials(joined(inputs[0]).reshape(self.rows, self.length))
+        d, e = self.exponentials(to_words(inputs[0]).reshape(self.rows, self.length))
         total = e.sum(1)
         logs = np.array([self._log(int(c)) for c in total])[:, None]
         own = self.how
         steps = (-d * own.factors[0] + (1 << own.shift - 1) >> own.shift) + own.zero
-        return parted(np.clip(steps - logs, own.low, own.high)).reshape(inputs[0].shape)
+        return to_bytes(np.clip(steps - logs, own.low, own.high)).reshape(inputs[0].shape)
 
     def _log(self, c: int) -> int:
         """The logarithm of a row's sum, in steps of the output."""

@@ -28,7 +28,7 @@ def text_of(module: Module) -> str | None:
         if kind.EMBEDDED is not None:
             found = Burnpack.from_bytes(kind.EMBEDDED).metadata.get(SOURCES)
         else:
-            found = weights.beside(kind).metadata.get(SOURCES) if kind.WEIGHTS else None
+            found = weights.weights_file(kind).metadata.get(SOURCES) if kind.WEIGHTS else None
     except (EmberletError, OSError):
         return None
     return found if isinstance(found, str) else None
