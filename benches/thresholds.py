@@ -31,12 +31,14 @@ Case = Callable[[int, int], "tuple[float, bool] | None"]
 @contextmanager
 def simple_or_other(other: bool) -> Iterator[None]:
     """A context in which plans use the workgroup kernels (and products by blocks) wherever possible, or nowhere."""
-    from emberlet.wgpu_backend.kernels import loop, matmul, scan
+    from emberlet.wgpu_backend.kernels import loop, matmul, scan, table
 
     with (
         mock.patch.object(loop, "wants_group", lambda count, extent, software: other and extent > 1),
         mock.patch.object(scan, "wants_group", lambda lines, length, software: other and length > 1),
         mock.patch.object(matmul, "serves", lambda what, options: other),
+        mock.patch.object(matmul, "wins", lambda what: other),
+        mock.patch.object(table, "by_groups", lambda what, options: other and what.depth() > 1),
     ):
         yield
 

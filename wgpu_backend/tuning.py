@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .lower.tiles import BLOCKS, COLUMNS, ROWS, Tile
+from .lower.tiles import BLOCKS, COLUMNS, ROWS, SPLITS, Tile
 
 # system -> (environment variable, folder below the home) of caches; Linux and all others follow XDG
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
 OFF = "off"  # what $EMBERLET_CACHE is if nothing is to be kept on disk
-VERSION = 1  # of the kernels: increase it when changes to them invalidate old measurements
+VERSION = 2  # of the kernels: increase it when changes to them invalidate old measurements
 
 
 def cache_path() -> Path | None:
@@ -70,11 +70,13 @@ def _stored() -> dict[str, dict[str, list[int]]]:
 
 def _is_tile(value: Any) -> bool:
     """Whether these are the numbers of a Tile that `_best` could have chosen."""
-    if not isinstance(value, list) or len(value) != 5 or not all(type(v) is int for v in value):
+    if not isinstance(value, list) or len(value) != 6 or not all(type(v) is int for v in value):
         return False
-    rows, columns, unroll, workgroup, blocks = value
+    rows, columns, unroll, workgroup, blocks, split = value
     if blocks:
-        return blocks in BLOCKS and not (rows or columns or unroll or workgroup)
+        return blocks in BLOCKS and not (rows or columns or unroll or workgroup) and split == 1
+    if split not in SPLITS or workgroup < split or (split > 1 and workgroup & (workgroup - 1)):
+        return False
     return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
 
 

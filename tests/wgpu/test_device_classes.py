@@ -8,6 +8,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, plan_file
 from emberlet.wgpu_backend.kernels.table import Options
+from emberlet.wgpu_backend.lower.tiles import Tile
 from emberlet.wgpu_backend.plan.make import make_plan
 
 
@@ -77,11 +78,41 @@ def test_kernels_of_known_lengths(on_class, make, shape):
 
 def test_large_products_go_through_workgroup_memory_on_a_gpu(gpu, make):
     backend = WgpuBackend(planning=True)
-    x = backend.from_bytes(make.cpu.to_bytes(make((128, 128))), make((1,)).dtype, (128, 128))
+    x = backend.full((2048, 2048), 1.0, dtypes.float32)
     plan, _ = make_plan([backend.matmul(x, x).data], Options("gpu"))
     assert "var<workgroup> left_tile" in plan.kernels[0][1]
     plan, _ = make_plan([backend.matmul(x, x).data], Options("gpu", workgroup_bytes=4096))
-    assert "var<workgroup>" not in plan.kernels[0][1]
+    assert "var<workgroup> left_tile" not in plan.kernels[0][1]
+
+
+def tiled(twin, rows, columns, unroll, workgroup, split):
+    """A tile for every product of the twin's GPU."""
+    twin.gpu._options.tile = Tile(rows, columns, unroll, workgroup, 0, split)
+
+
+@pytest.mark.parametrize("split", [2, 4, 16])
+@pytest.mark.parametrize("rows, columns, workgroup", [(1, 1, 64), (4, 4, 64), (2, 7, 128), (8, 4, 16)])
+def test_lanes_share_the_inner_steps_of_a_tile(on_class, make, rows, columns, workgroup, split):
+    twin = on_class("gpu")
+    for unroll in (1, 4):
+        tiled(twin, rows, columns, unroll, workgroup, split)
+        a, b, c = make((3, 9, 68)), make((68, 44)), make((44,))
+        twin.check(lambda k, a, b, c: F.gelu(k.matmul(a, b) + c), a, b, c, rtol=1e-4, atol=1e-4)
+        twin.check(
+            lambda k, a, b: k.matmul(k.permute(a, (0, 2, 1)), b), make((2, 5, 13)), make((5, 6)), rtol=1e-4, atol=1e-4
+        )
+    for stride, groups in ((1, 1), (2, 2)):
+        x, w, b = make((2, 6, 9, 7)), make((10, 6 // groups, 3, 3)), make((10,))
+        shape = ((stride, stride), ((1, 1), (1, 1)), (1, 1), groups)
+        twin.check(lambda k, x, w, b, s=shape: k.conv(x, w, b, *s), x, w, b, rtol=1e-4, atol=1e-4)
+
+
+def test_few_results_of_many_steps_are_split_on_a_gpu(gpu, make):
+    backend = WgpuBackend(planning=True)
+    x, w = backend.full((1, 512, 7, 7), 1.0, dtypes.float32), backend.full((512, 512, 3, 3), 1.0, dtypes.float32)
+    conv = backend.conv(x, w, None, (1, 1), ((1, 1), (1, 1)), (1, 1), 1).data
+    assert "each with a part of the inner steps" in make_plan([conv], Options("gpu"))[0].kernels[0][1]
+    assert "each with a part of the inner steps" not in make_plan([conv], Options("cpu"))[0].kernels[0][1]
 
 
 @pytest.mark.parametrize(

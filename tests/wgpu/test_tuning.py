@@ -64,9 +64,11 @@ JSON = st.recursive(
 
 
 def usable(tile: Tile) -> bool:
-    rows, columns, unroll, workgroup, blocks = tile.numbers()
+    rows, columns, unroll, workgroup, blocks, split = tile.numbers()
     if blocks:
         return blocks in (1, 2)
+    if split > 1 and (split & (split - 1) or workgroup & (workgroup - 1) or split > workgroup):
+        return False
     return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
 
 

