@@ -422,3 +422,34 @@ def test_the_backend_refuses_to_load_elsewhere() -> None:
 
     with pytest.raises(ImportError, match="under Pyodide only"):
         importlib.import_module("emberlet.wgpu_backend.browser")
+
+
+@in_pyodide
+def test_kernels_for_gpus_are_compiled_and_computed_in_a_browser():
+    """Chromium's compiler checks what Naga does not, such as barriers that some invocations might not reach."""
+    import emberlet
+    from emberlet import functional as F
+    from emberlet.backend import get_backend
+    from emberlet.wgpu_backend import WgpuBackend
+    from emberlet.wgpu_backend.kernels.table import Options
+
+    gpu = WgpuBackend(device=get_backend("wgpu").device)
+    gpu._options = Options("gpu")
+
+    def numbers(backend, function, *shapes):
+        count = [1] * len(shapes)
+        for i, shape in enumerate(shapes):
+            for d in shape:
+                count[i] *= d
+        flat = [emberlet.asarray([(k * 37 % 19 - 9) / 8 for k in range(n)], backend=backend) for n in count]
+        out = function(*[F.reshape(x, shape) for x, shape in zip(flat, shapes, strict=True)])
+        return F.reshape(out, (-1,)).tolist()
+
+    cases = (
+        (F.matmul, (4, 96), (96, 8)),  # lanes that share the steps of a tile
+        (lambda x, w: F.conv2d(x, w, padding=1), (1, 16, 5, 5), (4, 16, 3, 3)),
+        (F.attention, (1, 2, 3, 8), (1, 2, 40, 8), (1, 2, 40, 8)),  # lanes that share keys
+    )
+    for function, *shapes in cases:
+        found, expected = (numbers(b, function, *shapes) for b in (gpu, get_backend("python")))
+        assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) < 1e-4, (function, found, expected)
