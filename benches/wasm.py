@@ -197,9 +197,9 @@ def table(lines: list[Line], chromium: str) -> list[str]:
         f"{ROUNDS * CALLS}, in turns; written by `python3 dev.py bench wasm`. *threads* is what both may use; emberlet",
         "runs mnist, which takes less than 0.7 ms, on one. *start* is from nothing to the first result: the downloads,",
         "from this machine, are part of it. Errors are against onnxruntime on the CPU, relative to the largest",
-        "element. *asked* is how many times as fast as the peer it was to be.",
+        "element. *target* is the required ratio.",
         "",
-        "| work | threads | emberlet | peer | peer's | ratio | asked | start | its start | error | its error |",
+        "| work | threads | emberlet | peer | peer's | ratio | target | start | its start | error | its error |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for x in lines:

@@ -132,7 +132,7 @@ def table(lines: list[Line], adapter: str, chromium: str) -> list[str]:
         "",
         "## Plans on the GPU",
         "",
-        "| work | dispatches | emberlet | peer | peer's | ratio | asked | start | its start | error | its error |",
+        "| work | dispatches | emberlet | peer | peer's | ratio | target | start | its start | error | its error |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     names = {"onnxruntime": "onnxruntime-web 1.30.0", "jax": "jax-js 0.1.25"}

@@ -15,7 +15,7 @@ from emberlet.errors import BackendError
 from soak import models
 from soak.telling import Clock, Told
 
-WHAT = "os.fork() of a process whose threads compute on the GPU: the child is refused in words, the parent goes on"
+WHAT = "os.fork() of a process whose threads compute on the GPU: the child gets a clear error, the parent continues"
 NEEDS = ("gpu-driver",)
 SHARE = 1
 PATIENCE = 30.0  # seconds a child gets before it counts as hanging
