@@ -126,7 +126,11 @@ def costs(before: Path | None) -> Iterator[str]:
 
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     models = [MODELS / "architectures" / f"{n}.onnx.gz" for n in ("bert", "bert_traced", "llama_traced", "t5_traced")]
-    models += [MODELS / "modules" / "resnet50" / "model.onnx", *(folder / f"light_{n}.onnx" for n in _LIGHT)]
+    models += [
+        MODELS / "modules" / "resnet50" / "model.onnx",
+        MODELS / "unet" / "model.onnx",
+        *(folder / f"light_{n}.onnx" for n in _LIGHT),
+    ]
     for model in models:
         name = model.parent.name if model.stem == "model" else model.name.partition(".")[0]
         modules, flat = seconds(ROOT, model, False), seconds(ROOT, model, True)

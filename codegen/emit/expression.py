@@ -7,7 +7,7 @@ not fit there either, and in other brackets, each item gets its own line with a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 from emberlet.dtypes import DType
 
@@ -191,10 +191,13 @@ def precedence(e: Expr) -> int:
 
 def flat(e: Expr) -> str:
     """`e` on one line."""
-    if e.__class__ is Name:  # most are one of these two, and a pattern is slower
-        return e.id
-    if e.__class__ is Literal:
-        return e.text
+    kind = e.__class__  # most are one of these, and a pattern is slower
+    if kind is Name:
+        return e.id  # type: ignore[union-attr]
+    if kind is Literal:
+        return e.text  # type: ignore[union-attr]
+    if kind is Attribute and e.object.__class__ is Name:  # type: ignore[union-attr]
+        return f"{e.object.id}.{e.name}"  # type: ignore[union-attr]
     match e:
         case Name(text) | Literal(text):
             return text
@@ -300,33 +303,20 @@ def dotted(e: Expr) -> bool:
 
 def names_in(e: Expr) -> set[str]:
     """The variables `e` reads."""
-    if e.__class__ is Name:
-        return {e.id}
-    match e:
-        case Name(text):
-            return {text}
-        case Literal():
-            return set()
-        case Attribute(base, _):
-            return names_in(base)
-        case Index(base, key):
-            return names_in(base) | names_in(key)
-        case SliceKey(start, stop, step):
-            return set().union(*(names_in(p) for p in (start, stop, step) if p is not None))
-        case Call(function, args, kwargs):
-            return names_in(function).union(*(names_in(a) for a in args), *(names_in(v) for _, v in kwargs))
-        case Tuple(items) | List(items):
-            return set().union(*(names_in(i) for i in items))
-        case Dict(pairs):
-            return set().union(*(names_in(k) | names_in(v) for k, v in pairs))
-        case Unary(_, operand):
-            return names_in(operand)
-        case Binary(_, left, right):
-            return names_in(left) | names_in(right)
-        case Conditional(test, then, otherwise):
-            return names_in(test) | names_in(then) | names_in(otherwise)
-        case Comprehension(item, target, iterable, then):
-            read = names_in(item) if then is None else (names_in(item) - {then[0]}) | names_in(then[1])
-            return (read - {target}) | names_in(iterable)
-        case other:
-            assert_never(other)
+    found: set[str] = set()
+    todo: list[Any] = [e]
+    while todo:
+        x = todo.pop()
+        kind = x.__class__
+        if kind is Name:
+            found.add(x.id)
+        elif kind is tuple:
+            todo += x
+        elif kind is Comprehension:
+            read = names_in(x.item)
+            if x.then is not None:
+                read = (read - {x.then[0]}) | names_in(x.then[1])
+            found |= (read - {x.target}) | names_in(x.iterable)
+        elif kind is not Literal and isinstance(x, Expr):
+            todo += vars(x).values()
+    return found

@@ -138,24 +138,28 @@ def _written_in(
             count(before.value, mine)
             if any(written[name] for name in mine) or "backend" in mine:
                 continue
-        made = _merged(before, s, hints, total, written)
+        made = _merged(before, s, read, hints, total, written)
         if made is not None:
             return at, made
     return None
 
 
 def _merged(
-    before: Assign, s: Assign | Return | Do, hints: Hints, total: Counter[str], written: Counter[str]
+    before: Assign,
+    s: Assign | Return | Do,
+    read: Counter[str],
+    hints: Hints,
+    total: Counter[str],
+    written: Counter[str],
 ) -> Statement | None:
+    """`s` with the value of `before` in place of its variable; None if that is not possible or too long. read: the
+    variables of `s`."""
     if len(before.targets) != 1:
         return None
     name = before.targets[0]
     if total[name] != 1 or written[name] != 1 or name in hints.fixed or "." in name:
         return None
-    mine: Counter[str] = Counter()
-    for e in expressions(s):
-        count(e, mine)
-    if mine[name] != 1:
+    if read[name] != 1:
         return None
     if isinstance(s, Return) and len(s.values) > 1:
         if name in hints.words or not all(_held(v) for v in s.values if v != Name(name)):

@@ -22,9 +22,27 @@ def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     kind = e.__class__
     if kind is Name or kind is Literal:
         return e
+    if kind is Attribute:  # most are one of these two
+        base = mapped(e.object, change)  # type: ignore[union-attr]
+        return e if base is e.object else Attribute(base, e.name)  # type: ignore[union-attr]
+    if kind is Call:
+        return _mapped_call(e, change)  # type: ignore[arg-type]
     old = tuple(vars(e).values())
     new = tuple([_part(x, change) for x in old])
     return e if all(map(is_, old, new)) else kind(*new)
+
+
+def _mapped_call(e: Call, change: Callable[[Expr], Expr | None]) -> Call:
+    function = mapped(e.function, change)
+    args, kwargs = e.args, e.kwargs
+    if args:
+        given = tuple([mapped(a, change) for a in args])
+        args = args if all(map(is_, args, given)) else given
+    if kwargs:
+        named = [mapped(v, change) for _, v in kwargs]
+        if any(v is not old for v, (_, old) in zip(named, kwargs, strict=True)):
+            kwargs = tuple([(k, v) for (k, _), v in zip(kwargs, named, strict=True)])
+    return e if function is e.function and args is e.args and kwargs is e.kwargs else Call(function, args, kwargs)
 
 
 def _part(x: Any, change: Callable[[Expr], Expr | None]) -> Any:
@@ -39,17 +57,26 @@ def _part(x: Any, change: Callable[[Expr], Expr | None]) -> Any:
 
 
 def count(e: Expr, into: Counter[str]) -> None:
-    """Count the reads of each variable in `e` into `into`."""
-
-    def visit(x: Expr) -> Expr | None:
-        if isinstance(x, Name):
+    """Count the reads of each variable in `e` into `into`; those of a comprehension's item twice, as it is computed
+    repeatedly."""
+    todo: list[Any] = [e]
+    while todo:
+        x = todo.pop()
+        kind = x.__class__
+        if kind is Name:
             into[x.id] += 1
-            return x
-        if isinstance(x, Comprehension):  # which computes its item repeatedly
-            count(x.item, into)
-        return None
-
-    mapped(e, visit)
+        elif kind is Attribute:
+            todo.append(x.object)
+        elif kind is Call:
+            todo.append(x.function)
+            todo += x.args
+            todo += [v for _, v in x.kwargs]
+        elif kind is tuple:
+            todo += x
+        elif kind in _EXPRESSIONS and kind is not Literal:
+            todo += vars(x).values()
+            if kind is Comprehension:
+                todo.append(x.item)
 
 
 def expressions(s: Statement) -> list[Expr]:

@@ -13,13 +13,15 @@ def listed(items: Sequence[Expr]) -> Expr:
     """A list of constructors: consecutive ones that are equal, or differ in a number that grows by a step, become a
     comprehension."""
     runs: list[list[Expr]] = []
+    texts: set[str] = set()  # those of the last run
     for item in items:
-        if runs and (flat(runs[-1][0]) == flat(item) and len(set(map(flat, runs[-1]))) == 1):
+        text = flat(item)
+        if runs and (texts == {text} or _stepped([*runs[-1], item]) is not None):
             runs[-1].append(item)
-        elif runs and _stepped([*runs[-1], item]) is not None:
-            runs[-1].append(item)
+            texts.add(text)
         else:
             runs.append([item])
+            texts = {text}
     out: Expr | None = None
     single: list[Expr] = []
     for run in [*runs, []]:

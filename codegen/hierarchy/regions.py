@@ -101,9 +101,11 @@ def worthwhile(
     once."""
     within: dict[Path, list[str]] = {path: [] for path in candidates}
     for node, path in zip(nodes, paths, strict=True):
-        for n in range(1, len(path) + 1):
-            if path[:n] in within and not isinstance(node, Sizes | InputSize):
-                within[path[:n]].append(node.op())
+        if not isinstance(node, Sizes | InputSize):
+            op = node.op()
+            for n in range(1, len(path) + 1):
+                if path[:n] in within:
+                    within[path[:n]].append(op)
     for ops in within.values():
         ops.sort()
     alike: dict[tuple[str, ...], int] = {}

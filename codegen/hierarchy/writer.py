@@ -34,37 +34,62 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     """The module of a model: a class for each distinct module of the source model if the file names them, else for each
     repeated block, else one class."""
     scopes, said = scopes_of(model, model.graph.nodes)
-    if not any(scopes):
-        return nameless(model, weights, top_comment) or ModuleWriter(model).write(weights, top_comment)
-    written = named(model, scopes, said, weights, top_comment)
-    few = not model.scopes and (lost(model.graph) or written.source.count("\nclass ") == 1)
-    if few or counted(scopes, model.graph.nodes):
-        found = nameless(model, weights, top_comment)
-        if found is not None and found.source.count("\n") < written.source.count("\n"):
-            return found
-    return written
+    if any(scopes):
+        return _named(model, scopes, said, weights, top_comment)
+    found = nameless(model, weights, top_comment)
+    # One class has at least a line for each node that makes a tensor.
+    if found is not None and _lines(found) < _tensors(model.graph):
+        return found
+    return _shorter(found, ModuleWriter(model).write(weights, top_comment))
 
 
-def named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | None, top_comment: str) -> Written:
-    """The module of a model whose file names its modules."""
+def _named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | None, top_comment: str) -> Written:
+    """The module of a model whose file names its modules, or some of its weights."""
     held = caches.found(model)
     graph, paths = caches.bundled(model.graph, scopes, held)
     root, places = grouped(graph, paths, caches=held.given is not None)
     caches.collapsed(root, held)
-    if not repeats(root) and not narrow(root):
-        return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
-    hierarchy = Hierarchy(replace(model, graph=graph), root, places, said, held, model.graph)
-    written = hierarchy.write(weights, top_comment)
-    if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little is repeated
-        single = Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
-        if single.source.count("\n") < written.source.count("\n"):
-            return single
-    return written
+    if repeats(root) or narrow(root):
+        hierarchy = Hierarchy(replace(model, graph=graph), root, places, said, held, model.graph)
+        written = hierarchy.write(weights, top_comment)
+        if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little is repeated
+            written = _shorter(_single(model, scopes, said, weights, top_comment), written)
+        few = not model.scopes and (lost(model.graph) or written.source.count("\nclass ") == 1)
+        found = nameless(model, weights, top_comment) if few or counted(scopes, model.graph.nodes) else None
+        return _shorter(found, written)
+    found = nameless(model, weights, top_comment) if not model.scopes or counted(scopes, model.graph.nodes) else None
+    if found is not None and _lines(found) < _least(model.graph):
+        return found
+    return _shorter(found, _single(model, scopes, said, weights, top_comment))
+
+
+def _single(model: Model, scopes: Sequence[Path], said: set[str], weights: str | None, top_comment: str) -> Written:
+    """One class, with the names of the file."""
+    return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
+
+
+def _shorter(first: Written | None, other: Written) -> Written:
+    """The first module if it has fewer lines, else the other."""
+    return first if first is not None and _lines(first) < _lines(other) else other
+
+
+def _lines(written: Written) -> int:
+    return written.source.count("\n")
+
+
+def _tensors(graph: Graph) -> int:
+    return sum(isinstance(n.outputs[0].type, TensorType) for n in graph.nodes)
+
+
+def _least(graph: Graph) -> int:
+    """A number of lines that one class for a whole graph hardly stays below: one for each layer, and one for two
+    tensors."""
+    return 8 + sum(bool(weights(n)) for n in graph.nodes) + _tensors(graph) // 2
 
 
 def nameless(model: Model, weights: str | None, top_comment: str) -> Written | None:
-    """The module of a model whose file names no modules, with a class for each repeated block; None if that is no
-    shorter than one class."""
+    """The module of a model whose file names no modules, with a class for each repeated block; None if nothing
+    repeats."""
     graph = untied(model.graph)
     scopes, chosen, kinds = blocks_of(graph)
     if not chosen:
@@ -78,12 +103,7 @@ def nameless(model: Model, weights: str | None, top_comment: str) -> Written | N
     caches.collapsed(root, held)
     named = replace(model, graph=bundled, kinds=found.kinds)
     hierarchy = Hierarchy(named, root, places, set(), held, graph, found.layers)
-    written = hierarchy.write(weights, top_comment)
-    lines = written.source.count("\n")
-    # One class has at least a line for each node that makes a tensor.
-    if lines < sum(isinstance(n.outputs[0].type, TensorType) for n in model.graph.nodes):
-        return written
-    return written if lines < ModuleWriter(model).write(weights, top_comment).source.count("\n") else None
+    return hierarchy.write(weights, top_comment)
 
 
 def lost(graph: Graph) -> bool:

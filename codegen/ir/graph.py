@@ -213,7 +213,7 @@ class Node(ABC, Generic[C]):
 
     def uses(self) -> tuple[Argument, ...]:
         """The inputs, and the outer values that the subgraphs read."""
-        graphs = self.graphs()
+        graphs = self.graphs() if graph_fields(self.config) else ()
         if not graphs:
             return self.inputs
         captured: dict[str, Argument] = {}
