@@ -50,7 +50,8 @@ FAR = 2  # statements between a value and the concatenation to which it skips
 _LAYER_KINDS = frozenset(
     "conv linear fc dense norm layer layers block blocks bn ln proj mlp group instance batch embedding p relu prelu "
     "features stem head down up mix in out bottom encoder decoder body net model module main seq act self dw pw se "
-    "transpose shortcut reduce expand downsample pool ff ffn gemm matmul".split()
+    "transpose shortcut reduce expand downsample pool ff ffn gemm matmul layernorm batchnorm rmsnorm "
+    "before after".split()
 )
 
 

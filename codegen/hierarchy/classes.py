@@ -6,6 +6,7 @@ constructor, so that the class with a draft's arguments is that draft's code: no
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
@@ -227,7 +228,7 @@ def _class(group: Group, names: Names, known: dict[str, Class]) -> Class:
 _WIDTHS = {"out_channels": "hidden", "d_output": "hidden"}
 
 
-_AXES = {3: ("batch", "channels", "length"), 4: ("batch", "channels", "height", "width")}
+_AXES = {3: ("batch", "channels", "width"), 4: ("batch", "channels", "height", "width")}
 
 
 def _about(group: Group, arguments: Sequence[str], columns: Sequence[Sequence[Expr]]) -> str:
@@ -249,7 +250,9 @@ def _about(group: Group, arguments: Sequence[str], columns: Sequence[Sequence[Ex
             numbers = list(map(str, sizes))
             fits = [a for a, column in zip(arguments, columns, strict=True) if [flat(v) for v in column] == numbers]
             if not fits and axis == 1:
-                return ""
+                if len(full[0][0]) != 3:
+                    return ""
+                word = "length"  # of a sequence
             if not fits and side and any(s[0][axis] != s[1][axis] for s in full):
                 word = f"new {word}"
             said.append(fits[0] if fits else word)
@@ -276,8 +279,11 @@ def _arguments(group: Group, taken: Names) -> tuple[list[str], list[list[Expr]],
         if texts not in table:
             table[texts] = len(values)
             values.append(full)
-            words.append(group.words[i] or "size")
-        places[i] = table[texts]
+            words.append("")
+        k = places[i] = table[texts]
+        if _meaning(group.words[i]) > _meaning(words[k]):
+            words[k] = group.words[i]
+    words = [re.sub(r"_\d+$", "", w) or "size" for w in words]
     for i, column in enumerate(columns):
         if None not in column:
             continue
@@ -302,6 +308,14 @@ def _arguments(group: Group, taken: Names) -> tuple[list[str], list[list[Expr]],
                 if k != places[last]:
                     words[k] = inner_word
     return [taken.unique(w) for w in words], values, places
+
+
+_VAGUE = ("", "size", "normalized_shape")  # words that say less than others for the same number, the vaguest first
+
+
+def _meaning(word: str) -> int:
+    """How much a word for a number says."""
+    return _VAGUE.index(word) if word in _VAGUE else len(_VAGUE)
 
 
 _DEFAULTS = {"stride": lift(1), "padding": lift(0), "groups": lift(1), "dilation": lift(1), "bias": lift(True)}

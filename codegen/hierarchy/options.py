@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..emit.expression import Attribute, Binary, Conditional, Expr, Literal, Name, flat, names_in
-from ..emit.statement import Assign, Return, Statement
-from ..emit.traversal import count, mapped, reads, substituted, with_expressions
+from ..emit.statement import Assign, Do, For, Return, Statement
+from ..emit.traversal import assigned, count, mapped, reads, substituted, with_expressions
 from ..records import dataclass
 from .templates import Holes, field_value, statement
 
@@ -90,7 +90,7 @@ class Option:
         needed = names_in(chosen.value)
         out = [s for i, s in enumerate(body) if i not in self.steps]
         ahead = body[: self.steps[0]]
-        at = max((i + 1 for i, s in enumerate(ahead) if isinstance(s, Assign) and needed & {*s.targets}), default=0)
+        at = max((i + 1 for i, s in enumerate(ahead) if needed & _given(s)), default=0)
         out.insert(at, chosen)
         return made, out
 
@@ -147,6 +147,13 @@ def option(large: Draft, small: Draft, longer: Pieces, shorter: Pieces) -> Optio
     return Option(name, place, tuple(steps), result, instead)
 
 
+def _given(s: Statement) -> set[str]:
+    """The variables that a statement assigns, inside too."""
+    found: Counter[str] = Counter()
+    assigned([s], found)
+    return set(found)
+
+
 def _result(large: Draft, steps: Sequence[int]) -> str:
     last = large.body[steps[-1]]
     return last.targets[0] if isinstance(last, Assign) else ""
@@ -154,11 +161,7 @@ def _result(large: Draft, steps: Sequence[int]) -> str:
 
 def _before(large: Draft, end: int) -> set[str]:
     """The variables that have a value before a statement."""
-    found = set(large.parameters)
-    for s in large.body[:end]:
-        if isinstance(s, Assign):
-            found.update(s.targets)
-    return found
+    return set(large.parameters).union(*map(_given, large.body[:end]))
 
 
 def _optional_field(longer: Sequence[Piece], shorter: Sequence[Piece]) -> int | bool | None:
@@ -195,6 +198,18 @@ def _same(a: Statement, b: Statement, env: dict[str, str], hidden: set[str], swa
             if len(values) != len(others):
                 return False
             if not all(_equal(v, o, env, hidden, tried) for v, o in zip(values, others, strict=True)):
+                return False
+        case For(target, iterable, body), For(other_target, other, other_body):
+            if len(body) != len(other_body) or not _equal(iterable, other, env, hidden, tried):
+                return False
+            mine, its = target.split(", "), other_target.split(", ")
+            if len(mine) != len(its):
+                return False
+            env.update(zip(its, mine, strict=True))
+            if not all(_same(s, o, env, hidden, tried) for s, o in zip(body, other_body, strict=True)):
+                return False
+        case Do(value), Do(other):
+            if not _equal(value, other, env, hidden, tried):
                 return False
         case _:
             return False

@@ -26,6 +26,8 @@ from .regions import Region, grouped
 from .repetition import blocks_of
 from .scopes import Path, counted, names_of, parameters, scopes_of, weights, written
 
+LONG = 120  # the most lines of a class that is preferred to several because it is a little shorter
+LONG_SAVES = 1.4
 _MADE_BY = {"Cos": "cos", "Sin": "sin"}
 _VIEWS = ("Unsqueeze", "Expand", "Cast", "Transpose", "Reshape", "Squeeze")
 
@@ -53,7 +55,9 @@ def _named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | 
         hierarchy = Hierarchy(replace(model, graph=graph), root, places, said, held, model.graph)
         written = hierarchy.write(weights, top_comment)
         if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little is repeated
-            written = _shorter(_single(model, scopes, said, weights, top_comment), written)
+            single = _single(model, scopes, said, weights, top_comment)
+            if _lines(single) <= LONG or LONG_SAVES * _lines(single) < _lines(written):
+                written = _shorter(single, written)
         few = not model.scopes and (lost(model.graph) or written.source.count("\nclass ") == 1)
         found = nameless(model, weights, top_comment) if few or counted(scopes, model.graph.nodes) else None
         return _shorter(found, written)

@@ -122,6 +122,14 @@ def minus(a: Dim, b: Dim) -> Dim:
     return summed(Counter({k: x[k] - y[k] for k in (*x, *y)}))
 
 
+def scaled(d: Dim, times: int, by: int = 1) -> Dim:
+    """A size times one number and divided by another, if all its terms are divisible."""
+    found = terms(d)
+    if found is None or by < 1 or any(n * times % by for n in found.values()):
+        return None
+    return summed(Counter({k: n * times // by for k, n in found.items()}))
+
+
 def smaller(a: int, b: Dim) -> Dim:
     """The smaller of a number and a size."""
     if isinstance(b, int):

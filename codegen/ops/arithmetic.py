@@ -12,7 +12,7 @@ from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Binary, Call, Expr, Literal, Name, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.sizes import minus, plus
+from ..ir.sizes import minus, plus, scaled
 from ..ir.types import Dim, ScalarType, TensorType, Type, as_tensor, broadcast
 from ..records import dataclass
 from .attributes import Attributes
@@ -145,7 +145,7 @@ class Mul(Pairwise):
         return a * b
 
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
-        return b if a == 1 else a if b == 1 else None
+        return scaled(b, a) if isinstance(a, int) else scaled(a, b) if isinstance(b, int) else None
 
 
 class Div(Pairwise):
@@ -155,6 +155,9 @@ class Div(Pairwise):
 
     def compute(self, a: int, b: int) -> int | None:
         return None if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+    def of_sizes(self, a: Dim, b: Dim) -> Dim:
+        return scaled(a, 1, b) if isinstance(b, int) else None
 
     def host_expression(self, a: Expr, b: Expr) -> Expr:
         if self.natural(0) and self.natural(1):

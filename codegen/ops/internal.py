@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Expr, Tuple, lift
+from ..emit.expression import Binary, Expr, Tuple, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type
@@ -62,13 +62,37 @@ class MaskedMean(Internal[MaskedMeanConfig]):
 
 
 @dataclass(frozen=True)
+class RollConfig:
+    """shifts: the places by which the elements move along each of `axes`."""
+
+    shifts: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+class Roll(Internal[RollConfig]):
+    """x with its elements shifted along some axes, wrapping around."""
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        shifts, axes = self.config.shifts, self.config.axes
+        if len(shifts) == 1:
+            return e.call("roll", e.x(0), shifts[0], axis=axes[0])
+        return e.call("roll", e.x(0), shifts, axis=axes)
+
+
+@dataclass(frozen=True)
 class InputSizeConfig:
+    """by: the multiple of the symbol that the axis has."""
+
     axis: int
     symbol: str
+    by: int = 1
 
 
 class InputSize(Internal[InputSizeConfig]):
-    """The size of one axis of a graph's input, which the model calls `symbol`."""
+    """The size of one axis of a graph's input, which the model calls `symbol`, or that of which it is a multiple."""
 
     named = True
 
@@ -76,7 +100,8 @@ class InputSize(Internal[InputSizeConfig]):
         return (ScalarType(dtypes.int64, self.config.symbol, True),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.index(e.shape_of(e.x(0)), self.config.axis)
+        size = e.index(e.shape_of(e.x(0)), self.config.axis)
+        return size if self.config.by == 1 else Binary("//", size, lift(self.config.by))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Expr, flat, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
+from ..ir.sizes import scaled
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, is_size, product
 from ..ir.value import Value
 from ..records import dataclass
@@ -87,8 +88,8 @@ class Reshape(Node[ReshapeConfig]):
         if total is None or have is None:
             symbols = [d for d in have_dims if isinstance(d, str)]
             numbers = product([d for d in have_dims if not isinstance(d, str)])
-            alone = total is not None and total == numbers and len(symbols) == 1 and total > 0
-            dims[at] = symbols[0] if alone else None
+            alone = total and numbers and len(symbols) == 1
+            dims[at] = scaled(symbols[0], numbers or 0, total or 1) if alone else None
         elif total == 0:
             dims[at] = None
         elif have % total:

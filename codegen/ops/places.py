@@ -299,6 +299,7 @@ PLACES: dict[str, dict[str, str]] = {
         "MaskedMean": "internal",
         "PartOfShape": "internal",
         "RecurrentLayer": "recurrent_layers",
+        "Roll": "internal",
         "Sizes": "internal",
         "SumTo": "internal",
     },

@@ -136,15 +136,17 @@ class Slice(Node[SliceConfig]):
         rank = self.rank(0)
         places = axes_of(axes, rank)
         keys: list[Expr] = [SliceKey()] * rank
+        shape = self.shape(0)
         for i, axis in enumerate(places):
-            keys[axis] = self.key(e, i, starts, ends, steps)
+            keys[axis] = self.key(e, i, starts, ends, steps, None if shape is None else shape[axis])
         while len(keys) > 1 and keys[-1] == SliceKey():
             keys.pop()
         if all(k == SliceKey() for k in keys):
             return x
         return e.index(x, keys[0] if len(keys) == 1 else Tuple(tuple(keys)))
 
-    def key(self, e: Emitter, i: int, starts: Shape, ends: Shape, steps: Shape) -> Expr:
+    def key(self, e: Emitter, i: int, starts: Shape, ends: Shape, steps: Shape, size: Dim = None) -> Expr:
+        """What stands between the brackets for one axis. size: the axis's own, as far as it is known."""
         step = steps[i]
         backwards = isinstance(step, int) and step < 0
         start: Expr | None = self.bound(e, 1, i, starts)
@@ -156,7 +158,10 @@ class Slice(Node[SliceConfig]):
                 start = None
             if backwards and isinstance(starts[i], int) and _far(starts[i]):
                 start = None
-            if isinstance(ends[i], int) and (_far(ends[i]) if not backwards else _far(ends[i], below=True)):
+            last = ends[i]
+            if isinstance(last, int) and (_far(last, below=True) if backwards else _far(last)):
+                end = None
+            elif isinstance(last, int) and isinstance(size, int) and last >= size and not backwards:
                 end = None
         return SliceKey(start, end, None if step == 1 else self.bound(e, 4, i, steps))
 

@@ -64,10 +64,11 @@ PASSES: dict[str, Pass] = {
     "masks": Pass("masks", "Attention"),
     "lengths": Pass("masks.lengths", "Attention"),
     "heads": Pass("heads", "Attention"),
+    "slices": Pass("slices", "Slice"),
     "dead": Pass("dead"),
 }
 ROUNDS = 8  # one pass may leave what another looks for
-LATE = ("heads",)  # passes that wait until the others find nothing more
+LATE = ("heads", "slices")  # passes that wait until the others find nothing more
 
 
 def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph, tuple[str, ...]]:

@@ -117,7 +117,7 @@ def test_a_part_that_holds_modules_may_be_optional() -> None:
     """Some of SegFormer's attentions shorten the sequence first, in a module of two layers. A number that the others
     do not have is no argument of its own."""
     source = translate(_architecture("segformer_traced"), "segformer", weights_name="w.bpk")[1].source
-    assert "_2(" not in source and len(source.splitlines()) <= 283
+    assert "_2(" not in source and len(source.splitlines()) <= 293
     assert "hidden = x if self.sequence_reduction is None else self.sequence_reduction(x)" in source
     assert "sequence_reduction=False,\n                    size=2,\n" in source and " size_2" not in source
 
@@ -157,6 +157,27 @@ def test_a_list_of_equal_modules_is_one_class_and_a_loop() -> None:
     assert "[Layer(n, backend=backend) for n in range(5, 8)]" in source
     assert sorted(record) == ["head.weight", *(f"layers.{i}.{n}.weight" for i in range(3) for n in ("fc", "out"))]
     check(model, random.standard_normal((2, 4)).astype(np.float32))
+
+
+def test_swin_is_nested_as_its_source() -> None:
+    """Stages of blocks with and without shifted windows. One class would have fewer lines here, where every stage has
+    two blocks, but nearly all in one function."""
+    written = translate(_architecture("swin_traced"), "swin", weights_name="w.bpk")[1]
+    source = written.source
+    kinds = [line[6:].partition("(")[0] for line in source.splitlines() if line.startswith("class ")]
+    assert {"Attention", "Mlp", "Block", "Downsample", "Layer", "Swin"} <= set(kinds) and len(kinds) <= 9
+    assert len(source.splitlines()) <= 205
+    assert "F.roll(hidden, (-2, -2), axis=(1, 2))" in source and "x[:, ::2, 1::2]" in source
+    assert "num_heads=self.num_heads" in source and ".reshape(x.shape)" in source
+    assert "return x if self.downsample is None else self.downsample(x)" in source
+    assert "encoder.layers.0.blocks.1.attention.q_proj.weight" in written.record
+
+
+def test_attentions_with_and_without_named_sizes_are_one_class() -> None:
+    """DeBERTa's first layer had names for the sizes in which its heads are a part of the batch, the others had not."""
+    source = translate(_architecture("deberta_traced"), "deberta", weights_name="w.bpk")[1].source
+    assert source.count("class SelfAttention") == 1 and "for _ in range(4)]" in source
+    assert len(source.splitlines()) <= 108
 
 
 def _sharing(op: str) -> str:

@@ -53,6 +53,6 @@ class Detector(Model):
             iou_threshold=0.4,
             score_threshold=0.5,
         )  # (u0, 3)
-        boxes = F.gather_nd(boxes, selected[:, :3:2])  # (u0, 4)
+        boxes = F.gather_nd(boxes, selected[:, ::2])  # (u0, 4)
         scores = F.gather_nd(scores, selected)  # (u0,)
         return boxes, scores, selected
