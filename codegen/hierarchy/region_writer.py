@@ -25,7 +25,7 @@ from .lists import held as tree_of
 from .region_graph import graph_of
 from .regions import Region
 from .repetition.block_names import CONVOLUTIONS, Part, kind_of
-from .roles import Roles
+from .roles import LAYER_SCALE, Roles, channels
 from .scopes import Path, names_of, parameters, written
 from .words import attribute, class_from, word_of
 
@@ -273,6 +273,11 @@ class RegionWriter(ModuleWriter):
                 return counted
         if self.roles is not None and self.roles.is_vector(value):
             return self.stored(name, value)
+        if len(value.shape) > 1 and channels(value) and self._parameter_name(name) == LAYER_SCALE:
+            # The source has a vector, which the exporter broadcast.
+            behind = len(value.shape) - 1 - value.shape.index(channels(value))
+            vector = super().parameter(name, replace(value, shape=(channels(value),)))
+            return vector if not behind else Call(Attribute(vector, "reshape"), (lift((-1, *(1,) * behind)),))
         return super().parameter(name, value)
 
     def _parameter_name(self, name: str) -> str:

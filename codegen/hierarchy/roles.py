@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..emit.names import snake
+from ..ir.argument import Argument
 from ..ir.graph import Node
+from ..ir.types import TensorType
 from ..ir.value import Fill, Value
 
 SMALL = 16
+LAYER_SCALE = "gamma"
+BOX = 4  # the numbers of a box; tables of these are no embeddings
 _VIEWS = tuple("Reshape Transpose Unsqueeze Squeeze Mul Div Expand Cast Concat RotaryEmbedding Split".split())
 _PRODUCTS = ("Linear", "MatMul", "Gemm")
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
@@ -18,6 +22,12 @@ _SCORES = ("Softmax", "LogSoftmax", "Sigmoid")
 _BY_USE = {"Mul": "scale", "Add": "shift", "Sub": "shift", "Div": "scale", "MatMul": "weight", "Conv": "weight"}
 _SHORT = {"embedding": "embedding", "batch_norm": "norm", "layer_norm": "norm", "rmsnorm": "norm", "rms_norm": "norm"}
 STEPS = 8
+
+
+def channels(value: Value | None) -> int:
+    """The size of the only axis of a floating-point tensor that is longer than 1; 0 if there is none or another."""
+    long = [d for d in value.shape if d > 1] if value is not None and value.dtype.is_float else []
+    return long[0] if len(long) == 1 else 0
 
 
 class Roles:
@@ -39,8 +49,13 @@ class Roles:
             if node.op() in _ATTENTIONS and node.domain != "com.microsoft":
                 for a, word in zip(node.inputs, ("query", "key", "value"), strict=False):
                     self._trace(a.name, word)
+                if len(node.inputs) > 3:
+                    self._masks(node.inputs[3], "bias")
             if node.op() in ("Cos", "Sin"):
                 self._angles(node)
+            if node.op() == "Add":
+                self._scaled(node)
+                self._placed(node)
         for node in nodes:
             if node.op() in _PRODUCTS and self._follows_attention(node.inputs[0].name):
                 self.known.setdefault(node.name, "project")
@@ -63,6 +78,38 @@ class Roles:
             if node.op() in ("Mul", "MatMul"):
                 self.constants.update({a.name: "inv_freq" for a in node.inputs if a.value is not None})
                 return
+
+    def _masks(self, a: Argument, word: str) -> None:
+        """Name what is added to the scores of an attention: a bias of positions, and a mask."""
+        if a.value is not None:
+            self.constants.setdefault(a.name, word)
+            return
+        node = self.made.get(a.name)
+        if node is not None and node.op() == "Add":
+            for i, other in enumerate(node.inputs):
+                self._masks(other, "bias" if other.value is not None and node.inputs[1 - i].value is None else "mask")
+        elif node is not None and node.op() in ("Expand", "Reshape", "Unsqueeze", "Tile"):
+            self._masks(node.inputs[0], word)
+
+    def _scaled(self, node: Node[Any]) -> None:
+        """Name the factors of what is added to the flow of a residual block, one for each channel."""
+        if any(a.value is not None for a in node.inputs):
+            return
+        for a in node.inputs:
+            product = self.made.get(a.name)
+            if product is not None and product.op() == "Mul":
+                self.constants.update((b.name, LAYER_SCALE) for b in product.inputs if channels(b.value))
+
+    def _placed(self, node: Node[Any]) -> None:
+        """Name a table (1, length, width) that is added to a sequence (batch, length, width)."""
+        for a, other in (node.inputs, node.inputs[::-1]):
+            if a.value is None or other.value is not None or not a.value.dtype.is_float:
+                continue
+            shape, made = a.value.shape, self.made.get(other.name)
+            table = len(shape) in (2, 3) and shape[:-2] in ((), (1,)) and shape[-2] > 1 and shape[-1] > BOX
+            scaled = made is not None and made.op() == "Mul"
+            if table and not scaled and isinstance(other.type, TensorType) and len(other.type.shape or ()) == 3:
+                self.constants.setdefault(a.name, "position_embeddings")
 
     def _gated(self, node: Node[Any]) -> None:
         """Name the three layers of a gated feed-forward: `down(silu(gate(x)) * up(x))`."""

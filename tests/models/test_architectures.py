@@ -16,10 +16,9 @@ from emberlet.codegen.generation import translate
 HERE = Path(__file__).parent / "architectures"
 NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in HERE.glob("*.onnx.gz"))
 SIZES = {"batch": 2, "length": 7, "past": 5, "past + length": 12}
-# Tables that are computed from parameters before the model runs (windows' positions, interpolated positions), and a
-# scale that timm calls gamma, which the exporter reshaped and renamed. onnxruntime drops what says where the matrices
-# are that the exporter transposed.
-FEW_NAMES = {"swin_traced", "yolos", "timm_convnext_traced", "qwen2_optimized"}
+# The exporter looked up the biases of all positions in tables, and wrote the results. onnxruntime drops what says where
+# the matrices are that the exporter transposed.
+FEW_NAMES = {"swin_traced", "qwen2_optimized"}
 
 
 def _model(name: str) -> bytes:
@@ -98,10 +97,21 @@ def test_the_names_that_are_missing_are_not_in_the_file(name: str) -> None:
     held = {i.name for i in onnx.load_from_string(_model(name)).graph.initializer}
     record = set(translate(_model(name), name)[1].record)
     assert keys & held <= record
-    # gamma: timm's scale of a layer, reshaped. The last two are not used when these models run.
-    words = ["norm", "position", "bn", "gamma", "masked_spec_embed", "pos_conv_embed"]
+    # The last two are not used when these models run.
+    words = ["norm", "position", "bn", "masked_spec_embed", "pos_conv_embed"]
     words += ["proj.weight", "lm_head"] if name == "qwen2_optimized" else []
     assert all(any(w in key for w in words) for key in keys - record)
+
+
+def test_constants_without_a_name_are_named_after_their_use() -> None:
+    """A layer scale, which the exporter broadcast and renamed, is timm's vector gamma; what is added to a sequence are
+    the embeddings of its positions."""
+    record = translate(_model("timm_convnext_traced"), "net")[1].record
+    assert {k: v.shape for k, v in record.items() if k.endswith("gamma")}["stages.2.blocks.1.gamma"] == (12,)
+    for name, key in (("dinov2_traced", "embeddings.position_embeddings"), ("whisper", "position_embeddings")):
+        assert key in translate(_model(name), name)[1].record
+    swin = translate(_model("swin_traced"), "net")[1].record
+    assert {k.rpartition(".")[2] for k in swin if ".blocks.1.attention." in k} >= {"mask", "bias"}
 
 
 def test_repeated_layers_are_a_class() -> None:
