@@ -28,6 +28,9 @@ _SECOND = (
         "STRIDED_SLICE",
         "SOFTMAX",
     ),
+    *("ABS", "EXP", "GELU", "LOG", "RSQRT", "SQRT", "LOG_SOFTMAX", "L2_NORMALIZATION", "MAXIMUM", "MINIMUM"),
+    *("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE", "TILE", "MIRROR_PAD"),
+    *("SPACE_TO_DEPTH", "SLICE", "GATHER"),
 )
 """Operators that take int8 from their second version on."""
 

@@ -202,6 +202,15 @@ def table(chain: Chain, x: Grid, out: Grid) -> Bytes:
             default if b in (-inf, inf) else rounded(b, out) for b, default in zip(bounds, (0, 255), strict=True)
         )
         return np.clip(y, low, high).astype(np.uint8)
+    if kinds == ("abs",):
+        y = multiplied(np.abs(q), *quantize_multiplier(x.scale / out.scale)) + out.zero
+        return np.clip(y, 0, 255).astype(np.uint8)
+    if kinds == ("sqrt",):
+        # The quotient is cut off, not rounded.
+        root = np.sqrt(np.maximum(q, 0).astype(np.float32) * np.float32(x.scale)) / np.float32(out.scale)
+        return np.clip(np.floor(root) + out.zero, 0, 255).astype(np.uint8)
+    if kinds == ("sqrt", "reciprocal"):
+        return _rsqrt(q, x, out)
     if kinds == ("leaky_relu",):
         positive = multiplied(q, *quantize_multiplier(x.scale / out.scale))
         alpha = float(np.float32(chain[0][1][0]))
@@ -227,6 +236,14 @@ def _hard_swish(q: Ints, x: Grid, out: Grid) -> Bytes:
     product = gate * ((value * output + (1 << 14)) >> 15)
     product = np.sign(product) * (np.abs(product) >> 15)
     return np.clip(shifted(product, -output_shift) + out.zero, 0, 255).astype(np.uint8)
+
+
+def _rsqrt(q: Ints, x: Grid, out: Grid) -> Bytes:
+    """In numbers with 20 bits below one; of zero, the greatest byte."""
+    fine = np.rint(2.0**20 / np.sqrt(np.maximum(q, 1))).astype(np.int64)
+    multiplier, shift = quantize_multiplier(1 / (float(np.sqrt(np.float32(x.scale))) * out.scale))
+    y = multiplied(fine, multiplier, shift - 20) + out.zero
+    return np.where(q > 0, np.clip(y, 0, 255), 255).astype(np.uint8)
 
 
 def _narrow(real: float) -> tuple[int, int]:

@@ -196,10 +196,11 @@ class Converting:
             raise Problem(f"{self._name(n)!r} has shape {t.shape} in the file, but its operator gives {found}")
         grid = None if result.value is not None else self.grid(t)
         if grid is not None:
-            self._on_grid(result.name, grid)
+            self.on_grid(result.name, grid)
         self._remember(n, result)
 
-    def _on_grid(self, name: str, grid: Grid) -> None:
+    def on_grid(self, name: str, grid: Grid) -> None:
+        """Put a tensor of numbers on a grid: behind a layer that changes it, if it already lies on another."""
         held = self.importer.held.get(name)
         if held is None:
             raise Problem("a quantized tensor holds something other than numbers")
@@ -328,7 +329,7 @@ class Converting:
         if not merged:
             grid = self.grid(self._tensor(self.op.outputs[0]))
             if grid is not None:
-                self._on_grid(a.name, grid)
+                self.on_grid(a.name, grid)
         low, high = bounds[number]
         limits = [self.real_constant(low), ABSENT if high is None else self.real_constant(high)]
         return self.node("Clip", [a, *limits])

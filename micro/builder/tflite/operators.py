@@ -222,7 +222,16 @@ def made_of_others(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 
 @converts("PRELU")
 def prelu(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    return t.node("PRelu", given)
+    """Of quantized tensors both sides lie on the output's grid, so that only one rounding is left of each."""
+    x, out = (t.grid(t.file.tensors[n]) for n in (op.inputs[0], op.outputs[0]))
+    if x is None or out is None:
+        return t.node("PRelu", given)
+    zero = t.real_constant(0.0)
+    positive, negative = t.node("Clip", [given[0], zero]), t.node("Clip", [given[0], ABSENT, zero])
+    scaled = t.node("Mul", [negative, given[1]])
+    for part, grid in ((positive, out), (negative, x), (scaled, out)):
+        t.on_grid(part.name, grid)
+    return t.node("Add", [positive, scaled])
 
 
 @converts("SOFTMAX")
