@@ -89,6 +89,15 @@ def threads() -> int | None:
 
 def _ask(name: str, kind: Any) -> Any:
     """What a function of the OpenBLAS of this process gives; None where there is none of the name."""
+    getter = function(name)
+    if getter is None:
+        return None
+    getter.restype = kind
+    return getter()
+
+
+def function(name: str) -> Any:
+    """A function of the OpenBLAS of this process for ctypes; None where there is none of the name."""
     import ctypes
 
     for path in _libraries():
@@ -97,10 +106,9 @@ def _ask(name: str, kind: Any) -> Any:
         except OSError:
             continue
         for spelling in _SPELLINGS:
-            getter = getattr(library, spelling.format(name), None)
-            if getter is not None:
-                getter.restype = kind
-                return getter()
+            found = getattr(library, spelling.format(name), None)
+            if found is not None:
+                return found
     return None
 
 

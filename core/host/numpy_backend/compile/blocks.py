@@ -17,12 +17,14 @@ BLOCK = 1 << 17  # bytes of each array that a block covers
 LONG = 1 << 18  # minimum bytes of an array for its chain to be split
 
 
-def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list[Step]]:
+def grouped(
+    steps: list[Step], buffers: Buffers, kept: list[Array], uses: dict[int, int] | None = None
+) -> list[list[Step]]:
     """The steps in their order, those that run block by block together in one group. kept: arrays needed before
-    or behind."""
+    or behind; uses: `uses_of` all steps of the thread, where these are some of them."""
     groups: list[list[Step]] = []
     at = 0
-    uses = _uses(steps, buffers)
+    uses = uses_of(steps, buffers) if uses is None else uses
     needed = {id(buffers.of(a)) for a in kept}
     while at < len(steps):
         end = _chain(steps, at, buffers)
@@ -35,7 +37,7 @@ def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list
     return groups
 
 
-def _uses(steps: list[Step], buffers: Buffers) -> dict[int, int]:
+def uses_of(steps: list[Step], buffers: Buffers) -> dict[int, int]:
     """Buffer id -> the number of steps that use it."""
     out: dict[int, int] = {}
     for step in steps:
@@ -99,11 +101,12 @@ def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[
         axis += 1
     while axis < len(shape) - 1 and shape[axis] == 1:
         axis += 1
-    count = max(1, BLOCK // (math.prod(shape[axis + 1 :]) * first.itemsize))
+    most = max(1, BLOCK // (math.prod(shape[axis + 1 :]) * first.itemsize))
+    count = -(-shape[axis] // -(-shape[axis] // most))  # blocks of about the same size
     block = (*(1,) * axis, min(count, shape[axis]), *shape[axis + 1 :])
     if block == shape:
         return steps
-    own = _uses(steps, buffers)
+    own = uses_of(steps, buffers)
     # A buffer that no other step uses only needs the memory of one block.
     inner: dict[int, Array] = {}
     for s in steps:

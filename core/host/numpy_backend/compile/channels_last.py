@@ -4,6 +4,7 @@ sees) with (those, outputs). Other images are left to windows.py."""
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,14 @@ def _by_lines(w: Writer, seen: Array, matrix: Array, target: Array, last: bool) 
         few_rows.product(w, _filled(w, seen, rows, last), matrix, target)
         return
     step = min(lines, max(windows.BLOCK // (rows * line), -(-POSITIONS // line)))
-    for item in range(batch):
-        for first in range(0, lines, step):
-            columns = _filled(w, seen[item : item + 1, ..., first : first + step, :], rows, last)
+    for item, (start, stop, thread) in product(range(batch), windows.by_thread(w, lines)):
+        w.thread = thread
+        for first in range(start, stop, step):
+            columns = _filled(w, seen[item : item + 1, ..., first : min(first + step, stop), :], rows, last)
             at = (item * lines + first) * line
-            w.emit(np.matmul, columns, matrix, target[at : at + len(columns)], writes=(target,))
+            place = target[at : at + len(columns)]
+            w.emit(np.matmul, columns, matrix, place, writes=(place,))
+    w.thread = None
 
 
 def _filled(w: Writer, part: Array, rows: int, last: bool) -> Array:

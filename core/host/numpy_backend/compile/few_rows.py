@@ -23,15 +23,16 @@ SMALL = 10**6  # multiplications of a product that OpenBLAS computes without cop
 
 @cache
 def are_faster_in_parts() -> bool:
-    """Whether NumPy's BLAS computes small products without copying, and by one thread, as it does those of parts."""
-    return blas_kernels.running() in blas_kernels.WITH_AVX512 and blas_kernels.threads() == 1
+    """Whether NumPy's BLAS computes small products without copying."""
+    return blas_kernels.running() in blas_kernels.WITH_AVX512
 
 
 def product(w: Writer, x: Array, weights: Array, out: Array) -> None:
     """out = x @ weights, which are constant: (rows, n), (n, columns), (rows, columns)."""
     rows, n = x.shape
     columns = weights.shape[1]
-    if not (1 < rows <= MOST and weights.size >= LEAST and columns % WIDTH == 0 and are_faster_in_parts()):
+    fits = 1 < rows <= MOST and weights.size >= LEAST and columns % WIDTH == 0
+    if not (fits and w.threads_of_a_product == 1 and are_faster_in_parts()):
         w.emit(np.matmul, x, weights, out, writes=(out,))
         return
     parts = next(p for p in range(1, n + 1) if n % p == 0 and rows * (n // p) * WIDTH <= SMALL)

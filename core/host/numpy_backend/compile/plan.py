@@ -17,6 +17,7 @@ from .layout import channels_last
 from .lowering import lower
 from .memory import Memory
 from .steps import Step, Writer, lifetimes
+from .threads import schedule, workers
 from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
 
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
@@ -32,14 +33,32 @@ def _order(traced: Trace) -> list[int] | None:
 
 
 class Bound:
-    """The steps of a plan in one set of buffers. Only one call at a time may use it."""
+    """The steps of a plan in one set of buffers. Only one call at a time may use it. parts: the steps of each thread
+    with their meetings, where several threads run them."""
 
-    __slots__ = ("inputs", "outputs", "steps")
+    __slots__ = ("inputs", "meeting", "outputs", "parts", "steps")
 
     def __init__(self, plan: Plan, memory: Memory) -> None:
         self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
         self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
-        self.steps = [(s.function, tuple(memory.relocated(a) for a in s.args)) for s in plan.steps]
+        made = {id(s): (s.function, tuple(memory.relocated(a) for a in s.args)) for s in plan.steps}
+        self.steps = [made[id(s)] for s in plan.steps]
+        self.meeting = workers.Meeting(plan.threads)
+        self.parts: list[workers.Calls] = []
+        for t in range(plan.threads if plan.threads > 1 else 0):
+            meets = [(self.meeting.of(t, number), ()) for number in range(2)]
+            calls: list[Any] = []
+            for number, phase in enumerate(plan.phases):
+                calls += [*([meets[number % 2]] if number else []), *(made[id(s)] for s in phase[t])]
+            self.parts.append(calls)
+
+    def run(self) -> None:
+        """Run the steps."""
+        if self.parts:
+            workers.run(self.meeting, self.parts, self.steps)
+        else:
+            for function, args in self.steps:
+                function(*args)
 
 
 class Plan:
@@ -56,7 +75,9 @@ class Plan:
         self.backend = eager
         self.structure = traced.structure
         relus.delay(traced)
-        writer = Writer(traced, channels_last(traced.calls))
+        large = schedule.multiplications(traced.calls) >= schedule.LARGE
+        self.threads = workers.available() if large else 1
+        writer = Writer(traced, channels_last(traced.calls), self.threads)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:
@@ -67,9 +88,25 @@ class Plan:
         self.order = _order(traced)
         self.input_arrays = [writer.array(v) for v in values]
         self.root_arrays = [writer.array(v) for v in traced.roots]
-        groups = grouped(writer.steps, writer.buffers, [*self.input_arrays, *self.root_arrays])
-        self.steps: list[Step] = [s for group in groups for s in group]
-        lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
+        kept = [*self.input_arrays, *self.root_arrays]
+        self.phases: list[schedule.Phase] = []
+        self.steps: list[Step]
+        if self.threads > 1:
+            phases = schedule.scheduled(writer.steps, writer.buffers, self.threads)
+            uses = schedule.uses(phases, writer.buffers)
+            self.phases = [
+                [
+                    [s for group in grouped(part, writer.buffers, kept, uses[t]) for s in group]
+                    for t, part in enumerate(phase)
+                ]
+                for phase in phases
+            ]
+            self.steps = [s for phase in self.phases for part in phase for s in part]
+            schedule.lifetimes(self.phases, writer.buffers, self.input_arrays, self.root_arrays)
+        else:
+            groups = grouped(writer.steps, writer.buffers, kept)
+            self.steps = [s for group in groups for s in group]
+            lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
         self._arena = writer.buffers.arrange()
         self._buffers = writer.buffers
         self._free: list[Bound] = []
@@ -98,8 +135,7 @@ class Plan:
             for array, position in zip(bound.inputs, self.inputs, strict=True):
                 np.copyto(array, given[position])
             try:
-                for function, args in bound.steps:
-                    function(*args)
+                bound.run()
             except IndexError as error:
                 raise IndexingError(str(error)) from None
         out = [a.copy() for a in bound.outputs]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....tensor import Tensor
+from ... import blas_kernels
 from ..elementwise import identity
 from ..storage import WIDE, Array, numpy_dtype
 from .bias import on_image
@@ -18,17 +19,24 @@ from .tracing import Call, Trace, Value
 
 class Step:
     """function(*args) is called. writes: the arrays that it changes; over: of an elementwise step, the array that it
-    computes element by element from others that broadcast to it, the last of args; None for others."""
+    computes element by element from others that broadcast to it, the last of args; None for others; thread: the one of
+    several threads that runs it, None for any."""
 
-    __slots__ = ("args", "function", "over", "writes")
+    __slots__ = ("args", "function", "over", "thread", "writes")
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], writes: tuple[Array, ...], over: Array | None = None
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        writes: tuple[Array, ...],
+        over: Array | None = None,
+        thread: int | None = None,
     ) -> None:
         self.function = function
         self.args = args
         self.writes = writes
         self.over = over
+        self.thread = thread
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", "?")
@@ -64,10 +72,15 @@ class Writer:
     more, have the operand's memory.
     """
 
-    def __init__(self, trace: Trace, last: frozenset[Value] | set[Value] = frozenset()) -> None:
-        """last: the Values whose channels lie last in memory (`layout.channels_last`)."""
+    def __init__(self, trace: Trace, last: frozenset[Value] | set[Value] = frozenset(), threads: int = 1) -> None:
+        """last: the Values whose channels lie last in memory (`layout.channels_last`); threads: how many run the
+        steps."""
         self.buffers = Buffers()
         self.last = last
+        self.threads = threads
+        # OpenBLAS multiplies by one thread only where a plan has threads of its own.
+        self.threads_of_a_product = 1 if threads > 1 else blas_kernels.threads() or 1
+        self.thread: int | None = None  # the one that runs the steps that come next, None for any
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}
         self._uses: dict[Value, int] = {}
@@ -243,14 +256,14 @@ class Writer:
 
     def emit(self, function: Callable[..., Any], *args: Any, writes: tuple[Array, ...]) -> None:
         """Call function(*args) in every run."""
-        self.steps.append(Step(function, args, writes))
+        self.steps.append(Step(function, args, writes, thread=self.thread))
 
     def map(self, function: Callable[..., Any], *args: Any) -> None:
         """Call an elementwise function(*args); the last of args is what it computes."""
         if self.last and is_last(args[-1]):
             rank = args[-1].ndim
             args = tuple(in_order(a, rank) if isinstance(a, np.ndarray) else a for a in args)
-        self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
+        self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1], self.thread))
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy elements, unless they lie there already."""
@@ -310,6 +323,11 @@ def _needed(trace: Trace) -> set[Call]:
             found.add(call)
             stack.extend(v.call for v in call.operands() if v.call)
     return found
+
+
+def shares(lines: int, threads: int) -> list[tuple[int, int]]:
+    """Ranges of as many lines for each thread."""
+    return [(lines * t // threads, lines * (t + 1) // threads) for t in range(threads)]
 
 
 def lifetimes(steps: list[list[Step]], buffers: Buffers, inputs: list[Array], roots: list[Array]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..elementwise import identity
 from ..storage import WIDE, Array
 from ..windows import taps
 from .bias import in_product
-from .steps import Writer
+from .steps import Writer, shares
 from .tracing import Call, Value
 
 # Elements of the matrix of columns that is made and multiplied at a time.
@@ -73,7 +74,7 @@ def as_shape(x: Array, shape: tuple[int, ...]) -> Array | None:
 def _multiply(w: Writer, matrix: Array, columns: Array, target: Array) -> None:
     """target = matrix @ columns: (groups, m, rows), (batch, groups, rows, count), (batch, groups, m, count)."""
     if matrix.shape[0] == 1 and columns.shape[0] == 1:
-        w.emit(np.matmul, matrix[0], columns[0, 0], target[0, 0], writes=(target,))
+        w.emit(np.matmul, matrix[0], columns[0, 0], target[0, 0], writes=(target[0, 0],))
     else:
         w.emit(np.matmul, matrix, columns, target, writes=(target,))
 
@@ -91,14 +92,23 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
         _multiply(w, matrix, matrixed, target)
         return
     step = max(1, min(lines, BLOCK // (groups * rows * line)))
-    for item in range(batch):
-        for first in range(0, lines, step):
-            key: tuple[Any, ...] = (item, ..., slice(first, first + step), *(slice(None),) * (rank - 1))
+    for item, (start, stop, thread) in product(range(batch), by_thread(w, lines)):
+        w.thread = thread
+        for first in range(start, stop, step):
+            key: tuple[Any, ...] = (item, ..., slice(first, min(first + step, stop)), *(slice(None),) * (rank - 1))
             part = columns[key]
             count = part.shape[-rank] * line
             matrixed = w.scratch((1, groups, rows, count), columns.dtype)
             _fill(w, part, matrixed, taps)
             _multiply(w, matrix, matrixed, target[item : item + 1, :, :, first * line : first * line + count])
+    w.thread = None
+
+
+def by_thread(w: Writer, lines: int) -> list[tuple[int, int, int | None]]:
+    """(first line, end, thread) for each thread, or all lines for any thread."""
+    if w.threads == 1:
+        return [(0, lines, None)]
+    return [(*share, thread) for thread, share in enumerate(shares(lines, w.threads))]
 
 
 def _fill(w: Writer, columns: Array, matrixed: Array, taps: int) -> None:
