@@ -227,5 +227,10 @@ def test_what_is_no_onnx_model_is_refused():
     made.dims[0] = 1 << 20
     with pytest.raises(FormatError, match="fewer elements"):
         store.open(model([made]), format="onnx")
+    long = helper.make_tensor("w" * (1 << 20), TensorProto.FLOAT, [1], [1.0])
+    assert list(store.open(model([long]), format="onnx")) == ["w" * (1 << 20)]
+    long.name += "w"
+    with pytest.raises(FormatError, match="a text is none"):
+        store.open(model([long]), format="onnx")
     strings = helper.make_tensor("s", TensorProto.STRING, [1], [b"x"])
     assert store.open(model([strings]), format="onnx").extras["s"].endswith("type 8, which is not read")

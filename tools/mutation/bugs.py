@@ -37,6 +37,7 @@ ARITHMETIC = {
     ast.BitAnd: ("&", "|"),
     ast.BitOr: ("|", "&"),
 }
+SYMMETRIC = {"min", "max", "gcd", "lcm", "hypot"}  # functions of two numbers in any order: exchanging them is no bug
 # Nothing inside these is changed: texts, types and raised errors.
 LEFT_ALONE = (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom, ast.Assert)
 
@@ -132,7 +133,8 @@ class _Finder:
             case ast.Call(args=[first, second, *_]) if not _is_starred(first) and not _is_starred(second):
                 (start, middle), (after, end) = self._span(first), self._span(second)
                 one, between, other = self.source[start:middle], self.source[middle:after], self.source[after:end]
-                if one != other:
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if one != other and name not in SYMMETRIC:
                     yield "arguments", start, end, other + between + one
             case _:
                 pass
