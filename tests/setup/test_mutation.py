@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -15,7 +16,7 @@ from tools.mutation.bugs import bugs_of, compiles
 from tools.mutation.choosing import NOT_OF_ONE_FOLDER, Choice, batches, room_of
 from tools.mutation.choosing import TESTS as FOLDERS
 from tools.mutation.copies import Copy
-from tools.mutation.learned import Learned
+from tools.mutation.learned import Covering, Learned
 from tools.mutation.rooms import Room
 from tools.paths import ROOT
 from tools.steps import StepError
@@ -150,6 +151,18 @@ def test_the_tests_that_name_what_is_around_a_bug_come_first(tmp_path: Path) -> 
     first = choice.tests_for(bug, [f"{test}::test_{n}" for test in tests for n in range(2)])[:8]
     assert any("burnpack" in test for test in first)
     assert len({test.partition("::")[0] for test in first}) >= 3
+
+
+def test_tests_of_any_folder_that_execute_the_line_concern_the_bug(tmp_path: Path) -> None:
+    file = ROOT / "core" / "names.py"
+    bug = bugs_of(file, file.read_bytes())[0]
+    learned = Learned(ROOT, tmp_path, ["core"])
+    usual = Choice(ROOT, learned).folders(bug)
+    found = [
+        Covering(f"tests/{name}/test_x.py::test_y", 0.1, name != "wgpu", 1.0) for name in ("store", "docs", "wgpu")
+    ]
+    with mock.patch.object(learned, "covering", lambda file, line: found):
+        assert Choice(ROOT, learned).folders(bug) == (*usual, "tests/store")
 
 
 def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -> None:

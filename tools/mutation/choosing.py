@@ -38,9 +38,14 @@ class Choice:
         self.root, self.learned = root, learned
 
     def folders(self, bug: Bug) -> tuple[str, ...]:
-        """The test folders that concern a bug."""
-        found = [TESTS[folder.as_posix()] for folder in self._path(bug).parents if folder.as_posix() in TESTS]
-        return tuple(folder for folder in (found or [("tests",)])[0] if (self.root / folder).is_dir())
+        """The test folders that concern a bug: those that `TESTS` names, and those of tests that execute its line."""
+        path = self._path(bug)
+        found = [TESTS[folder.as_posix()] for folder in path.parents if folder.as_posix() in TESTS]
+        named = (found or [("tests",)])[0]
+        covering = self.learned.covering(path.as_posix(), bug.line)
+        others = sorted({room_of(c.test) for c in covering if c.on_line} - set(NOT_OF_ONE_FOLDER))
+        folders = dict.fromkeys([*named, *(others if found else ())])
+        return tuple(folder for folder in folders if (self.root / folder).is_dir())
 
     def tests_for(self, bug: Bug, items: Sequence[str]) -> list[str]:
         """Those of `items` that may catch the bug, best first.
