@@ -98,8 +98,10 @@ def _ask(name: str, kind: Any) -> Any:
 
 def function(name: str) -> Any:
     """A function of the OpenBLAS of this process for ctypes; None where there is none of the name."""
-    import ctypes
-
+    try:
+        import ctypes
+    except ImportError:
+        return None
     for path in _libraries():
         try:
             library = ctypes.CDLL(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,6 @@ class Writer:
         self.buffers = Buffers()
         self.last = last
         self.threads = threads
-        # OpenBLAS multiplies by one thread only where a plan has threads of its own.
-        self.threads_of_a_product = 1 if threads > 1 else blas_kernels.threads() or 1
         self.thread: int | None = None  # the one that runs the steps that come next, None for any
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}
@@ -98,6 +97,11 @@ class Writer:
         for value in trace.roots:
             self._uses[value] = self._uses.get(value, 0) + 1
         self.roots = set(trace.roots)
+
+    @cached_property
+    def threads_of_a_product(self) -> int:
+        """How many threads OpenBLAS multiplies with: one where the plan has threads of its own."""
+        return 1 if self.threads > 1 else blas_kernels.threads() or 1
 
     # -- what is there
 
