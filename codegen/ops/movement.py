@@ -195,8 +195,9 @@ class Transpose(Node[TransposeConfig]):
         return TransposeConfig(a.ints("perm") if a.has("perm") else None)
 
     def perm(self) -> tuple[int, ...]:
-        rank = self.rank(0)
-        perm = tuple(reversed(range(rank))) if self.config.perm is None else axes_of(self.config.perm, rank)
+        given = self.config.perm
+        rank = self.rank(0) if given is None or self.shape(0) is not None else len(given)
+        perm = tuple(reversed(range(rank))) if given is None else axes_of(given, rank)
         if len(perm) != rank:
             raise Problem(f"perm {perm} is not a permutation of {rank} axes")
         return perm
@@ -216,7 +217,7 @@ class Transpose(Node[TransposeConfig]):
         return transposed(value)
 
     def emit(self, e: Emitter) -> Emission:
-        perm = self.perm() if self.config.perm is None else self.config.perm
+        perm = self.perm()
         return e.method(e.x(), "permute", *perm) if len(perm) > 1 else e.x()
 
 
