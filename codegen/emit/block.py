@@ -16,7 +16,7 @@ from ..ir.graph import Graph, Node
 from ..ir.problem import MALFORMED, Problem, explained, quoted
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
-from .expression import Attribute, Call, Expr, Literal, Name, flat
+from .expression import Attribute, Call, Expr, Literal, Name, Tuple, flat
 from .names import MAX_LOCAL, identifier, informative, module_path, snake
 from .statement import Assign, Delete, Statement
 
@@ -303,7 +303,11 @@ class Block:
 
 
 def _says_its_shape(e: Expr) -> bool:
-    return isinstance(e, Call) and isinstance(e.function, Attribute) and e.function.name in ("zeros", "ones", "full")
+    """Whether an expression names every size of its result."""
+    if not isinstance(e, Call) or not isinstance(e.function, Attribute):
+        return False
+    whole = e.function.name in ("reshape", "expand") and len(e.args) == 1 and isinstance(e.args[0], Tuple)
+    return e.function.name in ("zeros", "ones", "full") or (whole and "-1" not in flat(e.args[0]))
 
 
 def tidy(statements: list[Statement]) -> list[Statement]:

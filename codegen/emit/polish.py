@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from .expression import (
+    PRECEDENCE,
     WIDTH,
     Attribute,
     Binary,
@@ -205,13 +206,14 @@ def _layer_takes(e: Expr, name: str) -> bool:
 
 
 def depth(e: Expr) -> int:
-    """The nesting depth of calls and operators; a chain of methods counts once."""
+    """The nesting depth of calls and operators; a chain of methods, or of sums or products, counts once."""
     match e:
         case Call(function, args, kwargs):
             base = depth(function.object) if isinstance(function, Attribute) else 0
             return max(base, 1 + max((depth(x) for x in (*args, *(v for _, v in kwargs))), default=0))
-        case Binary(_, left, right):
-            return 1 + max(depth(left), depth(right))
+        case Binary(op, left, right):
+            same = isinstance(left, Binary) and PRECEDENCE[left.op] == PRECEDENCE[op]  # a * b * c
+            return max(depth(left) if same else 1 + depth(left), 1 + depth(right))
         case Unary(_, operand):
             return 1 + depth(operand) if not isinstance(operand, Literal) else 0
         case Attribute(base, _):

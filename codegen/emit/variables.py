@@ -128,6 +128,8 @@ class Naming:
                     return
                 case Call(Attribute(base, method), _, _) if method in KEEP and base != Name("F"):
                     e = base
+                case Call(Attribute(Name("F"), "expand_dims"), (first, *_), _):
+                    e = first
                 case _:
                     return
 

@@ -34,6 +34,7 @@ FUNCTION_ROLES = {
 }
 ARGUMENT_ROLES = {
     "attention": ("query", "key", "value", "mask"),
+    "logical_and": ("mask", "mask"),
     "non_max_suppression": ("boxes", "scores"),
     "rotary_embedding": ("", "cos", "sin"),
     "cos": ("angles",),

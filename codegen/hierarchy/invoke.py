@@ -125,9 +125,8 @@ def elements(values: list[Expr]) -> Expr:
 
 
 def singular(name: str) -> str:
-    """The name for one item of a list: "layer" for "layers" and "layers2"."""
-    if name.rstrip("0123456789").endswith("s"):
-        name = name.rstrip("0123456789")
+    """The name for one item of a list: "layer" for "layers" and "layer2"."""
+    name = name.rstrip("0123456789_")
     if len(name) < 3 or name.isdigit():
         return "block"
     if name.endswith("ies"):

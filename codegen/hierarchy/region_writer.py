@@ -116,7 +116,10 @@ class RegionWriter(ModuleWriter):
         word = self.hierarchy.caches.words.get(a.name, "") or word_of(a) or self.hierarchy.origin(a)
         if isinstance(a.type, ScalarType) and isinstance(a.type.value, str) and a.type.value.isidentifier():
             word = identifier(a.type.value, limit=22)
-        self.hints.words[name] = word or ("x" if i == 0 else "")
+        if not word and i == 0:
+            looked_up = any(n.table() is not None and a in n.inputs for n in self.region.nodes())
+            word = "ids" if looked_up else "x"
+        self.hints.words[name] = word
         if not self.hints.words[name]:
             del self.hints.words[name]
             self._kind(name, a)

@@ -137,7 +137,7 @@ class Resize(Node[ResizeConfig]):
             axes=default(c.axes),
             mode=default(c.mode),
             coordinates=default(c.coordinates),
-            nearest_mode=default(c.nearest_mode),
+            nearest_mode=default(c.nearest_mode if c.mode is Interpolation.NEAREST else NearestMode.ROUND_PREFER_FLOOR),
             cubic_coeff_a=default(c.cubic_coeff_a),
             exclude_outside=default(c.exclude_outside),
             antialias=default(c.antialias),

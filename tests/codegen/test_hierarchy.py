@@ -13,6 +13,7 @@ import pytest
 from emberlet import dtypes, get_backend
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
+from emberlet.codegen.hierarchy.invoke import singular
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE, Case, cases
@@ -178,6 +179,21 @@ def test_attentions_with_and_without_named_sizes_are_one_class() -> None:
     source = translate(_architecture("deberta_traced"), "deberta", weights_name="w.bpk")[1].source
     assert source.count("class SelfAttention") == 1 and "for _ in range(4)]" in source
     assert len(source.splitlines()) <= 108
+
+
+@pytest.mark.parametrize(
+    ("name", "item"),
+    [
+        ("layers", "layer"),
+        ("layer2", "layer"),
+        ("stages_1", "stage"),
+        ("entries", "entry"),
+        ("h", "block"),
+        ("9", "block"),
+    ],
+)
+def test_a_loop_calls_an_item_after_its_list(name: str, item: str) -> None:
+    assert singular(name) == item
 
 
 def _sharing(op: str) -> str:

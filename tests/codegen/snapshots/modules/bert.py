@@ -15,14 +15,14 @@ class BertEmbeddings(nn.Module):
         self.position_embeddings = nn.Embedding(24, 8, backend=backend)
         self.LayerNorm = nn.LayerNorm(8, epsilon=1e-12, backend=backend)
 
-    def forward(self, x):
-        backend = x.backend
-        length = x.shape[1]
+    def forward(self, ids):
+        backend = ids.backend
+        length = ids.shape[1]
         positions = F.arange(24, backend=backend).reshape((1, 24))[:, :length]
         token_types = F.zeros(
-            (x.shape[0], length), dtype=emberlet.int64, backend=backend
+            (ids.shape[0], length), dtype=emberlet.int64, backend=backend
         )
-        x = self.word_embeddings(x) + self.token_type_embeddings(token_types)
+        x = self.word_embeddings(ids) + self.token_type_embeddings(token_types)
         return self.LayerNorm(x + self.position_embeddings(positions))
 
 

@@ -42,8 +42,7 @@ class Detector(Model):
         score2 = self.score[1](stage2).permute(0, 2, 3, 1).reshape((-1, 32, 3))
         scores = F.sigmoid(F.concat((score, score2), axis=1))
         center = self.shift.val() + joined[:, :, :2] * 0.1 * self.scale.val()
-        x = self.scale.val() * F.exp(joined[:, :, 2:] * 0.2)  # (batch, 160, 2)
-        half_size = x * 0.5
+        half_size = self.scale.val() * F.exp(joined[:, :, 2:] * 0.2) * 0.5
         boxes = F.concat((center - half_size, center + half_size), axis=-1)
         scores = scores.permute(0, 2, 1)  # (batch, 3, 160)
         selected = F.non_max_suppression(

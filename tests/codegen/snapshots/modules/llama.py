@@ -58,12 +58,12 @@ class LlamaModel(nn.Module):
         self.layers = [LlamaDecoderLayer(backend=backend) for _ in range(8)]
         self.norm = nn.RmsNorm(8, epsilon=1e-06, backend=backend)
 
-    def forward(self, x):
-        positions = F.expand_dims(F.arange(x.shape[1], backend=x.backend), (0, 2))
+    def forward(self, ids):
+        positions = F.expand_dims(F.arange(ids.shape[1], backend=ids.backend), (0, 2))
         angles = positions.astype(emberlet.float32) * self.rotary_emb.inv_freq.val()
         cos = F.cos(angles)
         sin = F.sin(angles)
-        x = self.embed_tokens(x)
+        x = self.embed_tokens(ids)
         for layer in self.layers:
             x = layer(x, cos, sin)
         return self.norm(x)

@@ -43,8 +43,8 @@ class ResidualCnn(Model):
 
     def forward(self, image):
         x = F.max_pool(F.relu(self.conv1(image)), 3, stride=2, padding=1)
-        for layer1 in self.layer1:
-            x = layer1(x)
-        for layer2 in self.layer2:
-            x = layer2(x)
+        for layer in self.layer1:
+            x = layer(x)
+        for layer in self.layer2:
+            x = layer(x)
         return self.fc(F.global_avg_pool(x).flatten(1))

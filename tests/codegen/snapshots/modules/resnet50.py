@@ -58,12 +58,12 @@ class Resnet50(Model):
 
     def forward(self, in0):
         x = F.max_pool(F.relu(self.conv1(in0)), 3, stride=2, padding=1)
-        for layer1 in self.layer1:
-            x = layer1(x)
-        for layer2 in self.layer2:
-            x = layer2(x)
-        for layer3 in self.layer3:
-            x = layer3(x)
-        for layer4 in self.layer4:
-            x = layer4(x)
+        for layer in self.layer1:
+            x = layer(x)
+        for layer in self.layer2:
+            x = layer(x)
+        for layer in self.layer3:
+            x = layer(x)
+        for layer in self.layer4:
+            x = layer(x)
         return self.fc(F.mean(x, axis=(2, 3)))

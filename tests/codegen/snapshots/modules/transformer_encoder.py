@@ -47,7 +47,7 @@ class TransformerEncoder(Model):
         length = tokens.shape[1]
         x = self.embedding(tokens) * 5.656854 + self.position.val()[:length]
         mask = F.where(padding, float("-inf"), 0.0)
-        mask = mask.reshape((tokens.shape[0], 1, 1, length))  # (batch, 1, 1, length)
+        mask = mask.reshape((tokens.shape[0], 1, 1, length))
         for layer in self.layers.layers:
             x = layer(x, mask)
         pooler = self.pooler(F.masked_mean(x, F.logical_not(padding), least=1.0))

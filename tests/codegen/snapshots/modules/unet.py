@@ -40,7 +40,5 @@ class Unet(Model):
         x = self.down2(F.max_pool(skip, 2))  # (batch, 16, 8, 12)
         hidden = self.up2(self.bottom(F.avg_pool(x, 2)))  # (batch, 16, 8, 12)
         x = self.mix2(F.concat((hidden, x), axis=1))  # (batch, 16, 8, 12)
-        x = F.resize(
-            x, scales=(1.0, 1.0, 2.0, 2.0), mode="linear", nearest_mode="floor"
-        )  # (batch, 16, 16, 24)
+        x = F.resize(x, scales=(1.0, 1.0, 2.0, 2.0), mode="linear")
         return self.head(self.mix1(F.concat((x, skip), axis=1)))
