@@ -146,7 +146,6 @@ class _Worker:
 
 
 _workers: list[_Worker] = []
-_making = threading.Lock()
 _calling = threading.Lock()  # held by the call that has the workers
 _usual = 0  # OpenBLAS's number of threads outside of such a call, while there is one
 
