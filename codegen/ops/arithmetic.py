@@ -292,8 +292,6 @@ class Variadic(Plain, ABC):
     function: ClassVar[str] = ""
 
     def infer(self) -> tuple[Type, ...]:
-        if not self.inputs:
-            raise Problem("has no inputs")
         return (TensorType(self.dtype(0), broadcast(*(self.shape(i) for i in range(len(self.inputs))))),)
 
     def emit(self, e: Emitter) -> Emission:
