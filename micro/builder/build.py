@@ -27,14 +27,14 @@ from .emit.kernels import assembly_kernels, kernels_source, listing, machine_cod
 from .emit.layers import layers_source
 from .emit.model import Pack, Partition, model_source, weights_source
 from .fuse import fuse, in_float32
-from .graph import Graph, Reshape
+from .graph import Graph
 from .kernels.depthwise import DepthwiseFloat
 from .kernels.dot import DotFloat
 from .kernels.layer import Array
-from .kernels.trees import Trees
 from .plan import plan
 from .program import Program
 from .quantization.calibrate import check_samples, each, observe, ranges_of
+from .quantization.distances import taken_apart
 from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
 from .quantization.quantize16 import in_8_bits
@@ -147,9 +147,9 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     graph = fuse(replace(graph, name=options.name, packed=graph.packed if options.int4 == "packed" else frozenset()))
     agreement, notes, in_words = None, tuple[str, ...](), False
     if graph.sums:
-        _check_trees(graph)
+        pass  # in integers already
     elif samples is not None and not options.floats:
-        graph, agreement = calibrated(graph, samples, options)
+        graph, agreement = calibrated(fuse(taken_apart(graph)), samples, options)
     elif graph.grids:
         notes = rounded_weights(graph)
         in_words = options.stream is not None and bool(graph.wide)
@@ -199,16 +199,6 @@ def rounded_weights(graph: Graph) -> tuple[str, ...]:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     which = f"{', '.join(names[:5])}{more}"
     return (f"the weights of {which} are rounded to 8 bits; in the model they are finer",)
-
-
-def _check_trees(graph: Graph) -> None:
-    """Raises UnsupportedError if the model computes anything besides trees."""
-    others = [layer.name for layer in graph.layers if not isinstance(layer, Trees | Reshape)]
-    if others:
-        raise UnsupportedError(
-            f"{graph.name}: a model with an ensemble of trees cannot have other layers: "
-            f"{', '.join(others[:5])}; export the trees by themselves"
-        )
 
 
 def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:

@@ -13,11 +13,11 @@ from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError, ModelError
 
 from .graph import Graph
+from .importer.labels import settle
 from .importer.layout import Order, channels_last, input_order
-from .importer.linear_models import check_ranked
 from .importer.shapes import sized
 from .importer.state import Importer, dims_of
-from .importer.translation import only_output, only_softmax, translate
+from .importer.translation import CASTS, only_output, only_softmax, ranks_alone, translate
 
 
 def read_graph(
@@ -95,6 +95,8 @@ def _import(
     uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}
     importer.read, importer.only_output = uses | outputs, only_output(model, outputs)
     importer.only_softmax = only_softmax(model, outputs)
+    importer.only_given = only_output(model, outputs, CASTS)
+    importer.ranks_alone = ranks_alone(model)
     known_arguments: dict[str, Argument] = {}
     for argument in inputs:
         known_arguments[argument.name] = argument
@@ -118,5 +120,5 @@ def _import(
                     importer.add_output(argument)
             except (Problem, EmberletError) as problem:
                 problems.append(f"output {output.name!r}: {problem}")
-    importer.problems = problems or check_ranked(importer)
+    importer.problems = problems or settle(importer)
     return importer

@@ -37,6 +37,11 @@ def _sigmoid(v: Array) -> Array:
     return 1 / (1 + np.exp(-np.clip(v, -700, 700)))
 
 
+def _power(v: Array, a: float) -> Array:
+    with np.errstate(all="ignore"):
+        return np.power(v, a)
+
+
 def _softplus(v: Array) -> Array:
     return np.logaddexp(0, v)
 
@@ -45,7 +50,14 @@ def _softplus(v: Array) -> Array:
 _EXP = "exp(v if v < 88 else 88)"
 _EXP_MINUS = "exp(-v if v > -88 else 88)"
 
-# MicroPython reports an argument outside a function's domain as an error, too.
+# MicroPython reports an argument outside a function's domain as an error, too, and so what is infinite.
+POWER = (
+    "t = v",
+    "try:",
+    "    v = pow(t, {0})",
+    "except (ValueError, OverflowError):",
+    "    v = float('nan' if t < 0 and {0} % 1 else 'inf')",
+)
 _UNIT = "-1 if v < -1 else 1 if v > 1 else v"
 _SMALL = "-88 if v < -88 else 88 if v > 88 else v"
 _BELOW_ONE = 0.9999999
@@ -66,7 +78,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda v, a, g: g * np.where(v < 0, a * np.expm1(np.minimum(v, 0)), v),
         ("v = {1} * (v if v >= 0 else {0} * (exp(v) - 1))",),
     ),
-    "sigmoid": Function(_sigmoid, (f"v = 1 / (1 + {_EXP_MINUS})",)),
+    "sigmoid": Function(_sigmoid, ("v = 1 / (1 + exp(-v)) if v > -88 else 0.0",)),
     "silu": Function(lambda v: v * _sigmoid(v), (f"v = v / (1 + {_EXP_MINUS})",)),
     "tanh": Function(np.tanh, ("v = tanh(v)",)),
     "gelu": Function(lambda v: v / 2 * (1 + _erf(v / 2**0.5)), ("v = v * 0.5 * (1 + erf(v * 0.7071067811865476))",)),
@@ -87,14 +99,14 @@ FUNCTIONS: dict[str, Function] = {
     "exp": Function(lambda v: np.exp(np.minimum(v, 88)), (f"v = {_EXP}",)),
     "log": Function(lambda v: np.log(np.maximum(v, 1e-38)), ("v = log(v if v > 1e-38 else 1e-38)",)),
     "sqrt": Function(lambda v: np.sqrt(np.maximum(v, 0)), ("v = sqrt(v) if v > 0 else 0.0",)),
-    "reciprocal": Function(lambda v: 1 / np.where(v == 0, 1e-38, v), ("v = 1 / v",)),
+    "reciprocal": Function(lambda v: 1 / np.where(v == 0, 1e-38, v), ("v = 1 / v if v else 1e38",)),
     "abs": Function(np.abs, ("v = abs(v)",)),
     "erf": Function(_erf, ("v = erf(v)",)),
     "sin": Function(np.sin, ("v = sin(v)",)),
     "cos": Function(np.cos, ("v = cos(v)",)),
     "floor": Function(np.floor, ("v = float(floor(v))",)),
     "ceil": Function(np.ceil, ("v = float(ceil(v))",)),
-    "pow": Function(lambda v, a: np.power(v, a), ("v = pow(v, {0})",)),
+    "pow": Function(_power, POWER),
     "round": Function(np.rint, ("v = float(round(v))",)),
     "tan": Function(np.tan, ("v = tan(v)",)),
     "asin": Function(lambda v: np.arcsin(np.clip(v, -1, 1)), (f"v = asin({_UNIT})",)),
@@ -118,6 +130,7 @@ FUNCTIONS: dict[str, Function] = {
     "less_equal": Function(lambda v, a: (v <= a).astype(np.float64), ("v = 1.0 if v <= {0} else 0.0",)),
     "equal": Function(lambda v, a: (v == a).astype(np.float64), ("v = 1.0 if v == {0} else 0.0",)),
     "nonzero": Function(lambda v: (v != 0).astype(np.float64), ("v = 1.0 if v else 0.0",)),
+    "isnan": Function(lambda v: np.isnan(v).astype(np.float64), ("v = 1.0 if v != v else 0.0",)),
     "trunc": Function(np.trunc, ("v = float(int(v))",)),
     "inverse": Function(lambda v: 1 / np.where(v == 0, 1.0, v), ("v = 1 / v if v else 1.0",)),
     "sign": Function(np.sign, ("v = 1.0 if v > 0 else -1.0 if v < 0 else 0.0",)),
@@ -154,6 +167,9 @@ def lines(chain: Chain) -> tuple[str, ...]:
     for name, parameters in chain:
         if name in ("start", "times_start"):
             out.append("u = v" if name == "start" else "v = u * v")
+            continue
+        if (name, parameters) == ("pow", (2.0,)):
+            out.append("v = v * v")
             continue
         numbers = [_number(p) for p in parameters]
         out += [line.format(*numbers) for line in _function(name).source]

@@ -65,13 +65,15 @@ class Graph:
     and its axes in the order passed; states: tensors kept between inferences -> the initial value of their elements:
     layers read them, and the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow
     Lite's (quantization/doubled.py); once: the layers that nevertheless round only once; unsigned: averages whose bytes
-    are uint8 in the file; cuts: inputs that hold ranks -> the thresholds of each feature; sums: outputs that hold words
+    are uint8 in the file; cuts: inputs that hold ranks -> the thresholds of each feature; ranks_of_nan: these inputs
+    -> the rank of NaN, and the features of the ranks beyond one for each; sums: outputs that hold words
     -> their meaning; labels: outputs -> names of their elements; calls_to_fill: inferences on zeros that fill a
     stream's states before its first step; integers: inputs and outputs that are bytes in the model too -> what is added
     to the model's number to store it, 0 for uint8 and 128 for int8; words: tensors of indices in a quantized graph
     whose elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors of whole numbers
     (indices, counts, 1 and 0 for true and false), whose grids have steps of one if they fit a byte; packed: layers
-    whose weights are 4-bit in the model and are to be stored two in a byte.
+    whose weights are 4-bit in the model and are to be stored two in a byte; decides: the output
+    that holds the index of the class among its labels, if it is not that of another's greatest element.
     """
 
     name: str
@@ -90,12 +92,14 @@ class Graph:
     unsigned: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     cuts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    ranks_of_nan: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     sums: Mapping[str, Sums] = field(default_factory=dict)
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     calls_to_fill: int = 0
     integers: Mapping[str, int] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
     packed: frozenset[str] = frozenset()
+    decides: str = ""
 
     @property
     def wide(self) -> tuple[str, ...]:

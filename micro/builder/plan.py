@@ -285,6 +285,9 @@ class _Planner:
         )
 
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:
+        return replace(self._element(name, buffers), decides=name == self.graph.decides)
+
+    def _element(self, name: str, buffers: dict[str, Buffer]) -> Port:
         at = buffers[self._find(name)].place
         graph, order, labels = self.graph, self.graph.order_text(name), self.graph.labels.get(name, ())
         integer = graph.integers.get(name)
@@ -292,7 +295,8 @@ class _Planner:
             return Port(name, graph.shapes[name], at, order=order, labels=labels, integer=integer)
         if name in graph.cuts or name in graph.sums:
             cuts, sums = graph.cuts.get(name), graph.sums.get(name)
-            return Port(name, graph.shapes[name], at, order=order, cuts=cuts, sums=sums, labels=labels)
+            nan = graph.ranks_of_nan.get(name, ((), ()))
+            return Port(name, graph.shapes[name], at, order=order, cuts=cuts, nan=nan, sums=sums, labels=labels)
         grid = self.graph.grids[name]
         if grid.wide:
             shape = graph.shapes[name]

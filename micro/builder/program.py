@@ -30,9 +30,10 @@ class Step:
 class Port:
     """An input or output of the model: its offset in the arena, and the meaning of its elements.
 
-    scale, zero: of the bytes; unused in float32. order: its axes, in words. cuts: the thresholds of each feature, if
-    the bytes are ranks; sums: the meaning of words; labels: names of the elements; width: bytes of an element; integer:
-    what is added to a number of an int8 or uint8 tensor to store it as a byte.
+    scale, zero: of the bytes; unused if the model is float32. order: its axes, in words. cuts: if the bytes are ranks,
+    the thresholds of each feature; nan: the rank of NaN, and the features of the ranks beyond one for each; sums: if
+    they are words, their meaning; labels: names of the elements; decides: whether it holds the place of the class among
+    its labels; width: bytes of an element; integer: the offset of the byte from the number of an int8 or uint8 tensor.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Port:
     labels: tuple[int | str, ...] = ()
     integer: int | None = None
     width: int = 1
+    decides: bool = False
+    nan: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
     def size(self) -> int:

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 import pytest
-from emberlet.errors import ModelError
+from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.importer.trees import before_scaling
 from emberlet.micro.builder.kernels.trees import MIDDLE
+from onnx import TensorProto, helper
 from skl2onnx import to_onnx
 from sklearn.datasets import make_classification, make_regression
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -25,9 +27,10 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import Normalizer, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -97,12 +100,42 @@ def scores_of(result: BuildResult, x: Array) -> Array:
         return np.array([graph.run({source: row})[target].reshape(-1) for row in x])
     assert port.cuts is not None
     wide, sums, found = port.size > len(port.cuts), graph.sums[target], []
+    nan, copies = port.nan
     for row in x:
-        ranks = [bisect_left(cuts, float(v)) for cuts, v in zip(port.cuts, row, strict=True)]
+        slots = zip(port.cuts, nan, [*row, *(row[k] for k in copies)], strict=True)
+        ranks = [r if np.isnan(v) else bisect_left(cuts, float(v)) for cuts, r, v in slots]
         given = [b for r in ranks for b in ((r & 255, r >> 8) if wide else (r,))]
         words = graph.run({source: np.array(given, np.uint8)})[target].view("<u4")
         found.append((words.astype(np.int64) - MIDDLE) * sums.step)
     return np.array(found)
+
+
+def places_of(result: BuildResult, x: Array) -> list[int]:
+    """What `best` says."""
+    graph = result.graph
+    if not graph.decides:
+        return [int(k) for k in scores_of(result, x).argmax(1)]
+    return [int(graph.run({graph.inputs[0]: row})[graph.decides].item()) for row in x]
+
+
+def on_micropython(
+    result: BuildResult, x: Array, port: Port, folder: Path, bytecode: bool = False
+) -> tuple[list[int | str], Array]:
+    """The label and the scores of each row."""
+    files = {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}
+    if bytecode and "m_bytecode.py" in files:
+        del files["m_kernels.py"]
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+    rows = repr(x.astype(float).tolist()).replace("nan", "float('nan')")
+    script = (
+        f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport m\nfor row in {rows}:\n"
+        "    scores = m.predict(row)\n    print(m.best(), *scores)\n"
+    )
+    lines = port.run(script, heap="16M", micropypath=[]).check().stdout.splitlines()
+    found = np.array([[float(v) for v in line.split()] for line in lines])
+    labels = next(p.labels for p in result.program.outputs if p.labels)
+    return [labels[int(k)] for k in found[:, 0]], found[:, 1:]
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -110,8 +143,8 @@ def test_every_row_gets_its_class(name: str) -> None:
     make, y = CLASSIFIERS[name]
     data = converted(make(), X, y)
     result = built(data)
-    labels = result.program.outputs[0].labels
-    found = [labels[k] for k in scores_of(result, UNSEEN).argmax(1)]
+    labels = next(port.labels for port in result.program.outputs if port.labels)
+    found = [labels[k] for k in places_of(result, UNSEEN)]
     assert found == row_by_row(data, UNSEEN)[0].tolist()
 
 
@@ -129,22 +162,10 @@ def test_the_module_predicts_on_micropython(name: str, bytecode: bool, unix_port
     make, y = CLASSIFIERS[name]
     data = converted(make(), X, y)
     result = built(data)
-    files = {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}
-    if bytecode:
-        del files["m_kernels.py"]
-    for file, content in files.items():
-        (tmp_path / file).write_bytes(content)
-    rows = UNSEEN[:40]
-    script = (
-        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport m\n"
-        f"for row in {rows.astype(float).tolist()!r}:\n"
-        "    scores = m.predict(row)\n    print(m.best(), *scores)\n"
-    )
-    lines = unix_port.run(script, heap="16M", micropypath=[]).check().stdout.splitlines()
-    found = np.array([[float(v) for v in line.split()] for line in lines])
-    labels, probabilities = row_by_row(data, rows)
-    assert [result.program.outputs[0].labels[int(k)] for k in found[:, 0]] == labels.tolist()
-    np.testing.assert_allclose(found[:, 1:], probabilities, rtol=1e-4, atol=1e-5)
+    best, scores = on_micropython(result, UNSEEN[:40], unix_port, tmp_path, bytecode)
+    labels, probabilities = row_by_row(data, UNSEEN[:40])
+    assert best == labels.tolist()
+    np.testing.assert_allclose(scores, probabilities, rtol=1e-4, atol=1e-5)
 
 
 def test_scaled_numbers_are_compared_as_before_they_were_scaled() -> None:
@@ -152,12 +173,107 @@ def test_scaled_numbers_are_compared_as_before_they_were_scaled() -> None:
     for _ in range(300):
         offset, cut = (np.float32(v) for v in rng.normal(0, 3, 2))
         scale = np.float32(rng.normal(0, 2))
-        border, turned = before_scaling(float(cut), float(offset), float(scale))
+        border, turned = before_scaling(float(cut), (float(offset), float(scale)))
         for x in (np.float32(border), np.nextafter(np.float32(border), np.float32(np.inf)), np.float32(rng.normal())):
             assert bool((x - offset) * scale <= cut) == (bool(x <= np.float32(border)) != turned)
 
 
-def test_layers_before_trees_are_refused() -> None:
-    data = converted(make_pipeline(Normalizer(), DecisionTreeClassifier()), X, Y)
-    with pytest.raises(ModelError, match="the trees must read the model's input"):
-        built(data)
+@pytest.mark.parametrize("end", ["Classifier", "Regressor"])
+def test_trees_beside_other_layers_are_computed_in_float32(end: str) -> None:
+    """Behind others, before others, and next to others; onnxruntime's numbers."""
+    import sklearn.ensemble as ensemble
+
+    first = getattr(ensemble, f"GradientBoosting{end}")(n_estimators=5)
+    second = getattr(ensemble, f"RandomForest{end}")(4, max_depth=4, random_state=0)
+    model = make_pipeline(PCA(4), getattr(ensemble, f"Stacking{end}")([("a", first), ("b", second)], cv=2))
+    data = converted(model, X, Y)
+    result = built(data)
+    assert result.program.is_float
+    wanted = row_by_row(data, UNSEEN)[-1]
+    np.testing.assert_allclose(scores_of(result, UNSEEN), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_trees_behind_layers_have_no_int8_form_and_are_built_with_float() -> None:
+    graph = read_graph(converted(make_pipeline(PCA(4), RandomForestClassifier(3)), X, Y), "m")
+    with pytest.raises(UnsupportedError, match="treesfloat has no int8 form; build the model with --float"):
+        build(graph, Options("m"), {"X": X})
+    assert build(graph, Options("m", floats=True), {"X": X}).program.is_float
+
+
+@pytest.mark.parametrize("bytecode", [False, True])
+def test_trees_beside_other_layers_predict_on_micropython(bytecode: bool, unix_port: Port, tmp_path: Path) -> None:
+    model = make_pipeline(PCA(4), RandomForestClassifier(6, max_depth=5, random_state=0))
+    data = converted(model, X, NAMES)
+    best, scores = on_micropython(built(data), UNSEEN[:40], unix_port, tmp_path, bytecode)
+    labels, probabilities = row_by_row(data, UNSEEN[:40])
+    assert best == labels.tolist()
+    np.testing.assert_allclose(scores, probabilities, rtol=1e-4, atol=1e-5)
+
+
+NAN: dict[str, Callable[[], Any]] = {
+    "imputed by the mean": lambda: make_pipeline(SimpleImputer(), RandomForestClassifier(8, random_state=0)),
+    "imputed and scaled": lambda: make_pipeline(
+        SimpleImputer(strategy="median"), StandardScaler(), RobustScaler(), DecisionTreeClassifier()
+    ),
+    "imputed, not for trees": lambda: make_pipeline(SimpleImputer(), LogisticRegression()),
+    "told by a forest": lambda: RandomForestClassifier(12, random_state=0),
+}
+
+
+def with_gaps(x: Array) -> Array:
+    x = x.copy()
+    x[np.random.default_rng(5).random(x.shape) < 0.15] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("name", NAN)
+def test_missing_numbers_go_the_way_that_the_model_says(name: str, unix_port: Port, tmp_path: Path) -> None:
+    data = converted(NAN[name](), with_gaps(X), NAMES)
+    rows = with_gaps(UNSEEN)
+    result = built(data)
+    assert result.program.is_float == (name == "imputed, not for trees")
+    best, scores = on_micropython(result, rows[:120], unix_port, tmp_path)
+    labels, probabilities = row_by_row(data, rows[:120])
+    assert best == labels.tolist()
+    np.testing.assert_allclose(scores, probabilities, rtol=1e-4, atol=1e-5)
+
+
+def test_a_feature_whose_missing_numbers_go_either_way_has_two_ranks() -> None:
+    """Random trees with random directions for NaN, and with comparisons of all kinds."""
+    rng = np.random.default_rng(2)
+    copied = 0
+    for _ in range(30):
+        data = ensemble_at_random(rng)
+        result = built(data)
+        copied += len(result.program.inputs[0].nan[1])
+        x = with_gaps(np.round(rng.normal(0, 2, (40, 3))).astype(np.float32))
+        expected = row_by_row(data, x)[0].reshape(-1)
+        np.testing.assert_allclose(scores_of(result, x).reshape(-1), expected, rtol=1e-5, atol=1e-5)
+    assert copied
+
+
+def ensemble_at_random(rng: np.random.Generator) -> bytes:
+    """Four full trees of depth 3 over 3 features."""
+    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+    rows = [(tree, n) for tree in range(4) for n in range(15)]
+    mode = str(rng.choice(modes))
+    attributes: dict[str, Any] = {
+        "nodes_treeids": [tree for tree, _ in rows],
+        "nodes_nodeids": [n for _, n in rows],
+        "nodes_featureids": rng.integers(0, 3, len(rows)).tolist(),
+        "nodes_values": np.round(rng.normal(0, 2, len(rows))).tolist(),
+        "nodes_modes": [mode if n < 7 else "LEAF" for _, n in rows],
+        "nodes_truenodeids": [2 * n + 1 if n < 7 else 0 for _, n in rows],
+        "nodes_falsenodeids": [2 * n + 2 if n < 7 else 0 for _, n in rows],
+        "nodes_missing_value_tracks_true": rng.integers(0, 2, len(rows)).tolist(),
+        "target_treeids": [tree for tree in range(4) for _ in range(8)],
+        "target_nodeids": [n for _ in range(4) for n in range(7, 15)],
+        "target_ids": [0] * 32,
+        "target_weights": rng.normal(0, 1, 32).tolist(),
+        "n_targets": 1,
+    }
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3]), ("y", [1, 1])))
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
+    graph = helper.make_graph([node], "g", [x], [y])
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())

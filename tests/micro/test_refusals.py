@@ -348,7 +348,7 @@ def test_an_axis_that_an_input_decides_can_be_fixed() -> None:
     assert read_graph(_one_node("CumSum", [1, 6], {"axis": np.array(1)}), "m").layers
 
 
-def test_a_quotient_of_whole_numbers_is_taken_as_floats() -> None:
+def test_a_quotient_of_whole_numbers_is_whole_in_float32_and_otherwise_taken_as_floats() -> None:
     def model(by_way_of_floats: bool) -> bytes:
         m = Maker()
         m.constant("two", np.float32(2) if by_way_of_floats else np.int64(2))
@@ -359,12 +359,14 @@ def test_a_quotient_of_whole_numbers_is_taken_as_floats() -> None:
         m("Cast", "h", "y", to=TensorProto.FLOAT)
         return bytes(m.model([1, 9]).SerializeToString())
 
-    with pytest.raises(
-        EmberletError, match="division of integers is not supported; cast them to float32, and the quotient back"
-    ):
-        read_graph(model(False), "m")
-    graph = read_graph(model(True), "m")
     x = np.random.default_rng(1).uniform(-1, 1, (12, 9)).astype(np.float32)
+    graph = read_graph(model(False), "m")
+    for row in x:
+        assert graph.run({"x": row})[graph.outputs[0]].item() == row.argmax() // 2
+    with pytest.raises(EmberletError, match="wholequotientfloat has no int8 form; build the model with --float"):
+        build(graph, Options("m"), {"x": x})
+    assert build(graph, Options("m", floats=True), {"x": x}).program.is_float
+    graph = read_graph(model(True), "m")
     quantized = build(graph, Options("m"), {"x": x}).graph
     for row in x:
         assert graph.run({"x": row})[graph.outputs[0]].item() == row.argmax() // 2

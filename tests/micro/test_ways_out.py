@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import emberlet.micro.builder
 import numpy as np
@@ -33,7 +32,6 @@ ADVICE = re.compile(
 """Matches messages that name a way out."""
 
 FOLLOWED = {
-    "export the trees by themselves": "test_ways_out.py::test_trees_beside_other_layers_are_built_by_themselves",
     "leave those samples out": "test_ways_out.py::test_samples_that_hold_no_numbers_are_left_out",
     "or leave the sample out": "test_ways_out.py::test_a_sample_on_which_a_tensor_overflows_is_left_out",
     "--shape is , expected": "test_layouts.py::test_either_way_of_saying_a_size_is_taken",
@@ -203,35 +201,6 @@ def test_an_input_without_a_rank_is_exported_with_a_shape() -> None:
                 read_graph(data, "m")
         else:
             assert build(read_graph(data, "m"), Options("m")).program.is_float
-
-
-def test_trees_beside_other_layers_are_built_by_themselves() -> None:
-    trees: dict[str, Any] = {
-        "nodes_treeids": [0, 0, 0],
-        "nodes_nodeids": [0, 1, 2],
-        "nodes_featureids": [1, 0, 0],
-        "nodes_values": [0.25, 0.0, 0.0],
-        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
-        "nodes_truenodeids": [1, 0, 0],
-        "nodes_falsenodeids": [2, 0, 0],
-        "target_treeids": [0, 0],
-        "target_nodeids": [1, 2],
-        "target_ids": [0, 0],
-        "target_weights": [-1.0, 2.0],
-        "n_targets": 1,
-    }
-    forest = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **trees)
-    beside = helper.make_node("Tanh", ["z"], ["t"])
-    for nodes, inputs, outputs in (([forest, beside], "xz", "yt"), ([forest], "x", "y")):
-        given = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3]) for n in inputs]
-        made = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 1 if n == "y" else 3]) for n in outputs]
-        opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
-        model = helper.make_model(helper.make_graph(nodes, "g", given, made), opset_imports=opsets, ir_version=10)
-        if len(nodes) == 2:
-            with pytest.raises(UnsupportedError, match="export the trees by themselves"):
-                build(read_graph(model.SerializeToString(), "m"), Options("m"))
-        else:
-            assert build(read_graph(model.SerializeToString(), "m"), Options("m")).program.outputs[0].sums
 
 
 def file_of(kind: str, dtype: str) -> bytes:

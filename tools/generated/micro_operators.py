@@ -14,6 +14,8 @@ WIDTH = 120
 
 TITLES = {
     "activations": "functions of one number, sums, differences, products and quotients, softmax, quantization",
+    "categories": "categories",
+    "distances": "distances from constant rows",
     "dynamic": "quantization while the model runs (onnxruntime's `quantize_dynamic`)",
     "lanes": "along an axis, and by index",
     "linear_models": "linear models, support vector machines, columns and thresholds",
@@ -25,7 +27,7 @@ TITLES = {
     "quantized": "quantized operators (onnxruntime's format `QOperator`), and weights of 2, 4 and 8 bits in blocks",
     "recurrences": "recurrent layers, in either direction or both",
     "reductions": "pooling and reductions",
-    "trees": "trees and scalers",
+    "trees": "trees, scalers, missing numbers",
 }
 """What the importers' files hold, for people."""
 

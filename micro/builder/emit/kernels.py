@@ -28,10 +28,12 @@ def prepare(W, T):
 def prepare(W, T):
     import uctypes
 
-    address = uctypes.addressof(W)
-    order = uctypes.LITTLE_ENDIAN if address & 3 else uctypes.NATIVE
-    floats = {"w": (uctypes.ARRAY | 0, uctypes.FLOAT32 | len(W) // 4)}
-    return uctypes.struct(address, floats, order).w, T
+    def numbers(data, kind):
+        address = uctypes.addressof(data)
+        order = uctypes.LITTLE_ENDIAN if address & 3 else uctypes.NATIVE
+        return uctypes.struct(address, {"all": (uctypes.ARRAY | 0, kind | len(data) // 4)}, order).all
+
+    return numbers(W, uctypes.FLOAT32), numbers(T, uctypes.UINT32)
 """,
 }
 

@@ -84,8 +84,11 @@ def _docstring(program: Program) -> str:
             what = "ranks of the features" if port.cuts is not None else "sums of the leaves, in words of 4 bytes"
             lines.append(f"{kind_of_port} {port.text()}, {what}")
             continue
-        lines.append(f"{kind_of_port} {port.text()}{_meaning(port, program.is_float)}")
+        lines.append(f"{kind_of_port} {port.text()}{_meaning(port, program.is_float)}{_DECIDES * port.decides}")
     return "\n".join(lines) + '\n"""\n'
+
+
+_DECIDES = ", the place of the class in `labels`: best() gives it"
 
 
 def _meaning(port: Port, is_float: bool) -> str:
@@ -369,6 +372,15 @@ def best(which=0):
 '''
 
 
+_BEST_DECIDED = '''def best(which=None):
+    """The place of the class in `labels`; of an output that is given, the index of the greatest element."""
+    if which is None:
+        return round(get({})[0])
+    values = get(which)
+    return values.index(max(values))
+'''
+
+
 def _functions(program: Program, layers: bool = False) -> str:
     parts = [_RUN_FLOAT if program.is_float else _RUN]
     if program.calls_to_fill:
@@ -383,6 +395,9 @@ def _functions(program: Program, layers: bool = False) -> str:
         parts.append(_RESET)
     counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
     own = _FLOAT if program.is_float else _int8(program)
+    which = next((k for k, port in enumerate(program.outputs) if port.decides), None)
+    if which is not None:
+        own = own[: own.index("def best(")] + _BEST_DECIDED.format(which)
     parts.append(trees_functions(program) if program.outputs[0].sums else own)
     predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT
     parts.append(predict.replace("COUNTED", counted))

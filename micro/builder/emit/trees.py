@@ -12,28 +12,37 @@ from ..program import Program
 _PUT = '''
 def put(numbers, which=0):
     """Write the features, as numbers."""
-    i, n = 0, len(_starts) - 1
+    i = 0
     for v in numbers:
-        if i < n:
+        if i < FEATURES:
             _one[0] = v  # rounded to 32 bits, as the trees' own numbers are
-            v = _one[0]
-            low, high = _starts[i], _starts[i + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if v > _cuts[middle]:
-                    low = middle + 1
-                else:
-                    high = middle
-            rank = low - _starts[i]
+            _rank(_one[0], i)
+COPIES        i += 1
+    if i != FEATURES:
+        raise ValueError("the model takes FEATURES features, found {}".format(i))
+
+
+def _rank(v, i):
+    low, high = _starts[i], _starts[i + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if v > _cuts[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    rank = low - _starts[i] if v == v else _nan[i]
 STORE
-        i += 1
-    if i != n:
-        raise ValueError("the model takes {} features, found {}".format(n, i))
 '''
 
+_COPIES = """\
+            for k in range(len(_copies)):
+                if _copies[k] == i:
+                    _rank(_one[0], FEATURES + k)
+"""
+
 _STORE = (
-    "            input[i] = rank",
-    "            input[2 * i] = rank & 255\n            input[2 * i + 1] = rank >> 8",
+    "    input[i] = rank",
+    "    input[2 * i] = rank & 255\n    input[2 * i + 1] = rank >> 8",
 )
 
 _GET = '''
@@ -75,8 +84,9 @@ _TRANSFORMS = {
 
 
 def trees_state(program: Program) -> list[str]:
-    """The thresholds of all features in order, and the offset of each feature's first one."""
-    cuts = program.inputs[0].cuts or ()
+    """The thresholds by which features are ranked, feature by feature, the offset of each
+    feature's, and the rank of NaN."""
+    cuts, (nan, copies) = program.inputs[0].cuts or (), program.inputs[0].nan
     starts = [0, *accumulate(map(len, cuts))]
     numbers = np.asarray([n for row in cuts for n in row], "<f4").tobytes()
     return [
@@ -84,6 +94,8 @@ def trees_state(program: Program) -> list[str]:
         f"_cuts = array('f', {numbers!r})",
         f"_starts = array({'H' if starts[-1] < 65536 else 'I'!r}, {starts!r})",
         "_one = array('f', [0.0])",
+        f"_nan = array('H', {list(nan)!r})",
+        *([f"_copies = {copies!r}"] if copies else []),
     ]
 
 
@@ -92,4 +104,6 @@ def trees_functions(program: Program) -> str:
     port, sums = program.inputs[0], program.outputs[0].sums
     assert sums is not None and port.cuts is not None
     get = _GET.format(middle=MIDDLE, step=sums.step, transform=_TRANSFORMS[sums.transform])
-    return _PUT.replace("STORE", _STORE[port.size > len(port.cuts)]) + "\n" + get
+    put = _PUT.replace("STORE", _STORE[port.size > len(port.cuts)])
+    put = put.replace("COPIES", _COPIES if port.nan[1] else "")
+    return put.replace("FEATURES", str(len(port.cuts) - len(port.nan[1]))) + "\n" + get

@@ -3,6 +3,8 @@ registers its functions in TRANSLATORS."""
 
 from . import (
     activations,
+    categories,
+    distances,
     dynamic,
     lanes,
     linear_models,
@@ -21,6 +23,8 @@ from .table import TRANSLATORS
 __all__ = [
     "TRANSLATORS",
     "activations",
+    "categories",
+    "distances",
     "dynamic",
     "lanes",
     "linear_models",

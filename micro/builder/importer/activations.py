@@ -60,6 +60,7 @@ PLAIN: dict[type[Node[Any]], Chain] = {
     e.Round: (("round", ()),),
     e.Floor: (("floor", ()),),
     e.Ceil: (("ceil", ()),),
+    e.IsNaN: (("isnan", ()),),
     e.Sign: (("sign", ()),),
     e.Neg: (("affine", (-1.0, 0.0)),),
 }
@@ -148,15 +149,13 @@ def cast(t: Importer, node: Cast) -> None:
 OPERATIONS = {a.Add: "add", a.Sub: "sub", a.Mul: "mul", a.Div: "div"}
 
 
-@translates(*OPERATIONS)
+@translates(a.Add, a.Sub, a.Mul)
 def pairwise(t: Importer, node: a.Pairwise) -> None:
     if isinstance(node, a.Mul) and dynamic.multiply(t, node):
         return
     if node.config.axis is not None:
         raise Problem("operands aligned along an axis (before opset 7) are not supported")
     operation = OPERATIONS[type(node)]
-    if operation == "div" and not node.dtype(0).is_float:
-        raise Problem("division of integers is not supported; cast them to float32, and the quotient back")
     first, second = node.value(0), node.value(1)
     if first is not None or second is not None:
         reverse = first is not None

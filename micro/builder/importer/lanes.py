@@ -53,7 +53,7 @@ def running_sum(t: Importer, node: CumSum) -> None:
 
 @translates(OneHot)
 def one_hot(t: Importer, node: OneHot) -> None:
-    held = _whole(t, node, 0)
+    held = whole_of(t, node, 0)
     values = t.array(node, 2, "the values off and on")
     dims, rank = dims_of(node.outputs[0]), len(held.dims) + 1
     axis = node.config.axis % rank
@@ -68,7 +68,7 @@ def one_hot(t: Importer, node: OneHot) -> None:
 
 def take(t: Importer, node: Gather) -> None:
     """Gather with indices that are computed or a model input, from a constant (an embedding) or a tensor."""
-    indices = _whole(t, node, 1)
+    indices = whole_of(t, node, 1)
     indices = t.ordered(indices, tuple(range(len(indices.dims))))
     names: tuple[str, ...]
     code: int | None = None
@@ -99,7 +99,7 @@ def take(t: Importer, node: Gather) -> None:
     t.add(lanes.Take(node.name, names, out.name, shape, prod(indices.dims), table))
 
 
-def _whole(t: Importer, node: Node[Any], i: int) -> StoredTensor:
+def whole_of(t: Importer, node: Node[Any], i: int) -> StoredTensor:
     """An input that holds indices. Floats are truncated to whole numbers."""
     argument: Argument = node.inputs[i]
     held = t.of(argument)

@@ -1,38 +1,41 @@
 """Linear models and support vector machines of ai.onnx.ml: dense layers, and functions of one number between them.
-Also columns of a table, thresholds, and the label of the greatest score."""
+Also columns of a table, thresholds, and labels at places that are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ir.value import Text
+from emberlet.codegen.ir.value import Text, Value
 from emberlet.codegen.ops.machine_learning_features import ArrayFeatureExtractor, Binarizer, Normalizer
 from emberlet.codegen.ops.machine_learning_models import (
     Kernel,
     LinearClassifier,
     LinearRegressor,
     SVMClassifier,
+    SvmClassifierConfig,
     SVMRegressor,
 )
 
 from ..functions import Chain
-from ..graph import Reshape
-from ..kernels.arg import Arg
+from ..kernels.coupling import CouplingFloat
+from ..kernels.distance import DistanceFloat
 from ..kernels.dot import DotFloat
 from ..kernels.elementwise import BinaryFloat, MapFloat
-from ..kernels.move import Move, Part
-from ..kernels.nest import Axis
+from ..kernels.lanes import Take
 from ..kernels.pool import ReduceFloat
 from ..kernels.softmax import SoftmaxFloat
 from ..kernels.window import Window
+from .distances import SQUARE
+from .labels import decide
+from .lanes import whole_of
 from .picks import pick
-from .state import Importer, StoredTensor, numpy_of
+from .state import Importer, StoredTensor, dims_of, numpy_of
 from .table import translates
 
 Matrix = npt.NDArray[Any]
@@ -72,15 +75,21 @@ class _Row:
         self.t.add(BinaryFloat(*at))
         return out
 
+    def distances(self, rows: Matrix, chain: Chain) -> _Row:
+        """The sums over features of a function of the difference from each row."""
+        out = self._to("distances", len(rows))
+        at = (f"{self.label} distances", (self.name,), out.name)
+        self.t.add(DistanceFloat(*at, np.asarray(rows, np.float32), chain))
+        return out
+
     def total(self, what: str) -> _Row:
         out = self._to(what, 1)
         self.t.add(ReduceFloat(f"{self.label} {what}", (self.name,), out.name, (1, self.size, 1), "sum"))
         return out
 
-    def beside(self, other: _Row, what: str) -> _Row:
-        out = self._to(what, self.size + other.size)
-        parts = (Part(0, 0, (Axis(self.size, (1, 1)),)), Part(0, self.size, (Axis(other.size, (1, 1)),)))
-        self.t.add(Move(f"{self.label} {what}", (self.name, other.name), out.name, (out.size,), parts))
+    def greatest(self, what: str) -> _Row:
+        out = self._to(what, 1)
+        self.t.add(ReduceFloat(f"{self.label} {what}", (self.name,), out.name, (1, self.size, 1), "max"))
         return out
 
     def transformed(self, transform: str | None) -> _Row:
@@ -145,10 +154,9 @@ def _both(x: _Row, matrix: Matrix, offsets: Matrix, transform: str | None, oppos
 
 
 def _classes(t: Importer, node: Node[Any], scores: _Row, labels: Sequence[int | str]) -> None:
-    """The label is the best score's: it stays inside."""
-    t.dropped.add(node.outputs[0].name)
+    """The label is the best score's."""
     scores.give(node, 1)
-    t.labels = tuple(labels)
+    decide(t, node.outputs[0], scores.name, True, labels)
 
 
 # -- support vectors --------------------------------------------------------------------------------------------------
@@ -165,11 +173,7 @@ def _likeness(x: _Row, kernel: Kernel, vectors: Matrix) -> _Row:
         return products.mapped(chain, "kernel")
     if kernel.kind == "sigmoid":
         return x.dense(gamma * vectors, np.full(count, kernel.coef0), "products").mapped((("tanh", ()),), "kernel")
-    # exp(-gamma * |x - v|**2), the square taken apart. Rounding may leave it a little below 0.
-    products = x.dense(-2 * vectors, (vectors**2).sum(1), "products")
-    squares = x.mapped((("pow", (2.0,)),), "squares").total("length")
-    chain = (("clip", (0.0, inf)), ("affine", (-gamma, 0.0)), ("exp", ()))
-    return products.with_(squares, "add", "distances").mapped(chain, "kernel")
+    return x.distances(vectors, SQUARE).mapped((("affine", (-gamma, 0.0)), ("exp", ())), "kernel")
 
 
 @translates(SVMRegressor)
@@ -187,7 +191,7 @@ def svm_regressor(t: Importer, node: SVMRegressor) -> None:
 
 @translates(SVMClassifier)
 def svm_classifier(t: Importer, node: SVMClassifier) -> None:
-    """The label is the class with the best score. With probabilities it may differ, as in libsvm: the votes decide."""
+    """The label is the class with the most votes, the first of equal ones, as in libsvm; the scores may be others."""
     c, x = node.config, _row(t, node)
     n = len(c.labels)
     if not c.vectors_per_class:
@@ -200,9 +204,9 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
     alike = _likeness(x, c.kernel, _matrix(c.vectors, sum(c.vectors_per_class)))
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     decisions = alike.dense(_matrix(node.decisions(), len(pairs)), c.rho, "decisions")
-    if n > 2 and not c.prob_a and node.outputs[1].name not in t.only_output:
-        # skl2onnx counts the votes itself, and adds to each class what its decisions say.
-        _classes(t, node, decisions, c.labels)
+    if node.outputs[1].name in t.read:
+        _decided(t, decisions, c).give(node, 1)
+    if node.outputs[0].name not in t.read:
         return
     # A vote for the first class of a pair where its decision is over 0, else for the second.
     votes, base = np.zeros((n, len(pairs))), np.zeros(n)
@@ -210,14 +214,29 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
         votes[i, k], votes[j, k] = 1, -1
         base[j] += 1
     counted = decisions.mapped((("greater", (0.0,)),), "sides").dense(votes, base, "votes")
-    _classes(t, node, counted, c.labels)
+    decide(t, node.outputs[0], counted.name, True, c.labels)
+
+
+def _decided(t: Importer, decisions: _Row, c: SvmClassifierConfig) -> _Row:
+    """The scores: probabilities, or the decisions."""
+    n = len(c.labels)
+    if c.prob_a:
+        out = decisions._to("chances", n)
+        at = (f"{decisions.label} chances", (decisions.name,), out.name)
+        t.add(CouplingFloat(*at, n, c.prob_a, c.prob_b))
+        return out.transformed(c.transform)
+    if n > 2:
+        return decisions.transformed(c.transform)
+    one = np.eye(1)
+    return _both(decisions, one, np.zeros(1), c.transform, c.transform is None)
 
 
 @translates(Normalizer)
 def normalizer(t: Importer, node: Normalizer) -> None:
     x, norm = _row(t, node), str(node.config.norm)
     if norm == "MAX":
-        raise Problem("norm MAX is not supported; L1 and L2 are")
+        x.with_(x.greatest("greatest").mapped((("inverse", ()),), "norm"), "mul", "normalized").give(node, 0)
+        return
     parts = x.mapped((("abs", ()),) if norm == "L1" else (("pow", (2.0,)),), "parts").total("sum")
     root: Chain = () if norm == "L1" else (("sqrt", ()),)
     inverse = parts.mapped((*root, ("inverse", ())), "norm")
@@ -229,24 +248,36 @@ def normalizer(t: Importer, node: Normalizer) -> None:
 
 @translates(ArrayFeatureExtractor)
 def columns(t: Importer, node: ArrayFeatureExtractor) -> None:
-    """Columns at places that are known, or the names of classes at the place of the greatest score."""
+    """Columns at places that are known or computed, or the label of the class whose place is computed."""
     names = node.value(0)
-    if names is None:
+    if node.value(1) is not None:
         pick(t, node)
         return
-    writers = {layer.output: layer for layer in t.layers}
-    layer = writers.get(t.of(node.inputs[1]).name)
-    while isinstance(layer, Reshape):
-        layer = writers.get(layer.inputs[0])
-    if not isinstance(layer, Arg) or layer.operation != "max" or layer.last:
-        raise Problem("indices that the model computes are not supported but for the place of the greatest score")
-    source = layer.inputs[0]
-    while isinstance(writers.get(source), Reshape):
-        source = writers[source].inputs[0]
-    held = names.source
-    t.labels = tuple(held.items) if isinstance(held, Text) else tuple(int(v) for v in numpy_of(names).reshape(-1))
-    t.ranked[node.name] = source
-    t.dropped.add(node.outputs[0].name)
+    at = t.of(node.inputs[1])
+    labels = None if names is None else _labels(names)
+    if labels is not None and prod(at.dims) == 1:
+        decide(t, node.outputs[0], at.name, False, labels)
+        return
+    if names is not None and isinstance(names.source, Text):
+        raise Problem("text at places that the model computes is not supported; use integers")
+    indices = whole_of(t, node, 1)
+    indices = t.ordered(indices, tuple(range(len(indices.dims))))
+    table = None if names is None else t.array(node, 0, "what is picked from").astype(np.float32)
+    given = t.of(node.inputs[0]) if table is None else None
+    if given is not None:
+        given = t.ordered(given, tuple(range(len(given.dims))))
+    sizes = table.shape if table is not None else given.dims if given is not None else ()
+    dims = dims_of(node.outputs[0])
+    out = t.define(node.outputs[0], tuple(range(len(dims))))
+    read = (indices.name,) if given is None else (given.name, indices.name)
+    t.add(Take(node.name, read, out.name, (prod(sizes[:-1]), sizes[-1], 1), prod(indices.dims), table))
+
+
+def _labels(names: Value) -> list[int | str] | None:
+    """Names of classes; None for other numbers."""
+    if isinstance(names.source, Text):
+        return list(names.source.items)
+    return [int(v) for v in numpy_of(names).reshape(-1)] if names.dtype.is_integer else None
 
 
 @translates(Binarizer)
@@ -254,23 +285,3 @@ def binarizer(t: Importer, node: Binarizer) -> None:
     held = t.of(node.inputs[0])
     out = t.define(node.outputs[0], held.order)
     t.add(MapFloat(node.name, (held.name,), out.name, out.shape, (("greater", (node.config.threshold,)),)))
-
-
-def check_ranked(t: Importer) -> list[str]:
-    """What is wrong where the class is not that of the first output's greatest number."""
-    first, source = t.outputs[0] if t.outputs else "", {}
-    for layer in t.layers:
-        if isinstance(layer, Reshape) or (isinstance(layer, MapFloat) and not layer.chain):
-            source[layer.output] = layer.inputs[0]
-    while first in source:
-        first = source[first]
-    found = []
-    for node, scores in t.ranked.items():
-        if scores != first:
-            name = scores.split(":")[0]
-            found.append(
-                f"node {node!r} (ArrayFeatureExtractor): the class is that of the greatest of {name!r}, but the "
-                "model's first output besides the label is another tensor; make those scores the only output: "
-                f"onnx.utils.extract_model(file, new_file, [input], [{name!r}])"
-            )
-    return found

@@ -27,7 +27,7 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from .lanes import take
-from .layout import channels_last
+from .layout import Order, channels_last
 from .picks import pick
 from .state import Importer, StoredTensor, dims_of, numpy_of
 from .table import translates
@@ -76,16 +76,37 @@ def transpose(t: Importer, node: m.Transpose) -> None:
     t.held[node.outputs[0].name] = t.shaped(StoredTensor(held.name, dims, order))
 
 
+MOST_JOINED = 64
+"""Tensors that one move joins: a call has at most 255 arguments."""
+
+
 @translates(Concat)
 def concat(t: Importer, node: Concat) -> None:
     parts = [t.computed(node, k) for k in range(len(node.inputs))]
     rank = len(parts[0].dims)
     axis = node.config.axis % rank
     order = next((p.order for p, a in zip(parts, node.inputs, strict=True) if a.value is None), parts[0].order)
+    while len(parts) > MOST_JOINED:
+        parts = [
+            _joined(t, node, f"part {k}", parts[k : k + MOST_JOINED], axis, order)
+            for k in range(0, len(parts), MOST_JOINED)
+        ]
+    t.held[node.outputs[0].name] = _joined(t, node, "", parts, axis, order)
+
+
+def _joined(t: Importer, node: Concat, what: str, parts: list[StoredTensor], axis: int, order: Order) -> StoredTensor:
+    """what: "" for the node's output."""
+    rank = len(parts[0].dims)
     if not all(p.has_order(order) for p in parts):
         order = channels_last(rank)
     parts = [t.ordered(p, order) for p in parts]
-    out = t.define(node.outputs[0], order)
+    if what:
+        size = sum(p.dims[axis] for p in parts)
+        dims = tuple(size if k == axis else n for k, n in enumerate(parts[0].dims))
+        out = StoredTensor(t.fresh(f"{node.outputs[0].name}:{what}"), dims, order)
+        t.shapes[out.name] = out.shape
+    else:
+        out = t.define(node.outputs[0], order)
     sizes = [out.dims[k] for k in order]
     to, at, moved = strides(sizes), 0, []
     for p in parts:
@@ -93,7 +114,9 @@ def concat(t: Importer, node: Concat) -> None:
         axes = tuple(Axis(n, (a, b)) for n, a, b in zip(own, strides(own), to, strict=True))
         moved.append(Part(0, at * to[order.index(axis)], axes))
         at += p.dims[axis]
-    t.add(Move(node.name, tuple(p.name for p in parts), out.name, out.shape, tuple(moved)))
+    name = f"{node.name} {what}" if what else node.name
+    t.add(Move(name, tuple(p.name for p in parts), out.name, out.shape, tuple(moved)))
+    return out
 
 
 def _cut(t: Importer, name: str, held: StoredTensor, output: Argument, ranges: dict[int, range]) -> None:

@@ -16,14 +16,14 @@ from emberlet.codegen.ops import arithmetic as a
 from emberlet.codegen.ops.elementwise import Not
 
 from ..functions import Chain
-from ..kernels.elementwise import BinaryFloat, MapFloat, _Binary
+from ..kernels.elementwise import BinaryFloat, MapFloat, WholeQuotientFloat, _Binary
 from ..kernels.layer import Array
 from ..kernels.move import strides
 from ..kernels.nest import Axis
 from ..kernels.pairs import MIRRORED, CompareFloat, ExtremeFloat
 from ..kernels.power import PowerFloat
 from ..kernels.select import Select
-from .activations import aligned, apply_chain, laid_out, repeated, widened
+from .activations import aligned, apply_chain, laid_out, pairwise, repeated, widened
 from .masks import LOWEST
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
@@ -56,7 +56,7 @@ def _paired(
     dims = dims_of(output)
     assert isinstance(x, StoredTensor)
     if isinstance(y, StoredTensor):
-        may_swap = kind is not PowerFloat
+        may_swap = kind not in (PowerFloat, WholeQuotientFloat)
         x, y, swapped = aligned(t, dims, x, y, may_swap)
         operation = MIRRORED.get(operation, operation) if swapped else operation
         out = t.define(output, x.order)
@@ -88,6 +88,15 @@ def _chained(t: Importer, node: Node[Any], kind: type[_Binary], operation: str, 
         last = k == len(given) - 1
         output = node.outputs[0] if last else _part(node, f"part {k}", _dims(x), _dims(y))
         x = _paired(t, node.name if last else f"{node.name} {k}", kind, operation, x, y, output)
+
+
+@translates(a.Div)
+def quotient(t: Importer, node: a.Div) -> None:
+    if node.dtype(0).is_float:
+        pairwise(t, node)
+        return
+    divisor: Operand = t.of(node.inputs[1]) if node.value(1) is None else t.array(node, 1, "a divisor")
+    _paired(t, node.name, WholeQuotientFloat, "div", t.computed(node, 0), divisor, node.outputs[0])
 
 
 # -- maximum, minimum, sums, powers ----------------------------------------------------------------------------

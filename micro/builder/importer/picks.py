@@ -24,9 +24,11 @@ from emberlet.codegen.ops.blocks import SpaceToDepth
 from emberlet.codegen.ops.expansion import Expand, Tile
 from emberlet.codegen.ops.indexing import GatherElements, GatherND
 
+from ..kernels.lanes import Take
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
-from .state import Importer, dims_of, numpy_of
+from .lanes import whole_of
+from .state import Importer, StoredTensor, dims_of, numpy_of
 from .table import translates
 
 MOST_ELEMENTS = 1 << 22
@@ -41,6 +43,9 @@ Places = npt.NDArray[np.int64]
 def pick(t: Importer, node: Node[Any]) -> None:
     """The node as a move, with one part per block of its map. Raises Problem if there are too many."""
     held, dims = t.of(node.inputs[0]), dims_of(node.outputs[0])
+    if isinstance(node, GatherElements) and node.value(1) is None and prod(held.dims) == held.dims[node.config.axis]:
+        _picked(t, node, held)
+        return
     if not 0 < prod(dims) <= MOST_ELEMENTS or prod(held.dims) > MOST_ELEMENTS:
         raise Problem(f"expanding shape {held.dims} to {dims} is not supported")
     order = held.order if len(dims) == len(held.dims) else tuple(range(len(dims)))
@@ -52,6 +57,15 @@ def pick(t: Importer, node: Node[Any]) -> None:
         raise Problem(f"the elements go to {len(parts)} separate places; at most {MOST_PARTS} are supported")
     out = t.define(node.outputs[0], order)
     t.add(Move(node.name, (held.name,) * len(parts), out.name, out.shape, tuple(parts)))
+
+
+def _picked(t: Importer, node: GatherElements, held: StoredTensor) -> None:
+    """Elements of a row, at computed places."""
+    indices = whole_of(t, node, 1)
+    indices = t.ordered(indices, tuple(range(len(indices.dims))))
+    out = t.define(node.outputs[0], tuple(range(len(indices.dims))))
+    at = (node.name, (held.name, indices.name), out.name)
+    t.add(Take(*at, (1, prod(held.dims), 1), prod(indices.dims), None))
 
 
 def index_map(node: Node[Any], dims: Sequence[int]) -> Places:

@@ -16,11 +16,12 @@ from emberlet.codegen.ops.normalization import BatchNormalization
 
 from ..kernels.depthwise import MOST_TAPS, DepthwiseFloat
 from ..kernels.dot import DotFloat
-from ..kernels.elementwise import BinaryFloat
+from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.window import Window
+from .activations import with_tensor
 from .layout import channels_last
 from .normalizations import product_of_tensors
 from .state import Importer, StoredTensor, dims_of
@@ -114,7 +115,7 @@ def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, 
     if held.name in t.flattened:
         # The model flattened channels first, but elements are stored channels last, so the weights are reordered.
         matrix = matrix[:, t.flattened[held.name]]
-    elif not held.has_order(plain):
+    else:
         held = t.ordered(held, plain)
         shape = t.shapes[held.name]
     out = t.define(node.outputs[0], tuple(range(len(dims_of(node.outputs[0])))))
@@ -130,6 +131,18 @@ def gemm(t: Importer, node: Gemm) -> None:
         raise Problem("a transposed first operand is not supported")
     matrix = t.array(node, 1, "the second operand") * np.float32(c.alpha)
     matrix = matrix if c.trans_b else matrix.T
+    if node.has(2) and node.value(2) is None:
+        product = Argument(f"{node.outputs[0].name}:product", node.outputs[0].type)
+        one = replace(node, name=f"{node.name} product", inputs=node.inputs[:2], outputs=(product,))
+        gemm(t, one)
+        added = t.of(node.inputs[2])
+        if c.beta != 1:
+            scaled = StoredTensor(t.part_of(added, "scaled"), added.dims, added.order)
+            at = (f"{node.name} scale", (added.name,), scaled.name, t.shapes[scaled.name])
+            t.add(MapFloat(*at, (("affine", (c.beta, 0.0)),)))
+            added = scaled
+        with_tensor(t, node, "add", t.held[product.name], added)
+        return
     if node.has(2):
         given = t.array(node, 2, "the third operand")
         if given.size not in (1, len(matrix)):

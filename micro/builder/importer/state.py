@@ -67,11 +67,13 @@ class Importer:
     node or the model's caller reads; only_output: those that only the caller reads; only_softmax: those that only
     softmax reads; dropped: outputs that stay internal, and what is computed from them; remembered: inputs that are
     states of layers; problems: one line for each reason why the model cannot run; channels: the channel axes of inputs;
-    kept: the layers that write states; constant_grids: the grids of constants that the model quantized; scaled: tensors
-    that are another one, shifted and scaled -> that tensor, its offset and its factor; coded: tensors looked up in a
+    kept: the layers that write states; constant_grids: the grids of constants that the model quantized; prepared: tensors
+    that are an input, scaled and filled -> what was done (trees.py); coded: tensors looked up in a
     table of bytes and not yet dequantized -> what is added to the table's numbers to store them; dynamic: values of
-    dynamic quantization (dynamic.py); narrow: 4-bit constants; labels: those of the classes; ranked: nodes that name
-    the class with the highest score -> the tensor of scores; states, cuts, sums, integers, whole, packed: as in Graph.
+    dynamic quantization (dynamic.py); narrow: 4-bit constants; labels: those of the classes; decisions:
+    labels of classes (labels.py); only_given: tensors that only the caller reads, possibly cast; ranks_alone: whether
+    the model is one ensemble of trees, which then reads ranks; states, cuts, ranks_of_nan, sums, integers, whole,
+    packed, decides: as in Graph.
     """
 
     name: str
@@ -94,12 +96,16 @@ class Importer:
     constant_grids: dict[str, Grid] = field(default_factory=dict)
     integers: dict[str, int] = field(default_factory=dict)
     dynamic: dict[str, Any] = field(default_factory=dict)
-    scaled: dict[str, tuple[str, Array, Array]] = field(default_factory=dict)
+    prepared: dict[str, Any] = field(default_factory=dict)
     coded: dict[str, int] = field(default_factory=dict)
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    ranks_of_nan: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
     labels: tuple[int | str, ...] = ()
-    ranked: dict[str, str] = field(default_factory=dict)
+    decisions: list[Any] = field(default_factory=list)
+    only_given: set[str] = field(default_factory=set)
+    decides: str = ""
+    ranks_alone: bool = False
     whole: set[str] = field(default_factory=set)
     narrow: set[str] = field(default_factory=set)
     packed: set[str] = field(default_factory=set)
@@ -401,7 +407,9 @@ class Importer:
         return layers, [name for name in self.inputs if name not in gone]
 
     def _is_labeled(self, name: str) -> bool:
-        """Whether an output has a score for each class."""
+        """Whether an output has a score for each class, or is the place of the class."""
+        if name == self.decides:
+            return True
         return prod(self.shapes[name]) == len(self.labels) * (4 if name in self.sums else 1) > 0
 
     def graph(self) -> Graph:
@@ -419,11 +427,13 @@ class Importer:
             layouts={name: self.layouts[name] for name in inputs},
             states=self.states,
             cuts=self.cuts,
+            ranks_of_nan=self.ranks_of_nan,
             sums=self.sums,
             integers={n: k for n, k in self.integers.items() if n in inputs or n in self.outputs},
             whole=frozenset(self.whole),
             packed=frozenset(self.packed),
             labels={name: self.labels for name in self.outputs if self._is_labeled(name)},
+            decides=self.decides,
             is_float=not self.sums,
         ).check()
 

@@ -1,14 +1,16 @@
-"""Ensembles of decision trees of ai.onnx.ml, whose input is the model's input, possibly scaled."""
+"""Ensembles of decision trees of ai.onnx.ml: on ranks of the model's input where they are all of the model, else in
+float32."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ops.machine_learning_features import Scaler, ZipMap
+from emberlet.codegen.ops.machine_learning_features import Imputer, Scaler, ZipMap
 from emberlet.codegen.ops.machine_learning_trees import (
     TreeEnsemble,
     TreeEnsembleClassifier,
@@ -18,8 +20,12 @@ from emberlet.codegen.ops.machine_learning_trees import (
 
 from ..graph import Sums
 from ..kernels import trees as kernel
-from ..kernels.elementwise import BinaryFloat
+from ..kernels.elementwise import BinaryFloat, ImputeFloat, MapFloat
+from ..kernels.softmax import SoftmaxFloat
 from ..kernels.trees import CUTS, FEATURES, Branch, Leaf
+from ..kernels.trees_float import FloatBranch, FloatLeaf, TreesFloat
+from .labels import decide
+from .linear_models import SIGMOID
 from .state import Importer, StoredTensor
 from .table import translates
 
@@ -39,7 +45,26 @@ def scaler(t: Importer, node: Scaler) -> None:
     out = t.define(node.outputs[0], held.order)
     t.add(BinaryFloat(f"{node.name} center", (held.name,), middle, "sub", shape, (n,), offset))
     t.add(BinaryFloat(node.name, (middle,), out.name, "mul", shape, (n,), scale))
-    t.scaled[out.name] = held.name, offset, scale
+    before = t.prepared.get(held.name, Prepared(held.name, np.full(n, np.nan, np.float32)))
+    with np.errstate(all="ignore"):
+        nan = (before.nan - offset) * scale
+    t.prepared[out.name] = Prepared(before.source, nan.astype(np.float32), (*before.steps, (offset, scale)))
+
+
+@translates(Imputer)
+def imputer(t: Importer, node: Imputer) -> None:
+    """Another number for NaN, or for a number that stands for what is missing; thresholds of trees absorb the first."""
+    held, c = t.of(node.inputs[0]), node.config
+    is_float = node.dtype(0).is_float
+    n, gap = held.dims[-1], c.replaced if is_float else float(c.replaced_int)
+    given = np.broadcast_to(np.asarray(c.floats if is_float else c.ints, np.float32), (n,))
+    held = t.ordered(held, tuple(range(len(held.dims))))
+    out = t.define(node.outputs[0], held.order)
+    t.add(ImputeFloat(node.name, (held.name,), out.name, "impute", t.shapes[held.name], (n,), given, gap))
+    if np.isnan(gap):
+        before = t.prepared.get(held.name, Prepared(held.name, np.full(n, np.nan, np.float32)))
+        nan = np.where(np.isnan(before.nan), given, before.nan).astype(np.float32)
+        t.prepared[out.name] = Prepared(before.source, nan, before.steps)
 
 
 @translates(ZipMap)
@@ -66,16 +91,29 @@ def ensemble(t: Importer, node: TreeEnsemble) -> None:
 def classifier(t: Importer, node: TreeEnsembleClassifier) -> None:
     c, base = node.config, node.config.base
     if not c.one_sided:
-        _ensemble(t, node, c.trees, base or (0.0,) * len(c.labels), "sum", c.transform, 1)
+        sums = _ensemble(t, node, c.trees, base or (0.0,) * len(c.labels), "sum", c.transform, 1)
     else:
         # A single score s; the other one is -s or 1 - s.
         score = base[-1] if base else 0.0
         opposite = not c.gains or c.transform == "sigmoid"
         both = (-score if opposite else 1 - score, score)
         transform = c.transform if c.transform == "sigmoid" else None
-        _ensemble(t, node, c.trees, both, "sum", transform, 1, both_sides=True)
-    t.dropped.add(node.outputs[0].name)
-    t.labels = tuple(c.labels)
+        sums = _ensemble(t, node, c.trees, both, "sum", transform, 1, both_sides=True)
+    if sums in t.sums:
+        t.dropped.add(node.outputs[0].name)  # only the caller reads it
+        t.labels = tuple(c.labels)
+    else:
+        decide(t, node.outputs[0], sums, True, c.labels)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A tensor that is an input of the model, prepared: steps, (offset, scale) for each feature, one after the other;
+    nan: for each feature what NaN becomes, which may be NaN."""
+
+    source: str
+    nan: npt.NDArray[Any]
+    steps: tuple[tuple[npt.NDArray[Any], npt.NDArray[Any]], ...] = ()
 
 
 def _ensemble(
@@ -87,58 +125,129 @@ def _ensemble(
     transform: str | None,
     which: int,
     both_sides: bool = False,
-) -> None:
-    """which: the output with the scores; both_sides: the leaves score the second of two targets."""
+) -> str:
+    """The name of the sums. which: the output with the scores; both_sides: the leaves score the second of two
+    targets."""
     if aggregate not in ("sum", "average") or transform not in (None, "softmax", "logistic", "sigmoid"):
         raise Problem(f"trees with aggregate_function {aggregate} and post_transform {transform} are not supported")
     if trees.members is not None:
         raise Problem("trees with BRANCH_MEMBER nodes, which test membership in a set, are not supported")
     held = t.of(node.inputs[0])
-    source, offset, scale = t.scaled.get(held.name, (held.name, None, None))
-    if source not in t.inputs:
-        raise Problem("the trees must read the model's input, or the scaled input, and not another layer")
     features = held.dims[-1]
     if np.prod(held.dims) != features or features > FEATURES:
         raise Problem(f"the input has shape {held.dims}; one row of at most {FEATURES} features is supported")
-    drawn = _Drawn(trees, offset, scale)
+    prepared = t.prepared.get(held.name, Prepared(held.name, np.full(features, np.nan, np.float32)))
+    if t.ranks_alone and prepared.source in t.inputs:
+        drawn = _Drawn(trees, prepared)
+        drawn.walk()
+        slots = drawn.slots(features)
+        if max(map(len, slots.cuts), default=0) < CUTS and len(slots.cuts) <= FEATURES:
+            return _on_ranks(t, node, drawn, slots, base, aggregate, transform, which, both_sides)
+    drawn = _Drawn(trees, None)
     drawn.walk()
-    cuts = drawn.cuts(features)
-    most = max(map(len, cuts), default=0)
-    if most >= CUTS:
-        raise Problem(f"one feature is compared with {most} numbers; at most {CUTS - 1} are supported")
-    step = drawn.step(base)
+    return _in_floats(t, node, held, drawn, base, aggregate, transform, which, both_sides)
+
+
+def _on_ranks(
+    t: Importer,
+    node: Node[Any],
+    drawn: _Drawn,
+    slots: _Slots,
+    base: tuple[float, ...],
+    aggregate: str,
+    transform: str | None,
+    which: int,
+    both_sides: bool,
+) -> str:
+    """An ensemble in integers, on the ranks of the model's input."""
+    assert drawn.prepared is not None
+    source, step = drawn.prepared.source, drawn.step(base)
     if aggregate == "average":
         base = tuple(b * len(drawn.roots) for b in base)
-    nodes = drawn.finished(cuts, step, both_sides)
+    nodes = drawn.finished(slots, step, both_sides)
     starts = tuple(round(b / step) for b in base)
-    wide = most > 255
+    wide = max(map(len, slots.cuts), default=0) > 255
     name = node.outputs[which].name
     out = StoredTensor(t.fresh(name), (4 * len(base),), (0,))
     t.shapes[out.name] = out.shape
     t.held[name] = out
-    t.shapes[source] = (features * (2 if wide else 1),)
-    t.cuts[source] = cuts
+    t.shapes[source] = (len(slots.cuts) * (2 if wide else 1),)
+    t.cuts[source] = slots.cuts
+    t.ranks_of_nan[source] = slots.nan, slots.copies
     unit = step / len(drawn.roots) if aggregate == "average" else step
     t.sums[out.name] = Sums(unit, {"sigmoid": "logistic"}.get(transform or "", transform))
     t.add(kernel.Trees(node.name or name, (source,), out.name, nodes, tuple(drawn.roots), starts, wide))
+    return out.name
+
+
+def _in_floats(
+    t: Importer,
+    node: Node[Any],
+    held: StoredTensor,
+    drawn: _Drawn,
+    base: tuple[float, ...],
+    aggregate: str,
+    transform: str | None,
+    which: int,
+    both_sides: bool,
+) -> str:
+    """An ensemble in float32, on numbers that other layers compute or read too."""
+    drawn.step(base)  # refuses NaN
+    held = t.shaped(held, (held.dims[-1],))
+    out = StoredTensor(t.fresh(node.outputs[which].name), (1, len(base)), (0, 1))
+    name = node.name or out.name
+    sums = out.name if transform is None else t.fresh(f"{out.name}:sums")
+    t.shapes[sums] = t.shapes[out.name] = (len(base),)
+    t.held[node.outputs[which].name] = out
+    divisor = len(drawn.roots) if aggregate == "average" else 1
+    base = tuple(b * divisor for b in base)
+    t.add(TreesFloat(name, (held.name,), sums, drawn.in_floats(both_sides), tuple(drawn.roots), base, divisor))
+    if transform == "softmax":
+        t.add(SoftmaxFloat(f"{name} softmax", (sums,), out.name, 1, len(base)))
+    elif transform is not None:
+        t.add(MapFloat(f"{name} probabilities", (sums,), out.name, (len(base),), SIGMOID))
+    return sums
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """The ranks that stand for the features. cuts: for each slot the numbers that its feature is compared with,
+    ascending; nan: the rank of NaN in it. Slots are first the features, then copies: a second slot of a feature for
+    nodes that send NaN to the lower side, if no one rank of NaN goes right at all of them."""
+
+    cuts: tuple[tuple[float, ...], ...]
+    nan: tuple[int, ...]
+    copies: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Split:
+    feature: int
+    cut: float
+    low: int
+    high: int
+    nan_low: bool
 
 
 class _Drawn:
-    """The nodes of an ensemble: branches with float32 thresholds, and leaves with weights."""
+    """The nodes of an ensemble: branches with their thresholds in float32, leaves with their weights.
 
-    def __init__(self, trees: Trees, offset: npt.NDArray[Any] | None, scale: npt.NDArray[Any] | None) -> None:
+    prepared: what happens to the model's input before; None if the trees read what other layers computed.
+    """
+
+    def __init__(self, trees: Trees, prepared: Prepared | None) -> None:
         self.table = np.asarray(trees.nodes.ints(), np.int64).reshape(-1, 7).tolist()
         self.splits = [float(v) for v in trees.splits.list()]
         self.leaf_weights = [float(v) for v in trees.leaf_weights.list()]
         self.leaf_targets = trees.leaf_targets.ints()
         self.starts = None if trees.leaf_starts is None else trees.leaf_starts.ints()
         self.first = trees.roots.ints()
-        self.offset, self.scale = offset, scale
-        self.branches: list[tuple[int, float, int, int] | int] = []
+        self.prepared = prepared
+        self.branches: list[_Split | int] = []
         self.roots: list[int] = []
 
     def walk(self) -> None:
-        """Fill `branches`: (feature, number, node for at most it, node above it), or the number of a leaf."""
+        """Fill `branches`: a split, or the number of a leaf."""
         for root in self.first:
             self.roots.append(self._node(root))
 
@@ -154,7 +263,7 @@ class _Drawn:
             if is_leaf:
                 self.branches[at] = number
                 continue
-            feature, mode, true, false, true_leaf, false_leaf, _ = self.table[number]
+            feature, mode, true, false, true_leaf, false_leaf, nan_true = self.table[number]
             ways = ((true, bool(true_leaf)), (false, bool(false_leaf)))
             split = float(Single(self.splits[number]))
             below = float(np.nextafter(Single(split), Single(-np.inf)))
@@ -163,16 +272,16 @@ class _Drawn:
                 same, other = ways if mode == 4 else ways[::-1]
                 inner = self._new()
                 low, high = self._new(), self._new()
-                self._set(at, feature, split, inner, high)
+                self._set(at, feature, split, inner, high, mode == 4 and bool(nan_true))
                 waiting.append((*other, high))
                 again = self._new()
-                self._set(inner, feature, below, low, again)
+                self._set(inner, feature, below, low, again, False)
                 waiting += [(*other, low), (*same, again)]
                 continue
             cut = split if mode in (0, 3) else below
             under, over = ways if mode in (0, 1) else ways[::-1]
             low, high = self._new(), self._new()
-            self._set(at, feature, cut, low, high)
+            self._set(at, feature, cut, low, high, bool(nan_true) == (mode in (0, 1)))
             waiting += [(*under, low), (*over, high)]
         return made
 
@@ -182,19 +291,34 @@ class _Drawn:
         self.branches.append(0)
         return len(self.branches) - 1
 
-    def _set(self, at: int, feature: int, cut: float, low: int, high: int) -> None:
-        if self.offset is not None and self.scale is not None:
-            cut, turned = before_scaling(cut, float(self.offset[feature]), float(self.scale[feature]))
-            low, high = (high, low) if turned else (low, high)
-        self.branches[at] = feature, cut, low, high
+    def _set(self, at: int, feature: int, cut: float, low: int, high: int, nan_low: bool) -> None:
+        p = self.prepared
+        if p is not None:
+            if not np.isnan(p.nan[feature]):
+                nan_low = bool(p.nan[feature] <= Single(cut))
+            steps = [(float(offset[feature]), float(scale[feature])) for offset, scale in p.steps]
+            if steps:
+                cut, turned = before_scaling(cut, *steps)
+                if turned:
+                    low, high, nan_low = high, low, not nan_low
+        self.branches[at] = _Split(feature, cut, low, high, nan_low)
 
-    def cuts(self, features: int) -> tuple[tuple[float, ...], ...]:
-        """For each feature the numbers that it is compared with, ascending."""
+    def slots(self, features: int) -> _Slots:
         found: list[set[float]] = [set() for _ in range(features)]
+        sides: list[dict[bool, list[float]]] = [{True: [], False: []} for _ in range(features)]
         for b in self.branches:
-            if isinstance(b, tuple):
-                found[b[0]].add(b[1])
-        return tuple(tuple(sorted(s)) for s in found)
+            if isinstance(b, _Split):
+                found[b.feature].add(b.cut)
+                sides[b.feature][b.nan_low].append(b.cut)
+        cuts, nan, copies = [tuple(sorted(s)) for s in found], [], []
+        for feature, side in enumerate(sides):
+            most, least = max(side[False], default=-np.inf), min(side[True], default=np.inf)
+            if side[False] and side[True] and most >= least:
+                copies.append(feature)
+                nan.append(len(cuts[feature]))
+            else:
+                nan.append(cuts[feature].index(most) + 1 if side[False] else 0)
+        return _Slots((*cuts, *(cuts[f] for f in copies)), (*nan, *(0 for _ in copies)), tuple(copies))
 
     def adds(self, leaf: int) -> list[tuple[int, float]]:
         entries = (leaf,) if self.starts is None else range(self.starts[leaf], self.starts[leaf + 1])
@@ -203,41 +327,58 @@ class _Drawn:
     def step(self, base: tuple[float, ...]) -> float:
         """The smallest step with which every sum of leaves fits a word."""
         most = max((abs(b) for b in base), default=0.0)
-        leaves = [abs(w) for b in self.branches if isinstance(b, int) for _, w in self.adds(b)]
+        leaves = [abs(w) for b in self.branches if not isinstance(b, _Split) for _, w in self.adds(b)]
         most += max(leaves, default=0.0) * len(self.roots)
         if not np.isfinite(most):
             raise Problem("some leaves are NaN or infinite")
         return float(most / (1 << 28)) or 1.0
 
-    def finished(self, cuts: tuple[tuple[float, ...], ...], step: float, both_sides: bool) -> tuple[Branch | Leaf, ...]:
-        place = [{c: k for k, c in enumerate(row)} for row in cuts]
+    def finished(self, slots: _Slots, step: float, both_sides: bool) -> tuple[Branch | Leaf, ...]:
+        place = [{c: k for k, c in enumerate(row)} for row in slots.cuts]
+        first = len(slots.cuts) - len(slots.copies)
+        copy = {feature: first + k for k, feature in enumerate(slots.copies)}
         made: list[Branch | Leaf] = []
         for b in self.branches:
-            if isinstance(b, tuple):
-                made.append(Branch(b[0], place[b[0]][b[1]], b[2], b[3]))
+            if isinstance(b, _Split):
+                slot = copy.get(b.feature, b.feature) if b.nan_low else b.feature
+                made.append(Branch(slot, place[slot][b.cut], b.low, b.high))
                 continue
-            adds = [(target, round(w / step)) for target, w in self.adds(b)]
-            if both_sides:
-                adds = [entry for _, w in adds for entry in ((0, -w), (1, w))]
+            adds = [(target, round(w / step)) for target, w in self._leaf(b, both_sides)]
             made.append(Leaf(tuple(entry for entry in adds if entry[1])))
         return tuple(made)
 
+    def in_floats(self, both_sides: bool) -> tuple[FloatBranch | FloatLeaf, ...]:
+        return tuple(
+            FloatBranch(b.feature, b.cut, b.low, b.high, b.nan_low)
+            if isinstance(b, _Split)
+            else FloatLeaf(tuple(self._leaf(b, both_sides)))
+            for b in self.branches
+        )
 
-def before_scaling(cut: float, offset: float, scale: float) -> tuple[float, bool]:
-    """The threshold for x that is equivalent to comparing (x - offset) * scale, in float32, with `cut`; and whether the
-    comparison is reversed.
+    def _leaf(self, leaf: int, both_sides: bool) -> list[tuple[int, float]]:
+        if not both_sides:
+            return self.adds(leaf)
+        return [entry for _, w in self.adds(leaf) for entry in ((0, -w), (1, w))]
 
-     Found by bisection, since the bits of float32 numbers are in their order.
+
+def before_scaling(cut: float, *steps: tuple[float, float]) -> tuple[float, bool]:
+    """The threshold for x that is equivalent to comparing what the steps make of it, x = (x - offset) * scale each in
+    float32, with `cut`; and whether the comparison is reversed.
+
+    Found by bisection: float32's numbers are in order of their bits.
     """
-    o, s, c = Single(offset), Single(scale), Single(cut)
+    singles, c = [(Single(offset), Single(scale)) for offset, scale in steps], Single(cut)
 
     def at_most(x: Any) -> bool:
+        x = Single(x)
         with np.errstate(all="ignore"):
-            return bool((Single(x) - o) * s <= c)
+            for offset, scale in singles:
+                x = (x - offset) * scale
+        return bool(x <= c)
 
-    if s == 0:
+    if any(scale == 0 for _, scale in singles):
         return (np.inf if at_most(0.0) else -np.inf), False
-    turned = bool(s < 0)
+    turned = sum(scale < 0 for _, scale in singles) % 2 == 1
     low, high = -(0x7F800000), 0x7F800000
     while low < high:
         middle = (low + high) >> 1

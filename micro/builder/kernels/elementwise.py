@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isinf, isnan
 from typing import ClassVar
 
 import numpy as np
@@ -173,15 +173,61 @@ class BinaryFloat(_Binary):
 
     def reference(self, *inputs: Array) -> Array:
         a, b = (v.astype(np.float64) for v in self.operands(inputs))
-        y = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[self.operation](a, b)
+        with np.errstate(all="ignore"):
+            y = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[self.operation](a, b)
         return np.clip(y, self.low, self.high).astype(np.float32).reshape(self.shape)
 
     def constants(self) -> tuple[Array, list[int]]:
         return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
-        w.line(f"s = {a} {SIGNS[self.operation]} {b}")
+        if self.operation == "div":
+            # MicroPython reports a division by zero as an error.
+            w.line(f"v = {b}")
+            w.line(f"s = {a} / v if v else {a} * float('inf')")
+        else:
+            w.line(f"s = {a} {SIGNS[self.operation]} {b}")
         emit_clamp_float(w, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class ImputeFloat(_Binary):
+    """The constant where the input is `gap`, which may be NaN, else the input. In float32."""
+
+    gap: float
+
+    def reference(self, *inputs: Array) -> Array:
+        a, b = (v.astype(np.float32) for v in self.operands(inputs))
+        missing = np.isnan(a) if isnan(self.gap) else a == np.float32(self.gap)
+        return np.where(missing, b, a).reshape(self.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        assert self.constant is not None
+        return self.constant.astype(np.float32).reshape(-1), []
+
+    def compute(self, w: Writer, a: str, b: str) -> None:
+        w.line(f"s = {a}")
+        gap = float(np.float32(self.gap))
+        test = "s != s" if isnan(gap) else f"s == float('{gap!r}')" if isinf(gap) else f"s == {gap!r}"
+        with w.block(f"if {test}"):
+            w.line(f"s = {b}")
+
+
+@dataclass(frozen=True)
+class WholeQuotientFloat(_Binary):
+    """The quotient of whole numbers, cut to a whole number; 0 where the divisor is 0. In float32."""
+
+    def reference(self, *inputs: Array) -> Array:
+        a, b = (v.astype(np.float64) for v in self.operands(inputs))
+        y = np.trunc(a / np.where(b == 0, 1, b))
+        return np.where(b == 0, 0, y).astype(np.float32).reshape(self.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
+
+    def compute(self, w: Writer, a: str, b: str) -> None:
+        w.line(f"v = {b}")
+        w.line(f"s = float(int({a} / v)) if v else 0.0")
 
 
 @dataclass(frozen=True)

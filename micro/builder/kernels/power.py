@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from emberlet.errors import UnsupportedError
 
+from ..functions import POWER
 from ..quantization.reference import LIMIT, Bytes, Ints
 from .elementwise import _Binary
 from .layer import Array, emit_clamp
@@ -41,7 +42,10 @@ class PowerFloat(_Binary):
         return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
-        w.line(f"s = pow({a}, {b})")
+        w.line(f"v = {a}")
+        for line in POWER:
+            w.line(line.format(b))
+        w.line("s = v")
 
 
 @dataclass(frozen=True)
