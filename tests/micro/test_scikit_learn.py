@@ -12,7 +12,7 @@ import numpy.typing as npt
 import onnx.utils
 import onnxruntime
 import pytest
-from emberlet.errors import ModelError
+from emberlet.errors import ModelError, UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper
@@ -226,6 +226,16 @@ def test_preprocessors(name: str) -> None:
     data = converted(PREPARED[name](), X, Y)
     wanted = answers(data, UNSEEN)[0].reshape(len(UNSEEN), -1)
     np.testing.assert_allclose(scores_of(built(data), UNSEEN), wanted, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "make", [PowerTransformer, lambda: PolynomialFeatures(2), lambda: QuantileTransformer(n_quantiles=8)]
+)
+def test_what_bytes_cannot_hold_is_built_with_float(make: Callable[[], Any]) -> None:
+    graph = read_graph(converted(make(), X, Y), "m")
+    with pytest.raises(UnsupportedError, match="build the model with --float"):
+        build(graph, Options("m"), {"X": X})
+    assert build(graph, Options("m", floats=True), {"X": X}).program.is_float
 
 
 def test_a_support_vector_machine_has_an_int8_form() -> None:

@@ -121,7 +121,8 @@ def observe(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Observed]:
             if not np.isfinite(x).all():
                 raise UnsupportedError(
                     f"{graph.name}: tensor {name!r} becomes NaN or infinite in float32 on sample {number}: "
-                    "it has no range; check the weights before it, or leave the sample out"
+                    "it has no range; check the weights before it, or leave the sample out, or build the model with "
+                    "--float"
                 )
             tally = seen[name]
             tally.low, tally.high = min(tally.low, float(x.min())), max(tally.high, float(x.max()))

@@ -28,7 +28,7 @@ from emberlet.errors import EmberletError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 
-NEEDS = ("unix-port",)
+NEEDS = ("micropython-unix",)
 
 Array = npt.NDArray[Any]
 
