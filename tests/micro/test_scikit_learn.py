@@ -104,8 +104,8 @@ SEVERAL: dict[str, Callable[[], Any]] = {
 COMPOSED: dict[str, Callable[[], Any]] = {
     "one against the rest": lambda: OneVsRestClassifier(LogisticRegression()),
     "naive Bayes": GaussianNB,
-    "nearest neighbours": lambda: KNeighborsClassifier(3),
-    "nearest neighbours by distance": lambda: KNeighborsClassifier(5, weights="distance"),
+    "nearest neighbors": lambda: KNeighborsClassifier(3),
+    "nearest neighbors by distance": lambda: KNeighborsClassifier(5, weights="distance"),
     "adaptive boosting": lambda: AdaBoostClassifier(n_estimators=4, random_state=0),
     "bags of trees": lambda: BaggingClassifier(DecisionTreeClassifier(max_depth=4), 3, random_state=0),
     "bags of columns": lambda: BaggingClassifier(LogisticRegression(), 3, max_features=0.6, random_state=0),
@@ -123,7 +123,7 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
     "adaptive boosting": lambda: AdaBoostRegressor(n_estimators=5, random_state=0),
     "bags": lambda: BaggingRegressor(ExtraTreeRegressor(max_depth=3), 3, random_state=0),
     "Gaussian process": lambda: GaussianProcessRegressor(alpha=0.1),
-    "nearest neighbours": lambda: KNeighborsRegressor(2),
+    "nearest neighbors": lambda: KNeighborsRegressor(2),
     "kernel components": lambda: make_pipeline(KernelPCA(2, kernel="rbf"), ElasticNet()),
     "partial least squares": lambda: PLSRegression(2),
 }

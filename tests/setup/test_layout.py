@@ -77,7 +77,15 @@ def test_what_pyproject_says_of_devices_exists() -> None:
 
 
 # Folders whose files are peers of one kind, each named for what it holds (docs/architecture.md).
-PEERS = {"codegen/ops", "codegen/passes", "core/nn", "core/python_backend", "micro/builder/kernels", "benches"}
+PEERS = {
+    "benches",
+    "codegen/ops",
+    "codegen/passes",
+    "core/nn",
+    "core/python_backend",
+    "micro/builder/importer",
+    "micro/builder/kernels",
+}
 MOST_FILES = 20
 
 

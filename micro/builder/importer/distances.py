@@ -1,4 +1,4 @@
-"""The loop that skl2onnx writes for distances from constant rows: nearest neighbours, Gaussian processes."""
+"""The loop that skl2onnx writes for distances from constant rows: nearest neighbors, Gaussian processes."""
 
 from __future__ import annotations
 
