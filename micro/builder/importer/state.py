@@ -67,9 +67,9 @@ class Importer:
     node or the model's caller reads; only_output: those that only the caller reads; only_softmax: those that only
     softmax reads; dropped: outputs that stay internal, and what is computed from them; remembered: inputs that are
     states of layers; problems: one line for each reason why the model cannot run; channels: the channel axes of inputs;
-    kept: the layers that write states; constant_grids: the grids of constants that the model quantized; prepared: tensors
-    that are an input, scaled and filled -> what was done (trees.py); coded: tensors looked up in a
-    table of bytes and not yet dequantized -> what is added to the table's numbers to store them; dynamic: values of
+    kept: the layers that write states; constant_grids: the grids of constants that the model quantized; prepared:
+    tensors that are an input, scaled and filled -> what was done (trees.py); coded: tensors looked up in a table of
+    bytes and not yet dequantized -> what is added to the table's numbers to store them; dynamic: values of
     dynamic quantization (dynamic.py); narrow: 4-bit constants; labels: those of the classes; decisions:
     labels of classes (labels.py); only_given: tensors that only the caller reads, possibly cast; ranks_alone: whether
     the model is one ensemble of trees, which then reads ranks; states, cuts, ranks_of_nan, sums, integers, whole,
