@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def is_drawn(name: str, backend: str) -> bool:
-    """Whether the case's values are a draw on this backend."""
+    """Whether the case's values are random on this backend."""
     return name.startswith("test_bernoulli") or (name.startswith("test_training_dropout") and _drops(name, backend))
 
 
@@ -26,7 +26,7 @@ def _drops(name: str, backend: str) -> bool:
 
 
 def check(case: Any, inputs: Sequence[Array], results: Sequence[Array], again: Callable[[], Sequence[Array]]) -> None:
-    """Raise AssertionError unless `results` are a draw such as the case describes."""
+    """Raise AssertionError unless `results` have the distribution that the case describes."""
     if case.name.startswith("test_bernoulli"):
         _bernoulli(inputs[0], results[0])
     else:

@@ -1,4 +1,4 @@
-"""onnxruntime in a process of its own: where it ends with a segmentation fault, the asking process goes on."""
+"""onnxruntime in its own process, so that its segmentation faults do not end the calling process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECONDS = 300.0  # for one answer
 
 
 class Crash(Exception):
-    """onnxruntime ended, or gave no answer; the text says how."""
+    """onnxruntime crashed or did not answer; the text says how."""
 
 
 class Runtime:
@@ -21,7 +21,7 @@ class Runtime:
         self._pipe: Any = None
 
     def open(self, model: bytes) -> bool:
-        """Whether onnxruntime takes the model, which `run` then runs. Raises Crash.
+        """Whether onnxruntime accepts the model; `run` then runs it. Raises Crash.
 
         Version 1.32 ends with a segmentation fault while it rearranges some models of float16; a model that ends the
         process is opened once more without its last step of optimization.
@@ -32,7 +32,7 @@ class Runtime:
             return bool(self._ask((model, False)))
 
     def run(self, given: dict[str, Any]) -> list[Any] | None:
-        """The results, None where onnxruntime refuses the inputs. Raises Crash; then no model is open."""
+        """The results; None if onnxruntime refuses the inputs. Raises Crash; no model is open then."""
         found: list[Any] | None = self._ask(given)
         return found
 

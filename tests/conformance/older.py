@@ -1,7 +1,7 @@
-"""Node cases told again at older opsets: what an operator was before it became what its cases show.
+"""Node cases rewritten for older opsets, to test earlier versions of operators.
 
-A case is rewritten to an older version of its operator where that has everything the case uses; an input that was an
-attribute becomes one. onnxruntime says what is right where it runs the model, else what the case expects is.
+A case is rewritten to an older version of its operator if that has everything the case uses; an input that was an
+attribute becomes one. onnxruntime's results are expected if it runs the model, else the case's.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def told(
 
 
 def right(model: onnx.ModelProto, inputs: list[Any], outputs: list[Any]) -> list[Any]:
-    """The outputs that are right: onnxruntime's, or the case's where it does not run the model."""
+    """The expected outputs: onnxruntime's, or the case's if it does not run the model."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,9 +1,9 @@
-"""Node cases and test models with every axis left open: one plan on the GPU for the case's sizes and for others.
+"""Node cases and test models with every axis open: one plan on the GPU for the case's sizes and for others.
 
 Every axis of an input that is longer than 1 gets a name, axes of one length the same name, so that the model's graph
-says no size. The plan's results at the case's own sizes are held against what the case expects. At other, drawn sizes
-onnxruntime says what is right, and NumPy where onnxruntime has no such operator; sizes that neither takes are drawn
-again. What a plan cannot leave open is told by name (`Compiled.fixed`, `Compiled.cut`), and is right all the same.
+says no size. At the case's own sizes the plan's results are compared with the case's. At other, random sizes they are
+compared with onnxruntime's, or with NumPy's if onnxruntime lacks the operator; sizes that neither accepts are drawn
+again. What a plan cannot leave open is named (`Compiled.fixed`, `Compiled.cut`), and its results are checked too.
 
     python -m tests.conformance.open_axes [PATTERN]            what differs, and the counts
     python -m tests.conformance.open_axes --write              all of it, to benches/results/open_axes.md
@@ -116,7 +116,7 @@ def _resampled(array: Any, shape: list[int], rng: np.random.Generator) -> Any:
 
 
 class Judge:
-    """What a model's results should be: onnxruntime's, else NumPy's; None where neither takes the inputs."""
+    """The expected results: onnxruntime's, else NumPy's; None if neither accepts the inputs."""
 
     runtime = Runtime()  # the same process for all cases
 
@@ -150,7 +150,7 @@ class Judge:
 
 
 def different(got: Any, want: Any) -> str:
-    """ "" where a result is as wanted, else how not."""
+    """ "" if a result is as expected, else the difference."""
     if not isinstance(want, np.ndarray):
         if isinstance(want, list) and isinstance(got, list) and len(got) == len(want):
             return next((said for g, w in zip(got, want, strict=True) if (said := different(g, w))), "")

@@ -1,4 +1,4 @@
-"""The shapes inferred for ONNX's node cases are at least as exact as those of onnx's own inference."""
+"""The shapes inferred for ONNX's node cases are at least as precise as onnx's own inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator at every opset at which it changed, as far as ONNX's cases can be told there.
+"""Every operator at every opset at which it changed, as far as ONNX's cases can be rewritten for it.
 
 tests/codegen/ops/test_older.py has what they cannot tell.
 """

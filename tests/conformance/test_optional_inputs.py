@@ -1,7 +1,7 @@
-"""Every operator with every subset of its optional inputs: left off the end, named "", a constant, or given.
+"""Every operator with every subset of its optional inputs: omitted at the end, named "", constant, or an input.
 
-The inputs' values are those of ONNX's cases. onnxruntime says what is right where it runs the model, else ONNX's own
-reference; what neither of them runs must be refused with a ModelError, or run.
+The inputs' values are those of ONNX's cases. Results are compared with onnxruntime's if it runs the model, else with
+ONNX's reference; a model that neither runs must be refused with a ModelError, or run.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _rankless(t: onnx.TypeProto) -> onnx.TypeProto:
 
 
 def right(name: str, model: onnx.ModelProto, given: dict[str, Array]) -> list[Any] | None:
-    """What onnxruntime gives, or else ONNX's reference; None where neither runs the model."""
+    """onnxruntime's results, else those of ONNX's reference; None if neither runs the model."""
     import onnxruntime
     from onnx.reference import ReferenceEvaluator
 

@@ -1,4 +1,4 @@
-"""The backends that every tensor test runs on, and how tests go between tensors and NumPy."""
+"""The backends that every tensor test runs on, and conversions between tensors and NumPy."""
 
 from __future__ import annotations
 

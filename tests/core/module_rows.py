@@ -1,4 +1,4 @@
-"""The rows of the Burn Book's module tables: how each is written here, and what shows that it is right.
+"""The rows of the Burn Book's module tables: their emberlet equivalents, and checks of them.
 
 A layer's row names a case of fixtures/torch_layers.npz, PyTorch's own results, or makes its expectation with NumPy.
 Nothing here needs emberlet: the same rows run on CPython and on MicroPython.
@@ -60,7 +60,7 @@ def torch(name: str, convert: Callable[[Arrays], Arrays] | None = None) -> Calla
 
 
 def dense(state: Arrays, prefix: str, name: str) -> Arrays:
-    """A Linear's weights from PyTorch's, which lie the other way round."""
+    """A Linear's weights from PyTorch's, which are transposed."""
     out = {f"{name}weight": state[prefix + "weight"].T}
     if prefix + "bias" in state:
         out[f"{name}bias"] = state[prefix + "bias"]
@@ -72,7 +72,7 @@ GRU = ("reset_gate", "update_gate", "new_gate")
 
 
 def recurrent(state: Arrays, gates: tuple[str, ...], layer: str = "", suffix: str = "") -> Arrays:
-    """An Lstm's or Gru's weights from PyTorch's, whose gates lie one below the other in the order `gates`."""
+    """An Lstm's or Gru's weights from PyTorch's, whose gates are stacked in the order `gates`."""
     out = {}
     for torch_name, transform in (("ih", "input_transform"), ("hh", "hidden_transform")):
         for kind in ("weight", "bias"):

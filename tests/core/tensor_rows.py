@@ -1,4 +1,4 @@
-"""How each call of the Burn Book's tensor tables is written in emberlet, and what it gives by NumPy.
+"""The emberlet equivalent of each call in the Burn Book's tensor tables, and its result in NumPy.
 
 A row: Burn's call, emberlet's expression, the same computed by NumPy. Both see the same names: t, u (2×3 floats),
 v (a vector), i, j (2×3 int64), b (2×3 bools), m (a mask), p (indices). The expression also knows emberlet and F.

@@ -228,7 +228,7 @@ SPECIAL = (
     [d.name for d in read() if d.family.startswith("elementwise.") and d.tensors() == ["x"] and d.name not in SPECIAL],
 )
 def test_an_elementwise_function_takes_a_tensor_without_axes(backend, function):
-    """As it takes one of a single element."""
+    """As for a sequence of one element."""
     value = 3 if function.startswith(("bitwise", "logical")) else 0.625
     one, none = (getattr(F, function)(emberlet.asarray(v, backend=backend)) for v in ([value], value))
     assert none.shape == () and one.shape == (1,)

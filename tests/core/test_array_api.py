@@ -1,5 +1,5 @@
-"""The array API standard 2024.12: every function is there, with the standard's parameters, and gives what
-array_api_strict gives."""
+"""The array API standard 2024.12: every function exists, has the standard's parameters, and gives array_api_strict's
+results."""
 
 from __future__ import annotations
 

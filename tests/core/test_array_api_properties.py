@@ -1,5 +1,5 @@
-"""Every function of the array API standard on drawn shapes, dtypes and axes: the elements, shapes and dtypes that
-array_api_strict gives, also for arrays without axes or elements."""
+"""Every function of the array API standard on random shapes, dtypes and axes gives array_api_strict's elements, shapes
+and dtypes, also for arrays without axes or elements."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def arrays(draw, kinds, shape=shapes, of=elements):
 
 
 def check(call, *given_arrays, rtol=None):
-    """`call(namespace, *arrays)` gives the same in both; what the reference refuses is nobody's promise."""
+    """`call(namespace, *arrays)` gives the same result in both; calls that the reference refuses are not compared."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

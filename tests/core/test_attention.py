@@ -1,4 +1,4 @@
-"""attention, flex_attention, rotary_embedding and linear_attention beyond ONNX's own cases."""
+"""attention, flex_attention, rotary_embedding and linear_attention beyond ONNX's cases."""
 
 from __future__ import annotations
 

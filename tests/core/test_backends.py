@@ -1,4 +1,4 @@
-"""The registry of backends, and that each backend has every primitive of the protocol."""
+"""The registry of backends; each backend has every primitive of the protocol."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_missing_library_is_named(monkeypatch):
 
 
 def run_without(library: str, code: str) -> str:
-    """What `code` prints in a Python where `library` cannot be imported."""
+    """The output of `code` in a Python where `library` cannot be imported."""
     script = f"import sys; sys.modules[{library!r}] = None\nimport emberlet\n{code}"
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, encoding="utf-8"
@@ -159,7 +159,7 @@ def test_completion_offers_methods():
     "name", ["full", "zeros", "ones", "empty", "full_like", "zeros_like", "ones_like", "empty_like"]
 )
 def test_a_new_tensor_lives_where_backend_or_device_says(name, word):
-    """The array API's word is device; both may be given, as long as backend is what counts."""
+    """The array API calls it device; if both are given, backend wins."""
     like = name.endswith("_like")
     first = emberlet.asarray([[1.5]], backend="numpy") if like else (1, 1)
     value = (2.5,) if name.startswith("full") else ()

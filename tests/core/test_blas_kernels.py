@@ -1,4 +1,4 @@
-"""Choosing OpenBLAS's kernels before NumPy is loaded, and saying which ones run."""
+"""Choosing OpenBLAS's kernels before NumPy is loaded, and reporting those in use."""
 
 from __future__ import annotations
 

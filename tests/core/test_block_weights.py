@@ -1,4 +1,4 @@
-"""matmul_nbits on NumPy, which makes a few columns real at a time, against its definition and onnxruntime."""
+"""matmul_nbits on NumPy, which dequantizes a few columns at a time, against its definition and onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that Burn 0.22.1 wrote, with its published crates, mean the same here. They lie in fixtures/burn."""
+"""Files written by Burn 0.22.1's published crates (fixtures/burn) are read with the same meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What opening a burnpack takes of memory: at most 40 times its metadata, and 64 KB.
+"""Opening a burnpack takes at most 40 times the memory of its metadata, plus 64 KB.
 
 An empty map is one byte in the file and 64 bytes in memory, so the decoder counts what it makes and refuses the rest.
 """
@@ -32,7 +32,7 @@ def text(found: str) -> bytes:
 
 
 def keys() -> Iterator[bytes]:
-    """Distinct texts, the shortest that Python does not share first."""
+    """Distinct strings, beginning with the shortest that Python does not intern."""
     for n in (1, 2, 3):
         for letters in itertools.product(map(chr, [*range(256, 400), *range(32, 127)]), repeat=n):
             yield text("".join(letters))

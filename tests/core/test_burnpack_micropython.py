@@ -1,4 +1,4 @@
-"""MicroPython reads and refuses the same burnpacks as CPython, with the same words."""
+"""MicroPython reads and refuses the same burnpacks as CPython, with the same messages."""
 
 import json
 import random

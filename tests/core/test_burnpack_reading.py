@@ -1,4 +1,4 @@
-"""Reading burnpacks: files put together by hand from the format's description, and the refusal of everything else."""
+"""Reading burnpacks assembled by hand from the format's description, and refusing everything else."""
 
 import struct
 

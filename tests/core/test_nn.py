@@ -1,4 +1,4 @@
-"""The built-in layers where PyTorch has no twin, what they print, their first values and what they refuse."""
+"""Built-in layers without a PyTorch counterpart, and all layers' printing, initial values and refusals."""
 
 import copy
 import pickle
@@ -127,7 +127,7 @@ def test_an_rnn_runs_its_gate_over_the_steps(backend, rng, kind, activation):
 
 @pytest.mark.parametrize("kind", ["Lstm", "BiLstm", "Gru", "BiGru", "Rnn", "BiRnn"])
 def test_a_recurrent_layer_sees_every_change_of_its_weights(backend, rng, kind):
-    """The joined weights are kept from call to call, and every way to change a Param is seen."""
+    """The joined weights are kept between calls, and every change of a Param is noticed."""
     make = lambda: getattr(nn, kind)(3, 2, backend=backend)  # noqa: E731
     layer = make()
     x = tensor(rng.standard_normal((2, 4, 3)).astype(np.float32), backend)
@@ -181,7 +181,7 @@ def test_positional_encoding_adds_sinusoids(backend, rng):
 
 
 def rotated(x, start, interleaved, theta=10000.0):
-    """Every pair of elements of x (…, seq, d) as a complex number, turned."""
+    """Each pair of elements of x (…, seq, d) rotated as a complex number."""
     d = x.shape[-1]
     angle = np.arange(start, start + x.shape[-2])[:, None] * theta ** (-2 * np.arange(d // 2) / d)
     a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., : d // 2], x[..., d // 2 :])

@@ -1,4 +1,4 @@
-"""The built-in layers give what PyTorch's give (tests/core/fixtures/torch_layers.py made the arrays)."""
+"""The built-in layers give PyTorch's results (arrays made by tests/core/fixtures/torch_layers.py)."""
 
 import emberlet as el
 import numpy as np

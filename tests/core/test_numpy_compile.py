@@ -422,7 +422,8 @@ class Layers(Module):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_large_convolutions_add_their_bias_within_the_product(seed: int) -> None:
-    """Several read one image, by itself and with stride or padding; results go on into others, joined and pooled."""
+    """Several layers read one image, directly and with stride or padding; others read their concatenated and pooled
+    results."""
     random = np.random.default_rng(seed)
     batch, channels, middle = (int(random.integers(1, 3)), int(random.integers(3, 40)), int(random.integers(16, 64)))
     height, width = int(random.integers(24, 40)), int(random.integers(24, 40))
@@ -457,7 +458,7 @@ def test_large_convolutions_add_their_bias_within_the_product(seed: int) -> None
 
 
 def test_arrays_are_taken_without_tensors_only_where_numpy_has_their_dtype():
-    """An array of objects may hold anything: it goes through a Tensor, which checks that they are strings."""
+    """An array of objects may hold anything, so it becomes a Tensor, which checks that the elements are strings."""
     for values, dtype, native in (
         ([1.0, 2.0], "float32", True),
         ([True, False], "bool", True),

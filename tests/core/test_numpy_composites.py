@@ -1,4 +1,4 @@
-"""What the numpy backend computes its own way (attention, recurrent loops, small integers) equals the composites."""
+"""The numpy backend's overrides (attention, recurrent loops, small integers) equal the composites."""
 
 from __future__ import annotations
 

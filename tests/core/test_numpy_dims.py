@@ -1,4 +1,4 @@
-"""`compile(backend="numpy", dims=…)`: one plan of NumPy calls for every length of the axes that are left open."""
+"""`compile(backend="numpy", dims=…)`: one plan of NumPy calls for every length of the open axes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNEL = RNG.standard_normal((6, 6, 3)).astype(np.float32)
 
 
 def product(x: Any) -> Any:
-    """x times a constant matrix, which is made on the backend of x: a trace has one of its own."""
+    """x times a constant matrix made on x's backend, so that a trace has its own."""
     return x @ asarray(WEIGHT, device=x.backend)
 
 

@@ -37,7 +37,7 @@ def test_a_large_result_takes_the_memory_of_the_last_one():
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "int4"])
 def test_a_scalar_takes_no_reference_from_its_dtype(name):
-    """NumPy before 2.1.3 took one at each call, and the process ended when none was left."""
+    """NumPy before 2.1.3 took one at each call, and the process crashed when none was left."""
     held = np.dtype(getattr(ml_dtypes, name))
     before = sys.getrefcount(held)
     for _ in range(200):

@@ -17,7 +17,7 @@ STORED = [d for d in dtypes.ALL if d.kind != "string"]
 @pytest.mark.parametrize("dtype", STORED, ids=str)
 @given(data=st.data())
 def test_bytes_come_back(dtype, data):
-    """Held to the plain-Python backend's reading of the same bytes."""
+    """Compared with the plain-Python backend's reading of the same bytes."""
     count = data.draw(st.integers(0, 9))
     packed = bytearray(data.draw(st.binary(min_size=dtype.nbytes(count), max_size=dtype.nbytes(count))))
     if dtype.is_bool:

@@ -1,4 +1,4 @@
-"""onnxruntime's fused attentions, in the layouts and masks that the committed models do not have."""
+"""onnxruntime's fused attentions, in layouts and with masks that the committed models do not cover."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def agree(found: Any, expected: Any) -> None:
 
 
 def apart(packed: Any) -> list[Any]:
-    """(batch, length, heads, parts, size) as (batch, length, heads * size) arrays; onnxruntime's CPU wants them so."""
+    """(batch, length, heads, parts, size) as (batch, length, heads * size) arrays, as onnxruntime's CPU requires."""
     batch, length, heads, parts, size = packed.shape
     return [np.ascontiguousarray(packed[:, :, :, i]).reshape(batch, length, heads * size) for i in range(parts)]
 

@@ -1,4 +1,4 @@
-"""Param: lazy, made exactly once, an identity and mappers that survive everything."""
+"""Param: lazy, initialized exactly once, with an identity and mappers that all operations keep."""
 
 import copy
 import threading

@@ -1,4 +1,4 @@
-"""Pictures: what Pillow reads becomes bytes, and whatever it raises on damaged ones becomes a FormatError."""
+"""Pictures that Pillow reads become bytes, and every error on damaged ones becomes a FormatError."""
 
 from __future__ import annotations
 

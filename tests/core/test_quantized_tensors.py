@@ -1,4 +1,4 @@
-"""Quantized tensors: chosen by scheme, mode or dtype, and computed with as the real numbers they stand for."""
+"""Quantized tensors are chosen by scheme, mode or dtype, and behave as the real numbers that they represent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What emberlet takes of a small machine: heap and stored bytes, on MicroPython's 64-bit Unix port."""
+"""emberlet's heap and stored bytes on a small machine, measured on MicroPython's 64-bit Unix port."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_digits_leaves_80_kb_of_192(digits):
 
 
 def test_the_files_that_digits_loads_take_less_than_30_kb(digits):
-    """Of the library and the model's own module, compiled; the weights aside."""
+    """Bytes of the library and the model's own module, compiled, without the weights."""
     folder = Path(digits["folder"])
     size = (folder / "digits.mpy").stat().st_size
     for module in digits["loaded"].split():

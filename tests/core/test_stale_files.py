@@ -1,4 +1,4 @@
-"""Half-written files of killed processes: the next save into the folder removes them, and nobody else's files."""
+"""The next save into a folder removes half-written files of killed processes, and no other files."""
 
 from __future__ import annotations
 

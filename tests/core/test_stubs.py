@@ -1,4 +1,4 @@
-"""The type stubs are those that the tables of names give, and they tell a type checker what there is."""
+"""The type stubs match the tables of names and describe the whole API to a type checker."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ emberlet.ones((2, 3)).topk("many")
 
 
 def test_strict_mypy_knows_arguments_and_results(tmp_path: Path):
-    """Three wrong calls are errors, and the rest is none."""
+    """Three wrong calls are errors, and nothing else is."""
     typing_tree()
     script = tmp_path / "user.py"
     script.write_text(STRICT, encoding="utf-8")

@@ -29,7 +29,7 @@ outcomes: dict[tuple[str, int, str], str] = {}  # what the table shows
 
 
 def expected_of(row: Row) -> Any:
-    """What NumPy gives, as nested lists; True where the row says itself whether all is well."""
+    """NumPy's result as nested lists; True if the row checks itself."""
     if row.numpy is None:
         return True
     names = {k: np.array(v, np.float64 if isinstance(v[0], float) else None) for k, v in OPERANDS.items()}
@@ -91,7 +91,7 @@ for n in range(len(rows)):
 
 @pytest.fixture(scope="module")
 def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What MicroPython makes of each row."""
+    """MicroPython's result of each row."""
     data = tmp_path_factory.mktemp("rows") / "rows.json"
     data.write_text(json.dumps([OPERANDS, [(row.emberlet, expected_of(row)) for _, _, row in ROWS]]), encoding="utf-8")
     result = unix_port.run(SCRIPT.format(path=str(data)), heap="2M").check()

@@ -209,7 +209,7 @@ except emberlet.ShapeError as error:
 
 
 def test_an_extended_backend_is_asked_there_too(unix_port):
-    """Of a family that is loaded afterwards, composites called by composites included."""
+    """For a family that is loaded afterwards, including composites called by composites."""
     script = """
 import emberlet
 from emberlet.backend import extend

@@ -1,4 +1,4 @@
-"""Layers and functions in 1,056 random configurations against the answers of PyTorch 2.13 (torch_configurations.py).
+"""Layers and functions in 1,056 random configurations, compared with PyTorch 2.13 (torch_configurations.py).
 
 Where ONNX defines something else than PyTorch does, no configuration is drawn: local_response_norm over an even number
 of channels, and Resize's coordinates, which `resize` has and `interpolate` has not.

@@ -17,7 +17,7 @@ SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [Heal
 
 
 def conv_reference(x, w, b, stride, padding, dilation, groups):
-    """Cross-correlation, one output after the other."""
+    """Cross-correlation, output by output."""
     n = x.ndim - 2
     x = np.pad(x, [(0, 0), (0, 0), *padding])
     out = [(x.shape[i + 2] - dilation[i] * (w.shape[i + 2] - 1) - 1) // stride[i] + 1 for i in range(n)]

@@ -1,5 +1,5 @@
-"""Every public function, called with arguments drawn at random, most of them wrong: what it cannot compute it refuses
-with an error of the EmberletError family, and no call takes long."""
+"""Every public function, called with random arguments, most of them wrong: what it cannot compute it refuses with an
+error of the EmberletError family, and no call takes long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random configurations of layers and functions: what they are called with, from NumPy's frozen generator alone.
+"""Random configurations of layers and functions and their arguments, drawn from NumPy's frozen generator.
 
 fixtures/torch_configurations.py runs them through PyTorch once and keeps the answers;
 test_torch_configurations.py runs them through emberlet. A configuration is (kind, arrays, options).

@@ -1,4 +1,4 @@
-"""Small models with the right results beside them, computed once by NumPy."""
+"""Small models with their expected results, computed once by NumPy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def array(x: Any) -> np.ndarray:
 
 
 def wrong(got: np.ndarray, want: np.ndarray) -> str:
-    """What is wrong with a result, or nothing."""
+    """A description of what is wrong with a result, or ""."""
     if got.shape != want.shape:
         return f"shape {got.shape} in the place of {want.shape}"
     off = float(np.abs(got - want).max()) if got.size else 0.0

@@ -1,4 +1,4 @@
-"""What a scenario is given and gives back."""
+"""The interface between a scenario and the engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Clock:
 
 
 def resident() -> float:
-    """Megabytes of memory that this process holds now; 0 where the system does not tell."""
+    """The memory of this process in megabytes; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

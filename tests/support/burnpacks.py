@@ -1,4 +1,4 @@
-"""Burnpacks put together by hand, byte by byte, from the description of the format: nothing of the library's writer."""
+"""Burnpacks assembled byte by byte from the description of the format, without the library's writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that decides by its inputs: which weights it uses, what its state becomes, which shape a result has."""
+"""A model whose inputs decide which weights it uses, what its state becomes, and which shape a result has."""
 
 from __future__ import annotations
 

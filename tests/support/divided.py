@@ -1,4 +1,4 @@
-"""Threads of WebAssembly without threads: the parts of each step run one after the other, in a random order.
+"""Simulated WebAssembly threads: the parts of each step run one after the other, in a random order.
 
 wasmtime's Python package has no shared memory. Whether kernels may be divided does not depend on it: a part that read
 what another part of the same step writes, or that changed a sum, gives other bytes in some order.

@@ -1,4 +1,4 @@
-"""Models without names: what a file has that went through tools which number everything."""
+"""Models without names, as tools leave them that number everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models made wrong on purpose: one of everything that a file may lie about, chosen at random."""
+"""Models made wrong on purpose: random inconsistencies of every kind that a file may contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random models with states, and onnxruntime stepping through them by hand."""
+"""Random models with states, and onnxruntime stepping through them manually."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spreads test files over pytest's worker processes, and goes on after a worker has died."""
+"""Distributes test files over pytest's worker processes, and continues after a worker has died."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saves and generations that are killed, and looked at afterwards: the old files or the new ones, never a mixture."""
+"""Killed saves and generations leave the old files or the new ones, never a mixture."""
 
 from __future__ import annotations
 

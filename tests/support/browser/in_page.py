@@ -18,7 +18,7 @@ def start(source, file, line, name):
 
 
 def run_sync():
-    """Call it; None, or the traceback of what it raised."""
+    """Call it; returns None, or the traceback of its exception."""
     try:
         _function()
     except BaseException as error:
