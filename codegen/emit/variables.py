@@ -101,7 +101,8 @@ class Naming:
                         self._used(value, OPTION_ROLES[name])
             case Call(Attribute(_, field), (Name(ids),), _) if is_layer(e) and field.endswith(EMBEDDINGS):
                 word = field.removesuffix("s").removesuffix("_embedding")
-                self.uses.setdefault(ids, f"{word}s")
+                if word != "patch":  # which an image is cut into
+                    self.uses.setdefault(ids, f"{word}s")
                 return None
             case Call(function, args, _):
                 roles = tuple(self.hints.callees.get(flat(function), ()))

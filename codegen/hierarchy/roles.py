@@ -10,6 +10,7 @@ from ..ir.argument import Argument
 from ..ir.graph import Node
 from ..ir.types import TensorType
 from ..ir.value import Fill, Value
+from .repetition.patterns import embeds, excites
 
 SMALL = 16
 LAYER_SCALE = "gamma"
@@ -56,6 +57,11 @@ class Roles:
             if node.op() == "Add":
                 self._scaled(node)
                 self._placed(node)
+        layers = [n.name for n in nodes if n.op() in (*_PRODUCTS, "Conv")]
+        if excites(nodes):
+            self.known.update(zip(layers, ("reduce", "expand"), strict=True))
+        elif embeds(nodes):
+            self.known[layers[0]] = "project"
         for node in nodes:
             if node.op() in _PRODUCTS and self._follows_attention(node.inputs[0].name):
                 self.known.setdefault(node.name, "project")

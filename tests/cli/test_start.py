@@ -16,7 +16,7 @@ emberlet.codegen.emit: block contract emitter expression handing_on instance lay
 emberlet.codegen.emit: traversal variables words
 emberlet.codegen.hierarchy: caches classes invoke lists moving options ordering region_graph region_writer regions
 emberlet.codegen.hierarchy: repetition roles runs scopes templates words writer
-emberlet.codegen.hierarchy.repetition: block_names sequence
+emberlet.codegen.hierarchy.repetition: block_names patterns sequence
 emberlet.codegen.ir: argument choices graph keys problem sizes types value
 emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion internal joining
 emberlet.codegen.ops: linear_algebra movement normalization places pooling recurrent recurrent_layers reduction slicing

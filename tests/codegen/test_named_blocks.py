@@ -1,8 +1,10 @@
-"""Inverted residuals in files that name no modules: found from structure, whatever their sizes and weights, and equal
-to the flat code bit for bit. `--flat` leaves them out."""
+"""Modules that have a name, in files that name none: inverted residuals, squeeze-and-excitations and the embedding of
+patches are found from structure, whatever their sizes and weights, and equal to the flat code bit for bit. `--flat`
+leaves them out."""
 
 from __future__ import annotations
 
+import gzip
 import random
 
 import numpy as np
@@ -12,6 +14,7 @@ from emberlet.codegen import weights
 from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import Written
 from emberlet.codegen.generation import translate
+from models.index import HERE
 from onnx import TensorProto, helper, numpy_helper
 from support.nameless import stripped
 
@@ -96,4 +99,65 @@ def test_inverted_residuals_are_a_class_with_or_without_excitation(seed: int, ga
         drawn.change()
         for _ in range(drawn.random.randint(3, 4)):
             drawn.inverted(gate, kernel)
-    assert "InvertedResidual" in _classes(drawn)
+    classes = _classes(drawn)
+    assert "InvertedResidual" in classes and ("SqueezeExcitation" in classes) is (gate is not None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_squeeze_and_excitations_are_a_class_wherever_they_are(seed: int) -> None:
+    """In blocks of a kind, and beside them."""
+    drawn = _Images(seed)
+    gate = drawn.random.choice(("Sigmoid", "HardSigmoid"))
+    for _ in range(drawn.random.randint(2, 4)):
+        drawn.change()
+        if drawn.random.random() < 0.5:
+            drawn.x = drawn.node("Relu", drawn.x)
+        drawn.x = drawn.excited(drawn.x, drawn.width, gate)
+    for _ in range(3):
+        drawn.inverted(gate, 3)
+    assert _classes(drawn).count("SqueezeExcitation") == 1
+
+
+def test_a_gate_of_another_value_is_no_squeeze_and_excitation() -> None:
+    """The mean of one value gates another."""
+    drawn = _Images(0)
+    for _ in range(6):
+        before = drawn.x
+        drawn.x = drawn.node("Relu", drawn.conv(drawn.x, drawn.width, drawn.width, 3))
+        hidden = drawn.node("Relu", drawn.conv(drawn.node("GlobalAveragePool", before), drawn.width, 2))
+        drawn.x = drawn.node("Mul", drawn.x, drawn.node("Sigmoid", drawn.conv(hidden, 2, drawn.width)))
+    assert "SqueezeExcitation" not in _classes(drawn)
+
+
+@pytest.mark.parametrize("patch", [1, 2, 3, 4])
+def test_the_embedding_of_patches_is_a_class(patch: int) -> None:
+    drawn = _Images(patch)
+    wide, rows = 8, (12 // patch) ** 2
+    weights = drawn.weight(wide, drawn.width, patch, patch), drawn.weight(wide)
+    x = drawn.node("Conv", "x", *weights, strides=[patch, patch], kernel_shape=[patch, patch])
+    drawn.weights.append(numpy_helper.from_array(np.array([0, wide, rows]), "rows"))
+    drawn.x = drawn.node("Transpose", drawn.node("Reshape", x, "rows"), perm=[0, 2, 1])
+    for _ in range(4):
+        y = drawn.node("LayerNormalization", drawn.x, drawn.weight(wide), drawn.weight(wide))
+        y = drawn.node("Relu", drawn.node("Add", drawn.node("MatMul", y, drawn.weight(wide, 16)), drawn.weight(16)))
+        y = drawn.node("Add", drawn.node("MatMul", y, drawn.weight(16, wide)), drawn.weight(wide))
+        drawn.x = drawn.node("Add", drawn.x, y)
+    assert ("PatchEmbedding" in _classes(drawn)) is (patch > 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("timm_regnety", {"Bottleneck", "SqueezeExcitation"}),
+        ("timm_efficientnet", {"InvertedResidual", "SqueezeExcitation"}),
+        ("timm_mobilenetv3_traced", {"InvertedResidual", "SqueezeExcitation"}),
+        ("timm_vit", {"EncoderLayer", "PatchEmbedding"}),
+        ("segformer_traced", {"PatchEmbedding"}),
+    ],
+)
+def test_architectures_without_names_have_them(name: str, classes: set[str]) -> None:
+    data = gzip.decompress((HERE / "architectures" / f"{name}.onnx.gz").read_bytes())
+    model = stripped(onnx.load_from_string(data), seed=1)
+    lines = translate(model, "net", weights_name="net.bpk")[1].source.splitlines()
+    found = {line.removeprefix("class ").partition("(")[0] for line in lines if line.startswith("class")}
+    assert classes <= found and "ConvBlock" not in found

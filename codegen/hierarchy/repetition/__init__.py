@@ -152,6 +152,7 @@ class _Places:
             for n, item in enumerate(run):
                 place = (*path, str(n)) if len(run) > 1 else path
                 self.kinds[place] = self.kind(item.rule)
+                self.paths[item.first : item.last] = [place] * (item.last - item.first)
                 self.assign(item.items, place)
 
     def _runs(self, items: list[Item]) -> Iterator[list[Item]]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from ...ir.graph import Node
 from ...records import dataclass
+from .patterns import LONGEST_GATE, MEANS, embeds, excites
 
 CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
 _PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul")
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention")
 _NORMS = ("BatchNormalization", "InstanceNormalization", "GroupNormalization")
-_GATES = ("Sigmoid", "HardSigmoid")
 POOLS = ("MaxPool", "AveragePool", "LpPool")
 _SUMS = ("Add", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "QLinearAdd", "Sum")
 
@@ -30,6 +30,10 @@ class Part:
 
 def kind_of(part: Part) -> str:
     """A class's name for a block: "Bottleneck" for three convolutions and a sum, "Block" if nothing is known."""
+    if embeds(part.nodes):
+        return "PatchEmbedding"
+    if excites(part.nodes):
+        return "SqueezeExcitation"
     attention = part.count(*_ATTENTIONS) or part.count("Softmax")
     if attention:
         return _transformer(part, attention)
@@ -61,10 +65,9 @@ def _after_attention(part: Part) -> int:
 
 
 def _convolutional(part: Part) -> str:
-    convolutions = [n for n in part.nodes if n.op() in CONVOLUTIONS]
+    gates = {n.name for n in _gates(part.nodes)}
+    convolutions = [n for n in part.nodes if n.op() in CONVOLUTIONS and n.name not in gates]
     deep = [n for n in convolutions if _depthwise(n)]
-    if part.count(*_GATES) == 1 and len(convolutions) == 2 and part.nodes[-1].op() in (*_GATES, "Mul"):
-        return "SqueezeExcitation"
     joined = [n for n in part.nodes if n.op() == "Concat"]
     if joined:
         made = {o.name for n in part.nodes for o in n.outputs}
@@ -84,9 +87,22 @@ def _convolutional(part: Part) -> str:
             return "ConvBlock"
         kind = "Bottleneck" if len(convolutions) > 2 + _projects(part) else "ResidualBlock"
         return "Projection" * _projects(part) + kind
+    sizes = [n.config.window.kernel for n in convolutions if n.op() in ("Conv", "FusedConv")]
+    if len(sizes) == len(convolutions) == 3 and max(sizes[0] + sizes[2]) == 1 < min(sizes[1]):
+        return "Bottleneck"
     if len(convolutions) == 1 and part.nodes[-1].op() in POOLS and part.nodes[0] is not convolutions[0]:
         return "Transition"
     return "ConvBlock"
+
+
+def _gates(nodes: Sequence[Node[Any]]) -> Sequence[Node[Any]]:
+    """The nodes of the first squeeze-and-excitation among these."""
+    for i, node in enumerate(nodes):
+        if node.op() in MEANS:
+            for end in range(i + 5, min(len(nodes), i + LONGEST_GATE) + 1):
+                if excites(nodes[i:end]):
+                    return nodes[i:end]
+    return ()
 
 
 def around(kind: str, nodes: Sequence[Node[Any]]) -> str:

@@ -3,7 +3,8 @@ once, equal except for numbers and weights."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import field, fields, is_dataclass
 from enum import Enum
 from itertools import pairwise
@@ -13,8 +14,9 @@ from ...ir.graph import Graph, Node
 from ...ir.keys import trainable
 from ...ir.value import Value
 from ...records import dataclass
-from ..scopes import parameters, weights
+from ..scopes import owner, parameters, weights
 from .block_names import POOLS
+from .patterns import PATCH_STEPS, embeds, excites
 
 MAX_DEEP = 48
 LONGEST = 64  # items of a block
@@ -177,12 +179,38 @@ class NodeSequence:
     def replaced(self) -> list[Item]:
         """The sequence with blocks."""
         root = Item(0, len(self.nodes), -1, self._items(0, len(self.nodes)))
+        self._name_patterns(root)
         for _ in range(64):
             best = self._best(root)
             if best is None:
                 break
             self._replace(root, best)
         return root.items
+
+    def _name_patterns(self, root: Item) -> None:
+        """Make blocks of the modules that have a name: of squeeze-and-excitations, if there are several, and of the
+        embedding of patches."""
+        found: Counter[tuple[tuple[int, ...], Hashable]] = Counter()
+        for held in root.lists():
+            for i, item in enumerate(held):
+                steps = held[i : i + PATCH_STEPS]
+                if item.items and excites(self.nodes[item.first : item.last]):
+                    found[(item.token,), self.wiring(item.first, item.last)] += 1
+                elif self._embeds(steps):
+                    found[tuple(s.token for s in steps), self.wiring(item.first, steps[-1].last)] += 2
+        for what, times in found.items():
+            if times > 1:
+                for made in self._replace(root, what, None if len(what[0]) == 1 else self._embeds):
+                    made.items = []  # its layers are of no other block
+
+    def _embeds(self, items: Sequence[Item]) -> bool:
+        """Whether items are the embedding of the patches of an image, and not of tokens in rows and columns, which the
+        file does not name."""
+        nodes = self.nodes[items[0].first : items[-1].last]
+        if not embeds(nodes) or any(owner(a) for a in weights(nodes[0])):
+            return False
+        before = self.maker.get(nodes[0].inputs[0].name)
+        return before is None or self.nodes[before].op() != "Reshape"
 
     def _best(self, root: Item) -> tuple[tuple[int, ...], Hashable] | None:
         """The run of items that saves the most lines as a block: its tokens and its wiring."""
@@ -266,7 +294,13 @@ class NodeSequence:
         calls = sum(2.0 if n == 1 else 2 + 0.7 * n for n in runs)
         return count * lines - (LINES_OF_A_CLASS + lines + calls)
 
-    def _replace(self, root: Item, best: tuple[tuple[int, ...], Hashable]) -> None:
+    def _replace(
+        self,
+        root: Item,
+        best: tuple[tuple[int, ...], Hashable],
+        where: Callable[[Sequence[Item]], bool] | None = None,
+    ) -> list[Item]:
+        """Make a run of items a block wherever it occurs and is as `where` says; the blocks."""
         tokens, wiring = best
         rule = self._intern(("block", tokens, wiring))
         instances: list[Item] = []
@@ -275,7 +309,8 @@ class NodeSequence:
             while i + len(tokens) <= len(held):
                 part = held[i : i + len(tokens)]
                 fits = all(item.token == t for item, t in zip(part, tokens, strict=True))
-                if fits and self.wiring(part[0].first, part[-1].last) == wiring:
+                fits = fits and self.wiring(part[0].first, part[-1].last) == wiring
+                if fits and (where is None or where(part)):
                     inside = part[0].items if len(part) == 1 and part[0].items else part
                     made = Item(part[0].first, part[-1].last, rule, inside, rule, held[0].counted)
                     held[i : i + len(tokens)] = [made]
@@ -287,6 +322,7 @@ class NodeSequence:
                     for item in held:
                         item.counted = False
         self.rules[rule] = instances
+        return instances
 
 
 def _is_layer(value: Value | None) -> bool:
