@@ -48,7 +48,7 @@ class Pattern:
 
     text: str  # "in => out { nodes }"; of the constants only those it names are added
     inputs: list[tuple[int, ...] | np.ndarray]
-    becomes: str  # an operator of the graph afterwards that was not there before, or -Operator that is gone
+    becomes: str  # the operators afterwards
     constants: dict[str, Any] = field(default_factory=dict)
     opset: int = 21
 
@@ -151,21 +151,21 @@ PATTERNS = {
         """(float[N, 4, 5, 5] x) => (float[N, 6, 3, 3] y) {
         c = Conv<group = 2>(x, w, b)  y = BatchNormalization<epsilon = 0.01>(c, g, s, m, v) }""",
         [(2, 4, 5, 5)],
-        "-BatchNormalization",
+        "Conv",
         {"w": floats(6, 2, 3, 3), "b": floats(6), **norm(6)},
     ),
     "batch norm before a convolution": Pattern(
         """(float[N, 4, 5, 5] x) => (float[N, 6, 3, 3] y) {
         c = BatchNormalization<epsilon = 0.01>(x, g, s, m, v)  y = Conv<group = 2, pads = [0, 0, 0, 0]>(c, w, b) }""",
         [(2, 4, 5, 5)],
-        "-BatchNormalization",
+        "Conv",
         {"w": floats(6, 2, 3, 3), "b": floats(6), **norm(4)},
     ),
     "batch norm behind a transposed convolution": Pattern(
         """(float[N, 3, 4, 4] x) => (float[N, 6, 6, 6] y) {
         c = ConvTranspose<group = 3>(x, w)  y = BatchNormalization(c, g, s, m, v) }""",
         [(2, 3, 4, 4)],
-        "-BatchNormalization",
+        "ConvTranspose",
         {"w": floats(3, 2, 3, 3), **norm(6)},
     ),
     "batch norms around a dense layer": Pattern(
@@ -173,13 +173,13 @@ PATTERNS = {
         n = BatchNormalization(x, g, s, m, v)  p = Gemm<alpha = 1.0, beta = 1.0, transB = 1>(n, w, b)
         y = BatchNormalization(p, g, s, m, v) }""",
         [(2, 5)],
-        "-BatchNormalization",
+        "Gemm",
         {"w": floats(5, 5), "b": floats(5), **norm(5)},
     ),
     "batch norm behind a product": Pattern(
         "(float[N, 5] x) => (float[N, 7] y) { p = MatMul(x, w)  y = BatchNormalization(p, g, s, m, v) }",
         [(2, 5)],
-        "-BatchNormalization",
+        "Linear",
         {"w": floats(5, 7), **norm(7)},
     ),
     "dense layer": Pattern(
@@ -191,7 +191,7 @@ PATTERNS = {
     "dense layer on merged axes": Pattern(
         "(float[N, 3, 5] x) => (float[N, 3, 7] y) { a = Reshape(x, s)  p = Gemm(a, w, b)  y = Reshape(p, r) }",
         [(2, 3, 5)],
-        "-Reshape",
+        "Linear",
         {"w": floats(5, 7), "b": floats(7), "s": np.array([-1, 5]), "r": np.array([-1, 3, 7])},
     ),
     "attention with a scale": Pattern(
@@ -226,7 +226,7 @@ PATTERNS = {
         kt = Transpose<perm = [0, 1, 3, 2]>(k4)  m = MatMul(q, kt)  s = Mul(m, half)  p = Softmax<axis=-1>(s)
         y = MatMul(p, v4) }""",
         [(2, 4, 3, 4), (2, 2, 3, 4), (2, 2, 3, 4)],
-        "-Expand",
+        "Attention",
         {"few": np.array([2]), "many": np.array([2])},
     ),
     "attention of heads side by side": Pattern(
@@ -236,7 +236,7 @@ PATTERNS = {
         v1 = Reshape(v, split)  v2 = Transpose<perm=[0, 2, 1, 3]>(v1)
         o = Attention<is_causal = 1>(q2, k3, v2)  p = Transpose<perm=[0, 2, 1, 3]>(o)  y = Reshape(p, join) }""",
         [(2, 2, 4), (2, 2, 4), (2, 2, 4)],
-        "-Reshape",
+        "Attention",
         {"split": np.array([0, 0, 2, 2]), "join": np.array([0, 0, 4])},
         24,
     ),
@@ -247,7 +247,7 @@ PATTERNS = {
         v1 = Reshape(v, split)  v2 = Transpose<perm=[1, 2, 0, 3]>(v1)
         o = Attention(q2, k3, v2)  p = Transpose<perm=[2, 0, 1, 3]>(o)  y = Reshape(p, join) }""",
         [(2, 2, 4), (2, 2, 4), (2, 2, 4)],
-        "-Reshape",
+        "Transpose Transpose Transpose Attention Transpose",
         {"split": np.array([0, 0, 2, 2]), "join": np.array([0, 0, 4])},
         24,
     ),
@@ -256,7 +256,7 @@ PATTERNS = {
         a = MatMul(x, w)  b1 = Add(a, b)  r = Reshape(b1, shape)  t1 = Transpose<perm=[2, 0, 1, 3]>(r)
         p = Gather<axis=0>(t1, i0)  q = Gather<axis=0>(t1, i1)  y = Exp(p)  z = Exp(q) }""",
         [(2, 3, 4)],
-        "Split",
+        "Linear Split Exp Exp",
         {
             "w": floats(4, 4),
             "b": floats(4),
@@ -270,7 +270,7 @@ PATTERNS = {
         a = MatMul(x, w)  b1 = Add(a, b)  r = Reshape(b1, shape)  t1 = Transpose<perm=[2, 0, 1, 3]>(r)
         p = Slice(t1, i0, i1, i0)  q = Slice(t1, i1, i2, i0)  y = Exp(p)  z = Exp(q) }""",
         [(2, 3, 4)],
-        "Split",
+        "Linear Split Unsqueeze Unsqueeze Exp Exp",
         {"w": floats(4, 4), "b": floats(4), "shape": np.array([0, 0, 2, 2])},
     ),
     "permutations around a layer": Pattern(
@@ -278,20 +278,20 @@ PATTERNS = {
         t1 = Transpose<perm=[1, 0, 2]>(x)  a = MatMul(t1, w)  p, q = Split<axis=-1, num_outputs=2>(a)
         y = Transpose<perm=[1, 0, 2]>(p)  z = Transpose<perm=[1, 0, 2]>(q) }""",
         [(2, 2, 4)],
-        "-Transpose",
+        "MatMul Split",
         {"w": floats(4, 4)},
     ),
     "rotary embedding of halves": Pattern(
         f"""{ROTARY} {{ f = Concat<axis=-1>(t1, t1)  cc = Cos(f)  ss = Sin(f)  c = Mul(cc, half)  s = Mul(ss, half)
         cos = Unsqueeze(c, i1)  sin = Unsqueeze(s, i1)  {HALVES}  {TURN} }}""",
         [(2, 2, 3, 4), (1, 3, 2)],
-        "RotaryEmbedding",
+        "Cos Mul Sin Mul RotaryEmbedding",
     ),
     "rotary embedding of neighbors": Pattern(
         f"""{ROTARY} {{ u = Unsqueeze(t1, i3)  u2 = Concat<axis=3>(u, u)  f = Reshape(u2, wide)  cc = Cos(f)
         ss = Sin(f)  cos = Unsqueeze(cc, i1)  sin = Unsqueeze(ss, i1)  {NEIGHBORS}  {TURN} }}""",
         [(2, 2, 3, 4), (1, 3, 2)],
-        "RotaryEmbedding",
+        "Cos Sin RotaryEmbedding",
         {"wide": np.array([0, 0, 4])},
     ),
     "rotary embedding by constant tables": Pattern(
@@ -303,12 +303,32 @@ PATTERNS = {
             "sin": np.tile(np.sin(np.arange(6, dtype=np.float32)).reshape(1, 1, 3, 2), 2),
         },
     ),
+    "rotary embedding of a part": Pattern(
+        """(float[B, 2, L, 6] x0, float[1, L, 2] t1) => (float[B, 2, L, 6] y) {
+        x = Slice(x0, i0, i4, i3)  rest = Slice(x0, i4, far, i3)  f = Concat<axis=-1>(t1, t1)  u = Unsqueeze(f, i1)
+        cos = Cos(u)  sin = Sin(u)  lo = Slice(x, i0, i2, i3)  hi = Slice(x, i2, far, i3)  m = Neg(hi)
+        r = Concat<axis=-1>(m, lo)  p = Mul(x, cos)  q = Mul(r, sin)  o = Add(p, q)  y = Concat<axis=3>(o, rest) }""",
+        [(2, 2, 3, 6), (1, 3, 2)],
+        "Unsqueeze Cos Squeeze Sin Squeeze RotaryEmbedding",
+    ),
+    **{
+        f"rotary embedding by tables of {rank} axes": Pattern(
+            f"""(float[B, 2, 3, 4] x) => (float[B, 2, 3, 4] y) {{ {HALVES}  {TURN} }}""",
+            [(2, 2, 3, 4)],
+            "RotaryEmbedding",
+            {
+                name: np.tile(f(np.arange(6, dtype=np.float32)).reshape(*(1,) * (rank - 2), 3, 2), 2)
+                for name, f in (("cos", np.cos), ("sin", np.sin))
+            },
+        )
+        for rank in (2, 3)
+    },
     "rotary embedding by tables at positions": Pattern(
         f"""(float[B, 2, L, 4] x, int64[B, L] at) => (float[B, 2, L, 4] y) {{
         c = Gather(ctable, at)  s = Gather(stable, at)  cos = Unsqueeze(c, i1)  sin = Unsqueeze(s, i1)
         {HALVES}  {TURN} }}""",
         [(2, 2, 3, 4), np.array([[0, 1, 2], [2, 0, 1]])],
-        "RotaryEmbedding",
+        "Gather Gather RotaryEmbedding",
         {
             "ctable": np.tile(np.cos(np.arange(6, dtype=np.float32)).reshape(3, 2), 2),
             "stable": np.tile(np.sin(np.arange(6, dtype=np.float32)).reshape(3, 2), 2),
@@ -339,14 +359,14 @@ PATTERNS = {
         d0 = Unsqueeze(c0, last)  d1 = Unsqueeze(c1, last)  d2 = Unsqueeze(c2, last)
         at = Concat<axis=-1>(d0, d2, d1)  z = GatherND(x, at) }""",
         [(3, 3, 3), np.array([[0, 1, 2], [2, 0, 1], [1, 1, 0], [2, 2, 1]])],
-        "-Concat",
+        "Transpose GatherND",
         {f"n{i}": np.array(i) for i in range(3)},
     ),
     "a gather of equal numbers": Pattern(
         """(int64[B, L] x) => (int64[B, L] y) {
         h = Shape(x)  g = GatherElements<axis=1>(table, at)  e1 = Expand(g, h)  y = Add(e1, x) }""",
         [np.arange(6).reshape(2, 3)],
-        "-GatherElements",
+        "InputSize InputSize Sizes Expand Add",
         {"table": np.full((1, 9), 3), "at": np.array([[4, 0, 8]])},
     ),
     "permutations and reshapes": Pattern(
@@ -354,14 +374,14 @@ PATTERNS = {
         a = Transpose<perm = [1, 2, 0]>(x)  y = Transpose<perm = [1, 2, 0]>(a)  b = Reshape(x, s)
         z = Reshape(b, last) }""",
         [(2, 3, 4)],
-        "",
+        "Transpose Reshape",
         {"s": np.array([6, 4])},
     ),
     "merged axes around an exchange": Pattern(
         """(float[N, 4, 2, 3] x) => (float[N, 4, 3, 2] y) {
         a = Reshape(x, m)  b = Transpose<perm = [0, 2, 1]>(a)  y = Reshape(b, r) }""",
         [(2, 4, 2, 3)],
-        "-Reshape",
+        "Transpose",
         {"m": np.array([-1, 2, 3]), "r": np.array([-1, 4, 3, 2])},
     ),
     "axes added, moved and removed": Pattern(
@@ -369,23 +389,128 @@ PATTERNS = {
         a1 = Unsqueeze(x, i1)  y = Squeeze(a1, i1)  b1 = Unsqueeze(x, i0)  z = Transpose<perm = [1, 0, 2]>(b1)
         c1 = Unsqueeze(x, i0)  w = Unsqueeze(c1, i2) }""",
         [(2, 3)],
-        "",
+        "Unsqueeze Unsqueeze",
     ),
     "sums that keep their axes": Pattern(
-        "(float[2, N, 3] x) => (float[2, 3] y) { a = ReduceSum(x, i1)  y = Squeeze(a, i1) }", [(2, 3, 3)], "-Squeeze"
+        "(float[2, N, 3] x) => (float[2, 3] y) { a = ReduceSum(x, i1)  y = Squeeze(a, i1) }", [(2, 3, 3)], "ReduceSum"
+    ),
+    "axes of 1 removed behind a permutation": Pattern(
+        """(float[24] x) => (float[a, b, c] y, float[d, e] z) {
+        a = Reshape(x, s)  b = Transpose<perm = [2, 0, 3, 1]>(a)  y = Squeeze(b, i1)
+        c = Reshape(x, t1)  d = Transpose<perm = [3, 1, 0, 2]>(c)  z = Squeeze(d) }""",
+        [(24,)],
+        "Reshape Transpose Reshape Transpose Squeeze",
+        {"s": np.array([1, 2, 3, 4]), "t1": np.array([1, 6, 1, 4])},
+    ),
+    "reshapes of named sizes": Pattern(
+        """(float[B, L, 6] x) => (float[B, L, 2, 3] y, float[J, K] z, float[L, B, 6] w) {
+        h = Shape(x)  b = Gather(h, i0)  l = Gather(h, i1)  f = Flatten<axis = 2>(x)
+        s = Concat<axis = 0>(b, l, i2, i3)  y = Reshape(f, s)  g1 = Unsqueeze(f, i0)  t1 = Concat<axis = 0>(b, last)
+        z = Reshape(g1, t1)  u = Concat<axis = 0>(l, b, six_)  w = Reshape(f, u) }""",
+        [(2, 3, 6)],
+        "InputSize InputSize Sizes Reshape Reshape Sizes Reshape Sizes Reshape",
+        {"six_": np.array([6])},
+    ),
+    "reductions that keep their axes": Pattern(
+        """(float[2, N, 3] x) => (float[2] y, float[2, 3] z, float[N] w) {
+        a = ReduceMax(x, both)  y = Reshape(a, two_)  b = ReduceMean<keepdims = 1>(x, i1)  z = Reshape(b, shape)
+        c = ReduceMin(x, ends)  w = Squeeze(c, ends) }""",
+        [(2, 3, 3)],
+        "ReduceMax ReduceMean ReduceMin",
+        {"both": np.array([1, 2]), "two_": np.array([2]), "shape": np.array([2, 3]), "ends": np.array([0, -1])},
+    ),
+    "casts": Pattern(
+        """(bool[4] x, int8[4] i, float16[4] h) => (bool[4] a, float[4] b, int8[4] c, float[4] d, int64[4] e,
+            double[4] f) {
+        x1 = Cast<to = 7>(x)  a = Cast<to = 9>(x1)  x2 = Cast<to = 6>(x)  b = Cast<to = 1>(x2)
+        j = Cast<to = 10>(i)  c = Cast<to = 3>(j)  j2 = Cast<to = 16>(i)  d = Cast<to = 1>(j2)
+        j3 = Cast<to = 12>(i)  e = Cast<to = 7>(j3)  k1 = Cast<to = 16>(h)  f = Cast<to = 11>(k1) }""",
+        [np.array([True, False, True, True]), np.array([-128, 127, -1, 3], np.int8), np.ones(4, np.float16) / 3],
+        "Cast Cast Cast Cast Cast Cast Cast",
+    ),
+    "nothing changes what was never negative": Pattern(
+        """(float[2, 4] x) => (float[2, 4] a, float[2, 4] b, float[2, 1] c, float[2, 4] d) {
+        a1 = Sigmoid(x)  a = Relu(a1)  b1 = Softmax(x)  b = Abs(b1)  c1 = ReduceL2(x, i1)  c = Relu(c1)
+        d1 = Clip(x, zero, six)  d = Relu(d1) }""",
+        [(2, 4)],
+        "Sigmoid Softmax ReduceL2 Clip",
+    ),
+    "attention of turned heads side by side": Pattern(
+        """(float[B, L, 8] q, float[B, L, 8] k1, float[B, L, 8] v, float[B, L, 2] c, float[B, L, 2] s)
+            => (float[B, L, 8] y) {
+        q1 = Reshape(q, split)  q2 = Transpose<perm=[0, 2, 1, 3]>(q1)  q3 = RotaryEmbedding(q2, c, s)
+        k2 = Reshape(k1, split)  k3 = Transpose<perm=[0, 2, 1, 3]>(k2)  k4 = RotaryEmbedding(k3, c, s)
+        v1 = Reshape(v, split)  v2 = Transpose<perm=[0, 2, 1, 3]>(v1)
+        o = Attention(q3, k4, v2)  p = Transpose<perm=[0, 2, 1, 3]>(o)  y = Reshape(p, join) }""",
+        [(2, 2, 8), (2, 2, 8), (2, 2, 8), (2, 2, 2), (2, 2, 2)],
+        "RotaryEmbedding RotaryEmbedding Attention",
+        {"split": np.array([0, 0, 2, 4]), "join": np.array([0, 0, 8])},
+        24,
+    ),
+    "neutral elements where no size is known": Pattern(
+        """(float[N, 5] x, int64[2] s) => (float[J, K] y) {
+        r = Reshape(x, s)  a = Add(r, zero)  b = Mul(one_, a)  y = Exp(b) }""",
+        [(2, 5), np.array([5, 2])],
+        "Reshape Exp",
+        {"one_": np.ones((1, 1), np.float32)},
+    ),
+    "two columns beside each other": Pattern(
+        """(float[4, 4] x, int64[N, 3] rows) => (float[d] z) {
+        c1 = Gather<axis=1>(rows, n1)  c2 = Gather<axis=1>(rows, n2)
+        d1 = Unsqueeze(c1, i1)  d2 = Unsqueeze(c2, i1)  at = Concat<axis=1>(d1, d2)  z = GatherND(x, at) }""",
+        [(4, 4), np.array([[0, 1, 2], [2, 0, 1], [1, 1, 0], [2, 2, 3]])],
+        "Slice GatherND",
+        {"n1": np.array(1), "n2": np.array(2)},
+    ),
+    "every second column": Pattern(
+        """(float[4, 4] x, int64[N, 3] rows) => (float[d] z) {
+        c0 = Gather<axis=1>(rows, n0)  c2 = Gather<axis=1>(rows, n2)
+        d0 = Unsqueeze(c0, last)  d2 = Unsqueeze(c2, last)  at = Concat<axis=-1>(d0, d2)  z = GatherND(x, at) }""",
+        [(4, 4), np.array([[0, 1, 2], [2, 0, 1], [1, 1, 0], [2, 2, 3]])],
+        "Slice GatherND",
+        {"n0": np.array(0), "n2": np.array(2)},
+    ),
+    "a recurrent layer with states": Pattern(
+        """(float[T, B, 3] x, float[B, 2] h0) => (float[T, 1, B, 2] y, float[1, B, 2] h) {
+        u = Unsqueeze(h0, i0)  y, h, c = LSTM<hidden_size = 2, direction = "reverse">(x, w, r, b, , u, zeros) }""",
+        [(2, 2, 3), (2, 2)],
+        "RecurrentLayer Unsqueeze Unsqueeze",
+        {
+            "w": floats(1, 8, 3),
+            "r": floats(1, 8, 2),
+            "b": floats(1, 16),
+            "zeros": np.zeros((1, 2, 2), np.float32),
+        },
+    ),
+    "equal nodes": Pattern(
+        """(float[N, 4] x) => (float[N, 4] y) {
+        a = Exp(x)  b = Exp(x)  c = Add(a, b)  d = Softmax<axis = 1>(x)  e1 = Softmax<axis = -1>(x)  f = Add(d, e1)
+        y = Mul(c, f) }""",
+        [(2, 4)],
+        "Exp Add Softmax Softmax Add Mul",
+    ),
+    "a constant condition": Pattern(
+        """(float[2, 3] x) => (float[2, 3] y) {
+        s = Shape(x)  r = Size(s)  even = Equal(r, n2)
+        z = If (even) <then_branch = t () => (float[2, 3] a) { a = Neg(x) },
+                       else_branch = f () => (float[2, 3] b) { b = Exp(x) }>
+        y = Abs(z) }""",
+        [(2, 3)],
+        "Abs",
+        {"n2": np.array(2)},
     ),
     "neutral elements": Pattern(
         f"""{X5} {{ a = Add(x, zero)  b = Mul(one, a)  c = Div(b, one)  d = Sub(c, zero)  f = Pow(d, one)
         y = Exp(f) }}""",
         [(2, 5)],
-        "-Mul",
+        "Exp",
     ),
     "nothing to do": Pattern(
         """(float[N, 4] x) => (float[N, 4] y) {
         a = Cast<to = 1>(x)  b = Reshape(a, same)  c = Transpose<perm = [0, 1]>(b)  d = Slice(c, i0, far, i1)
         f = Pad(d, none)  g1 = Tile(f, twice)  h = Concat<axis = 0>(g1)  y = Exp(h) }""",
         [(2, 4)],
-        "-Reshape",
+        "Exp",
         {"same": np.array([0, -1]), "none": np.array([0, 0, 0, 0]), "twice": np.array([1, 1])},
     ),
     "the same twice": Pattern(
@@ -394,7 +519,7 @@ PATTERNS = {
         g1 = Clip(x, minus, six)  w = Clip(g1, minus2, six)  n = Neg(x)  v = Abs(n)
         i = Cast<to = 6>(x)  j = Cast<to = 7>(i)  u = Cast<to = 6>(j) }""",
         [(5,)],
-        "-Round",
+        "Relu Floor Clip Abs Cast",
         {"minus2": np.float32(-2)},
     ),
     "a causal mask of positions": Pattern(
@@ -421,7 +546,7 @@ PATTERNS = {
         t1 = Transpose<perm = [1, 0, 2]>(x)  o, h, c = LSTM<hidden_size = 2>(t1, w, r, b)  s = Squeeze(o, i1)
         y = Transpose<perm = [1, 0, 2]>(s) }""",
         [(2, 2, 3)],
-        "RecurrentLayer",
+        "RecurrentLayer Unsqueeze",
         {"w": floats(1, 8, 3), "r": floats(1, 8, 2), "b": floats(1, 16)},
     ),
     "a recurrent layer of two directions": Pattern(
@@ -437,7 +562,7 @@ PATTERNS = {
         a = Exp(x)  s = Shape(a)  b = Gather(s, i0)  r = Relu(a)  q = Shape(r)  l = Gather(q, i1)
         t1 = Concat<axis = 0>(b, l, tail)  y = Reshape(r, t1) }""",
         [(2, 2, 6)],
-        "-Gather",
+        "InputSize InputSize Exp Sizes Reshape",
         {"tail": np.array([2, 3])},
     ),
 }
