@@ -197,3 +197,34 @@ def test_mistakes_are_said(word: str, says: str) -> None:
     with pytest.raises(ModelError) as caught:
         translate(HERE / "llama" / "model.onnx", state=[word])
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word", "says"),
+    [
+        ("float[2, 3]", "float[2, 4]", "p=q", "the input has 3 along axis 1, always, and cannot grow there"),
+        ("float[2, 3]", "float[4, 5]", "p=q", "the input has 2 along axis 0, the output 4"),
+        ("float[a, 3]", "float[b, 5]", "p=q", "the input has 3 along axis 1, the output 5"),
+        ("float[a, 3]", "float[b, 5]", "p=q:0", "the input has 3 along axis 1, the output 5"),
+        ("float[a, 3]", "float[b, 3]", "p=q:2", "axis 2 is outside [-2, 2)"),
+        ("float[a, 3]", "float[b, 3]", "p=q:-3", "axis -3 is outside [-2, 2)"),
+        ("float[a, 3]", "float[b, 3]", "p=q:-2", ("q", "append", 0)),
+        ("float[a, 3]", "float[b, 3]", "p=q", ("q", "append", 0)),
+        ("float[a, 3]", "float[a, 3]", "p=q:0", ("q", "append", 0)),
+        ("float[a, 3]", "float[a, 3]", "p=q", ("q", "replace", None)),
+        ("float[2, 3]", "float[2, 3]", "p=q", ("q", "replace", None)),
+        ("float[2, 3]", "double[2, 3]", "p=q", "the input is float32, the output float64"),
+        ("seq(float[2])", "seq(float[2])", "p=q", "only tensors can be states"),
+    ],
+)
+def test_a_state_that_is_given_fits_or_is_refused(before: str, after: str, word: str, says: Any) -> None:
+    how = "q = Identity(p)"
+    if before != after:  # of any shape
+        how = f"r = Reshape(p, h)  q = Cast<to = {TensorProto.DOUBLE if 'double' in after else TensorProto.FLOAT}>(r)"
+    model = parse(f"g (float[a, 3] x, {before} p, int64[2] h) => (float[a, 3] y, {after} q) {{ y = Neg(x)  {how} }}")
+    if isinstance(says, str):
+        with pytest.raises(ModelError) as caught:
+            translate(model, state=[word])
+        assert says in str(caught.value)
+    else:
+        assert states(model, state=[word])["p"] == says

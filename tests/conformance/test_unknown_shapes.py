@@ -37,14 +37,14 @@ def by_operator() -> dict[str, list[str]]:
         if len(graph.node) != 1 or case.model.functions or graph.node[0].op_type in LEFT_OUT or "empty_set" in name:
             continue
         values = [v for side in case.data_sets[0] for v in side]
-        if all(isinstance(v, np.ndarray) and v.dtype != object and v.size < 4096 for v in values):
+        if all(isinstance(v, np.ndarray | np.generic) and v.dtype != object and v.size < 4096 for v in values):
             found.setdefault(graph.node[0].op_type, []).append((sum(v.size for v in values), name))
     out = {}
-    for op, names in found.items():  # of each number of inputs and outputs the smallest, then others
-        first: dict[tuple[int, int], str] = {}
+    for op, names in found.items():  # of each number of inputs, outputs and attributes the smallest, then others
+        first: dict[tuple[int, ...], str] = {}
         for _, name in sorted(names):
             node = node_cases()[name].model.graph.node[0]
-            first.setdefault((len(node.input), len(node.output)), name)
+            first.setdefault((len(node.input), len(node.output), len(node.attribute)), name)
         out[op] = [*dict.fromkeys([*first.values(), *(name for _, name in sorted(names))])][:MOST]
     return out
 
@@ -82,8 +82,8 @@ def test_what_is_inferred_holds_whatever_is_known_of_the_inputs(operator: str, w
     backend = get_backend("numpy")
     for n, name in enumerate(CASES[operator]):
         case = node_cases()[name]
-        inputs, outputs = case.data_sets[0]
-        model, kept = changed(case.model, list(inputs), way)
+        inputs, outputs = ([np.asarray(v) for v in side] for side in case.data_sets[0])
+        model, kept = changed(case.model, inputs, way)
         try:
             found = read_model(model).graph.outputs
         except ModelError as error:  # the operator depends on what is not known

@@ -39,6 +39,18 @@ SIZES = "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64 minus = {-1}
         ("h = Shape(x)  n = Gather(h, two)  m = Add(n, nine)  y = Range(n, m, two)", (None,)),
         ("h = Shape(x)  n = Gather(h, two)  m = Sub(two, n)  y = Range(m, two, one)", (None,)),
         ("h = Shape(x)  n = Gather(h, two)  m = Sub(n, nine)  y = Range(zero, m, one)", (None,)),
+        ("h = Shape(x)  n = Gather(h, zero)  m = Div(n, two)  y = Range(zero, m, one)", (3,)),
+        ("h = Shape(x)  n = Gather(h, zero)  a = Sub(one, n)  m = Div(a, two)  y = Range(m, zero, one)", (2,)),
+        (
+            "h = Shape(x)  n = Gather(h, zero)  a = Sub(one, n)  b = Neg(two)  m = Div(a, b)  y = Range(zero, m, one)",
+            (2,),
+        ),
+        ("h = Shape(x)  n = Gather(h, one)  m = Mul(n, two)  y = Range(zero, m, one)", (6,)),
+        ("h = Shape(x)  n = Gather(h, one)  m = Add(n, two)  y = Range(zero, m, one)", (5,)),
+        ("h = Shape(x)  n = Gather(h, one)  m = Neg(n)  y = Range(m, n, one)", (6,)),
+        ("h = Shape(x)  n = Gather(h, two)  m = Mul(n, two)  y = Range(zero, m, one)", ("2*N",)),
+        ("h = Shape(x)  n = Gather(h, two)  m = Div(n, two)  y = Range(zero, m, one)", (None,)),
+        ("n = Size(x)  y = Range(zero, n, one)", (None,)),
         ("y = Shape(x)", (3,)),
         ("y = Shape<start = 1>(x)", (2,)),
         ("y = Shape<start = -1>(x)", (1,)),
@@ -54,7 +66,7 @@ def test_sizes_that_follow_from_those_of_an_input(nodes: str, shape: tuple[Any, 
     assert (t.shape if isinstance(t, TensorType) else (len(t.dims),)) == shape  # type: ignore[union-attr]
     got = load(model, "numpy")(to_tensor(np.zeros((6, 3, 4), np.float32), "numpy"))
     sizes = got.shape if hasattr(got, "shape") else (len(got),)
-    assert sizes == tuple(4 if d == "N" else n if d is None else d for d, n in zip(shape, sizes, strict=True))
+    assert sizes == tuple({"N": 4, "2*N": 8, None: n}.get(d, d) for d, n in zip(shape, sizes, strict=True))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
