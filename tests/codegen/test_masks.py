@@ -319,3 +319,72 @@ def test_a_padding_mask_that_is_gathered_is_read_as_it_is() -> None:
 def test_masks_are_worked_out_in_graphs_with_passes_alone() -> None:
     graph = run_passes(read_model(model_of(CAUSAL)).graph)[0]
     assert [n.op() for n in graph.nodes] == ["Attention"]
+
+
+# -- one operator at a time -------------------------------------------------------------------------------------------
+
+TABLES: dict[str, np.ndarray] = {
+    "grid": np.array([[0, 1, 2, 3], [10, 11, 12, 13]]),
+    "uneven": np.array([[0, 1], [2, 4]]),
+    "column": np.array([[[5]], [[7]]]),
+    "fives": np.full((3, 2), 5),
+    "row": np.array([3, 1, -1]),
+    "yes": np.ones((2, 2), bool),
+    "mixed": np.array([True, False]),
+    "halves": np.array([0.5, 0.5]),
+    "i0": np.array([0]), "i1": np.array([1]), "i2": np.array([2]), "last": np.array([-1]), "second": np.array([-2]),
+    "far": np.array([1 << 40]), "n0": np.array(0), "n1": np.array(1), "n2": np.array(2), "n3": np.array(3),
+    "n4": np.array(4), "minus": np.array(-1), "both": np.array([0, 1]), "whole": np.array([3, 2, 4]),
+    "wide": np.array([3, 4]), "flat": np.array([-1]), "on": np.array(True),
+}  # fmt: skip
+# Nodes behind `p = 0 … A` (A is 3), `r = 0 … B` (B is 4) and the bools m (A, B); whether a term of y is known.
+TERMS = [
+    ("y = Identity(grid)", True), ("y = Identity(uneven)", False), ("y = Identity(column)", True),
+    ("y = Identity(fives)", True), ("y = Identity(row)", True), ("y = Identity(yes)", True),
+    ("y = Identity(m)", True), ("y = Not(m)", True), ("t = Not(m)  y = Not(t)", True), ("y = And(m, m)", True),
+    ("t = Not(m)  y = And(m, t)", True), ("t = Not(m)  y = Or(m, t)", True), ("y = And(m, on)", True),
+    ("y = Or(m, on)", True), ("y = Transpose<perm = [1, 0]>(m)", True),
+    ("t = Transpose<perm = [1, 0]>(m)  y = Transpose<perm = [1, 0]>(t)", True),
+    ("y = Slice(r, i1, far, i0)", True), ("y = Slice(r, second, far, i0)", True), ("y = Slice(r, i0, i2, i0)", True),
+    ("y = Slice(r, i0, far, i0, i2)", False), ("y = Slice(m, i1, far, last)", True),
+    ("y = Slice(m, last, far, i0)", True), ("y = Slice(r, last, far, last, last)", False),
+    ("y = Add(r, n2)", True), ("y = Sub(n2, r)", True), ("y = Mul(r, n3)", True), ("y = Neg(r)", None),
+    ("u = Unsqueeze(p, i1)  y = Add(u, r)", True), ("u = Unsqueeze(p, i1)  y = Mul(u, r)", True),
+    ("u = Unsqueeze(p, i1)  y = Less(r, u)", True), ("u = Unsqueeze(p, i1)  y = LessOrEqual(r, u)", True),
+    ("u = Unsqueeze(p, i1)  y = Greater(r, u)", True), ("u = Unsqueeze(p, i1)  y = GreaterOrEqual(r, u)", True),
+    ("u = Unsqueeze(p, i1)  y = Equal(r, u)", True), ("y = Equal(r, r)", True), ("y = Less(r, r)", True),
+    ("y = Less(r, n4)", True), ("y = GreaterOrEqual(r, n0)", True), ("y = Greater(r, n3)", True),
+    ("u = Unsqueeze(p, last)  y = Expand(u, h)", True), ("u = Unsqueeze(m, i1)  y = Expand(u, whole)", True),
+    ("u = Unsqueeze(m, i1)  y = Squeeze(u, i1)", True), ("u = Unsqueeze(m, both)  y = Squeeze(u, both)", True),
+    ("y = Cast<to = 7>(r)", True), ("y = Cast<to = 6>(r)", True), ("y = Cast<to = 9>(m)", True),
+    ("y = Cast<to = 7>(m)", None), ("y = Cast<to = 9>(r)", None), ("y = Cast<to = 7>(yes)", True),
+    ("y = Reshape(m, flat)", True), ("y = Reshape(r, flat)", True),
+    ("y = Gather<axis = 0>(m, p)", True), ("y = Gather<axis = 1>(m, r)", True), ("y = Gather<axis = 0>(m, n1)", True),
+    ("y = Gather<axis = 1>(m, n2)", True), ("y = Gather<axis = -1>(m, n2)", True), ("y = Gather(r, p)", True),
+    ("y = Gather<axis = 0>(m, minus)", None), ("u = Unsqueeze(p, i1)  y = Gather<axis = 0>(m, u)", True),
+    ("y = Concat<axis = 0>(r, r)", None), ("t = Add(r, n4)  y = Concat<axis = 0>(r, t)", None),
+    ("y = Concat<axis = 0>(i0, i1, i2)", True), ("y = Concat<axis = 0>(i0, i2, i1)", None),
+    ("t = Add(r, n1)  y = Concat<axis = 0>(i0, t)", True), ("t = Add(r, n2)  y = Concat<axis = 0>(i0, t)", None),
+    ("y = Range(n2, n4, n1)", True), ("y = Range(n4, n0, minus)", True), ("y = Range(n0, n4, n2)", True),
+    ("y = CumSum(fives, n1)", None), ("y = Mod(r, n2)", None), ("y = Div(r, n2)", None), ("y = Abs(r)", None),
+    ("y = Where(m, n1, n0)", None), ("y = Not(mixed)", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "known"), TERMS)
+def test_the_term_of_each_operator_says_what_its_elements_are(nodes: str, known: bool | None) -> None:
+    model = parse(f"""g (bool[A, B] m) => (int64 y) {{
+        h = Shape(m)  a = Gather(h, n0)  b = Gather(h, n1)  p = Range(n0, a, n1)  r = Range(n0, b, n1)  {nodes} }}""")
+    model.graph.output[0].type.Clear()
+    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in TABLES.items())
+    m = np.array([[1, 0, 1, 1], [0, 0, 1, 0], [1, 1, 0, 1]], bool)
+    (want,) = generated(model, [m], passes=[])
+    graph = PASSES["sizes"](read_model(model).graph)[0]
+    walks: list[Walk] = []
+    rewrite(graph, lambda node, walk: walks.append(walk))
+    term = Terms(walks[0]).of(graph.outputs[0])
+    if known is not None:
+        assert (term is not None) == known
+    arrays = {"m": m, **TABLES, "y": want}
+    for place in np.ndindex(want.shape) if term is not None else ():
+        assert at(term, place, arrays, SIZES) == want[place], (place, term)
