@@ -103,6 +103,7 @@ OF_MICRO = {
     "less_equal": (lambda x, a: (x <= a).astype("float64"), 1),
     "equal": (lambda x, a: (x == a).astype("float64"), 1),
     "nonzero": (lambda x: (x != 0).astype("float64"), 0),
+    "isnan": (lambda x: F.isnan(x).astype("float64"), 0),
     "inverse": (lambda x: 1 / x, 0),
 }
 SHIFTED = {"pow": lambda v: np.abs(v), "log": lambda v: np.abs(v) + 0.1, "sqrt": lambda v: np.abs(v)}
@@ -122,8 +123,7 @@ def test_micro_means_what_the_functional_layer_means(name):
         point = SHIFTED.get(name, lambda v: v)(v)
         assert FUNCTIONS[name].numpy(np.asarray(point), *parameters) == pytest.approx(expected, rel=1e-9, abs=1e-12)
         names = {**vars(math), "v": float(point), "abs": abs, "float": float, "int": int}
-        for line in FUNCTIONS[name].source:
-            exec(line.format(*parameters), names)
+        exec("\n".join(FUNCTIONS[name].source).format(*parameters), names)
         assert names["v"] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
