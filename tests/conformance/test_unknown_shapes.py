@@ -18,7 +18,9 @@ from emberlet.codegen import load
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.reader import read_model
 from emberlet.errors import ModelError
+from models.index import cases
 from onnx import numpy_helper
+from support.onnx_models import generated
 
 from .cases import _run, compare, node_cases
 
@@ -110,3 +112,22 @@ def test_what_is_inferred_holds_whatever_is_known_of_the_inputs(operator: str, w
             results = _run(runnable, kept, backend)
         for got, want in zip(results, outputs, strict=True):
             compare(name, got, want, case.rtol, case.atol)
+
+
+@pytest.mark.parametrize("way", ["as it is", *WAYS])
+@pytest.mark.parametrize("case", list(cases(contrib=True)), ids=lambda c: c.id)
+def test_operators_of_microsoft_whatever_is_known_of_their_inputs(case: Any, way: str) -> None:
+    proto, arrays, want = onnx.load(case.model), case.inputs(), case.outputs()
+    inputs = [arrays[i.name] for i in proto.graph.input]
+    model, kept = (proto, inputs) if way == "as it is" else changed(proto, inputs, way)
+    try:
+        got = generated(model, kept)
+    except ModelError as error:
+        assert way in ("sizes", "rank") and UNKNOWN.search(str(error)), str(error)
+        return
+    for g, w in zip(got, want.values(), strict=True):
+        assert (g.dtype, g.shape) == (w.dtype, w.shape)
+        if w.dtype.kind == "f":
+            np.testing.assert_allclose(g, w, atol=max(case.atol, 1e-5), rtol=max(case.rtol, 1e-4))
+        else:
+            assert np.abs(g.astype(np.int64) - w.astype(np.int64)).max(initial=0) <= (1 if w.dtype.itemsize == 1 else 0)
