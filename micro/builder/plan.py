@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from .assembly.registry import scratch
 from .graph import Graph, Reshape, renamed
 from .kernels.depthwise import Depthwise, DepthwiseFloat
 from .kernels.dot import Dot, DotFloat
-from .kernels.layer import Layer, View, as_image, dense_view
+from .kernels.layer import Layer, View, as_image
 from .kernels.move import Border, Copy
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool
 from .kernels.sixteen.dot import Dot16
@@ -310,8 +309,6 @@ class _Planner:
 
 def _bordered(shape: tuple[int, ...], pads: Pads) -> tuple[View, int]:
     """The view of a tensor with a border, and the elements of its buffer."""
-    if not any(pads):
-        return dense_view(shape), prod(shape)
     h, w, c = as_image(shape)
     top, left, bottom, right = pads
     pitch = (left + w + right) * c
