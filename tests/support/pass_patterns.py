@@ -462,6 +462,28 @@ PATTERNS = {
         "Slice GatherND",
         {"n1": np.array(1), "n2": np.array(2)},
     ),
+    "merged axes exchanged and separated": Pattern(
+        """(float[8, 6] x, float[N, 6] w) => (float[2, 3, 4, 2] y, float[2, 3, K, 2] z) {
+        a = Reshape(x, s)  b = Transpose<perm = [1, 0, 2]>(a)  y = Reshape(b, r)
+        c = Reshape(w, t1)  d = Transpose<perm = [1, 0, 2]>(c)  z = Reshape(d, u) }""",
+        [(8, 6), (4, 6)],
+        "Reshape Transpose Reshape Transpose Reshape",
+        {
+            "s": np.array([4, 6, 2]),
+            "r": np.array([2, 3, 4, 2]),
+            "t1": np.array([-1, 6, 2]),
+            "u": np.array([2, 3, -1, 2]),
+        },
+    ),
+    "attention with a table of what is seen": Pattern(
+        """(float[N, 2, S, 4] q, float[N, 2, S, 4] k1, float[N, 2, S, 4] v) => (float[N, 2, S, 4] y) {
+        h = Shape<start = 2, end = 3>(q)  t1 = Slice(seen, i0, h, i0)  m = Slice(t1, i0, h, i1)  n = Not(m)
+        kt = Transpose<perm = [0, 1, 3, 2]>(k1)  s = MatMul(q, kt)  w = Where(n, least, s)  p = Softmax<axis = -1>(w)
+        y = MatMul(p, v) }""",
+        HEADS,
+        "InputSize Sizes Slice Slice Attention",
+        {"seen": np.tril(np.ones((5, 5), bool)), "least": np.finfo(np.float32).min},
+    ),
     "every second column": Pattern(
         """(float[4, 4] x, int64[N, 3] rows) => (float[d] z) {
         c0 = Gather<axis=1>(rows, n0)  c2 = Gather<axis=1>(rows, n2)
