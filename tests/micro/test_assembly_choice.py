@@ -95,10 +95,9 @@ def test_depthwise_layers_that_have_a_kernel(
 
 @pytest.mark.parametrize("family", ALL)
 def test_the_largest_window_of_a_depthwise_layer(family: str) -> None:
-    taken = [(h, w) for h in range(1, 8) for w in range(1, 8) if _found(_depthwise(_plain(4), 4, (h, w)), family)]
-    most = max(h * w for h, w in taken)
-    assert all(((h, w) in taken) is (h * w <= most) for h in range(1, 8) for w in range(1, 8))
-    assert most >= 9
+    """64 taps: more would make a kernel long, and run in viper."""
+    for kernel, runs in (((8, 8), True), ((4, 16), True), ((5, 13), False), ((13, 5), False)):
+        assert (_found(_depthwise(_plain(4), 4, kernel), family) is not None) is runs
 
 
 @pytest.mark.parametrize("family", ALL)
