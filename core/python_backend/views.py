@@ -6,9 +6,22 @@ from ..shapes import strides as row_major
 from .buffers import MICRO, Borrowed, allocate, code_of, run
 from .sequences import join
 
+LARGE = 1 << 20
+MOST = 1 << 48  # elements; beyond this, their bytes are more than an address reaches
+
 
 def offsets(shape, strides, start):
-    """The offset of each element of a strided block, in row-major order."""
+    """The offset of each element of a strided block, in row-major order.
+
+    Raises MemoryError where the machine cannot hold the list.
+    """
+    count = 1
+    for d in shape:
+        count *= d
+    if not MICRO and count > LARGE:
+        if count > MOST:
+            raise MemoryError("{} elements do not fit into memory".format(count))
+        bytes(40 * count)  # what the list takes: MemoryError now, and not once the machine has no memory left
     out = [start]
     for i in range(len(shape)):
         out = [o + j * strides[i] for o in out for j in range(shape[i])]

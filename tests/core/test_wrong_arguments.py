@@ -182,3 +182,14 @@ def test_functions_behind_the_gate_pickle_and_show_their_signatures() -> None:
         function = getattr(F, d.name)
         assert pickle.loads(pickle.dumps(function)) is function
     assert str(inspect.signature(F.softmax)) == "(x, axis=-1)"
+
+
+@pytest.mark.parametrize("count", [1 << 40, 1 << 62, 10**30])
+def test_a_copy_larger_than_memory_is_refused_before_it_begins(count: int) -> None:
+    """Lists that grow until the machine has no memory left would end the process."""
+    x = F.ones((2, 3), backend="python")
+    start = time.monotonic()
+    for call in (lambda: F.tile(x, count), lambda: F.repeat(x, count), lambda: F.broadcast_to(x, (count, 2, 3)) + x):
+        with pytest.raises((MemoryError, EmberletError)):
+            call()
+    assert time.monotonic() - start < 10
