@@ -6,8 +6,8 @@ cannot export or exports wrongly (onnxruntime then differs from scikit-learn) is
 error of the EmberletError family.
 
 **Tolerances.** Every row gets scikit-learn's class, unless the two greatest scores are within 1e-4 of each other.
-Scores and numbers are within 2e-4 of the largest magnitude of onnxruntime's: both compute in float32. Rows for which
-onnxruntime's scores in float32 are farther than that from scikit-learn's in float64 are not compared.
+Scores and numbers are within 1e-3 of the largest magnitude of onnxruntime's: both compute in float32. Models for which
+onnxruntime's results in float32 are farther than 2e-4 from scikit-learn's in float64 on any row are not compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ NEEDS = ("micropython-unix",)
 Array = npt.NDArray[Any]
 
 ROWS = 20
-CLOSE = 2e-4
+CLOSE = 1e-3
+WELL = 2e-4
 TIED = 1e-4
 MODULES = (
     "calibration cluster compose covariance cross_decomposition decomposition discriminant_analysis ensemble "
@@ -322,15 +323,17 @@ def difference(case: Case) -> str:
 
 
 def _conditioned(given: Fitted, scores: Array) -> Array:
-    """For each row whether onnxruntime's scores in float32 are those of scikit-learn in float64: with coefficients of
-    1e5 they are not. True where the scores are others."""
+    """For each row True if onnxruntime's scores in float32 are those of scikit-learn in float64 on all rows. With
+    coefficients of 1e5, or steps at numbers that rounding moves, they are not, or only by chance. True where the scores
+    are others."""
     for name in ("predict_proba", "decision_function"):
         if hasattr(given.estimator, name) and scores.dtype.kind == "f":
             own = np.asarray(getattr(given.estimator, name)(given.rows), float).reshape(len(scores), -1)
             if own.shape[1] == 1:
                 own, scores = np.abs(own), np.abs(scores[:, -1:])
             if own.shape == scores.shape:
-                return np.abs(own - scores).max(1) <= CLOSE * max(1.0, float(np.abs(own).max()))
+                close = np.abs(own - scores).max(1) <= WELL * max(1.0, float(np.abs(own).max()))
+                return np.full(len(close), close.all())
     return np.ones(len(given.rows), bool)
 
 
@@ -350,13 +353,10 @@ def compared(case: Case, given: Fitted, result: BuildResult, wanted: list[Array]
     labels = next((port.labels for port in result.program.outputs if port.labels), ())
     expected = [w for w in wanted if w.dtype.kind == "f" or not is_label]
     same = [w for w in expected if w.shape[1] == scores.shape[1]]
-    if not is_label and not np.allclose(
-        wanted[0].reshape(len(classes), -1),
-        classes.reshape(len(classes), -1),
-        rtol=1e-3,
-        atol=1e-3 * np.abs(classes).max(),
-    ):
-        return ""
+    if not is_label:
+        apart = np.abs(wanted[0].reshape(len(classes), -1) - classes.reshape(len(classes), -1)).max()
+        if apart > WELL * max(1.0, float(np.abs(classes).max())):
+            return ""
     if is_label and labels:
         found = np.array([labels[k] for k in best])
         ordered = np.sort(scores, 1)
