@@ -17,6 +17,7 @@ from .lower.tiles import BLOCKS, COLUMNS, ROWS, SPLITS, Tile
 # system -> (environment variable, folder below the home) of caches; Linux and all others follow XDG
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
 OFF = "off"  # what $EMBERLET_CACHE is if nothing is to be kept on disk
+MOST_SHARED = 8192  # sums of a workgroup whose lanes share tiles: half of them fill WebGPU's least workgroup memory
 VERSION = 2  # of the kernels: increase it when changes to them invalidate old measurements
 
 
@@ -75,7 +76,9 @@ def _is_tile(value: Any) -> bool:
     rows, columns, unroll, workgroup, blocks, split = value
     if blocks:
         return blocks in BLOCKS and not (rows or columns or unroll or workgroup) and split == 1
-    if split not in SPLITS or workgroup < split or (split > 1 and workgroup & (workgroup - 1)):
+    if split not in SPLITS or workgroup < split:
+        return False
+    if split > 1 and (workgroup & (workgroup - 1) or rows * columns * workgroup > MOST_SHARED):
         return False
     return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
 

@@ -2,12 +2,13 @@
 
 from array import array
 
+from ..shapes import size
 from ..shapes import strides as row_major
 from .buffers import MICRO, Borrowed, allocate, code_of, run
 from .sequences import join
 
-LARGE = 1 << 20
-MOST = 1 << 48  # elements; beyond this, their bytes are more than an address reaches
+LARGE = 1 << 20  # offsets: whether fewer fit into memory is not asked
+MOST = 1 << 48  # offsets; the bytes of more are beyond any address
 
 
 def offsets(shape, strides, start):
@@ -15,10 +16,8 @@ def offsets(shape, strides, start):
 
     Raises MemoryError where the machine cannot hold the list.
     """
-    count = 1
-    for d in shape:
-        count *= d
-    if not MICRO and count > LARGE:
+    count = 1 if MICRO else size(shape)
+    if count > LARGE:
         if count > MOST:
             raise MemoryError("{} elements do not fit into memory".format(count))
         bytes(40 * count)  # what the list takes: MemoryError now, and not once the machine has no memory left

@@ -69,6 +69,8 @@ def usable(tile: Tile) -> bool:
         return blocks in (1, 2)
     if split > 1 and (split & (split - 1) or workgroup & (workgroup - 1) or split > workgroup):
         return False
+    if split > 1 and rows * columns * workgroup // 2 * 4 > 16384:
+        return False
     return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
 
 
