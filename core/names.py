@@ -1,11 +1,14 @@
 """Which family holds which function, the long table (written by emberlet.host.interface.stubs).
 
-Written from the declarations in core/functional. The families that small networks need are in lookup.py instead.
+Written from the declarations in core/functional. lookup.py repeats the families that small networks need, so that a
+microcontroller loads this table for other functions only.
 """
 
 # fmt: off
 # family -> (functions that are also Tensor methods, functions that are not)
 FAMILIES = {
+    "arrays": ("", "asarray"),
+    "convolution": ("", "conv"),
     "creation.conversion": (
         "to_data into_data into_scalar to_data_async item_async astype cast bitcast float int bool "
         "to_full_precision from_full_precision detach require_grad set_require_grad is_require_grad",
@@ -18,6 +21,7 @@ FAMILIES = {
     ),
     "creation.inspection": ("", "finfo iinfo isdtype can_cast result_type"),
     "creation.transfer": ("to to_device", "move"),
+    "dense": ("", "linear"),
     "display": ("", "format_tensor describe_tensor format_with"),
     "elementwise.activations": (
         "relu6 leaky_relu prelu sigmoid hard_sigmoid silu swish hard_swish gelu softplus softsign log_sigmoid mish "
@@ -53,6 +57,7 @@ FAMILIES = {
     "linear_algebra.determinants": ("", "det"),
     "linear_algebra.einsum": ("", "einsum"),
     "linear_algebra.products": ("matmul tensordot vecdot dot outer", "gemm"),
+    "max_pooling": ("", "max_pool"),
     "movement.by_axes": ("", "slice_axes pad_axes reshape_keeping"),
     "movement.joining": ("unstack split chunk", "concat cat stack"),
     "movement.rearranging": (
@@ -70,6 +75,7 @@ FAMILIES = {
         "as_numbers",
     ),
     "onnx_ml.trees": ("", "tree_ensemble"),
+    "python_values": ("item tolist", ""),
     "quantized.integer_products": (
         "",
         "matmul_integer requantize qlinear_matmul matmul_integer_to_float dynamic_quantize_matmul qgemm "
@@ -80,6 +86,7 @@ FAMILIES = {
     "quantized.tensors": ("quantize dequantize", "QuantScheme Quantized"),
     "randomness.draws": ("random_like", "manual_seed random_bits uniform normal bernoulli randint permutation random"),
     "randomness.dropout": ("", "dropout_with_mask multinomial"),
+    "rectifiers": ("relu", ""),
     "recurrent.layers": ("", "rnn gru lstm"),
     "recurrent.quantized_lstm": ("", "dynamic_quantize_lstm"),
     "reductions.losses": ("", "nll_loss cross_entropy"),
@@ -99,6 +106,7 @@ FAMILIES = {
         "sort argsort sort_with_indices topk_with_indices topk sort_descending argsort_descending",
         "searchsorted lexsort_rows",
     ),
+    "reshaping": ("reshape flatten", ""),
     "transformer.dot_product_attention": ("", "attention attention_outputs flex_attention"),
     "transformer.fused_attention": ("", "self_attention multi_head_attention group_query_attention"),
     "transformer.linear_attention": ("", "linear_attention causal_conv"),
@@ -119,23 +127,14 @@ FAMILIES = {
 # fmt: on
 
 
-def all_families():
-    """FAMILIES with those of lookup.py."""
-    from .lookup import EVERYDAY
-
-    out = dict(FAMILIES)
-    out.update(EVERYDAY)
-    return out
-
-
 def all_names():
     """Every public functional name, sorted."""
     names = []
-    for methods, functions in all_families().values():
+    for methods, functions in FAMILIES.values():
         names += methods.split() + functions.split()
     return sorted([n for n in names if not n.startswith("_")])
 
 
 def method_names():
     """Every name that is a Tensor method too, sorted."""
-    return sorted([n for methods, _ in all_families().values() for n in methods.split()])
+    return sorted([n for methods, _ in FAMILIES.values() for n in methods.split()])

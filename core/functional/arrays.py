@@ -85,11 +85,16 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         return target.full((), obj, dtype)
     if isinstance(obj, (list, tuple)):
         first = _first(obj)
-        if isinstance(first, str) or getattr(first, "shape", None):
+        if getattr(first, "shape", None):
             from .creation.objects import stacked
 
             return stacked(obj, dtype, target)
         flat, shape = nested(obj)
+        if isinstance(first, str):
+            from .creation.objects import texts
+
+            _common(flat)  # refuses numbers among them
+            return texts(flat, shape, dtype, target)
         found = first.dtype if isinstance(first, Tensor) else _common(flat)
         if dtype is not None and dtype.is_bool and found is not dtypes.bool:
             flat = [v != 0 for v in flat]

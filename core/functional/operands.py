@@ -2,6 +2,7 @@
 
 from .. import dtypes
 from ..errors import refuse
+from ..lookup import function
 from ..tensor import Tensor
 
 
@@ -25,9 +26,7 @@ def tensor(x, backend=None):
     """x as a tensor (on `backend` if x is not a tensor yet)."""
     if isinstance(x, Tensor):
         return x
-    from .arrays import asarray
-
-    return asarray(x, backend=backend)
+    return function("asarray")(x, backend=backend)
 
 
 def same_backend(*tensors):
@@ -39,6 +38,14 @@ def same_backend(*tensors):
     return backend
 
 
+def check_range(value, dtype):
+    """Raise DTypeError if `value`, truncated, is out of the range of the integer `dtype`."""
+    if dtype.is_integer:
+        low, high = dtype.range
+        if not low <= value <= high:
+            refuse("range", value, dtype, low, high)
+
+
 def like(x, other):
     """x (tensor, scalar or array-like) as a tensor of other's dtype and backend."""
     dtype = other.dtype
@@ -46,10 +53,7 @@ def like(x, other):
     if isinstance(x, Tensor) and x.backend is backend:
         return astype(x, dtype)
     if is_scalar(x):
-        if dtype.is_integer:
-            from .promotion import check_range
-
-            check_range(x, dtype)
+        check_range(x, dtype)
         return backend.full((), x, dtype)
     x = tensor(x, backend)
     same_backend(x, other)

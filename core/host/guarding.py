@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -24,9 +25,8 @@ def guarded(function: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            from .interface.wrong_arguments import explained
-
-            told = explained(function, args, kwargs, error)
+            # By name: an import statement would be a circle, since wrong_arguments imports Tensor.
+            told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)
             if told is None:
                 raise
             raise told from error

@@ -12,7 +12,7 @@ import emberlet
 import pytest
 from emberlet import lookup
 from emberlet.codegen import generate
-from emberlet.names import all_families
+from emberlet.names import FAMILIES
 
 from tools.layout import device_files
 from tools.paths import ROOT
@@ -23,7 +23,7 @@ SHARED = {"__init__", "operands"}
 
 
 def listed(family):
-    methods, functions = all_families()[family]
+    methods, functions = FAMILIES[family]
     return methods.split() + functions.split()
 
 
@@ -31,7 +31,7 @@ def home(family):
     return import_module("emberlet.display" if family == "display" else f"emberlet.functional.{family}")
 
 
-@pytest.mark.parametrize("family", all_families())
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_has_every_function_it_lists(family):
     module = home(family)
     for name in listed(family):
@@ -40,14 +40,14 @@ def test_a_family_has_every_function_it_lists(family):
 
 
 def test_no_function_is_listed_twice_or_bears_the_name_of_a_module():
-    everything = [name for family in all_families() for name in listed(family)]
+    everything = [name for family in FAMILIES for name in listed(family)]
     assert len(everything) == len(set(everything))
     modules = {f.stem for f in FUNCTIONAL.glob("*.py")} | {f.stem for f in (ROOT / "core").glob("*.py")}
     modules |= {f.name for f in (ROOT / "core").iterdir() if f.is_dir()}
     assert not set(everything) & modules
 
 
-@pytest.mark.parametrize("family", all_families())
+@pytest.mark.parametrize("family", FAMILIES)
 def test_public_functions_have_docstrings(family):
     for name in listed(family):
         function = getattr(home(family), name)
@@ -56,8 +56,8 @@ def test_public_functions_have_docstrings(family):
 
 
 def test_methods_take_the_tensor_first():
-    for family in all_families():
-        for name in all_families()[family][0].split():
+    for family in FAMILIES:
+        for name in FAMILIES[family][0].split():
             first = next(iter(inspect.signature(getattr(home(family), name)).parameters.values()))
             assert first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD), name
             assert callable(getattr(emberlet.Tensor, name, None)) or lookup.method(name)

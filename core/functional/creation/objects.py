@@ -3,6 +3,7 @@
 from ... import dtypes
 from ...backend import get_backend
 from ...errors import refuse
+from ...lookup import function
 
 
 def texts(flat, shape, dtype, target):
@@ -27,9 +28,7 @@ def from_object(obj, dtype, backend, copy):
         x = obj.to_tensor(target)
         return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)
     if isinstance(obj, range):
-        from ..arrays import asarray
-
-        return asarray(list(obj), dtype=dtype, backend=target)
+        return function("asarray")(list(obj), dtype=dtype, backend=target)
     try:
         from ...host.sharing.interop import from_array
     except ImportError:
@@ -38,18 +37,7 @@ def from_object(obj, dtype, backend, copy):
 
 
 def stacked(values, dtype, target):
-    """Nested lists of arrays or tensors of one shape, or of strings, as one tensor on backend `target`."""
-    from ..arrays import _common, _first, asarray, nested
-
-    if isinstance(_first(values), str):
-        flat, shape = nested(values)
-        _common(flat)  # refuses numbers among them
-        return texts(flat, shape, dtype, target)
-    from ..movement.joining import stack
-
-    parts = []
-    for v in values:
-        part = stacked(v, None, target) if isinstance(v, (list, tuple)) else asarray(v, backend=target)
-        parts.append(part)
-    x = stack(parts)
+    """Nested lists of arrays or tensors of one shape as one tensor on backend `target`."""
+    asarray = function("asarray")
+    x = function("stack")([asarray(v, backend=target) for v in values])
     return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)

@@ -58,7 +58,8 @@ def _families(everyday: bool) -> list[str]:
 
 _NAMES_HEAD = '''"""Which family holds which function, the long table (written by emberlet.host.interface.stubs).
 
-Written from the declarations in core/functional. The families that small networks need are in lookup.py instead.
+Written from the declarations in core/functional. lookup.py repeats the families that small networks need, so that a
+microcontroller loads this table for other functions only.
 """
 
 # fmt: off
@@ -68,31 +69,24 @@ FAMILIES = '''
 
 def names() -> str:
     """The text of core/names.py."""
-    return _NAMES_HEAD + _table(_families(everyday=False)) + "# fmt: on\n" + _NAMES_TAIL
+    return (
+        _NAMES_HEAD + _table(sorted(_families(everyday=True) + _families(everyday=False))) + "# fmt: on\n" + _NAMES_TAIL
+    )
 
 
 _NAMES_TAIL = '''
 
-def all_families():
-    """FAMILIES with those of lookup.py."""
-    from .lookup import EVERYDAY
-
-    out = dict(FAMILIES)
-    out.update(EVERYDAY)
-    return out
-
-
 def all_names():
     """Every public functional name, sorted."""
     names = []
-    for methods, functions in all_families().values():
+    for methods, functions in FAMILIES.values():
         names += methods.split() + functions.split()
     return sorted([n for n in names if not n.startswith("_")])
 
 
 def method_names():
     """Every name that is a Tensor method too, sorted."""
-    return sorted([n for methods, _ in all_families().values() for n in methods.split()])
+    return sorted([n for methods, _ in FAMILIES.values() for n in methods.split()])
 '''
 
 

@@ -16,9 +16,14 @@ from ..public import Method
 
 def _late(file: str, name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return getattr(import_module(f"emberlet.host.{file}"), name)(self, *args, **options)
+        return _imported(file, name)(self, *args, **options)
 
     return method
+
+
+def _imported(file: str, name: str) -> Any:
+    # By name: an import statement would be a circle, since these files import Tensor.
+    return getattr(import_module(f"emberlet.host.{file}"), name)
 
 
 def attach(tensor: Any) -> None:
@@ -44,9 +49,7 @@ def attach(tensor: Any) -> None:
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
     """A NumPy array, over the same memory if it can be shared."""
-    from .interop import to_numpy
-
-    return to_numpy(self, dtype, copy)
+    return _imported("sharing.interop", "to_numpy")(self, dtype, copy)
 
 
 def _dlpack(
@@ -59,16 +62,14 @@ def _dlpack(
     copy: bool | None = None,
 ) -> Any:
     """A DLPack capsule, as the array API standard describes it."""
-    from .dlpack import to_dlpack
-
+    to_dlpack = _imported("sharing.dlpack", "to_dlpack")
     return to_dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def _dlpack_device(self: Any, /) -> tuple[int, int]:
     """DLPack's type and number of the device that holds the elements."""
-    from .dlpack import dlpack_device
-
-    return dlpack_device(self)
+    device: tuple[int, int] = _imported("sharing.dlpack", "dlpack_device")(self)
+    return device
 
 
 def _bytes(self: Any) -> bytes:
