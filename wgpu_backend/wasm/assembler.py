@@ -94,12 +94,12 @@ def f64(x):
 
 
 def f32x4(x):
-    """The vector of four times x."""
+    """A vector with x in all four lanes."""
     return E("v128", [b"\xfd\x0c" + f32_bytes(x) * 4])
 
 
 def i32x4(*n):
-    """The vector of four times n, or of four integers."""
+    """A vector with n in all four lanes, or of four integers."""
     words = n * 4 if len(n) == 1 else n
     return E("v128", [b"\xfd\x0c" + struct.pack("<4I", *[w & 0xFFFFFFFF for w in words])])
 
@@ -110,12 +110,12 @@ def number(x, type):
 
 
 def select(condition, a, b):
-    """a if condition is not 0, else b: numbers of one type; both are evaluated."""
+    """a if condition is not 0, else b. Both are evaluated and have one type."""
     return E(a.type, a.code + b.code + condition.code + [b"\x1b"])
 
 
 def bits(mask, a, b):
-    """Vectors: bits of a where the mask is set, of b elsewhere."""
+    """A vector with the bits of a where the mask is set, and of b elsewhere."""
     return op("v128.bitselect", a, b, mask)
 
 
@@ -296,11 +296,11 @@ def shared_import(pages):
 
 
 def module(functions, exports, pages, custom=(), data=(), start=None, shared=False):
-    """The bytes of a module with one memory of `pages` times 64 KiB, exported as "memory".
+    """The bytes of a module with one memory of `pages` pages (64 KiB each), exported as "memory".
 
     functions: list of (name, Function); exports: names of exported functions; custom: (name, bytes) of custom sections;
     data: (address, bytes) of the memory's initial content; start: the name of the function to run once, when the module
-    is instantiated; shared: the memory is a shared one, imported as "memory" of "emberlet".
+    is instantiated; shared: whether the memory is shared and imported as "memory" of "emberlet".
     """
     types = []
     numbers = {}

@@ -1,5 +1,5 @@
-"""The wasm backend: runs what the wgpu backend records and fuses in WebAssembly, with 128-bit vectors. In a
-tab, compiled models may run on several threads (engine/)."""
+"""The wasm backend: records and fuses operations like the wgpu backend and runs them in WebAssembly with 128-bit
+vectors. In a tab, compiled models may run on several threads (engine/)."""
 
 from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError
@@ -47,11 +47,11 @@ class WasmBackend(WgpuBackend):
         raise BackendError("the wasm backend has no GPU device")
 
     def set_threads(self, count):
-        """`wasm.set_threads`, for those who have the backend."""
+        """The same as `wasm.set_threads`."""
         return engine.set_threads(count)
 
     def open_early(self):
-        """Nothing: WebAssembly has no device that takes long to open."""
+        """Does nothing: WebAssembly has no device that takes long to open."""
 
     def _can_wait(self):
         return True
@@ -62,13 +62,14 @@ class WasmBackend(WgpuBackend):
         return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
 
     def matmul_8bit(self, a, b):
-        """a @ b of int32 within ±255, recorded as int16 operands, whose products kernels/integers.py sums in int32."""
+        """a @ b for int32 values within ±255. The operands are recorded as int16; kernels/integers.py sums their
+        products in int32."""
         shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
         a, b = self.cast(a, dtypes.int16), self.cast(b, dtypes.int16)
         return self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
 
     def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
-        """`conv` of int32 within ±255, in the same way. bias: None."""
+        """`conv` for int32 values within ±255, in the same way. bias: None."""
         x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
         return self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
 

@@ -60,7 +60,7 @@ def _content(source, found):
 
 
 def _for_this_engine(source, found):
-    """The module, with the alternative code section if the engine lacks relaxed SIMD."""
+    """The module; if the engine lacks relaxed SIMD, with the code section that does without."""
     if engine.relaxed():
         return source
     (code,) = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]

@@ -12,8 +12,9 @@ MOST = 1 << 16  # pages of a memory with 32-bit addresses
 
 
 class Image:
-    """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of the
-    memory, pages: the same in 64 KiB; threads: the most that may run it (threads.py)."""
+    """module: the bytes of a module that exports "memory" and "run". addresses: the address of each buffer of the Plan,
+    by number. nbytes: the size of the memory in bytes; pages: in pages of 64 KiB. threads: the most threads that may
+    run it (threads.py)."""
 
     def __init__(self, plan, stored=None):
         """stored: {number of a constant buffer: how its file encodes it} (stored.py)."""
@@ -86,7 +87,7 @@ class Image:
         return code_section(self._functions)
 
     def open_module(self):
-        """The module with every kernel exported too, to time them one by one."""
+        """The module with every kernel exported as well, so that each can be timed."""
         names = [name for name, _ in self._functions if name.startswith("kernel")]
         return module(self._functions, names + ["run"], self.pages)
 

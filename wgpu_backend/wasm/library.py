@@ -1,7 +1,7 @@
 """Elementwise functions that WebAssembly has no instruction for, as functions of the module.
 
-Those common in networks work on four float32 at once; the others on scalars, in float64 where that rounds correctly
-almost everywhere. tests/wasm/test_library.py states the error of each.
+Functions common in networks work on four float32 at once; the others on one number, in float64 where that rounds
+correctly almost everywhere. tests/wasm/test_library.py states the error of each.
 """
 
 from .assembler import Function, bits, call, f32, f32x4, f64, i32, i32x4, i64, lane, op, select

@@ -1,14 +1,14 @@
 """Weights that a module's file holds in fewer bits, and the function that expands them when it is instantiated.
 
-"float16" and "q8" are those of plans (plan/stored.py). The encoded elements lie at the end of the weight's own place,
-which they fill from its beginning: no element is overwritten before it is read. The scales of q8 lie behind all
-buffers.
+"float16" and "q8" are those of plans (plan/stored.py). The encoded elements lie at the end of the memory that the
+weight will fill. Expansion starts at its beginning, so that no encoded element is overwritten before it is read. The
+scales of q8 lie behind all buffers.
 """
 
 from .assembler import Function, f32, f32x4, i32, i32x4, memory, op
 
 BLOCK = 32  # elements per scale
-ROOM = 128  # bytes of a block of float32, of which a weight's place has a multiple
+ROOM = 128  # bytes of a block of float32; a weight's memory is a multiple of it
 
 
 def expansion(parts):

@@ -1,4 +1,4 @@
-"""Several threads run a module: each has an instance of it, and all have one memory.
+"""Runs a module on several threads: each has its own instance, and all share one memory.
 
 Every thread calls "part" with its number and their count. It goes through the same steps: kernels that threads share
 run a range of their loop, the others run on thread 0, and a barrier separates steps whose results others read. The
@@ -12,13 +12,14 @@ MOST = 8  # threads of a module: each has scratch memory of its own
 ROOM = 256  # bytes at the start of the memory, in lines of 64
 ARRIVED, WAITING, TURN, STOPPED, READY = 0, 4, 64, 128, 192
 # READY: a word for each thread, 1 when its instance is made. STOPPED: 1 if a thread failed, so that no other waits; 2
-# if one was waited for in vain.
+# if a thread never arrived.
 
-# Reads of the barrier's turn before the thread sleeps, about 20 us: waking takes longer than most steps.
+# How often a thread reads the barrier's turn before it sleeps; this takes about 20 us. Waking takes longer than most
+# steps.
 SPIN = 20000
 
-# A thread that the browser ended never arrives. The others give up after WAITS times 10 s, and not after one minute: a
-# computer that slept for a while cuts one of these short for all.
+# A thread that the browser ended never arrives. The others give up after WAITS waits of 10 s. One wait of a minute
+# would not do: it would end at once for all when a computer wakes from sleep.
 WAITS = 6
 WAIT_NS = 10 * 1000 * 1000 * 1000
 
@@ -75,7 +76,7 @@ def alone():
 
 
 def barrier():
-    """The function "barrier": returns when as many threads as its argument says have called it."""
+    """The function "barrier": its argument is a number of threads, and it returns when so many have called it."""
     f = Function("barrier", ("i32",))
 
     def word(at):

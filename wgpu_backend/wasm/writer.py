@@ -58,7 +58,7 @@ def save(
             if parts and weights:
                 stored[number] = weights
     for node in traced.inputs:
-        if node.arg not in given:  # unused by the results, but callers still pass it
+        if node.arg not in given:  # no result uses it, but callers still pass it
             given[node.arg] = len(plan.buffers)
             for one in (plan, simple):
                 one.buffers.append(Buffer("external", node.nbytes))

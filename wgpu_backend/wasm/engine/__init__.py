@@ -32,8 +32,8 @@ _most = []  # the number that was set, if one was
 
 
 def set_threads(count):
-    """Set the most threads of models that are compiled or loaded from now on, 1 to 8; None for the browser's number, at
-    most 4. Returns what was set before. Raises BackendError."""
+    """Set how many threads, 1 to 8, a model compiled or loaded from now on may have; None for the browser's number, at
+    most 4. Returns the previous setting. Raises BackendError."""
     whole = isinstance(count, int) or hasattr(count, "__index__")  # the latter: NumPy's integers
     if count is not None and not (whole and 1 <= count <= 8):
         raise BackendError(
@@ -45,7 +45,8 @@ def set_threads(count):
 
 
 def shared(image):
-    """An instance of an Image on several threads, with the same methods and `threads()`; None where there is one."""
+    """An instance of an Image on several threads, with the same methods and `threads()`; None if only one thread is
+    available."""
     if image.threads < 2 or not hasattr(_here(), "threaded"):
         return None
     return _here().threaded(image.shared_module(), image.pages, _most[0] if _most else None)

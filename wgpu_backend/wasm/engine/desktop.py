@@ -63,7 +63,7 @@ class WasmtimeInstance:
         return found
 
     def release(self) -> None:
-        """Nothing: the memory is freed with the instance."""
+        """Does nothing: the memory is freed with the instance."""
 
 
 _engines: list[Any] = []
@@ -103,7 +103,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def compiled(source: bytes) -> WasmtimeModule:
-    """A module from its bytes."""
+    """The module with these bytes."""
     try:
         return WasmtimeModule(source)
     except ImportError as error:
@@ -111,7 +111,7 @@ def compiled(source: bytes) -> WasmtimeModule:
 
 
 def relaxed() -> bool:
-    """wasmtime has relaxed SIMD."""
+    """Always true: wasmtime has relaxed SIMD."""
     return True
 
 

@@ -54,7 +54,8 @@ class compiled:
 
 
 def threaded(source, pages, most):
-    """An instance on several threads, of a module or (without pages) of a compiled model; None where there is one."""
+    """An instance on several threads of a module or, without `pages`, of a compiled model; None if only one thread is
+    available."""
     try:
         import emberlet_threads as threads  # the page registers threads.mjs
     except ImportError:
@@ -64,7 +65,7 @@ def threaded(source, pages, most):
     page.port.write(source)
     found = page.bridge.makeThreaded(threads, pages, most)
     if found is None:
-        page.bridge.take(None)  # one thread needs less memory, and says what is wrong with a module
+        page.bridge.take(None)  # one thread needs less memory, and its error says what is wrong with the module
         return None
     return _Threaded(page, found)
 
@@ -96,14 +97,14 @@ class _Instance:
         return self._page.bridge.memorySize(self._instance)
 
     def release(self):
-        """Nothing: the memory is freed with the instance."""
+        """Does nothing: the memory is freed with the instance."""
 
 
 class _Threaded(_Instance):
-    """The same on several threads."""
+    """A memory shared by several threads, and the functions that run the plan on it."""
 
     def threads(self):
-        """How many the next run has."""
+        """The number of threads of the next run."""
         return self._page.bridge.threadsOf(self._instance)
 
     def release(self):

@@ -42,7 +42,8 @@ class compiled:
 
 
 def threaded(source: bytes, pages: int | None, most: int | None) -> _Threaded | None:
-    """An instance on several threads, of a module or (without pages) of a compiled model; None where there is one."""
+    """An instance on several threads of a module or, without `pages`, of a compiled model; None if only one thread is
+    available."""
     try:
         threads = importlib.import_module("emberlet_threads")  # the page registers threads.mjs
     except ImportError:
@@ -55,7 +56,7 @@ def threaded(source: bytes, pages: int | None, most: int | None) -> _Threaded | 
             return _Threaded(threads.ofFile(to_js(source), *wanted))
         return _Threaded(threads.Threaded.new(WebAssembly.Module.new(to_js(source)), pages, *wanted))
     except JsException:
-        return None  # one thread needs less memory, and says what is wrong with a module
+        return None  # one thread needs less memory, and its error says what is wrong with the module
 
 
 class _Instance:
@@ -84,18 +85,18 @@ class _Instance:
         return found
 
     def release(self) -> None:
-        """Nothing: the memory is freed with the instance."""
+        """Does nothing: the memory is freed with the instance."""
 
 
 class _Threaded(_Instance):
-    """The same on several threads."""
+    """A memory shared by several threads, and the functions that run the plan on it."""
 
     def __init__(self, made: Any) -> None:
         super().__init__(made.run.bind(made), made.memory)
         self._made = made
 
     def threads(self) -> int:
-        """How many the next run has."""
+        """The number of threads of the next run."""
         found: int = self._made.threads
         return found
 

@@ -1,8 +1,8 @@
 """Turns Values of the kernel IR into Wasm code inside nested loops, for one position or for four neighboring ones.
 
-Every Value is computed once, in the outermost possible loop. Four positions are those of one counter, the *lane*
-counter, which then advances by four: a load whose index grows by one with it becomes a vector load, values independent
-of it are computed once, and operations without a vector form lane by lane.
+Every Value is computed once, in the outermost possible loop. The four positions are those of one counter, the *lane*
+counter, which then advances by four. A load whose index grows by one with it becomes a vector load; values independent
+of it are computed once; operations without a vector form are computed lane by lane.
 """
 
 from ...lower import index as ix
@@ -36,7 +36,7 @@ def every(conditions):
 
 
 class Scope:
-    """values: what has been computed in one loop, block or branch; end: what closes it, a function or None."""
+    """values: what has been computed in one loop, block or branch; end: the function that closes it, or None."""
 
     def __init__(self, end):
         self.values = {}
@@ -82,7 +82,7 @@ class Emitter:
         """Open the loop of a counter from `start` to below `extent` (numbers or expressions; extent > start).
 
         clamp: an upper bound of the counter; the last step then repeats part of the previous one. split: threads share
-        the loop: each runs the range of its steps that it is given (split.py). The loop has no start then.
+        the loop, and each runs its own range of the steps (split.py); such a loop has no start.
         """
         f = self.f
         if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
@@ -237,7 +237,7 @@ class Emitter:
         return not isinstance(base, str) and any(self._atom_loads(a) for _, a in base.terms)
 
     def index_depends(self, index, name):
-        """Whether an index depends on the counter `name` (or on a vector, for the lane counter)."""
+        """Whether an index depends on the counter `name`; for the lane counter, also on a vector."""
         for _, atom in index.terms:
             if self._atom_depends(atom, name):
                 return True

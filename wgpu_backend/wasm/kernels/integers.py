@@ -39,7 +39,7 @@ def integer_contraction(item, stored, name):
 
 
 def _pair(low, high, second):
-    """Eight int16 of one term beside those of the next: the first or the second four columns."""
+    """Four columns of one term interleaved with those of the next, as int16: the first or the second four of eight."""
     return op("i8x16.shuffle", low, high, imm=_PAIRS[second])
 
 

@@ -19,7 +19,7 @@ FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "logica
 
 
 class Space:
-    """The flat position in a shape as a sum of nested counters. counters: (name, extent), outermost first; flat: the
+    """The flat position in a shape, as a sum of nested counters. counters: (name, extent), outermost first; flat: the
     Index."""
 
     def __init__(self, name, count, cuts=()):
@@ -156,7 +156,7 @@ def _spaces(item, stored, first):
 
 
 def _places(space, found):
-    """Cuts of a whole space from those of its counters."""
+    """The cuts of a whole space, from those of its counters."""
     out = []
     scale = 1
     for name, extent in reversed(space.counters):

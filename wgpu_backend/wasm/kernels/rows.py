@@ -1,4 +1,4 @@
-"""The kernel of a row region: softmax, the normalizations and the like (fuse/rows.py)."""
+"""The kernel of a row region, such as a softmax or a normalization (fuse/rows.py)."""
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering

@@ -1,14 +1,14 @@
-"""Which loop of a kernel threads share.
+"""Chooses the loop of a kernel that threads divide among them.
 
-Each thread runs a range of the loop's steps, as it would run them alone: no sum is split, so that results are the same
+Each thread runs a range of the loop's steps, as it would run them alone. Sums are never split, so results are the same
 bytes for any number of threads.
 """
 
 # A loop with at least this many steps is divided well among threads.
 ENOUGH = 16
 
-# Kernels of less work run on one thread. Work is in elements that are read, or 8 products: 32768 take about 10 us, and
-# meeting twice at a barrier about 2.
+# Kernels of less work run on one thread. A unit of work is an element read, or 8 products: 32768 units take about 10
+# us, and two barriers about 2.
 LEAST_WORK = 1 << 15
 
 # Modules with less work in such kernels, 0.7 ms, run on one thread: waking a thread takes up to 50 us.
@@ -28,7 +28,7 @@ def chosen(steps):
 
 
 def pays(functions):
-    """Whether threads are worth their while for the kernels of a module's steps."""
+    """Whether a module's kernels do enough work to be worth several threads."""
     return sum([f.work for f in functions if shares(f)]) >= LEAST_OF_MODULE
 
 

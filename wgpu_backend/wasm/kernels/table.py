@@ -7,8 +7,8 @@ from . import contraction, depthwise, integers, lines, nest, rows
 
 
 class Options:
-    """What kernels are made for: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether to use relaxed
-    SIMD."""
+    """The options that kernels are built with: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether
+    to use relaxed SIMD."""
 
     device_class = "wasm"
     software = True
