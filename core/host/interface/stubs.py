@@ -270,9 +270,10 @@ def backend() -> str:
 
 _DOCS = """# Functions
 
-Every function of `emberlet.functional`, which is also found in `emberlet` itself. *Method*: `x.name(…)` is the same.
-*Overridable*: a backend with a method of that name and signature computes it ([protocol](../core/backend/protocol.py));
-what is not marked reaches the backend as one of its primitives. This page is written by `python3 dev.py check --fix`.
+Every function of `emberlet.functional`; each is also in `emberlet` itself. *Method*: `x.name(…)` is the same function.
+*Overridable*: if a backend has a method of that name and signature, the backend computes it
+([protocol](../core/backend/protocol.py)); the other functions call a backend's primitives. `python3 dev.py check --fix`
+writes this page.
 
 | function | method | follows | overridable | what it gives |
 |---|---|---|---|---|
