@@ -1,8 +1,8 @@
 """Block: the statements of one graph, and the assignment of values to variables.
 
-A chain of layers reads `x = …` line after line: a value reuses the variable of an input that is read for the last time
-there. Names that the model gives with a meaning are kept. Host values (shapes, scalars) that are used once are written
-where they are used.
+A chain of layers reads `x = …` line after line: a value takes over the variable of an input that is not read again.
+Meaningful names from the model are kept. Host values (shapes, scalars) that are used once are written where they are
+used.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Block:
         last: dict[str, int] = {}
         for i, node in enumerate(self.graph.nodes):
             for o in node.outputs:
-                last[o.name] = max(last.get(o.name, 0), i)  # an unused output dies at once
+                last[o.name] = max(last.get(o.name, 0), i)  # an unused output is not live afterwards
             for a in node.uses():
                 last[a.name] = max(last.get(a.name, 0), inlined.get(i, i))
         for a in self.graph.outputs:
@@ -252,7 +252,7 @@ class Block:
     # -- what the Emitter asks for ------------------------------------------------------------------------------------
 
     def held(self, a: Argument) -> Expr:
-        """An argument as the code holds it."""
+        """An argument in the form in which the code holds it."""
         if a.value is not None:
             return self.constant(a)
         if a.name not in self.bound:

@@ -131,8 +131,8 @@ def _tuple_of(head: str, item: str, loops: Sequence[str]) -> list[str]:
 
 
 def numbered(names: Sequence[str], width: int) -> tuple[str, int, int, list[str]] | None:
-    """(an f-string of `i` and `part`, the first number, the step, the parts) that generates the names, `width` per
-    number; None if there is none."""
+    """(an f-string of `i` and `part`, the first number, the step, the parts) from which the names follow, `width` per
+    number; None if the names have no such form."""
     split = [re.split(r"(\d+)", n) for n in names]
     if len({len(s) for s in split[::width]}) > 1:
         return None

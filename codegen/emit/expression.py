@@ -183,7 +183,7 @@ def precedence(e: Expr) -> int:
         case Call() | Attribute() | Index():
             return POSTFIX
         case Literal(text):
-            # 1.real is no Python: a number in front of a dot takes parentheses.
+            # 1.real is not valid Python: a number in front of a dot needs parentheses.
             return ATOM if text[0] in "\"'" or text in ("None", "True", "False") else POSTFIX
         case _:
             return ATOM
@@ -236,7 +236,7 @@ def flat(e: Expr) -> str:
             compare = mine == PRECEDENCE["=="]
             sides = (mine + 1, mine) if op == "**" else (mine + compare, mine + 1)
             if op == "**" and _simple(left) and _simple(right):
-                return flat(left) + "**" + flat(right)  # a formatter hugs the power of simple operands
+                return flat(left) + "**" + flat(right)  # a formatter writes a power of simple operands without spaces
             return f"{_inside(left, sides[0])} {op} {_inside(right, sides[1])}"
         case Conditional(test, then, otherwise):
             return f"{_inside(then, 1)} if {_inside(test, 1)} else {_inside(otherwise, 0)}"

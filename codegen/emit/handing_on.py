@@ -1,4 +1,4 @@
-"""Weights that a generated model returns or stores are passed on as separate tensors.
+"""Makes a generated model return and store its weights as separate tensors.
 
 A weight belongs to the module: assigning to the result of `self.w.val()` changes the model. Operations make new
 tensors, so they may take the weight itself. A weight that reaches a variable, a list or the caller is passed as

@@ -14,7 +14,7 @@ MAX_FILE = 160  # bytes of a file's name without its extension; file systems all
 _PARAMETER = re.compile(
     r"(.{2,}?)_(w|b|weights?|bias(?:es)?|kernel|gamma|beta|scale|mean|var|riv|rm|s)(?:_\d+)?", re.IGNORECASE
 )
-MAX_LOCAL = 22  # three of them and an operator fit a line
+MAX_LOCAL = 22  # three of them and an operator fit on a line
 
 # Names that the generated code refers to; no variable, field or class may take them.
 RESERVED = frozenset(
@@ -22,7 +22,7 @@ RESERVED = frozenset(
     "type object property classmethod staticmethod isinstance True False None match case forward backend".split()
 )
 
-# Names that say which operation made a value rather than what it is: exporters' names, and operators'.
+# Names that say which operation made a value rather than what the value is: those of exporters and of operators.
 _UNINFORMATIVE = frozenset(
     "x y z t v val value out output input tensor node n graph result res var tmp i o a b c data onnx torch aten "
     "linear view conv addmm bmm mm mul add sub div permute transpose unsqueeze squeeze slice select expand clone cat "

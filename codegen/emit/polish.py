@@ -121,8 +121,8 @@ def _joined(statements: list[Statement], hints: Hints, total: Counter[str], writ
 def _written_in(
     s: Assign | Return | Do, out: Sequence[Statement], hints: Hints, total: Counter[str], written: Counter[str]
 ) -> tuple[int, Statement] | None:
-    """A statement with the value of one before it written where it is read, and that one's place: of the last one, or
-    of one further up that computes with nothing but what the function is given, which is there all along."""
+    """(the index of an earlier assignment, `s` with its value in place of its variable), or None. The assignment is the
+    last one, or one further up that reads only names that are never assigned, such as the arguments."""
     read: Counter[str] = Counter()
     for e in expressions(s):
         count(e, read)
@@ -164,7 +164,7 @@ def _merged(
         return None
     if isinstance(s, Return) and len(s.values) > 1:
         if name in hints.words or not all(_held(v) for v in s.values if v != Name(name)):
-            return None  # a name from the file says what is returned
+            return None  # a name from the file describes the result
     if _is_activated(before.value) and any(_layer_takes(e, name) for e in expressions(s)):
         return None
     if isinstance(before.value, Conditional) and s != Return((Name(name),)):
@@ -184,7 +184,7 @@ def _held(e: Expr) -> bool:
 
 
 def _is_activated(e: Expr) -> bool:
-    """Whether an expression is a function of a layer's result, after which a line ends."""
+    """Whether an expression applies a function to a layer's result: a line ends after it."""
     match e:
         case Call(Attribute(Name("F"), _), (first, *_), _):
             return is_layer(first) or _is_activated(first)

@@ -1,4 +1,4 @@
-"""Names for the variables of a generated function, by what computes a value and what uses it.
+"""Names the variables of a generated function after what computes a value and what uses it.
 
 A name is reused once its value is no longer read.
 """
@@ -34,8 +34,8 @@ from .words import (
 
 @dataclass
 class Hints:
-    """What is known of variables: words for names, and those whose value must be computed where it is. callees: text of
-    a called function -> its parameters' names."""
+    """What is known about variables: words for their names, and those whose computation must stay in its place.
+    callees: text of a called function -> its parameters' names."""
 
     words: dict[str, str] = field(default_factory=dict)
     fixed: set[str] = field(default_factory=set)
@@ -65,7 +65,8 @@ class Naming:
         read: Counter[str] = Counter()
         reads(statements, read)
         known = set(self.first)
-        # Names that are read but never assigned are not ours: self, F, nn, backend, and what a layout step may add.
+        # Names that are read but never assigned are not variables of this function: self, F, nn, backend, and names
+        # that layout may add.
         self.taken = taken | RESERVED | {n for n in read if n not in known} - _bound(statements) | self.frozen
 
     def _write(self, name: str, at: float) -> None:
@@ -101,7 +102,7 @@ class Naming:
                         self._used(value, OPTION_ROLES[name])
             case Call(Attribute(_, field), (Name(ids),), _) if is_layer(e) and field.endswith(EMBEDDINGS):
                 word = field.removesuffix("s").removesuffix("_embedding")
-                if word != "patch":  # which an image is cut into
+                if word != "patch":  # into which an image is cut
                     self.uses.setdefault(ids, f"{word}s")
                 return None
             case Call(function, args, _):
@@ -121,7 +122,7 @@ class Naming:
         return None
 
     def _used(self, e: Expr, role: str) -> None:
-        """Note what the variable of which an expression is a view is taken for."""
+        """Note what a variable is used for if an expression is a view of it."""
         while True:
             match e:
                 case Name(variable):
@@ -135,7 +136,7 @@ class Naming:
                     return
 
     def _scored(self, e: Expr, steps: int = 6) -> None:
-        """Note the query and the key of the product that a softmax is taken of."""
+        """Note the query and the key of the product inside a softmax."""
         match e:
             case Binary("@", left, right):
                 self._used(left, "query")
@@ -237,7 +238,7 @@ class Naming:
     def _pick(self, variable: str, held: set[str], chosen: Mapping[str, str]) -> str:
         match self.made_by.get(variable):
             case (Name(source), _, 1) if variable not in self.hints.words and chosen.get(source, "") not in {*held, ""}:
-                return chosen[source]  # a loop continues with values made before it
+                return chosen[source]  # a loop also reads values from before it
         if variable in self.hints.words:
             wanted = self.hints.words[variable]
         else:
@@ -320,7 +321,7 @@ class Naming:
                 return ""
 
     def _kept(self, e: Expr, chosen: Mapping[str, str]) -> str:
-        """The word for the value of which an expression is a mere view."""
+        """The word for the value that an expression is only a view of."""
         role = self._role_of(e, chosen)
         if role == "positions" and not isinstance(e, Name):
             return role

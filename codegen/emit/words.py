@@ -1,4 +1,4 @@
-"""The words for variables: what layers and functions give, and what they take."""
+"""Words for variables: the results of layers and functions, and their arguments."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ ARGUMENT_ROLES = {
 OPTION_ROLES = {"kv_lengths": "lengths"}
 WEAK = ("joined", "stacked", "part")  # words that say less than a value's use
 KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
-PLAIN = ("x", "y", "z")  # what flows through a model is x
-ASIDE = "hidden"  # what is computed beside it
+PLAIN = ("x", "y", "z")  # the main value of a model is x
+ASIDE = "hidden"  # a value computed beside it
 EMBEDDINGS = ("_embeddings", "_embedding")
 FAR = 2  # statements between a value and the concatenation to which it skips
 # Words of a field that say how a layer computes rather than what.
@@ -61,8 +61,8 @@ def is_function(e: Expr, *names: str) -> bool:
 
 
 def layer_word(e: Expr) -> str:
-    """The name of the layer whose result an expression changes no more than in shape and by functions of one value;
-    empty if that says only what kind of layer it is."""
+    """The name of the layer whose result an expression only reshapes or passes through elementwise functions; empty if
+    the name only says what kind of layer it is."""
     while True:
         match e:
             case Call(Attribute(Name("F"), _), (first, *rest), _) if not any(isinstance(r, Name | Call) for r in rest):

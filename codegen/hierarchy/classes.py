@@ -159,7 +159,7 @@ def _rename(draft: Draft, old: str, new: str) -> None:
 
 
 def _spared(group: Group) -> None:
-    """Take out the numbers that do not matter, if others in their place do."""
+    """Drop the numbers that do not matter if others in their place do."""
     for i in range(len(group.words)):
         column = [row[i] for row in group.rows]
         if any(v is not None and not isinstance(v, Spare) for v in column):

@@ -116,7 +116,7 @@ class Repeat(Internal[RepeatConfig]):
 
 
 def elements(values: list[Expr]) -> Expr:
-    """An iterable of these expressions: the list of which they are the first elements, if there is one."""
+    """An iterable of these expressions: a list itself, if they are its first elements."""
     match values[0]:
         case Index(base, Literal("0")):
             if all(v == Index(base, lift(n)) for n, v in enumerate(values)):

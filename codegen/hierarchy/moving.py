@@ -1,5 +1,5 @@
-"""Moves nodes to the modules where a person would write them: shapes to every module that reads them, and what all
-items of a list share before the list."""
+"""Moves nodes to the modules where a person would write them: shapes into every module that reads them, and
+computations shared by all items of a list in front of the list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scopes import Path, common, weights
 
 
 def separate_sizes(graph: Graph, paths: list[Path]) -> tuple[list[Node[Any]], list[Path]]:
-    """The nodes, with shapes rebuilt in every module that reads them, as they cost nothing."""
+    """The nodes, with shapes rebuilt in every module that reads them, which costs nothing."""
     users: dict[str, list[int]] = {}
     captured: set[str] = {a.name for a in graph.outputs}
     for i, node in enumerate(graph.nodes):

@@ -107,7 +107,7 @@ def pieces(draft: Draft, known: dict[str, Class]) -> Pieces:
 
 
 def option(large: Draft, small: Draft, longer: Pieces, shorter: Pieces) -> Option | None:
-    """The Option that `large` has and `small` lacks; None if they differ in more than that."""
+    """The Option that `large` has and `small` lacks; None if they differ in anything else."""
     if len(longer.body) <= len(shorter.body) or len(large.parameters) != len(small.parameters):
         return None
     place = _optional_field(longer.fields, shorter.fields)
@@ -148,7 +148,7 @@ def option(large: Draft, small: Draft, longer: Pieces, shorter: Pieces) -> Optio
 
 
 def _given(s: Statement) -> set[str]:
-    """The variables that a statement assigns, inside too."""
+    """The variables that a statement assigns, also in its blocks."""
     found: Counter[str] = Counter()
     assigned([s], found)
     return set(found)

@@ -8,7 +8,7 @@ from .scopes import Path
 
 
 def sorted_by(edges: dict[Path | int, set[Path | int]], first: dict[Path | int, int]) -> list[Path | int]:
-    """The keys in topological order; of those that could come next, the one with the least `first`."""
+    """The keys in topological order; among those that could come next, the one with the smallest `first`."""
     missing = {key: len(reads) for key, reads in edges.items()}
     readers: dict[Path | int, list[Path | int]] = {}
     for key, reads in edges.items():

@@ -79,8 +79,8 @@ def local_sizes(hierarchy: Hierarchy, region: Region) -> tuple[list[Node[Any]], 
 
 
 def _axis_of(t: Type, symbol: str) -> tuple[int, int]:
-    """The axis whose size is a multiple of a symbol, best the symbol itself, and which multiple; (0, 0) if there is
-    none."""
+    """(axis, multiple) of an axis whose size is a multiple of a symbol, preferably the symbol itself; (0, 0) if there
+    is none."""
     shape = t.shape if isinstance(t, TensorType) and t.shape is not None else ()
     if symbol in shape:
         return shape.index(symbol), 1
@@ -92,8 +92,7 @@ def _axis_of(t: Type, symbol: str) -> tuple[int, int]:
 
 
 def shaped(nodes: Sequence[Node[Any]]) -> list[Node[Any]]:
-    """The nodes, with what is reshaped and added to a tensor of that shape reshaped to the tensor's own shape:
-    `x + y.reshape(x.shape)`."""
+    """The nodes; a value that is reshaped and added to a tensor of that shape is written `x + y.reshape(x.shape)`."""
     place = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
     readers = Counter(a.name for node in nodes for a in node.uses())
     like: dict[int, Argument] = {}
@@ -120,8 +119,8 @@ def shaped(nodes: Sequence[Node[Any]]) -> list[Node[Any]]:
 
 
 def open_shapes(nodes: Sequence[Node[Any]]) -> list[Node[Any]]:
-    """The nodes, with shapes that only reshape, and of which one size is no number, as (-1, 16, 8), if that leaves some
-    size unread."""
+    """The nodes; a shape used only by reshapes, with one size that is not a number, becomes (-1, 16, 8) if a size then
+    need not be read."""
     users: dict[str, list[Node[Any]]] = {}
     for node in nodes:
         for a in node.uses():
@@ -156,7 +155,8 @@ def _is_open(node: Sizes, users: Mapping[str, Sequence[Node[Any]]]) -> bool:
 
 
 def _rank(a: Argument) -> int:
-    """The rank of an input among others: first what flows through the layers, then masks and sizes, then caches."""
+    """The rank of an input among others: first the values that flow through the layers, then masks and sizes, then
+    caches."""
     t = a.type
     if isinstance(t, SequenceType):
         return 2

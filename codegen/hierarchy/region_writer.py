@@ -134,7 +134,7 @@ class RegionWriter(ModuleWriter):
             return class_name(kind)
         name = class_from(path)
         nodes = self.region.nodes()
-        if name == "Block" and any(n.op() in CONVOLUTIONS for n in nodes):  # the path says nothing
+        if name == "Block" and any(n.op() in CONVOLUTIONS for n in nodes):  # the path is not informative
             return kind_of(Part(nodes, len(self.region.inputs)))
         return name
 
@@ -237,7 +237,7 @@ class RegionWriter(ModuleWriter):
         place = self.hierarchy.places.get(node.name, ())
         below = [p for p in said if p[: len(here)] == here and len(p) > len(here)]
         if node.name in self.hierarchy.said and place[: len(here)] == here and len(place) > len(here):
-            # The exporter stores equal weights once; then their names say less than their uses.
+            # The exporter stores equal weights once, so their uses say more than their shared name.
             shared = any(self.hierarchy.owners.get(n, 0) > 1 for a in parameters(node) for n in names_of(a))
             below = [place, *below] if shared else [*below, place]
         if below:
@@ -260,7 +260,7 @@ class RegionWriter(ModuleWriter):
         return self.uses
 
     def parameter(self, name: str, value: Value) -> Expr:
-        """A constant. One that counts up, or is a single number, is not a parameter of the source model."""
+        """A constant. A range or a single number is not a parameter of the source model."""
         if SMALL < value.size <= MOST_COUNTED and value.dtype.is_integer and value.dtype.bits == 64:
             numbers = value.ints()
             step = numbers[1] - numbers[0]

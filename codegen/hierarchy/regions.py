@@ -21,8 +21,8 @@ from .ordering import circles, sorted_by
 from .scopes import Path, parameters
 
 FEW = 2
-SMALL = 4  # the most nodes of a module with one layer that gets no class
-FEW_STEPS = 6  # the most lines of a module that occurs once and gets no class
+SMALL = 4  # a module of one layer and at most this many nodes gets no class
+FEW_STEPS = 6  # a module that occurs once and has at most this many lines gets no class
 
 
 @dataclass
@@ -97,8 +97,8 @@ def candidates_of(nodes: Sequence[Node[Any]], paths: Sequence[Path]) -> tuple[se
 def worthwhile(
     candidates: set[Path], nodes: Sequence[Node[Any]], paths: Sequence[Path], heavy: dict[Path, int]
 ) -> set[Path]:
-    """The candidates for which a person would write a class: neither those of one layer nor small ones that occur
-    once."""
+    """The candidates for which a person would write a class: not a single layer with few nodes around it (SMALL), and
+    not a short module that occurs once (FEW_STEPS)."""
     within: dict[Path, list[str]] = {path: [] for path in candidates}
     for node, path in zip(nodes, paths, strict=True):
         if not isinstance(node, Sizes | InputSize):

@@ -86,7 +86,7 @@ class Roles:
                 return
 
     def _masks(self, a: Argument, word: str) -> None:
-        """Name what is added to the scores of an attention: a bias of positions, and a mask."""
+        """Name the tensors that are added to an attention's scores: a position bias and a mask."""
         if a.value is not None:
             self.constants.setdefault(a.name, word)
             return
@@ -98,7 +98,7 @@ class Roles:
             self._masks(node.inputs[0], word)
 
     def _scaled(self, node: Node[Any]) -> None:
-        """Name the factors of what is added to the flow of a residual block, one for each channel."""
+        """Name the per-channel factors of a residual branch."""
         if any(a.value is not None for a in node.inputs):
             return
         for a in node.inputs:
@@ -136,11 +136,11 @@ class Roles:
         for _ in range(STEPS):
             if node is None or node.op() not in _VIEWS:
                 break
-            inputs = node.inputs[::-1] if node.op() == "Concat" else node.inputs  # what is new comes after a cache
+            inputs = node.inputs[::-1] if node.op() == "Concat" else node.inputs  # the new part comes after a cache
             node = next((self.made[a.name] for a in inputs if a.name in self.made), None)
         if node is not None and node.op() in _PRODUCTS:
             if self.known.get(node.name, word) != word:
-                word = "qkv"  # one layer gives several of them
+                word = "qkv"  # one layer computes several of them
             self.known[node.name] = word
 
     def _follows_attention(self, name: str) -> bool:

@@ -105,8 +105,8 @@ def scopes_of(model: Model, nodes: Sequence[Node[Any]]) -> tuple[list[Path], set
 
 
 def gated(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
-    """The paths, with the whole of a squeeze-and-excitation block in the module of its two convolutions: the mean
-    before them, and the product with what the mean was taken of."""
+    """The paths, with a whole squeeze-and-excitation block in the module of its two convolutions: also the mean before
+    them, and the product with the mean's operand."""
     maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
     within: dict[Path, list[int]] = {}
     for i, path in enumerate(paths):
@@ -134,10 +134,10 @@ def gated(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
 
 
 def summed(paths: list[Path], nodes: Sequence[Node[Any]], said: set[str]) -> list[Path]:
-    """The paths, with the sum that ends an item of a list in the item, and so the activation of that sum.
+    """The paths, with the sum that ends an item of a list placed in the item, together with the activation of that sum.
 
-    A sum without a path of its own ends an item if both summands are computed in the item or taken by it: the weights
-    name the layers of a residual block, and neither its sum nor what follows.
+    A sum without a path of its own ends an item if both summands are computed in the item or taken by it: the names of
+    weights locate the layers of a residual block, but not its sum and what follows.
     """
     out = list(paths)
     maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}

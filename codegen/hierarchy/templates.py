@@ -23,7 +23,7 @@ HOLE = "§"
 
 
 class Spare(Literal):
-    """The number that a call gives for an argument that its block does not use: any other would do."""
+    """The number that a call passes for an argument that its block does not use: any number would do."""
 
 
 @dataclass

@@ -86,7 +86,7 @@ def _tensors(graph: Graph) -> int:
 
 
 def _least(graph: Graph) -> int:
-    """A number of lines that one class for a whole graph hardly stays below: one for each layer, and one for two
+    """A lower estimate of the lines of one class for a whole graph: one for each layer, and one for every two
     tensors."""
     return 8 + sum(bool(weights(n)) for n in graph.nodes) + _tensors(graph) // 2
 
@@ -123,8 +123,8 @@ def lost(graph: Graph) -> bool:
 
 
 def untied(graph: Graph) -> Graph:
-    """The graph, with a copy of each vector for each layer that has it. Exporters store equal vectors once, such as the
-    ones and zeros of every normalization before training; the layers of the source have their own."""
+    """The graph, with a separate copy of a shared vector for each layer. Exporters store equal vectors once, such as
+    the ones and zeros of every normalization before training; the layers of the source have their own."""
     users = Counter(a.name for node in graph.nodes for a in weights(node) if _is_vector(a))
     if max(users.values(), default=0) < 2:
         return graph

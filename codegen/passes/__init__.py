@@ -1,4 +1,4 @@
-"""Passes: functions from graph to graph that change results by no more than rounding; each can be switched by name."""
+"""Passes: functions from graph to graph that change results by no more than rounding. Each can be selected by name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PASSES: dict[str, Pass] = {
     "slices": Pass("slices", "Slice"),
     "dead": Pass("dead"),
 }
-ROUNDS = 8  # one pass may leave what another looks for
+ROUNDS = 8  # one pass may create the pattern that another looks for
 LATE = ("heads", "slices")  # passes that wait until the others find nothing more
 
 

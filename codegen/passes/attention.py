@@ -27,8 +27,8 @@ from ..ops.softmax import Softmax
 from ..records import dataclass
 from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of
 
-LEAST = -3e38  # a number that is to hide a key, as the least of float32 does
-LEAST_TWICE = -1e4  # one that is to, where hidden keys are also set to 0 after the softmax
+LEAST = -3e38  # a number of at most this is meant to hide a key: exporters use float32's lowest
+LEAST_TWICE = -1e4  # the same, if hidden keys are also set to 0 after the softmax
 MOST_MASKED = 1 << 22
 _CUT = re.compile(r"min\((\d+), (.+)\)")
 
@@ -123,7 +123,7 @@ def unrepeated(a: Argument, walk: Walk) -> Argument | None:
 
 
 def through(a: Argument, walk: Walk) -> Argument:
-    """The probabilities, skipping what changes nothing: dropout, and a guard against rows of NaN."""
+    """The probabilities, without operations that change nothing: dropout, and a guard against rows of NaN."""
     while True:
         node = walk.producer(a)
         if isinstance(node, Dropout) and not node.trains():
@@ -138,8 +138,8 @@ def through(a: Argument, walk: Walk) -> Argument:
 
 
 def zeroed(a: Argument, walk: Walk) -> tuple[Argument, tuple[str, bool] | None]:
-    """The probabilities before those of hidden keys are set to 0: with (the name of a condition, whether it is true of
-    them), or None if none are. So NeMo and ESPnet give 0 to a query that sees no key."""
+    """The probabilities before those of hidden keys are set to 0, and (the name of the condition, whether it is true
+    for hidden keys), or None if none are set. This is how NeMo and ESPnet give 0 to a query that sees no key."""
     a = through(a, walk)
     node = walk.made_by(a, Where)
     for hidden, kept in ((1, 2), (2, 1)):
@@ -154,8 +154,8 @@ def last_axis(softmax: Softmax) -> bool:
 
 
 def scores(a: Argument, walk: Walk, guard: tuple[str, bool] | None = None) -> Scores | None:
-    """A value as Scores, read backwards: the mask, the scale, the product. guard: what `zeroed` gives; these scores,
-    and no others, must have been hidden."""
+    """A value as Scores, read backwards: the mask, the scale, the product. guard: the condition from `zeroed`; exactly
+    these scores must have been hidden."""
     mask, hides = None, False
     node = walk.producer(a)
     if isinstance(node, Add):
@@ -190,8 +190,8 @@ def scores(a: Argument, walk: Walk, guard: tuple[str, bool] | None = None) -> Sc
 
 
 def first_key_seen(a: Argument, seen: bool, walk: Walk) -> bool:
-    """Whether a condition surely is `seen` for the first key of every query. Then a large negative number hides the
-    other keys as -inf does: no query has hidden keys only."""
+    """Whether a condition is certain to be `seen` for the first key of every query. No query then has only hidden keys,
+    so a large negative number hides keys exactly as -inf does."""
     while a.value is None:
         node = walk.producer(a)
         if isinstance(node, Not):

@@ -1,4 +1,4 @@
-"""Gathers whose result is known more simply: from equal numbers, and by what a non-maximum suppression selected.
+"""Simplifies gathers: those from equal numbers, and those of columns that a non-maximum suppression selected.
 
 Exporters read the three columns of the selection one by one and join them again in the order of the axes of boxes and
 of scores: `F.gather_nd(boxes, F.take(selected, (0, 2), axis=1))`, `F.gather_nd(scores, selected)`.
@@ -98,8 +98,8 @@ def _column(a: Argument, walk: Walk) -> tuple[Argument, int] | None:
 
 
 def selected(node: GatherND, walk: Walk, turned: list[Transpose]) -> Change | None:
-    """A tensor read by columns of a selection in the order of its own axes: its permutation, if the model has one
-    anyway, is read by the selection as it is."""
+    """A tensor read by columns of a selection in the order of the tensor's axes; if the model already has its
+    permutation in the order of the selection, the selection reads that one unchanged."""
     read = walk.made_by(node.inputs[1], Gather)
     whole = shape_of(read.inputs[0]) if read is not None else None
     at = read.picked() if read is not None else None

@@ -96,7 +96,7 @@ def _neutral(node: Node[Any], element: float, sides: tuple[int, ...]) -> int | N
 
 
 def _keeps(node: Node[Any], i: int) -> bool:
-    """Whether the output surely has the type of input i: the constant on the other side must have no more axes, all of
+    """Whether the output always has the type of input i: the constant on the other side must have no more axes, all of
     size 1."""
     if same_shape(node.inputs[i], node.outputs[0]):
         return True

@@ -49,7 +49,7 @@ def biased(node: Add, walk: Walk) -> Change | None:
 
 
 def unflattened(node: Reshape, walk: Walk) -> Change | None:
-    """A dense layer without the merging of leading axes before it and their restoring behind it."""
+    """A dense layer without the reshape that merges leading axes before it and the one that restores them after it."""
     layer = walk.producer(node.inputs[0])
     if not isinstance(layer, Gemm | Linear) or not walk.alone(node.inputs[0]):
         return None

@@ -194,7 +194,7 @@ def exchanged(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def _leading(flat: Node[Any], node: Node[Any], a: Shape, c: Shape) -> bool:
-    """Whether the leading axes are surely restored: all are known, or all but one."""
+    """Whether the leading axes are certain to be restored: all are known, or all but one."""
     lead = list(zip(a[:-2], c[:-2], strict=True))
     return sum(not _same(x, y) for x, y in lead) <= 1
 

@@ -1,4 +1,4 @@
-"""Means over a sequence of what a mask selects, as models of sentences end: `F.masked_mean(x, mask)`.
+"""The masked mean over a sequence, which ends many sentence models, becomes `F.masked_mean(x, mask)`.
 
 Exporters expand the mask to the shape of x, multiply, sum both over the length, and divide by the sum of the mask, kept
 above a small number.

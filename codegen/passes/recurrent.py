@@ -1,7 +1,7 @@
 """Recurrent layers: LSTM, GRU and RNN with constant weights become the layers of emberlet.nn.
 
-Variants that those lack remain calls of the functional layer: sequence lengths, peepholes, and activations other than
-the defaults (an RNN may have another, if both directions share it).
+Variants that these layers do not support remain calls of the functional layer: sequence lengths, peepholes, and
+activations other than the defaults (an RNN may have another, if both directions share it).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Shared by passes: a walk over a frozen graph that replaces nodes and keeps types up to date.
 
-A pass provides a step: node -> its replacement, or None to keep it. The walk follows the order of execution, through
-subgraphs too. The types of a node whose inputs were replaced are inferred again before the step sees it, so that what
-one rewrite reveals reaches all later nodes.
+A pass provides a step: a function from a node to its replacement, or None to keep it. The walk follows the order of
+execution, through subgraphs too. The types of a node whose inputs were replaced are inferred again before the step sees
+it, so that all later nodes benefit from one rewrite.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def shape_of(a: Argument) -> Shape | None:
 
 
 def same_shape(a: Argument, b: Argument) -> bool:
-    """Whether two tensors surely have the same shape and dtype."""
+    """Whether two tensors are certain to have the same shape and dtype."""
     x, y = a.type, b.type
     if not isinstance(x, TensorType) or not isinstance(y, TensorType) or x.dtype is not y.dtype:
         return False

@@ -236,7 +236,7 @@ class _Halves:
                 return None
 
     def repeated(self, node: Node[Any]) -> Argument | None:
-        """x, if a value has each element of x's last axis twice."""
+        """x, if a value holds each element of x's last axis twice."""
         wide = self.walk.producer(node.inputs[0])
         if isinstance(wide, Concat):
             twice = len(wide.inputs) == 2 and wide.inputs[0].name == wide.inputs[1].name

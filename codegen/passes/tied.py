@@ -54,8 +54,8 @@ def run(graph: Graph) -> Rewrite:
 
 
 def is_transposition(matrix: Value, table: Value) -> bool:
-    """Whether `matrix` is `table` transposed, bit for bit. A table of one number has no orientation, and is no proof
-    that the two belong together."""
+    """Whether `matrix` is `table` transposed, bit for bit. A table that repeats one number proves nothing, as it has no
+    orientation."""
     if matrix.dtype is not table.dtype or matrix.shape != table.shape[::-1]:
         return False
     columns, rows = matrix.shape

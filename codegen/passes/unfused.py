@@ -1,4 +1,4 @@
-"""Operators into which onnxruntime fused several become these again, so that other passes see them."""
+"""Splits operators that onnxruntime fused into the original ones, so that other passes recognize them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Parts:
         return [*self.nodes, type(last)(self.node.name, last.inputs, self.node.outputs, last.config)]
 
     def activated(self, x: Argument, activation: FusedActivation) -> list[Node[Any]] | None:
-        """All nodes, the activation of x the last; None for an activation that no operator stands for."""
+        """All nodes, the last of which is the activation of x; None for an activation that is not an operator."""
         name, given = activation.name, activation.parameters
         if name in _PLAIN:
             self.add(_PLAIN[name], None, x)

@@ -148,7 +148,7 @@ class Reader:
                 continue
             if info.name in constants and inputs is None:
                 # IR version 3 lists every initializer as an input; from 4 on, that marks a default which callers may
-                # replace. In neither case would a person want to pass it.
+                # replace. In neither case would a caller want to pass it.
                 continue
             try:
                 t = self.values.declared(info, given)
@@ -183,7 +183,7 @@ class Reader:
         for i, proto in enumerate(protos):
             label = proto.name or (proto.output[0] if proto.output else f"number {i}")
             self.read_nodes += 1
-            if self.read_nodes > self.most_nodes:  # functions that call functions: a small file may expand enormously
+            if self.read_nodes > self.most_nodes:  # functions can call functions, so a small file may expand enormously
                 if self.read_nodes == self.most_nodes + 1:
                     self.problems.append(f"its functions and subgraphs expand to more than {self.most_nodes} nodes")
                 return

@@ -89,13 +89,13 @@ def find(inputs: Sequence[str]) -> Files:
             systems.append(system)
         found += list(_under(system, path, location))
     if len(systems) != 1:
-        raise EmberletError("the inputs are on different file systems; score those of each in a run of its own")
+        raise EmberletError("the inputs are on different file systems; run score once for each of them")
     if not found:
         raise EmberletError(f"{inputs[0]} holds no supported file; supported are {_ends()}")
     kinds = {kind for kind, _, _ in found}
     if len(kinds) > 1:
         raise EmberletError(
-            f"the inputs are of several kinds, {' and '.join(sorted(kinds))}; score each in a run of its own"
+            f"the inputs are of several kinds, {' and '.join(sorted(kinds))}; run score once for each kind"
         )
     unique = {info.path: (shown, info) for _, shown, info in found}
     files = [

@@ -49,7 +49,7 @@ def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
             clash = [name for name in PLACE if name in found.schema.names]
             if clash:
                 raise FormatError(
-                    f"{file.shown}: the column {clash[0]!r} has the name of one that score writes; rename it"
+                    f"{file.shown}: the column {clash[0]!r} has the name of a column that score writes; rename it"
                 )
             yield _placed(found, [file] * len(found), range(first, first + len(found)))
     except (pa.ArrowException, ValueError, KeyError) as error:

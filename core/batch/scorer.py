@@ -103,7 +103,7 @@ class Scorer:
         clash = [name for name in found if name in kept]
         if clash:
             raise EmberletError(
-                f"an output is named {clash[0]!r}, as another column is; give it another name: --output OUTPUT=NAME"
+                f"the output {clash[0]!r} has the name of another column; rename it: --output OUTPUT=NAME"
             )
         return cols.table({**kept, **found})
 

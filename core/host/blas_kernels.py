@@ -81,14 +81,14 @@ def running() -> str | None:
 
 
 def threads() -> int | None:
-    """How many threads the OpenBLAS of this process uses for a large product; None where it does not say."""
+    """How many threads this process's OpenBLAS uses for a large product; None if unknown."""
     import ctypes
 
     return _ask("get_num_threads", ctypes.c_int)
 
 
 def _ask(name: str, kind: Any) -> Any:
-    """What a function of the OpenBLAS of this process gives; None where there is none of the name."""
+    """The result of a function of this process's OpenBLAS; None if it has no function of that name."""
     getter = function(name)
     if getter is None:
         return None
@@ -97,7 +97,7 @@ def _ask(name: str, kind: Any) -> Any:
 
 
 def function(name: str) -> Any:
-    """A function of the OpenBLAS of this process for ctypes; None where there is none of the name."""
+    """A function of this process's OpenBLAS, for ctypes; None if it has no function of that name."""
     try:
         import ctypes
     except ImportError:

@@ -2,5 +2,5 @@
 
 import sys
 
-# Without reference counts, or in free-threaded Python, nothing is assigned in place.
+# Without reference counts, or in free-threaded Python, no element is assigned in place.
 COUNTS = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()

@@ -168,7 +168,7 @@ def read(
             x = backend.from_list(words, dtype, lying)
         else:
             x = backend.from_bytes(data, dtype, lying)
-    except (ValueError, OverflowError, IndexError) as error:  # texts that are none; NumPy's limits of axes and sizes
+    except (ValueError, OverflowError, IndexError) as error:  # invalid texts; NumPy's limits on axes and sizes
         raise FormatError(f"{where}: {descr!r} of shape {shape}: {error}") from None
     return backend.permute(x, tuple(range(len(shape)))[::-1]) if fortran and len(shape) > 1 else x
 

@@ -22,7 +22,7 @@ def names() -> list[str]:
 
 
 class Method:
-    """A method of Tensor that is looked up when first asked for, and then stands in the class itself."""
+    """A method of Tensor that is looked up on first access and then stored in the class."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -6,7 +6,8 @@ from typing import Any
 
 
 def in_words(found: Any) -> str:
-    """ "Q4F in u32, blocks of 32, scales F16": whichever generation wrote the scheme; an unknown one as it stands."""
+    """ "Q4F in u32, blocks of 32, scales F16": for both generations of schemes; an unknown scheme is shown as it is
+    stored."""
     if not isinstance(found, dict) or not isinstance(found.get("value"), str):
         return f"unknown scheme {found!r}"
     store = found.get("store")

@@ -1,4 +1,4 @@
-"""Standard streams that never end a command because of a character that their encoding lacks."""
+"""Keeps a character that a stream's encoding lacks from ending the command."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _fall_back(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _fall_back_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The same, where a lone surrogate stands for a byte of a file's name, which comes out as it was."""
+    """The same, but a lone surrogate, which stands for a byte of a file name, is written as that byte."""
     if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
         return bytes([ord(error.object[error.start]) - 0xDC00]), error.start + 1
     return _fall_back(error)
 
 
 def substitute_unencodable() -> None:
-    """From now on stdout and stderr print an ASCII substitute for a character that their encoding lacks."""
+    """Make stdout and stderr print an ASCII substitute for each character that their encoding lacks."""
     codecs.register_error(_HANDLER, _fall_back)
     codecs.register_error(_ESCAPING, _fall_back_or_escape)
     for stream in (sys.stdout, sys.stderr):

@@ -1,8 +1,8 @@
-"""Several files put into one folder together: all of them or none, at whatever moment the process ends.
+"""Puts several files into one folder together: all or none, even if the process is killed.
 
-The files are written into a scratch folder beside their places. A journal then says what is to be moved where, itself
-put in place by one rename; the moves follow, and the journal goes. Who finds a journal finishes what it says. One
-process at a time works in a folder, as far as the system can lock folders (POSIX).
+The files are written into a scratch folder beside their destination. A journal, put in place by one rename, then lists
+the moves; the files are moved, and the journal is deleted. A process that finds a journal completes its moves. Only one
+process at a time works in a folder, if the system can lock folders (POSIX).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SCRATCH = ".emberlet-draft-"
 
 @contextlib.contextmanager
 def together(folder: Path) -> Iterator[Path]:
-    """A scratch folder; when the block ends, the files in it take their places in `folder`, whole and together.
+    """Context manager of a scratch folder; when the block ends, its files are moved into `folder`, all or none.
 
-    After an exception what was in `folder` is there as it was. Raises OSError, which names the file.
+    After an exception, `folder` is unchanged. Raises OSError, which names the file.
     """
     with _locked(folder):
         finish(folder)
@@ -50,8 +50,8 @@ def together(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def synced(path: Path) -> Iterator[IO[bytes]]:
-    """A new file, which is on the disk when the block ends. Raises OSError, which names the file also where the system
-    does not, as on a full disk."""
+    """Context manager of a new file, which is synced to disk when the block ends. Raises OSError, which always names
+    the file, even for a full disk."""
     try:
         with open(path, "wb") as file:
             yield file
@@ -66,7 +66,7 @@ def synced(path: Path) -> Iterator[IO[bytes]]:
 def finish_interrupted(path: str | os.PathLike[str]) -> None:
     """Finish an interrupted generation in the folder of the file at `path`.
 
-    Raises LoadError if that replaced a module, for the one in memory may be the old one.
+    Raises LoadError if that replaced a module, because the one in memory may be the old one.
     """
     folder = Path(path).parent
     if not (folder / JOURNAL).exists():
@@ -75,12 +75,12 @@ def finish_interrupted(path: str | os.PathLike[str]) -> None:
         modules = [name for name in finish(folder) if name.endswith(".py")]
     if modules:
         raise LoadError(
-            f"{folder / modules[0]} is new: its generation was interrupted, and has been finished now; import it again"
+            f"{folder / modules[0]} was replaced just now, because its generation had been interrupted; import it again"
         )
 
 
 def finish(folder: Path) -> list[str]:
-    """Do what a journal in the folder says; returns the names of the files that were put in place."""
+    """Complete the moves of a journal in the folder; returns the names of the files that were put in place."""
     try:
         said = json.loads((folder / JOURNAL).read_text(encoding="utf-8"))
         moves = [(str(a), str(b)) for a, b in said["moves"]]
@@ -91,14 +91,14 @@ def finish(folder: Path) -> list[str]:
         moves, gone, scratch = [], [], SCRATCH
     names = [scratch, *gone, *(n for move in moves for n in move)]
     if any(os.path.basename(n) != n or n in ("", ".", "..") for n in names) or not scratch.startswith(SCRATCH):
-        moves, gone = [], []  # no journal of ours
+        moves, gone = [], []  # not our journal
     done = _do(folder / scratch, moves, gone, folder)
     (folder / JOURNAL).unlink(missing_ok=True)
     return done
 
 
 def _put(scratch: Path, names: Sequence[str], folder: Path) -> None:
-    """Move the files of the scratch folder into the folder; modules first, which name the others."""
+    """Move the files of the scratch folder into the folder; modules first, because they name the other files."""
     names = sorted(names, key=lambda name: not name.endswith(".py"))
     old = []
     for name in names:
@@ -142,7 +142,7 @@ def _write_journal(folder: Path, scratch: Path, moves: Sequence[tuple[str, str]]
 def _do(scratch: Path, moves: Sequence[tuple[str, str]], gone: Sequence[str], folder: Path) -> list[str]:
     done = []
     for name, target in moves:
-        if (scratch / name).exists():  # else it was moved before
+        if (scratch / name).exists():  # otherwise an earlier process moved it
             os.replace(scratch / name, folder / target)
             done.append(target)
     for name in gone:
@@ -153,7 +153,7 @@ def _do(scratch: Path, moves: Sequence[tuple[str, str]], gone: Sequence[str], fo
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The folder to oneself, where the system locks folders; elsewhere it is not."""
+    """Context manager: an exclusive lock on the folder, if the system can lock folders."""
     try:
         import fcntl
 

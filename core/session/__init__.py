@@ -14,7 +14,8 @@ APPEND, REPLACE = "append", "replace"
 
 
 class Session:
-    """Returned by `model.session(...)`. Only one thread may use it at a time; `fork` makes another.
+    """A model and its states, made by `model.session(...)`. Only one thread may use it at a time; `fork` makes another
+    session.
 
     model: the model, which the session does not change. capacity: the maximum number of positions, or None. length: the
     current number of positions along the axis of the first growing state; if none grows, the number of steps taken.
@@ -65,11 +66,11 @@ class Session:
             self._leave()
 
     async def step_async(self, *args, **kwargs):
-        """`step`, awaited: the only way by a plan where Python cannot wait for the GPU, as in a tab without Promise
-        Integration. Other tasks go on meanwhile, those that step other sessions included.
+        """The awaitable form of `step`. Where Python cannot wait for the GPU, as in a tab without Promise Integration,
+        only this form runs plans. Other tasks continue meanwhile, including those that step other sessions.
 
-        Raises what `step` raises, and EmberletError where a step of this session is under way: one follows the other.
-        A step that is canceled leaves the session as it was.
+        Raises what `step` raises, and EmberletError if a step of this session is under way. A canceled step leaves the
+        session unchanged.
         """
         self._enter()
         try:
@@ -95,7 +96,7 @@ class Session:
             raise EmberletError("a step of this session is under way: await it before anything else")
 
     def _ready(self, args, kwargs):
-        """(the states that the model is called with, all that it is called with)."""
+        """(the states that the model is called with, all arguments that it is called with)."""
         if self._values is None:
             self._first_step = True
             self._begin(args, kwargs)
@@ -327,7 +328,7 @@ class Session:
         self._snapshots = {length: self._replaced()}
 
     def _given(self, i, value):
-        """A state's value from `initial`, as a Tensor of its own."""
+        """A state's value from `initial`, as a Tensor with its own memory."""
         if not isinstance(value, Tensor):
             from ..functional.arrays import asarray
 
@@ -403,8 +404,7 @@ class Session:
         return self
 
     def fork(self):
-        """Another session that goes on from here; neither sees what the other does. Nothing is copied until both have
-        appended."""
+        """An independent session that continues from here. Nothing is copied until both have appended."""
         self._idle()
         other = Session(self.model, self.capacity, None, self._dims, self._table)
         other.length = self.length

@@ -1,6 +1,6 @@
 """Room: a growing state in an array with spare capacity, so that a step appends in place.
 
-The model's own `concat((past, new))` does it: array backends ask the first operand, a `Growing`, to take the rest.
+The model's own `concat((past, new))` appends: array backends ask the first operand, a `Growing`, to take the rest.
 Neither operands nor earlier results change, because the memory after the past is unused.
 """
 

@@ -52,7 +52,8 @@ def places(
 
 
 def _as_declared(value: Any) -> list[tuple[Any, Any]]:
-    """The attributes of a layer as Burn's struct has them: one that goes by another's name there takes its place."""
+    """The attributes of a layer in the order of Burn's struct. An attribute that has another's name there takes its
+    place."""
     pairs = list(items(value))
     keys, others = [key for key, _ in pairs], getattr(value, "BURN_NAMES", {})
 

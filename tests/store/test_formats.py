@@ -134,7 +134,7 @@ def test_a_gguf_type_that_is_not_read_refuses_its_tensor_only(tmp_path):
         (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 0, 1 << 62), "is truncated"),
         (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 4, 0, 1 << 63), "ends at byte"),
         (b"GGUF" + struct.pack("<IQQQ1sI", 3, 1, 0, 1, b"t", 99), "99 axes"),
-        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 5, 2, 0), "no blocks of 32"),
+        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 5, 2, 0), "split into blocks of 32"),
         (b"GGUF" + struct.pack("<IQQQ1sIQQIQ", 3, 1, 0, 1, b"t", 2, 1 << 40, 1 << 40, 0, 0), "overflows"),
     ],
 )
@@ -230,7 +230,7 @@ def test_what_is_no_onnx_model_is_refused():
     long = helper.make_tensor("w" * (1 << 20), TensorProto.FLOAT, [1], [1.0])
     assert list(store.open(model([long]), format="onnx")) == ["w" * (1 << 20)]
     long.name += "w"
-    with pytest.raises(FormatError, match="a text is none"):
+    with pytest.raises(FormatError, match="a text field holds no text"):
         store.open(model([long]), format="onnx")
     strings = helper.make_tensor("s", TensorProto.STRING, [1], [b"x"])
     assert store.open(model([strings]), format="onnx").extras["s"].endswith("type 8, which is not read")

@@ -147,7 +147,7 @@ def test_values_of_the_oldest_records(float_type, values, dtype, expected):
         (packed({"item": {"w": {"bytes": b"", "shape": [0] * 65, "dtype": "F32"}}}), "not a list of unsigned"),
         (packed({"item": {"w": {"bytes": b"", "shape": [0, True], "dtype": "F32"}}}), "not a list of unsigned"),
         (packed({"item": {"w": {"bytes": b"", "shape": [0], "dtype": "F99"}}}), "dtype 'F99' is not read"),
-        (packed({"item": {"w": {"value": [1.5, "x"], "shape": [2]}}}), "no numbers of one type"),
+        (packed({"item": {"w": {"value": [1.5, "x"], "shape": [2]}}}), "not numbers of one type"),
         (packed({"item": {"w": {"value": [1.5], "shape": [2]}}}), "1 values where its shape takes 2"),
     ],
 )

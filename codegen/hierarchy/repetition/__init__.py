@@ -18,8 +18,8 @@ from ..scopes import Path, common, weights
 from .block_names import Part, around, kind_of
 from .sequence import Item, NodeSequence
 
-MOST_ASIDE = 8  # the most nodes from a table to a value read all over the model
-FEW = 7  # the most nodes of a block of which two do not make a list
+MOST_ASIDE = 8  # maximum number of nodes between a table and a value that is read throughout the model
+FEW = 7  # two blocks of at most this many nodes do not become a list
 
 
 def blocks_of(graph: Graph) -> tuple[list[Path], set[Path], dict[Path, str]]:
@@ -55,8 +55,8 @@ def _strong(nodes: Sequence[Node[Any]]) -> list[int]:
 
 
 def _for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[int]:
-    """The nodes that compute, from a table or a vector alone, values read all over the model, such as a relative
-    position bias, or the cosines and sines of a rotary embedding."""
+    """The nodes that compute, from a table or a vector alone, values that are read throughout the model, such as a
+    relative position bias or the cosines and sines of a rotary embedding."""
     users: dict[str, list[int]] = {}
     place = {i: n for n, i in enumerate(strong)}
     maker = {o.name: i for i in strong for o in nodes[i].outputs if o.present}
@@ -95,7 +95,7 @@ def _for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[int]:
 
 
 def _beside(graph: Graph, placed: Sequence[Path | None]) -> list[Path]:
-    """The paths, with each node that has none put into the innermost block that holds all its readers."""
+    """The paths; a node without one belongs to the innermost block that holds all its readers."""
     out: list[Path | None] = list(placed)
     readers: dict[str, Path] = {a.name: () for a in graph.outputs}
     for i in range(len(graph.nodes) - 1, -1, -1):

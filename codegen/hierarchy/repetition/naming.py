@@ -1,7 +1,7 @@
-"""The file's names for repeated blocks and their layers, as far as it has them.
+"""Names repeated blocks and their layers as the file does, where it has names.
 
 An exporter that stores equal weights once keeps the name of one layer for all of them, and one that stores a matrix
-transposed drops its name. The blocks are found by repetition; what is left of the names says what they are called.
+transposed drops its name. The blocks are found by repetition and take the names that are left.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _places(held: Mapping[Path, Sequence[Node[Any]]]) -> dict[Path, list[Path]]:
 
 
 def _prefixes(places: Mapping[Path, Sequence[Path]]) -> dict[Path, Path]:
-    """The name of each block: what the names of its layers have in common."""
+    """The name of each block: the common prefix of the names of its layers."""
     shared: dict[Path, Path] = {}
     for p, paths in places.items():
         known = [q for q in paths if q]
@@ -98,7 +98,7 @@ def _list_of(prefix: Path, number: str) -> Path:
 
 
 def _distinct(found: dict[Path, Path], outside: Iterable[Path]) -> dict[Path, Path]:
-    """The names that are of one block alone, with no layer from outside and no other block under them."""
+    """The names that belong to one block alone: no outside layer and no other block is under them."""
     taken = Counter(q[:n] for q in (*set(outside), *set(found.values())) for n in range(1, len(q) + 1))
     names = Counter(found.values())
     clash = {q for q, n in names.items() if n > 1 or taken[q] > 1}
@@ -114,7 +114,8 @@ def _layers(
 ) -> dict[str, str]:
     """The names of layers, alike for every block of a kind; a kind of which one layer has a number has none.
 
-    A name that ends in a dot is that of a module that holds other layers too, as of a bias `self_attn.in_proj_bias`.
+    A name that ends in a dot is the name of a module with more layers, such as `self_attn.` of a bias
+    `self_attn.in_proj_bias`.
     """
     alike: dict[Any, list[Path]] = {}
     for p, nodes in held.items():
@@ -138,7 +139,8 @@ def _layers(
 
 
 def _numbered(names: dict[int, Path], nodes: Sequence[Node[Any]]) -> None:
-    """Name the layers that were stored under another one's name after it, if that has a number: ln_2 after ln_1."""
+    """Name layers whose weights were stored under another layer's name after that layer, if its name has a number: ln_2
+    after ln_1."""
     for i, node in enumerate(nodes):
         said = [written(a.name.partition("::")[0])[:-1] for a in parameters(node) if "::" in a.name]
         found = re.fullmatch(r"(.*\D)(\d+)", said[0][-1]) if i not in names and said and said[0] else None

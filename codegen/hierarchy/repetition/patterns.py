@@ -31,8 +31,8 @@ def excites(nodes: Sequence[Node[Any]]) -> bool:
 
 
 def embeds(nodes: Sequence[Node[Any]]) -> bool:
-    """Whether nodes turn an image into the features of its patches, (batch, patches, features): a convolution in steps
-    of more than one, its results in a row, and the features last."""
+    """Whether nodes turn an image into the features of its patches, (batch, patches, features): a convolution with a
+    stride above one, whose positions are flattened and whose features are moved last."""
     if [n.op() for n in nodes] != ["Conv", "Reshape", "Transpose"]:
         return False
     conv, flat, turned = nodes

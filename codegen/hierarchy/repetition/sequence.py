@@ -201,7 +201,7 @@ class NodeSequence:
         for what, times in found.items():
             if times > 1:
                 for made in self._replace(root, what, None if len(what[0]) == 1 else self._embeds):
-                    made.items = []  # its layers are of no other block
+                    made.items = []  # its layers belong to no other block
 
     def _embeds(self, items: Sequence[Item]) -> bool:
         """Whether items are the embedding of the patches of an image, and not of tokens in rows and columns, which the
@@ -300,7 +300,7 @@ class NodeSequence:
         best: tuple[tuple[int, ...], Hashable],
         where: Callable[[Sequence[Item]], bool] | None = None,
     ) -> list[Item]:
-        """Make a run of items a block wherever it occurs and is as `where` says; the blocks."""
+        """Make a run of items a block wherever it occurs and `where` allows it; returns the blocks."""
         tokens, wiring = best
         rule = self._intern(("block", tokens, wiring))
         instances: list[Item] = []

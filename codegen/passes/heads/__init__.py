@@ -1,7 +1,7 @@
 """Attention of several heads on (batch, length, heads * size): the axes that are split and exchanged around it become
 `num_heads`.
 
-Such is every multi-head attention: its layers give the heads of a token side by side, and take them so.
+Every multi-head attention has this form: its layers compute and take the heads of a token side by side.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def beside(a: Argument, walk: Walk, nodes: list[Node[Any]]) -> tuple[Argument, i
 
 
 def _split(whole: tuple[Dim, ...], parts: tuple[Dim, ...]) -> bool:
-    """Whether (a, b, heads * size) and (a, b, heads, size), of as many elements, surely are one layout. Two equal sizes
-    and the number of elements say the third, however it is written."""
+    """Whether (a, b, heads * size) and (a, b, heads, size), of as many elements, are certain to be one layout. Two
+    equal sizes and the number of elements determine the third, however it is written."""
     if len(parts) != 4 or None in whole or None in parts or not (whole[0] == parts[0] or whole[1] == parts[1]):
         return False
     heads, size = parts[2:]

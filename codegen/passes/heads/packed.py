@@ -1,8 +1,8 @@
-"""Queries, keys and values that one layer gives side by side: `query, key, value = F.split(self.qkv(x), 3, axis=-1)`.
+"""Queries, keys and values of one layer, side by side: `query, key, value = F.split(self.qkv(x), 3, axis=-1)`.
 
 Exporters write this as a reshape to (..., 3, heads, size), a permutation that brings the axis of 3 to the front, and a
-part of that for each. `nn.MultiheadAttention` of PyTorch, which computes with the length first, permutes before its
-layers and after them too; a layer computes on the last axis alone, so the two permutations go.
+part of that for each. `nn.MultiheadAttention` of PyTorch, which computes with the length first, also permutes before
+and after its layers; since a layer acts on the last axis alone, the two permutations are removed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def _layer(a: Argument, walk: Walk) -> Linear | MatMul | None:
 
 @dataclass
 class Apart:
-    """A value that holds `count` parts side by side on its last axis, and how each becomes what is taken of it."""
+    """A value that holds `count` parts side by side on its last axis, and the shape and order of axes in which each is
+    used."""
 
     source: Reshape
     count: int
@@ -71,7 +72,7 @@ class Apart:
 
 
 def apart(a: Argument, walk: Walk) -> Apart | None:
-    """What a layer gives, with an axis for its parts that was brought to the front."""
+    """A layer's result, if an axis for its parts was brought to the front."""
     front = walk.made_by(a, Transpose)
     source = walk.made_by(front.inputs[0], Reshape) if front is not None else None
     if front is None or source is None or _layer(source.inputs[0], walk) is None:
@@ -88,7 +89,7 @@ def apart(a: Argument, walk: Walk) -> Apart | None:
 
 
 def part(node: Gather | Slice | Split, walk: Walk, parts: dict[str, Split]) -> Change | None:
-    """The parts that a node takes, as outputs of the split of what the layer gives."""
+    """The parts that a node takes, as outputs of a split of the layer's result."""
     found = apart(node.inputs[0], walk)
     at = _picked(node)
     if found is None or not at or max(at) >= found.count or (isinstance(node, Split) and len(at) != found.count):
@@ -112,7 +113,7 @@ def part(node: Gather | Slice | Split, walk: Walk, parts: dict[str, Split]) -> C
 
 
 def _placed(x: Argument, found: Apart, node: Node[Any], walk: Walk, nodes: list[Node[Any]]) -> Argument | None:
-    """A part with the shape, and the order of axes, that is taken of it; nodes that make it so are added to `nodes`."""
+    """A part in the shape and order of axes in which it is used; the nodes for that are added to `nodes`."""
 
     def add(kind: type[Node[Any]], what: str, config: Any, *more: Argument) -> Argument:
         name = walk.fresh(f"{node.name}::{what}")

@@ -1,8 +1,8 @@
 """Simplifies attention masks that exporters compute from positions: to none, `is_causal`, `window`, or one line per
 condition.
 
-A mask's elements are derived as a term of their indices (`index_terms.py`). A mask is removed only if every query
-surely sees a key: for a query that sees none, a finite mask and a hidden key give different results.
+A mask's elements are derived as a term of their indices (`index_terms.py`). A mask is removed only if every query is
+certain to see a key: for a query that sees none, a finite mask and a hidden key give different results.
 """
 
 from __future__ import annotations

@@ -176,14 +176,14 @@ def negated(a: Truth) -> Truth:
 
 
 class Bounds:
-    """What is known of numbers that are indices into this shape. Its sizes are at least 1, since a tensor of size 0 has
-    no elements to be wrong about. Other sizes may be 0, such as the length of a cache."""
+    """The bounds of numbers that are indices into this shape. Its sizes are at least 1, since a tensor of size 0 has no
+    elements to be wrong about. Other sizes may be 0, such as the length of a cache."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
     def never_negative(self, n: Number) -> bool:
-        """Whether a number is surely at least 0."""
+        """Whether a number is certain to be at least 0."""
         for axis in sorted(n.axes):
             rest: Counter[Monomial] = Counter()
             falling: Counter[Monomial] = Counter()

@@ -1,8 +1,8 @@
-"""Masks that hide the padding of sequences, the keys behind a length, become an option: `kv_lengths=lengths`.
+"""Masks that hide the padding of sequences, the keys from a length on, become the option `kv_lengths=lengths`.
 
 Exporters write `arange(keys) < lengths[:, None]` and turn it into zeros and large negative numbers. -inf hides a key as
-`kv_lengths` does. A finite number does so only if a length is surely at least 1: for a query that sees no key, it gives
-the mean of the values.
+`kv_lengths` does. A finite number does so only if a length is certain to be at least 1: for a query that sees no key,
+it gives the mean of the values.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def limited(node: Attention, terms: Terms) -> Change | None:
 @dataclass(frozen=True)
 class Hidden:
     """What a mask says: the term of whether a key is seen, over the four indices of a mask of this shape; surely:
-    whether a key that is not seen is hidden even if no other is seen."""
+    whether an unseen key is hidden even if the query sees no key at all."""
 
     seen: Truth
     shape: Shape
@@ -83,7 +83,7 @@ class Hidden:
 
 
 def hidden(a: Argument, terms: Terms) -> Hidden | None:
-    """A mask as what it hides; None if it does more than that, or nothing is known of it."""
+    """A mask as a Hidden; None if it does more than hide keys, or nothing is known about it."""
     shape = shape_of(a)
     if shape is None or len(shape) > 4 or not isinstance(a.type, TensorType):
         return None
@@ -143,7 +143,7 @@ def filled(a: Argument, walk: Walk) -> float | None:
 
 
 def lengths(seen: Truth, shape: Shape, terms: Terms) -> Argument | None:
-    """The lengths, (batch) or (batch, 1, …), of which a term says that the key's index is below them."""
+    """The lengths, (batch) or (batch, 1, …), if a term says that the key's index is less than they are."""
     truth, holds = (seen.item, False) if isinstance(seen, Negated) else (seen, True)
     if not isinstance(truth, Element) or truth.name not in terms.arguments:
         return None
@@ -169,7 +169,7 @@ def lengths(seen: Truth, shape: Shape, terms: Terms) -> Argument | None:
 
 
 def by_row(a: Argument, rank: int, row: int, walk: Walk) -> Argument | None:
-    """The integers of which a value, broadcast to this rank, has one for each index of the axis `row`: as they were
+    """The integers, one for each index of the axis `row`, that a value of this rank repeats along its other axes,
     before axes of 1 were added."""
     while True:
         shape, t = shape_of(a), a.type
@@ -194,7 +194,7 @@ def by_row(a: Argument, rank: int, row: int, walk: Walk) -> Argument | None:
 
 
 def plain(a: Argument, walk: Walk) -> Argument | None:
-    """Integers (batch) that a value (batch, 1, …) is a view of, or has in a wider dtype; None if it is none."""
+    """The integers (batch) of which a value (batch, 1, …) is a view or a wider copy; None if there are none."""
     found = None
     while True:
         node = walk.producer(a)
@@ -210,7 +210,7 @@ def plain(a: Argument, walk: Walk) -> Argument | None:
 
 
 def wider(node: Cast) -> bool:
-    """Whether a cast of integers surely keeps every value."""
+    """Whether a cast of integers keeps every value."""
     t, to = node.inputs[0].type, node.config.dtype
     if not isinstance(t, TensorType) or not t.dtype.is_integer or not to.is_integer:
         return False
@@ -219,7 +219,7 @@ def wider(node: Cast) -> bool:
 
 
 def positive(a: Argument, walk: Walk) -> bool:
-    """Whether all integers of a value are surely at least 1."""
+    """Whether all integers of a value are certain to be at least 1."""
     while True:
         node = walk.producer(a)
         if isinstance(node, Unsqueeze | Squeeze | Reshape) or (isinstance(node, Cast) and wider(node)):

@@ -46,7 +46,8 @@ async def item_async(x):
 def astype(x, dtype, *, copy=True, device=None):
     """x in another dtype. Float to integer truncates and saturates, integer to integer wraps, anything to bool is != 0.
 
-    copy: False returns x itself if it already has the dtype. (Elements never change in place, so nothing is copied.)
+    copy: False returns x itself if it already has the dtype. Elements are shared until one of the tensors is assigned
+    to.
     """
     x = tensor(x)
     dtype = dtypes.dtype(dtype)

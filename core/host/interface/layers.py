@@ -11,7 +11,8 @@ from typing import Any
 
 @cache
 def homes(package: str = "emberlet.nn") -> dict[str, Any]:
-    """Name -> class or function, of all that `package` finds in its files, in the order of the files."""
+    """{name: class or function} of everything that `package` imports from its files on demand, in the order of the
+    files."""
     found = {}
     whole = import_module(package)
     for file in pkgutil.iter_modules(whole.__path__):

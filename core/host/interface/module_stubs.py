@@ -96,7 +96,7 @@ _RESULTS = {
     "set_require_grad": "Self", "saved": "Tensor", "__reduce__": "Any",
 }  # fmt: skip
 _SPECIAL = ("__init__", "__len__", "__eq__", "__hash__", "__call__")
-# A module is called with what its `forward` takes, and gives what that gives.
+# Calling a module takes the arguments of its `forward` and returns its result.
 _CALL = """
 _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)
@@ -106,7 +106,7 @@ class _HasForward(Protocol[_P, _R]):
 
 """
 _FACTORIES = ("weight", "constant")  # of core/nn/params.py
-# Attributes whose type does not show in what `__init__` sets them to.
+# Attributes whose type cannot be read from their value in `__init__`.
 _ATTRIBUTES = {
     "activation": "Callable[[Tensor], Tensor]", "d_head": "int", "normalized_shape": "tuple[int, ...]",
     "pad_tokens": "list[int]", "padding": "str | tuple[tuple[int, int], ...]", "require_grad": "bool",
@@ -218,7 +218,7 @@ def _value(owner: str, name: str, value: ast.expr, of: dict[str, str]) -> str:
 
 
 def _class_name(owner: type) -> str:
-    """Its name, beginning with an underscore where `emberlet.nn` does not find the class."""
+    """The class's name, with a leading underscore if `emberlet.nn` does not export it."""
     hidden = owner.__module__.startswith("emberlet.nn.") and owner.__name__ not in layers.homes()
     return "_" + owner.__name__.lstrip("_") if hidden else owner.__name__
 
@@ -350,7 +350,7 @@ FILES = {
 
 
 def outdated() -> dict[Path, str]:
-    """File -> the text that it should have, of every one of these stubs whose text is another."""
+    """{file: the text that it should have} of every stub that is out of date."""
     wanted = {CORE / name: text() for name, text in FILES.items()}
     return {
         file: text for file, text in wanted.items() if not file.exists() or file.read_text(encoding="utf-8") != text
@@ -358,7 +358,7 @@ def outdated() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Name the stubs that are out of date, or with `--fix` write them; returns 1 where some stay out of date."""
+    """List the stubs that are out of date or, with `--fix`, write them; returns 1 if any stays out of date."""
     found = outdated()
     for file, text in found.items():
         if "--fix" in arguments:

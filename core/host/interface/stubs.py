@@ -1,5 +1,5 @@
-"""What is generated from the declarations of the functional layer (declarations.py): the tables of names, the stubs of
-types and docs/functions.md. `python3 dev.py check --fix` writes them, and `check` fails where one is out of date.
+"""Generates, from the declarations of the functional layer (declarations.py), the tables of names, the type stubs and
+docs/functions.md. `python3 dev.py check --fix` writes them, and `check` fails where one is out of date.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _words(words: str) -> str:
 
 
 def _families(everyday: bool) -> list[str]:
-    # What devices load lies beside functional/__init__.py, everything else in packages.
+    # Families that devices load are files beside functional/__init__.py; all others are in packages.
     return sorted({d.family for d in declared() if ("." not in d.family and d.family != "display") == everyday})
 
 
@@ -258,7 +258,7 @@ def set_default_backend(backend: Backend | str | None) -> None: ...
 
 
 def backend() -> str:
-    """The text of core/backend/__init__.pyi: a backend has its primitives, and what it overrides or was given."""
+    """The text of core/backend/__init__.pyi: a backend's primitives, overrides and added operations."""
     return (
         HEAD.format("Types of emberlet.backend")
         + "from collections.abc import Callable\nfrom typing import Any\n\n_factories: dict[str, Any]\n\n"
@@ -304,7 +304,7 @@ FILES: dict[Path, Callable[[], str]] = {
 
 
 def outdated(*, fix: bool = False) -> list[Path]:
-    """The generated files that differ from what the declarations give; with `fix`, they are written."""
+    """The generated files that are out of date; `fix` writes them."""
     declared.cache_clear()
     found = []
     for file, text in FILES.items():
@@ -317,7 +317,7 @@ def outdated(*, fix: bool = False) -> list[Path]:
 
 
 def main(args: Sequence[str] = ()) -> int:
-    """Write what is out of date; with `--check`, only say so (exit status 1)."""
+    """Write the files that are out of date; with `--check`, only list them (exit status 1)."""
     check = "--check" in args
     try:
         found = outdated(fix=not check)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .backend import NumpyBackend
 
 AT_ONCE = 1 << 17  # weights that are dequantized at a time
-_WORDS = {8: np.float32, 4: np.uint64, 2: np.complex128}  # as wide as the float32 numbers in a byte
+_WORDS = {8: np.float32, 4: np.uint64, 2: np.complex128}  # one word that holds the float32 numbers packed in a byte
 
 
 @cache
 def _numbers(bits: int, zero: int) -> Array:
-    """For each byte the float32 numbers in it, less `zero`, as one word."""
+    """For each possible byte, the float32 numbers packed in it, minus `zero`, as one word."""
     byte = np.arange(256)
     parts = [(byte >> shift & (1 << bits) - 1) - zero for shift in range(0, 8, bits)]
     return np.ascontiguousarray(np.stack(parts, -1), np.float32).view(_WORDS[bits]).reshape(256)
@@ -42,7 +42,8 @@ def matmul_nbits(
     bits: int = 4,
     block_size: int = 32,
 ) -> Tensor:
-    """matmul_nbits of float32 by uint8 and float32 in blocks that rows fill; everything else by its definition."""
+    """matmul_nbits for float32 x and scales, uint8 weights and rows of whole blocks. Everything else goes to the
+    composite."""
     from ...functional.quantized.packed_weights import matmul_nbits as by_definition
     from ...functional.quantized.packed_weights import unpack_bits
 

@@ -1,7 +1,7 @@
 """Composites of the functional layer in fewer passes over memory than their primitives take.
 
-Each is held equal to its composite by tests/core/test_activations.py. Narrow floats are computed in float32 and rounded
-once, except in softmax, whose every step ONNX rounds.
+tests/core/test_activations.py compares each with its composite. Narrow floats are computed in float32 and rounded once,
+except in softmax, whose every step ONNX rounds.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _channels(value: Any, x: Tensor) -> Array:
 def clip(backend: NumpyBackend, x: Tensor, low: float | Tensor | None, high: float | Tensor | None) -> Tensor:
     if isinstance(low, Tensor):
         x, low = backend.binary("maximum", x, low), None
-    if isinstance(high, Tensor):  # low is no number here: both are tensors, as far as they are there
+    if isinstance(high, Tensor):  # low is None by now: bounds are both tensors or both numbers
         x, high = backend.binary("minimum", x, high), None
     array = _wide(x)
     if x.dtype.is_integer:

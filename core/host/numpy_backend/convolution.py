@@ -1,4 +1,5 @@
-"""Convolution as a matrix product (BLAS): one row for each tap of the kernel, with what it sees at each position.
+"""Convolution as a matrix product (BLAS): one row for each tap of the kernel, with the element that it meets at each
+position.
 
 A kernel of one element needs no copy. A large matrix is built and multiplied a few lines at a time, so that it stays in
 the processor's cache.
@@ -61,7 +62,7 @@ def _by_lines(columns: Array, taps: Array, rank: int) -> Array:
 
 
 def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
-    """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees; (n, c, *spatial) for one tap."""
+    """(n, c, *kernel, *spatial): the elements that each tap of the kernel meets; (n, c, *spatial) for one tap."""
     if max(kernel) == 1:
         key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
         return x[key]

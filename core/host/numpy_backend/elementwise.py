@@ -112,7 +112,7 @@ def binary(backend: NumpyBackend, op: str, a: Tensor, b: Tensor) -> Tensor:
         try:
             out = np.asarray(_BINARY[op](left, right))
         except ValueError:
-            broadcast(a.shape, b.shape)  # says which shapes do not fit
+            broadcast(a.shape, b.shape)  # raises an error that names the shapes
             raise
     if op in BOOLEAN_RESULT:
         return backend._tensor(out, dtypes.bool)
@@ -211,7 +211,7 @@ def reduce(backend: NumpyBackend, op: str, x: Tensor, axes: tuple[int, ...], kee
 
 
 def identity(op: str, dtype: np.dtype[Any]) -> Any:
-    """The value that changes nothing under op "max" or "min"."""
+    """The neutral element of op "max" or "min"."""
     if dtype.kind == "f":
         return dtype.type(-np.inf if op == "max" else np.inf)
     if dtype.kind == "b":

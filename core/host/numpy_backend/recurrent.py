@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _wide(x: Tensor) -> Array:
-    """x's array in the dtype that is computed in; without the axis of directions where there is one alone."""
+    """x's array in the dtype of the computation, without the axis of directions if there is only one direction."""
     array: Array = x.data
     array = array.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else array
     return array[0] if array.shape[0] == 1 else array
@@ -36,8 +36,8 @@ def _back(backend: NumpyBackend, array: Array, like: Tensor, shape: tuple[int, .
 def lstm_steps(
     backend: NumpyBackend, part: Tensor, r: Tensor, states: list[Tensor], backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """(y (steps, directions, batch, d_hidden), [h, c]): part (directions, steps, batch, 4 * d_hidden) is the share of x
-    and of the biases, r (directions, d_hidden, 4 * d_hidden); gates i o f c."""
+    """(y (steps, directions, batch, d_hidden), [h, c]): part (directions, steps, batch, 4 * d_hidden) is the
+    contribution of x and of the biases, r (directions, d_hidden, 4 * d_hidden); gates i o f c."""
     directions, steps, batch, _ = part.shape
     n = r.shape[1]
     x, w = _wide(part), _wide(r)
@@ -72,8 +72,8 @@ def gru_steps(
     bias_new: Tensor | None,
     linear_before_reset: bool,
 ) -> tuple[Tensor, list[Tensor]]:
-    """(y, [h]) like `lstm_steps`; gates z r h. bias_new (directions, 1, d_hidden) belongs to what the reset gate
-    multiplies, where it does so after the product."""
+    """(y, [h]) like `lstm_steps`; gates z r h. bias_new (directions, 1, d_hidden) is added to the product that the
+    reset gate multiplies, if it does so after the product."""
     directions, steps, batch, _ = part.shape
     n = r.shape[1]
     x, w = _wide(part), _wide(r)

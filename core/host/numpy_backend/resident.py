@@ -1,4 +1,4 @@
-"""Runs the steps of a Session (core/session) on NumPy by plans in which the length of the past is open.
+"""Runs the steps of a Session (core/session) on NumPy as plans that leave the length of the past open.
 
 A growing state is kept in an array with spare capacity (core/session/room.py). A plan reads it there and appends the
 new part in place. States that are replaced are ordinary inputs and results.
@@ -36,8 +36,8 @@ class Resident:
         self._compiled = Compiled(model, (), backend)
 
     def step(self, arguments: list[Any], check: Callable[[int], None]) -> list[Any] | None:
-        """The model's results; None where there is no plan for such a step. check: raises where a state gets too
-        long."""
+        """The model's results; None if no plan serves such a step. check: called with the new length, raises if that is
+        too long."""
         if not self._grown:
             return self._replaced(arguments)
         if any(not hasattr(arguments[e.input], "room") or not arguments[e.input].shape[e.axis] for e in self._grown):
@@ -74,7 +74,7 @@ class Resident:
         return list(found) if isinstance(found, tuple) else [found]
 
     def _kind(self, arguments: list[Any]) -> Any:
-        """What the steps have in common that one plan may serve: all lengths but the open ones."""
+        """A key that is equal for all steps that one plan could serve: every length except the open ones."""
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
         numbers = self._axes.numbers(shapes) if self._axes else None
         if numbers is None:

@@ -1,7 +1,7 @@
 """Which NumPy dtype holds which emberlet dtype, and bytes in and out.
 
 The narrow types (bfloat16, 8-, 6- and 4-bit floats, 4- and 2-bit integers) are held in the dtypes of ml_dtypes; without
-that package asking for one raises UnsupportedError. Strings are object arrays.
+that package, using one raises UnsupportedError. Strings are object arrays.
 """
 
 from __future__ import annotations

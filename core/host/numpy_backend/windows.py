@@ -20,7 +20,7 @@ def padded(x: Array, padding: tuple[tuple[int, int], ...], value: float) -> Arra
 
 
 def taps(x: Array, axis: int, kernel: int, stride: int, dilation: int) -> list[Array]:
-    """For each tap of a window along axis, the elements of x that it sees."""
+    """For each tap of a window along axis, the elements of x that it meets."""
     count = (x.shape[axis] - dilation * (kernel - 1) - 1) // stride + 1
     lead = (slice(None),) * axis
     return [x[(*lead, slice(i * dilation, i * dilation + (count - 1) * stride + 1, stride))] for i in range(kernel)]
@@ -44,8 +44,8 @@ def pool(
 
 
 def _along_lines(combine: np.ufunc, x: Array, kernel: int, stride: int, dilation: int) -> Array:
-    """The last axis. All lines are combined as one run of memory, which is several times faster than one by one; what a
-    line would take from the next is left out at the end."""
+    """The last axis. All lines are combined as one run of memory, which is several times faster than one by one;
+    results that mix two lines are dropped at the end."""
     if kernel == 1:
         return x[..., ::stride]
     reach = dilation * (kernel - 1)

@@ -1,5 +1,5 @@
-"""What PyInstaller is told of emberlet: it finds this through the entry point `pyinstaller40` (PyInstaller's manual,
-"Providing PyInstaller Hooks with your Package")."""
+"""PyInstaller's hooks for emberlet, found through the entry point `pyinstaller40` (PyInstaller's manual, "Providing
+PyInstaller Hooks with your Package")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """PyInstaller's hook for emberlet: most modules are imported by name when first used, which its analysis cannot see.
 
-What reads ONNX and builds for microcontrollers has hooks of its own, and comes along only where a program imports it.
+The packages that read ONNX or build for microcontrollers have their own hooks and are included only if a program
+imports them.
 """
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules

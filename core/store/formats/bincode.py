@@ -3,8 +3,9 @@
 A file holds five texts about the record and then the fields of the module in the order in which its struct declares
 them, without names or types. A parameter is its ParamId (thirteen digits of base 32), the bytes of its tensor, its
 shape and the number of its dtype. Everything between parameters is structure: 0 for a constant or a missing option, 1
-for a present one, the length of a list, the variant of an enum. No number of that kind begins a parameter, so the
-parameters are found without the struct; they are called "0", "1", "2" and so on. https://docs.rs/bincode/2.0.1/bincode/spec
+for a present one, the length of a list, the variant of an enum. Such a number never begins a parameter, so the
+parameters are found without the struct. They are called "0", "1", "2" and so on.
+https://docs.rs/bincode/2.0.1/bincode/spec
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def read(data: Bytes, where: str, limits: Limits) -> Store:
 
 
 class _Parameter:
-    """Where a parameter's bytes lie, and what is said of them."""
+    """A parameter: the range of its bytes, its shape, the number of its dtype, and its identity."""
 
     __slots__ = ("begin", "end", "identity", "number", "shape")
 
@@ -107,9 +108,11 @@ def _dtype(p: _Parameter, table: tuple[str, ...]) -> DType | None:
 
 
 def _table(found: list[_Parameter], types: set[DType]) -> tuple[str, ...] | None:
-    """The numbers of dtypes under which every tensor has one of `types` and as many bytes as that takes.
+    """The numbering of dtypes by which every tensor has one of `types` and the right number of bytes; None if no
+    numbering fits.
 
-    No two tables allow that for one tensor: floats and integers are all of the types that the file names.
+    Two numberings never fit the same tensor: all floats and all integers of a file have the types that its header
+    names.
     """
     for table in _TABLES:
         if all(_fits(p, _dtype(p, table), types) for p in found):
@@ -132,7 +135,7 @@ def identity(text: Any) -> int | None:
 
 
 class _Reader:
-    """Numbers and texts one after the other; lengths are checked to be there before they are taken."""
+    """Reads numbers and texts in order. A length is checked against the rest of the file before it is used."""
 
     def __init__(self, data: Bytes, where: str) -> None:
         self.data = data

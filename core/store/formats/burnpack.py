@@ -41,7 +41,7 @@ def of_pack(pack: Burnpack, where: str) -> Store:
 
 
 def _quantized(pack: Burnpack, name: str, where: str) -> Quantized:
-    """The scheme and bytes of a quantized tensor, as a burnpack that is written from this one takes them."""
+    """The scheme and bytes of a quantized tensor, in the form in which another burnpack stores them."""
     entry = pack.tensors[name]
 
     def read() -> memoryview:

@@ -132,7 +132,9 @@ def _snapshot(
         return Snapshot(name, dtypes.float32, shape, make=partial(_refuse, label, kind), stored=f"ggml type {kind}")
     block = BLOCKS[kind]
     if not shape or shape[-1] % block.weights_each:
-        raise FormatError(f"{label}: rows of {shape[-1] if shape else 1} are no blocks of {block.weights_each}")
+        raise FormatError(
+            f"{label}: rows of {shape[-1] if shape else 1} do not split into blocks of {block.weights_each}"
+        )
     size = count // block.weights_each * block.nbytes
     _check(label, start, size, len(data), limits)
     if blocks:

@@ -83,7 +83,7 @@ class _Message:
 
     def text(self, start: int, end: int) -> str:
         if end < 0 or end - start > 1 << 20:
-            raise FormatError(f"{self.where}: is not an ONNX model: a text is none")
+            raise FormatError(f"{self.where}: is not an ONNX model: a text field holds no text")
         try:
             return str(self.data[start:end], "utf-8")
         except UnicodeDecodeError:

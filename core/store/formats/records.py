@@ -170,7 +170,7 @@ class _MessagePack:
         for _ in range(n):
             key = self.value(depth + 1)
             if not isinstance(key, (str, int)):
-                raise self.bad("a key is no text")
+                raise self.bad("a key is not text")
             found[str(key)] = self.value(depth + 1)
         return found
 
@@ -240,12 +240,12 @@ def _elements(found: dict[str, Any], metadata: dict[str, str], label: str, count
         wide = any(not -(1 << 31) <= v < 1 << 31 for v in values)
         return (dtypes.int64 if wide else dtypes.int32), _packed("q" if wide else "i", values)
     except (ValueError, TypeError, struct.error, OverflowError):
-        raise FormatError(f"{label}: its elements are no numbers of one type") from None
+        raise FormatError(f"{label}: its elements are not numbers of one type") from None
 
 
 def _list(value: Any, label: str) -> list[Any]:
     if not isinstance(value, list):
-        raise FormatError(f"{label}: its elements are no array")
+        raise FormatError(f"{label}: its elements are not an array")
     return value
 
 

@@ -33,7 +33,8 @@ EXPANDED = 16 << 20  # bytes by which a view may exceed sixteen times its storag
 
 
 class Storage:
-    """A run of elements in the file, looked up by its key; a view begins `offset` elements into its root storage."""
+    """A contiguous run of elements in the file, looked up by its key; a view begins `offset` elements into its root
+    storage."""
 
     __slots__ = ("count", "dtype", "key", "offset")
 
@@ -126,7 +127,7 @@ def _size(values: Any = ()) -> Any:
 
 def _list(values: Any = ()) -> Any:
     if not isinstance(values, (list, tuple)):
-        raise FormatError("a list is made of what is none")
+        raise FormatError("a list is made from something other than a list or a tuple")
     return list(values)
 
 
@@ -140,7 +141,7 @@ def _ordered(pairs: Any = ()) -> Any:
     made = {}
     for pair in pairs if isinstance(pairs, (list, tuple)) else ():
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], (str, int)):
-            raise FormatError("an OrderedDict is made of what are no pairs")
+            raise FormatError("an OrderedDict is made from something other than pairs")
         made[pair[0]] = pair[1]
     return made
 
