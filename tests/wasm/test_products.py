@@ -55,6 +55,32 @@ def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
     compared(lambda x, y: x @ y, arrays, k)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_product_of_one_row(seed: int) -> None:
+    choose = random.Random(seed)
+    k = choose.choice([4, 5, 7, 8, 15, 64, 131, 1024, 2048, 2049, 3000, 4100])
+    n = choose.choice([8, 9, 10, 13, 16, 24, 31, 32, 33, 50, 100, 127, 128, 129, 131, 260, 1021, 2000])
+    lead = choose.choice([(), (), (2,), (3, 2)])
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((*lead, 1, k)), rng.standard_normal((*lead, k, n))
+
+    def product(x: Any, y: Any) -> Any:
+        return F.relu(x @ y + 0.5) * 2.0 if seed % 2 else x @ y
+
+    compared(product, [a.astype(np.float32), b.astype(np.float32)], k)
+
+
+def test_products_of_one_row_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.wasm.kernels import single_row
+
+    made = []
+    make = single_row.single_row
+    monkeypatch.setattr(single_row, "single_row", lambda *given: made.append(make(*given)) or made[-1])
+    for n in (32, 300):
+        compared(lambda x, y: x @ y, [np.ones((1, 40), np.float32), np.ones((40, n), np.float32)], 40)
+    assert made and all(made)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_depthwise_convolution(seed: int) -> None:
     choose = random.Random(seed)

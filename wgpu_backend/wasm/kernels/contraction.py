@@ -11,7 +11,7 @@ from ...lower.contraction import Problem
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
 from ..assembler import E, f32x4, i32, memory, op, select
-from . import nest, split
+from . import split
 from .nest import begin, finish
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
@@ -133,7 +133,7 @@ class Contraction:
 
     def serves(self):
         """Whether the left operand's index is linear in the row and in k."""
-        e = nest.begin("", self.low.slots)
+        self.e = e = begin("", self.low.slots)
         if self.left.op != "load" or self.low.slots.types[self.left.attr[0]] != "f32":
             return False
         index = self.left.attr[1]
@@ -307,22 +307,7 @@ class Contraction:
         e, f, what = self.e, self.f, self.what
         vectors = self.vectors
         sums = self._zeros()
-        e.block()
-        e.bind("row", first_row)
-        e.bind("k", i32(0))
-        e.bind("column", self.first_column)
-        slot, index = self.left.attr
-        a, b = f.local("i32"), f.local("i32")
-        bare = ix.Index(index.terms, index.const)
-        f.set(a, e.index(bare, 4, e.addresses[slot]))
-        if self.direct:
-            e.bind("k0", i32(0))
-            f.set(b, e.index(self.right.attr[1], 4, e.addresses[self.right.attr[0]]))
-            step = 4 * self.step
-        else:
-            f.set(b, self.packed)
-            step = 16 * vectors
-        e.close()
+        a, b, step = self._pointers(first_row)
         depth = what.depth()
         unroll = 4 if depth % 4 == 0 else 2 if depth % 2 == 0 else 1
         if 0 <= self.by_row < 1 << 26 and 0 <= self.by_k < 1 << 26 and step < 1 << 26:
@@ -342,6 +327,28 @@ class Contraction:
         f.set(b, op("i32.add", f.get(b), i32(unroll * step)))
         e.close()
         self._store_tile(first_row, sums)
+
+    def _pointers(self, first_row):
+        """Locals with the addresses of the first terms of a tile, of its left and right operand, and the bytes between
+        two terms of the right one."""
+        e, f = self.e, self.f
+        e.block()
+        e.bind("row", first_row)
+        e.bind("k", i32(0))
+        e.bind("column", self.first_column)
+        slot, index = self.left.attr
+        a, b = f.local("i32"), f.local("i32")
+        bare = ix.Index(index.terms, index.const)
+        f.set(a, e.index(bare, 4, e.addresses[slot]))
+        if self.direct:
+            e.bind("k0", i32(0))
+            f.set(b, e.index(self.right.attr[1], 4, e.addresses[self.right.attr[0]]))
+            step = 4 * self.step
+        else:
+            f.set(b, self.packed)
+            step = 16 * self.vectors
+        e.close()
+        return a, b, step
 
     def _zeros(self):
         """A local for each vector of a tile's sums, set to zero."""

@@ -3,7 +3,7 @@
 from emberlet.errors import UnsupportedError
 
 from ...kernels.table import describe
-from . import contraction, depthwise, integers, lines, nest, rows
+from . import contraction, depthwise, integers, lines, nest, rows, single_row
 
 
 class Options:
@@ -34,6 +34,8 @@ class Options:
                 return special(item, stored, name)
             if anchor.op in ("matmul", "conv"):
                 kernel = contraction.contraction(item, stored, name, self)
+                if kernel is None and anchor.op == "matmul":
+                    kernel = single_row.single_row(item, stored, name, self)
                 if kernel is None:
                     kernel = integers.integer_contraction(item, stored, name)
                 if kernel is None and anchor.op == "conv":
