@@ -118,6 +118,48 @@ def test_depthwise_convolutions_have_a_kernel_of_their_own(monkeypatch: pytest.M
     assert made and all(made)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_convolution_with_few_channels(seed: int) -> None:
+    choose = random.Random(seed)
+    groups, spatial = choose.choice([1, 1, 2, 3]), choose.choice([1, 2, 2, 3])
+    channels, outputs = choose.choice([1, 2, 3, 5]), choose.choice([2, 4, 5, 6, 7, 8, 13, 16])
+    kernel = [choose.choice([1, 2, 3, 3, 5, 11]) for _ in range(spatial)]
+    kernel[choose.randrange(spatial)] = choose.choice([3, 5])
+    dilation = [choose.choice([1, 1, 2]) for _ in range(spatial)]
+    stride = [choose.choice([1, 2]) for _ in range(spatial - 1)] + [1]
+    padding = tuple(choose.choice([0, 1]) for _ in range(spatial))
+    size = [(k - 1) * d + choose.choice([1, 3, 5]) for k, d in zip(kernel, dilation, strict=True)]
+    size[-1] = (kernel[-1] - 1) * dilation[-1] + choose.choice([8, 11, 15, 16, 17, 24])
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((choose.choice([1, 2]), groups * channels, *size)).astype(np.float32)
+    w = rng.standard_normal((groups * outputs, channels, *kernel)).astype(np.float32)
+    b = rng.standard_normal(groups * outputs).astype(np.float32)
+    conv: Any = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[spatial]
+
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        apart = [pair if spatial > 1 else pair[0] for pair in (tuple(stride), padding, tuple(dilation))]
+        if seed % 5 == 0:
+            x = F.swap_dims(x, 0, 1)
+        out = conv(x, w, b, *apart, groups)
+        return F.relu(out) + 0.5 if seed % 2 else out
+
+    if seed % 5 == 0:
+        x = np.ascontiguousarray(x.swapaxes(0, 1))
+    compared(layer, [x, w, b], w[0].size)
+
+
+def test_convolutions_with_few_channels_read_the_image_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.wasm.kernels import direct
+
+    made = []
+    make = direct.direct
+    monkeypatch.setattr(direct, "direct", lambda *given: made.append(make(*given)) or made[-1])
+    for taps in (3, 5):
+        x, w = np.ones((1, 4, 12, 20), np.float32), np.ones((8, 4, taps, taps), np.float32)
+        compared(lambda x, w: F.conv2d(x, w), [x, w], w[0].size)
+    assert made and all(made)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_convolution(seed: int) -> None:
     choose = random.Random(seed)

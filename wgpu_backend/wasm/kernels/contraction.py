@@ -104,8 +104,20 @@ def contraction(item, stored, name, options):
     return writer.kernel(name)
 
 
+def _rows_of_tiles(rows):
+    """How many rows a tile has, at most ROWS: few should be computed twice, and loading the columns takes as long as
+    two rows."""
+    best, least = 1, 3 * rows
+    for n in range(2, min(ROWS, rows) + 1):
+        cost = (rows + n - 1) // n * (n + 2)
+        if cost <= least:
+            best, least = n, cost
+    return best
+
+
 class Contraction:
     type = "f32"  # of the sums
+    lane = "column"  # the counter whose neighbors a vector holds
 
     def __init__(self, item, stored, what, options):
         self.item = item
@@ -119,7 +131,7 @@ class Contraction:
         self.grid_count = grid
         self.grid = ix.unflatten(ix.counter("grid", grid), what.before)
         self.row = ix.counter("row", what.rows)
-        self.column = ix.counter("column", what.columns)
+        self.column = self._column()
         self.k = ix.counter("k", what.depth())
         self.left = what.left(low, self.grid, self.row, self.k)
         inner = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
@@ -128,8 +140,11 @@ class Contraction:
         self.result, self.store = low.place(
             what.out(self.grid, self.row, self.column), low.round(value, self.node.dtype)
         )
-        self.rows = min(ROWS, what.rows)
+        self.rows = _rows_of_tiles(what.rows)
         self.vectors = VECTORS if what.columns >= 8 else 1
+
+    def _column(self):
+        return ix.counter("column", self.what.columns)
 
     def serves(self):
         """Whether the left operand's index is linear in the row and in k."""
@@ -367,8 +382,8 @@ class Contraction:
             for v in range(self.vectors):
                 e.block()
                 e.bind("row", f.let(op("i32.add", first_row, i32(r))))
-                e.bind("column", f.let(op("i32.add", self.first_column, i32(4 * v))))
-                e.lane = "column"
+                e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(4 * v))))
+                e.lane = self.lane
                 e.define("sum", f.get(sums[r][v]), True)
                 e.store_four(self.store, self.result, word)
                 e.lane = None

@@ -3,7 +3,7 @@
 from emberlet.errors import UnsupportedError
 
 from ...kernels.table import describe
-from . import contraction, depthwise, integers, lines, nest, rows, single_row
+from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
 
 
 class Options:
@@ -33,7 +33,9 @@ class Options:
             if special is not None:
                 return special(item, stored, name)
             if anchor.op in ("matmul", "conv"):
-                kernel = contraction.contraction(item, stored, name, self)
+                kernel = direct.direct(item, stored, name, self) if anchor.op == "conv" else None
+                if kernel is None:
+                    kernel = contraction.contraction(item, stored, name, self)
                 if kernel is None and anchor.op == "matmul":
                     kernel = single_row.single_row(item, stored, name, self)
                 if kernel is None:

@@ -1,0 +1,130 @@
+"""Convolutions with few results for each pixel, which read the image in place.
+
+A tile is eight neighboring pixels of one line of the image by up to six channels. Copying the pixels of all taps side
+by side, as contraction.py does, takes as long as the products of seven channels.
+"""
+
+from ...lower import index as ix
+from ..assembler import i32, memory, op, select
+from .contraction import BLOCK_BYTES, VECTORS, Contraction, problem
+from .nest import begin, finish
+
+WIDTH = 4 * VECTORS
+TAPS = 9  # of the products that are written out one after the other
+
+# The time of copying a term of eight columns, in that of eight products.
+PACKING = 7
+
+
+def direct(item, stored, name, options):
+    """The Kernel of a "conv" item, or None if copying the image or nested loops are better."""
+    node = item.anchor
+    if node.dtype.kind != "float" or not node.count or node.shape[-1] < WIDTH:
+        return None
+    what = problem(node)
+    if what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
+        return None
+    taps = what.depth() // what.inner[0]
+    line = node.shape[-1]
+    lines = what.columns // line
+    panels = lines * ((line + WIDTH - 1) // WIDTH)
+    packed = (what.columns + WIDTH - 1) // WIDTH
+    if taps < 2 or panels * what.rows > packed * (what.rows + PACKING):
+        return None
+    writer = _Direct(item, stored, what, options)
+    return writer.kernel(name) if writer.serves() else None
+
+
+class _Direct(Contraction):
+    lane = "pixel"
+
+    def _column(self):
+        """The column, by a counter for the lines of the image and one for the pixels of a line."""
+        self.line = self.node.shape[-1]
+        self.lines = self.what.columns // self.line
+        return ix.add(ix.mul(ix.counter("line", self.lines), self.line), ix.counter("pixel", self.line))
+
+    def serves(self):
+        """Whether neighboring pixels are neighbors in memory, too, and taps are at a fixed distance from them."""
+        if not Contraction.serves(self) or self.low.slots.types[self.right.attr[0]] != "f32":
+            return False
+        e, index = self.e, self.right.attr[1]
+        self.steps = [e.coefficient(index, "k{}".format(i)) for i in range(len(self.what.inner))]
+        return e.coefficient(index, "pixel") == 1 and None not in self.steps and min(self.steps) >= 0
+
+    def kernel(self, name):
+        slots = self.low.slots
+        self.e = e = begin(name, slots)
+        self.f = e.f
+        self.tiles = (self.line + WIDTH - 1) // WIDTH
+        panels = self.lines * self.tiles
+        # Process as many lines together as fit the L2 cache with all of their channels.
+        taps = self.what.depth() // self.what.inner[0]
+        together = max(1, min(panels, BLOCK_BYTES * taps // (self.what.depth() * WIDTH * 4)))
+        self._share(panels)
+        self._open_grid()
+        self._blocks(panels, together, None)
+        e.close()
+        return finish(e, name, slots)
+
+    def _open_panel(self, first, last):
+        e, f = self.e, self.f
+        e.loop("panel", last, 1, first)
+        panel = e.counters["panel"][0]
+        if self.tiles == 1:
+            e.bind("line", panel)
+            self.first_column = i32(0)
+            return
+        e.bind("line", f.let(op("i32.div_u", panel, i32(self.tiles))))
+        at = op("i32.mul", op("i32.sub", panel, op("i32.mul", e.counters["line"][0], i32(self.tiles))), i32(WIDTH))
+        if self.line % WIDTH:
+            at = f.let(at)
+            at = select(op("i32.lt_u", at, i32(self.line - WIDTH)), at, i32(self.line - WIDTH))
+        self.first_column = f.let(at)
+
+    def _tile(self, first_row):
+        """Sum and store a tile."""
+        e, f = self.e, self.f
+        sums = self._zeros()
+        inner = self.what.inner
+        e.block()
+        for n in range(len(inner)):
+            e.bind("k{}".format(n), i32(0))
+        e.bind("k", i32(0))
+        e.bind("row", first_row)
+        e.bind("pixel", self.first_column)
+        a, b = f.local("i32"), f.local("i32")
+        for to, (slot, index) in ((a, self.left.attr), (b, self.right.attr)):
+            f.set(to, e.index(ix.Index(index.terms, index.const), 4, e.addresses[slot]))
+        e.close()
+        self._terms(a, b, sums)
+        self._store_tile(first_row, sums)
+
+    def _terms(self, a, b, sums):
+        """Add all products: loops over the outer axes of the taps, the inner ones written out."""
+        e, f, inner = self.e, self.f, self.what.inner
+        looped = len(inner)
+        count = 1
+        while looped and count * inner[looped - 1] <= TAPS:
+            looped -= 1
+            count *= inner[looped]
+        offsets = [0]
+        for axis in range(looped, len(inner)):
+            offsets = [at + 4 * n * self.steps[axis] for at in offsets for n in range(inner[axis])]
+        for axis in range(looped):
+            e.loop("at{}".format(axis), inner[axis])
+        right = [f.local("v128") for _ in range(self.vectors)]
+        left = f.local("v128")
+        for k, offset in enumerate(offsets):
+            for v in range(self.vectors):
+                f.set(right[v], memory("v128.load", f.get(b), offset=offset + 16 * v))
+            for r in range(self.rows):
+                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * (k * self.by_k + r * self.by_row)))
+                for v in range(self.vectors):
+                    f.set(sums[r][v], self._multiplied(f.get(left), f.get(right[v]), f.get(sums[r][v])))
+        if looped:
+            f.set(a, op("i32.add", f.get(a), i32(4 * len(offsets) * self.by_k)))
+        for axis in range(looped - 1, -1, -1):
+            back = inner[axis + 1] * self.steps[axis + 1] if axis + 1 < looped else 0
+            f.set(b, op("i32.add", f.get(b), i32(4 * (self.steps[axis] - back))))
+            e.close()
