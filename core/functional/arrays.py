@@ -90,15 +90,12 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
 
             return stacked(obj, dtype, target)
         flat, shape = nested(obj)
-        if isinstance(first, str):
-            from .creation.objects import texts
-
-            _common(flat)  # refuses numbers among them
-            return texts(flat, shape, dtype, target)
         found = first.dtype if isinstance(first, Tensor) else _common(flat)
         if dtype is not None and dtype.is_bool and found is not dtypes.bool:
             flat = [v != 0 for v in flat]
         dtype = dtype or found
+        if isinstance(first, str) and dtype is not found:
+            refuse("string")
         if dtype.is_integer and flat:
             from .promotion import whole_numbers
 

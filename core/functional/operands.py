@@ -38,14 +38,6 @@ def same_backend(*tensors):
     return backend
 
 
-def check_range(value, dtype):
-    """Raise DTypeError if `value`, truncated, is out of the range of the integer `dtype`."""
-    if dtype.is_integer:
-        low, high = dtype.range
-        if not low <= value <= high:
-            refuse("range", value, dtype, low, high)
-
-
 def like(x, other):
     """x (tensor, scalar or array-like) as a tensor of other's dtype and backend."""
     dtype = other.dtype
@@ -53,8 +45,7 @@ def like(x, other):
     if isinstance(x, Tensor) and x.backend is backend:
         return astype(x, dtype)
     if is_scalar(x):
-        check_range(x, dtype)
-        return backend.full((), x, dtype)
+        return function("asarray")(x, dtype=dtype, backend=backend)
     x = tensor(x, backend)
     same_backend(x, other)
     return astype(x, dtype)

@@ -10,7 +10,7 @@ from ..backend import get_backend
 from ..errors import refuse
 from ..shapes import broadcast
 from ..tensor import Tensor
-from .operands import astype, check_range, default_dtype, floating, is_scalar, same_backend, tensor
+from .operands import astype, default_dtype, floating, is_scalar, same_backend, tensor
 
 
 def scalar_dtype(value, like):
@@ -39,6 +39,14 @@ def whole_numbers(flat, dtype):
             refuse("range", v, dtype, low, high)
         out.append(v * 1 if isinstance(v, int) else int(v))
     return out
+
+
+def check_range(value, dtype):
+    """Raise DTypeError if `value`, truncated, is out of the range of the integer `dtype`."""
+    if dtype.is_integer:
+        low, high = dtype.range
+        if not low <= value <= high:
+            refuse("range", value, dtype, low, high)
 
 
 def scalar(value, dtype, backend):

@@ -4,7 +4,7 @@ from ... import dtypes
 from ...backend import get_backend
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..operands import check_range, default_dtype, tensor
+from ..operands import default_dtype, tensor
 from ..overriding import one_backend
 
 
@@ -35,7 +35,10 @@ def full(shape, fill_value, *, dtype=None, device=None, backend=None):
     if fill_value is out of an integer dtype's range.
     """
     dtype = default_dtype(fill_value) if dtype is None else dtypes.dtype(dtype)
-    check_range(fill_value, dtype)
+    if dtype.is_integer:
+        from ..promotion import check_range
+
+        check_range(fill_value, dtype)
     return get_backend(backend or device).full(_shape(shape), fill_value, dtype)
 
 

@@ -6,13 +6,6 @@ from ...errors import refuse
 from ...lookup import function
 
 
-def texts(flat, shape, dtype, target):
-    """A tensor of strings from a flat list. Raises DTypeError if `dtype` is numeric."""
-    if dtype is not None and dtype is not dtypes.string:
-        refuse("string")
-    return target.from_list(flat, dtypes.string, shape)
-
-
 def from_object(obj, dtype, backend, copy):
     """See `asarray`."""
     if hasattr(obj, "dequantize") and hasattr(obj, "zero_point"):  # Quantized
@@ -23,7 +16,9 @@ def from_object(obj, dtype, backend, copy):
     if isinstance(obj, str):
         if copy is False:
             refuse("copy")
-        return texts([obj], (), dtype, target)
+        if dtype not in (None, dtypes.string):
+            refuse("string")
+        return target.from_list([obj], dtypes.string, ())
     if hasattr(obj, "to_tensor"):  # TensorData
         x = obj.to_tensor(target)
         return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)

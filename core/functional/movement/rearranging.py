@@ -3,7 +3,7 @@
 from ...backend import operation
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, broadcast, size, whole
-from ..operands import alias, check_range, same_backend, tensor
+from ..operands import alias, same_backend, tensor
 from ..overriding import composite, one_backend
 from ..reshaping import reshape
 
@@ -299,6 +299,8 @@ def pad(x, pads, value=0, mode="constant"):
         if hasattr(value, "item"):
             value = value.item()
         if value and x.dtype.is_integer:
+            from ..promotion import check_range
+
             check_range(value, x.dtype)
         return x.backend.pad(x, pads, value) if size(x.shape) or pads else alias(x)
     return _pad_from_inside(x, pads, mode)

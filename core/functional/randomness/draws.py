@@ -9,7 +9,7 @@ from ... import dtypes
 from ...backend import get_backend
 from ...errors import ShapeError
 from ...shapes import size
-from ..operands import check_range, floating, tensor
+from ..operands import floating, tensor
 from ..overriding import composite
 
 try:
@@ -225,6 +225,8 @@ def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     if not 0 < span <= 1 << 32:
         raise ShapeError("randint needs 1 to 2**32 different numbers, found {} to {}".format(low, high))
     dtype = dtypes.dtype(dtype or dtypes.int64)
+    from ..promotion import check_range
+
     check_range(low, dtype)
     check_range(high - 1, dtype)
     first, second = _words(2, shape, seed, backend)
