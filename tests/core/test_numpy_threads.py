@@ -31,7 +31,7 @@ def drawn(*shape: int) -> Tensor:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Two threads, or as many as a test says, for plans of any size; the numbers that OpenBLAS was set to."""
     told: list[int] = []
-    monkeypatch.setattr(workers, "available", lambda: 2)
+    monkeypatch.setattr(workers, "available", lambda mkl=False: 2)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, told.append))
     monkeypatch.setattr(schedule, "LARGE", 0)
     monkeypatch.setattr(schedule, "LEAST", 0.0)
@@ -73,7 +73,7 @@ def near(found: Any, want: Any) -> None:
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("rows", [5, 64, 301])
 def test_results_are_those_of_the_model(count: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "available", lambda: count)
+    monkeypatch.setattr(workers, "available", lambda mkl=False: count)
     compiled, _, _ = compiled_layers(rows)
     plan: Any = compiled.plan()
     assert plan.threads == count and any(phase[1] for phase in plan.phases)
@@ -187,7 +187,7 @@ import os, signal, sys, threading, time
 import emberlet, numpy as np
 from emberlet.host.numpy_backend.compile import compile
 from emberlet.host.numpy_backend.compile.threads import schedule, splitting, workers
-workers.available = lambda: 2
+workers.available = lambda mkl=False: 2
 workers._blas = lambda: (lambda: 2, lambda n: None)
 schedule.LARGE, schedule.LEAST, splitting.CALL, schedule.MEETING = 0, 0.0, 0.0, 0.0
 class Layers(emberlet.Module):

@@ -11,7 +11,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import relus
+from . import mkl_products, relus
 from .blocks import grouped
 from .layout import channels_last
 from .lowering import lower
@@ -41,7 +41,7 @@ class Bound:
     def __init__(self, plan: Plan, memory: Memory) -> None:
         self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
         self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
-        made = {id(s): (s.function, tuple(memory.relocated(a) for a in s.args)) for s in plan.steps}
+        made = {id(s): mkl_products.bound(s.function, tuple(memory.relocated(a) for a in s.args)) for s in plan.steps}
         self.steps = [made[id(s)] for s in plan.steps]
         self.meeting = workers.Meeting(plan.threads)
         self.parts: list[workers.Calls] = []
@@ -75,9 +75,11 @@ class Plan:
         self.backend = eager
         self.structure = traced.structure
         relus.delay(traced)
-        large = schedule.multiplications(traced.calls) >= schedule.LARGE
-        self.threads = workers.available() if large else 1
-        writer = Writer(traced, channels_last(traced.calls), self.threads)
+        size = schedule.multiplications(traced.calls)
+        mkl = mkl_products.library(size)
+        large = size >= (mkl_products.LARGE if mkl else schedule.LARGE)
+        self.threads = workers.available(mkl is not None) if large else 1
+        writer = Writer(traced, channels_last(traced.calls), self.threads, mkl is not None)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:
@@ -107,6 +109,8 @@ class Plan:
             groups = grouped(writer.steps, writer.buffers, kept)
             self.steps = [s for group in groups for s in group]
             lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
+        if mkl is not None:
+            mkl_products.prepare(mkl, self.steps, writer.buffers)
         self._arena = writer.buffers.arrange()
         self._buffers = writer.buffers
         self._free: list[Bound] = []

@@ -73,12 +73,19 @@ class Writer:
     more, have the operand's memory.
     """
 
-    def __init__(self, trace: Trace, last: frozenset[Value] | set[Value] = frozenset(), threads: int = 1) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        last: frozenset[Value] | set[Value] = frozenset(),
+        threads: int = 1,
+        mkl: bool = False,
+    ) -> None:
         """last: the Values whose channels lie last in memory (`layout.channels_last`); threads: how many run the
-        steps."""
+        steps; mkl: whether products of matrices become MKL's (`mkl_products.py`)."""
         self.buffers = Buffers()
         self.last = last
         self.threads = threads
+        self.mkl = mkl
         self.thread: int | None = None  # the one that runs the steps that come next, None for any
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}
