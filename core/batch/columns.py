@@ -105,8 +105,9 @@ def arrow(x: Any) -> Any:
             x = x.astype(np.float32)
         return pa.array(x)
     flat = arrow(np.ascontiguousarray(x).reshape(-1))
-    for size in x.shape[:0:-1]:
-        flat = pa.FixedSizeListArray.from_arrays(flat, size) if size else pa.array([[]] * len(x))
+    for axis in range(x.ndim - 1, 0, -1):
+        size = x.shape[axis]
+        flat = pa.FixedSizeListArray.from_arrays(flat, size) if size else pa.array([[]] * prod(x.shape[:axis]))
     return flat
 
 
