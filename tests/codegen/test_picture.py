@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from emberlet.codegen.picture.cost import short
+from emberlet.codegen.picture.cost import FREE, number, short
 from emberlet.codegen.picture.page import as_html
 from emberlet.codegen.picture.svg import GAP, MOST_BOXES, PAD, Placed, _placed, as_svg, readable, shown
 from emberlet.codegen.picture.text import as_text
 from emberlet.codegen.picture.tree import PLAIN, Box, tree
 from emberlet.host.cli import main
+from emberlet.errors import ModelError
 from models.index import HERE
 from onnx import numpy_helper
 from support.onnx_models import parse
@@ -69,6 +71,101 @@ def test_boxes_lie_within_the_one_around_them(folder: Path, depth: int | None) -
     assert shown(box, readable(box), set()) <= max(MOST_BOXES, shown(box, 1, set()))
 
 
+@pytest.mark.parametrize("kind", ["svg", "html", "txt"])
+@pytest.mark.parametrize("name", ["unet", "modules/bert"])
+def test_a_picture_looks_as_the_committed_one(name: str, kind: str) -> None:
+    """UPDATE_SNAPSHOTS=1 writes it anew: look at it in a browser before committing it."""
+    box = tree(HERE / name / "model.onnx", name.rpartition("/")[2], {"batch": 2})
+    made = {"svg": lambda: as_svg(box, note="A note"), "html": lambda: as_html(box, note="A note")}
+    text = made.get(kind, lambda: as_text(box))()
+    file = Path(__file__).parent / "snapshots" / "pictures" / f"{box.name}.{kind}"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def test_a_depth_opens_every_module_down_to_it() -> None:
+    box = tree(HERE / "modules" / "bert" / "model.onnx")
+
+    def levels(placed: Placed) -> int:
+        return 1 + max(map(levels, placed.inner), default=0) if placed.is_open else 0
+
+    assert [levels(_placed(box, 0, depth, None)) for depth in range(5)] == [0, 1, 2, 3, 4]
+    assert as_text(box, depth=1).count("\n") == 2 + len([b for b in box.boxes if b.kind != PLAIN or b.weights])
+    assert as_text(box, depth=0).count("\n") == 2
+    assert as_html(box, 0).count("<details open>") == 0 < as_html(box, 1).count("<details open>") == 1
+    assert as_html(box, 9).count("<details>") == 0
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "weights", "flops"),
+    [
+        # 2 operations for a multiply-add; of a convolution, for each element of the result and of the filter
+        ("y = Conv<strides = [2, 2], pads = [1, 1, 1, 1]>(x, w)", ["2, 3, 8, 6", "?"], {"w": (5, 3, 3, 3)},
+         2 * (2 * 5 * 4 * 3) * 27),
+        ("y = Conv<group = 3>(x, w)", ["2, 3, 8, 6", "?"], {"w": (6, 1, 3, 1)}, 2 * (2 * 6 * 6 * 6) * 3),
+        ("y = ConvTranspose(x, w)", ["2, 3, 8, 6", "?"], {"w": (3, 5, 2, 2)}, 2 * (2 * 3 * 8 * 6) * 20),
+        ("y = MatMul(x, w)", ["N, 3, 8", "?"], {"w": (8, 5)}, 2 * (4 * 3 * 5) * 8),
+        ("y = Gemm<transB = 1>(x, w)", ["N, 8", "?"], {"w": (5, 8)}, 2 * (4 * 5) * 8),
+        ("y = Gemm<transA = 1>(x, w)", ["8, N", "?"], {"w": (8, 5)}, 2 * (4 * 5) * 8),
+        ("y = Exp(x)", ["N, 3", "?"], {}, 12),
+        ("y = Exp(x)", ["N, M", "?"], {}, 4),
+        ("y = Transpose(x)", ["N, 3", "?"], {}, 0),
+        ("a = Exp(x)  y = Concat<axis = 0>(a, x)", ["N, 3", "?"], {}, 12),
+        ("y = ReduceSum<keepdims = 0>(x)", ["N, 3", ""], {}, 1),
+    ],
+)  # fmt: skip
+def test_operations_are_counted_by_hand(op: str, shapes: list[str], weights: Any, flops: int) -> None:
+    """With N = 4; M is not given, and counts as 1."""
+    model = parse(f"g (float[{shapes[0]}] x) => (float[{shapes[1].replace('?', 'a')}] y) {{ {op} }}")
+    if shapes[1]:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    for name, shape in weights.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.ones(shape, np.float32), name))
+    box = tree(model, sizes={"N": 4} if "N" in shapes[0] else {})
+    assert box.flops == flops
+    assert box.weights == sum(np.prod(shape) for shape in weights.values())
+
+
+def test_moves_of_elements_cost_nothing() -> None:
+    assert {"Reshape", "Transpose", "Concat", "Slice", "Gather", "Pad", "Expand"} <= FREE
+    assert not {"Add", "Relu", "Softmax", "Conv", "MatMul", "ReduceSum"} & FREE
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_attention_costs_its_two_products(packed: bool) -> None:
+    """(batch, heads, queries, width) or (batch, queries, heads * width); 2 products of 2 operations."""
+    shape = "2, 5, 12" if packed else "2, 3, 5, 4"
+    keys = "2, 7, 12" if packed else "2, 3, 7, 4"
+    given = "<q_num_heads = 3, kv_num_heads = 3>" if packed else ""
+    text = f"g (float[{shape}] q, float[{keys}] k, float[{keys}] v) => (float[{shape}] y)"
+    model = parse(f"{text} {{ y = Attention{given}(q, k, v) }}", 23)
+    assert tree(model).flops == 2 * (2 * 2 * 3 * 5 * 7 * 4)
+
+
+@pytest.mark.parametrize(
+    ("dim", "sizes", "n"),
+    [
+        (7, {}, 7), (None, {}, 1), ("a", {"a": 5}, 5), ("a", {}, 1), ("a + 3", {"a": 5}, 8), ("a + 3", {}, 4),
+        ("2*a + b", {"a": 5, "b": 3}, 13), ("min(7, a)", {"a": 5}, 5), ("min(7, a)", {"a": 9}, 7),
+        ("2*min(7, a) + 1", {"a": 9}, 15), ("(a + 1) // 2", {}, 1),
+    ],
+)  # fmt: skip
+def test_a_dimension_is_a_number_once_its_names_have_sizes(dim: Any, sizes: dict[str, int], n: int) -> None:
+    assert number(dim, sizes) == n
+
+
+def test_a_size_is_refused_unless_some_value_has_a_dimension_of_that_name() -> None:
+    model = parse("g (float[a, 4] x, float[b, 4] z) => (float[c, 4] y) { y = Concat<axis = 0>(x, z) }")
+    for name in ("a", "b"):
+        tree(model, sizes={name: 2})
+    with pytest.raises(ModelError, match=r"no value has a dimension 'd'; there are a, b"):
+        tree(model, sizes={"a": 2, "d": 3})
+    with pytest.raises(ModelError, match="there are none"):
+        tree(parse("g (float[2] x) => (float[2] y) { y = Neg(x) }"), sizes={"a": 1})
+
+
 def test_costs_of_a_module_are_those_of_what_it_holds() -> None:
     def visit(box: Box) -> None:
         if box.boxes:
@@ -99,7 +196,11 @@ def test_a_tree_in_ascii_has_ascii_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "said"), [(0, "0"), (999, "999"), (1000, "1 k"), (11_173_962, "11.2 M"), (2 * 10**9, "2 G")]
+    ("n", "said"), [
+        (0, "0"), (999, "999"), (1000, "1 k"), (1234, "1.23 k"), (999_499, "999 k"), (999_999, "999 k"),
+        (10**6, "1 M"), (11_173_962, "11.2 M"), (999_999_999, "999 M"), (10**9, "1 G"), (2 * 10**9, "2 G"),
+        (10**12, "1 T"), (4_560 * 10**12, "4560 T"),
+    ],
 )
 def test_large_numbers_are_short(n: int, said: str) -> None:
     assert short(n) == said
