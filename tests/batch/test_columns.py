@@ -195,8 +195,8 @@ def test_files_of_pictures_are_told_from_numbers_and_texts(column: Any, dtype: A
     ("shape", "channels"),
     [
         (("n", 1, 8, 8), 1), (("n", 3, 8, 8), 3), (("n", 4, 8, 8), 4), (("n", 8, 8, 1), 1), (("n", 8, 8, 4), 4),
-        (("n", None, 8, 8), 3), (("n", 5, 8, 8), 3), (("n", 1, 8, 3), 1), ((1, 8, 8), 1), ((8, 8, 4), 4), ((3, 8, 8), 3),
-        (("n", 8, 8), 1), (("n", 64), 1), (("n",), 3), ((), 3), (None, 3),
+        (("n", None, 8, 8), 3), (("n", 5, 8, 8), 3), (("n", 1, 8, 3), 1), ((1, 8, 8), 1), ((8, 8, 4), 4),
+        ((3, 8, 8), 3), (("n", 8, 8), 1), (("n", 64), 1), (("n",), 3), ((), 3), (None, 3),
     ],
 )  # fmt: skip
 def test_channels_are_those_of_the_input(shape: Any, channels: int) -> None:

@@ -9,13 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.codegen import generate, load
+from emberlet.codegen.emit.expression import Binary, Expr, Index, Name, SliceKey, Tuple, flat, lift
 from emberlet.codegen.generation import translate
+from emberlet.codegen.hierarchy.caches import _base, _layout, _parts, elements, together
 from emberlet.errors import EmberletError, ShapeError
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 SIZE = 4
 FORMS = {
     "optimum": ("past_key_values.{n}.{p}", "present.{n}.{p}"),
@@ -24,8 +23,9 @@ FORMS = {
 }
 
 
-def network(layers: int, parts: tuple[str, ...] = ("key", "value"), form: str = "optimum", last: bool = True) -> Any:
-    """A model whose layers each append to their caches; last: the caches are the last inputs and outputs."""
+def network(layers: int, parts: tuple[str, ...] = ("key", "value"), form: str = "optimum", where: str = "last") -> Any:
+    """A model whose layers each append to their caches. where: their place among the inputs and outputs; in the middle
+    there is another input and output after them."""
     before, after = FORMS[form]
     random = np.random.default_rng(layers)
     nodes, weights = [], []
@@ -59,7 +59,11 @@ def network(layers: int, parts: tuple[str, ...] = ("key", "value"), form: str = 
     weights.append(numpy_helper.from_array(np.eye(SIZE, dtype=np.float32), "head.weight"))
     nodes.append(helper.make_node("MatMul", [x, "head.weight"], ["logits"], "/head/MatMul"))
     made = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", SIZE])]
-    inputs, outputs = ([*given, *held], [*made, *kept]) if last else ([*held, *given], [*kept, *made])
+    inputs, outputs = ([*held, *given], [*kept, *made]) if where == "first" else ([*given, *held], [*made, *kept])
+    if where == "middle":
+        nodes.append(helper.make_node("Mul", ["logits", "temperature"], ["scaled"]))
+        inputs.append(helper.make_tensor_value_info("temperature", TensorProto.FLOAT, []))
+        outputs.append(helper.make_tensor_value_info("scaled", TensorProto.FLOAT, ["batch", "length", SIZE]))
     graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.checker.check_model(model)
@@ -81,17 +85,15 @@ def arrays(results: Any) -> list[bytes]:
     return [bytes(r.backend.to_bytes(r)) + repr(r.shape).encode() for r in results]
 
 
-@SLOW
-@given(
-    layers=st.integers(2, 6),
-    parts=st.sampled_from([("key", "value"), ("key",), ("k", "v", "m")]),
-    form=st.sampled_from(sorted(FORMS)),
-    last=st.booleans(),
+@pytest.mark.parametrize("where", ["last", "first", "middle"])
+@pytest.mark.parametrize("form", sorted(FORMS))
+@pytest.mark.parametrize(
+    ("parts", "layers"), [(("key", "value"), 2), (("key", "value"), 5), (("key",), 3), (("k", "v", "m"), 2)]
 )
-def test_the_caches_of_a_layer_are_one_value(layers: int, parts: tuple[str, ...], form: str, last: bool) -> None:
+def test_the_caches_of_a_layer_are_one_value(parts: tuple[str, ...], layers: int, form: str, where: str) -> None:
     """Inputs, outputs, states and results are the same as without the pass, whatever the caches' names and
     positions."""
-    model = network(layers, parts, form, last)
+    model = network(layers, parts, form, where)
     recovered, flat = load(model, "numpy"), load(model, "numpy", flat=True)
     for held in ("INPUTS", "OUTPUTS", "STATE"):
         assert getattr(recovered, held) == getattr(flat, held)
@@ -103,6 +105,114 @@ def test_the_caches_of_a_layer_are_one_value(layers: int, parts: tuple[str, ...]
     assert arrays(recovered(*given.values())) == want
     assert arrays(recovered(given)) == want
     assert arrays(recovered(**{name.replace(".", "_"): x for name, x in given.items()})) == want
+
+
+@pytest.mark.parametrize(
+    ("names", "layout"),
+    [
+        ("x past.0.key past.0.value past.1.key past.1.value", (1, 2, 2)),
+        ("past.0.key past.0.value past.1.key past.1.value past.2.key past.2.value x", (0, 2, 3)),
+        ("k0 k1 k2 k3", (0, 1, 4)),
+        ("k3 k4 k5", (0, 1, 3)),  # from any number
+        ("k0 k1 k3", (0, 1, 2)),
+        ("k0 k2 k4", None),
+        ("k1 k0", None),
+        ("k0 v0 k1 v1 k2", (0, 2, 2)),
+        ("k0 v0 k1 w1", None),
+        ("k0 v1 k1 v2", None),  # numbers of different layers
+        ("a b c", None),
+        ("x", None),
+        ("", None),
+        ("h2_k0 h2_k1", (0, 1, 2)),
+        ("h2_k0 h3_k1", None),
+        ("a0 b0 c0 d0 e0 f0 g0 h0 a1 b1 c1 d1 e1 f1 g1 h1", (0, 8, 2)),
+        ("a0 b0 c0 d0 e0 f0 g0 h0 i0 a1 b1 c1 d1 e1 f1 g1 h1 i1", None),
+    ],
+)
+def test_the_names_of_caches_differ_in_the_number_of_the_layer(names: str, layout: Any) -> None:
+    assert _layout(names.split()) == layout
+
+
+@pytest.mark.parametrize(
+    ("names", "base", "parts"),
+    [
+        ("past_key_values.0.key past_key_values.0.value", "past_key_values", ("key", "value")),
+        ("past_key_0 past_value_0", "past", ("key", "value")),
+        ("k_in_0 v_in_0", "caches", ("key", "value")),
+        ("keys.0 values.0", "caches", ("key", "value")),
+        ("cache.0", "cache", ("cache",)),
+        ("past_0", "past", ("part0",)),
+        ("past_0_a past_0_b_c", "past", ("a", "b_c")),
+        ("state_0_1 state_0_2", "state", ("part0", "part1")),
+        ("Past.0.Key Past.0.Value", "Past", ("key", "value")),
+    ],
+)
+def test_the_tensors_of_a_layer_have_the_words_of_the_file(names: str, base: str, parts: tuple[str, ...]) -> None:
+    assert _base(names.split()) == base
+    assert _parts(names.split()) == parts
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_tuple_of_all_layers_has_each_tensor_where_it_was(width: int) -> None:
+    """Evaluated as Python: the layers of one module, which come first, and others one by one."""
+    random = np.random.default_rng(width)
+    for _ in range(60):
+        values: dict[str, Any] = {}
+        parts: list[Expr] = []
+        want: list[int] = []
+        while len(parts) < random.integers(0, 6):
+            kind = int(random.integers(2 if parts else 3))
+            count = int(random.integers(1, 4)) if kind == 2 else 1
+            numbers = list(range(len(want), len(want) + count * width))
+            want += numbers
+            if kind == 0 and width > 1:
+                parts.append(Tuple(tuple(lift(n) for n in numbers)))
+            elif kind == 2:  # the positions in what a module of several layers returns
+                name = f"m{len(values)}"
+                values[name] = tuple(numbers)
+                for i in range(count):
+                    key = lift(i) if width == 1 else SliceKey(lift(i * width), lift((i + 1) * width))
+                    parts.append(Index(Name(name), key))
+            else:
+                name = f"v{len(values)}"
+                values[name] = numbers[0] if width == 1 else tuple(numbers)
+                parts.append(Name(name))
+        made = together(parts, width)
+        assert eval(flat(made), {}, values) == tuple(want)
+        apart = elements(made, len(want), width)
+        assert [eval(flat(e), {}, values) for e in apart] == want
+
+
+def test_whole_modules_are_added_and_layers_listed() -> None:
+    a, b, x, y = map(Name, "abxy")
+    first, second = (Index(a, SliceKey(lift(i), lift(i + 2))) for i in (0, 2))
+    assert together([], 2) == Tuple(())
+    assert together([first, second], 2) == a
+    assert together([first, second, x], 2) == Binary("+", a, x)
+    assert together([first, first], 2) == Binary("+", a, a)
+    assert together([x, y], 1) == Tuple((x, y))
+    assert together([x, Index(b, lift(0)), Index(b, lift(1)), y], 1) == Binary(
+        "+", Binary("+", Tuple((x,)), b), Tuple((y,))
+    )
+
+
+@pytest.mark.parametrize("where", ["last", "first", "middle"])
+def test_the_layers_may_be_in_several_modules(where: str) -> None:
+    model = network(5, where=where)
+
+    def staged(name: str) -> str:
+        for n in range(5):
+            name = name.replace(f"layers.{n}", f"stage{n // 2}.layers.{n % 2}")
+        return name
+
+    for node in model.graph.node:
+        node.name = staged(node.name)
+        node.input[:], node.output[:] = map(staged, node.input), map(staged, node.output)
+    for weight in model.graph.initializer:
+        weight.name = staged(weight.name)
+    assert "self.stage1 = " in translate(model, "net")[1].source
+    given = inputs_of(model)
+    assert arrays(load(model, "numpy")(given)) == arrays(load(model, "numpy", flat=True)(given))
 
 
 def test_the_code_is_as_long_for_any_number_of_layers() -> None:

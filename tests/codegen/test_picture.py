@@ -14,8 +14,8 @@ from emberlet.codegen.picture.page import as_html
 from emberlet.codegen.picture.svg import GAP, MOST_BOXES, PAD, Placed, _placed, as_svg, readable, shown
 from emberlet.codegen.picture.text import as_text
 from emberlet.codegen.picture.tree import PLAIN, Box, tree
-from emberlet.host.cli import main
 from emberlet.errors import ModelError
+from emberlet.host.cli import main
 from models.index import HERE
 from onnx import numpy_helper
 from support.onnx_models import parse
@@ -196,10 +196,21 @@ def test_a_tree_in_ascii_has_ascii_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "said"), [
-        (0, "0"), (999, "999"), (1000, "1 k"), (1234, "1.23 k"), (999_499, "999 k"), (999_999, "999 k"),
-        (10**6, "1 M"), (11_173_962, "11.2 M"), (999_999_999, "999 M"), (10**9, "1 G"), (2 * 10**9, "2 G"),
-        (10**12, "1 T"), (4_560 * 10**12, "4560 T"),
+    ("n", "said"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1 k"),
+        (1234, "1.23 k"),
+        (999_499, "999 k"),
+        (999_999, "999 k"),
+        (10**6, "1 M"),
+        (11_173_962, "11.2 M"),
+        (999_999_999, "999 M"),
+        (10**9, "1 G"),
+        (2 * 10**9, "2 G"),
+        (10**12, "1 T"),
+        (4_560 * 10**12, "4560 T"),
     ],
 )
 def test_large_numbers_are_short(n: int, said: str) -> None:
