@@ -31,7 +31,8 @@ def group(start: int, width: int, count: int, name: str = "past") -> Repeated:
 
 NAMES = [
     "past_key_values.{n}.{part}", "past_{part}_{n}", "{part}{n}", "{n}", "layers.{n}.self_attn.past_{part}",
-    "{part}_in_{n}", "h2_{n}_{part}_7", "présent.{n}.{part}", "a b {n} {part}", "{{{n}}}{part}", "'{n}\"{part}", "{n}\\{part}",
+    "{part}_in_{n}", "h2_{n}_{part}_7", "présent.{n}.{part}", "a b {n} {part}", "{{{n}}}{part}",
+    "'{n}\"{part}", "{n}\\{part}",
 ]  # fmt: skip
 
 
