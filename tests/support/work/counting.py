@@ -1,0 +1,128 @@
+"""Counts what generated kernels do: how often they are dispatched, and what is in their code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from emberlet.backend import get_backend
+from emberlet.errors import UnsupportedError
+from emberlet.wgpu_backend import WgpuBackend
+from emberlet.wgpu_backend.kernels.table import Options
+from emberlet.wgpu_backend.plan.make import make_plan
+from emberlet.wgpu_backend.plan.traced import traced_for
+from emberlet.wgpu_backend.plan.weight_order import reorder_weights
+from emberlet.wgpu_backend.plan.writer import _open
+from emberlet.wgpu_backend.record.host_evaluation import evaluate
+from emberlet.wgpu_backend.wasm.backend import WasmBackend
+from emberlet.wgpu_backend.wasm.image import Image
+from emberlet.wgpu_backend.wasm.kernels.table import Options as WasmOptions
+from emberlet.wgpu_backend.wasm.prepare import materialize, prepare
+
+from .programs import Program
+
+# Name -> the device's options, whether numbers are passed at run time, whether float16 is stored in 16 bits.
+DEVICES: dict[str, tuple[Options, bool, bool]] = {
+    "gpu": (Options("gpu"), False, False),
+    "apart": (Options("gpu", workgroup_bytes=1 << 15), True, True),
+    "cpu": (Options("cpu"), False, False),
+    "swiftshader": (Options("swiftshader"), False, False),
+    "subgroups": (Options("swiftshader", subgroups=True), False, False),
+    "pages": (Options("cpu", 24, 1024), True, False),
+}
+OPEN = {"gpu": "gpu", "swiftshader": "software", "subgroups": "subgroups"}  # in plans of open sizes
+# What is counted in a kernel's WGSL, and a pattern of it.
+COUNTED = {
+    "loops": r"\bfor \(|\bloop \{|\bwhile \(",
+    "branches": r"\bif \(",
+    "selects": r"\bselect\(",
+    "barriers": r"[bB]arrier\(",
+    "accesses": r"\w\[",
+    "assignments": r" = ",
+    "products": r" \* ",
+    "quotients": r" [/%] ",
+    "sums": r" [-+] ",
+    "vectors": r"\bvec[234]<",
+    "calls": r"\w\(",
+}
+
+
+Row = dict[str, Any]
+
+
+def on_gpu(program: Program) -> dict[str, Row]:
+    """For each of `DEVICES` what its plan of a program counts, all kernels together; the error if it has none."""
+    names = OPEN if program.dims else DEVICES
+    return {name: _of_plan(program, name) for name in names}
+
+
+def _of_plan(program: Program, device: str) -> Row:
+    backend = WgpuBackend(planning=True)
+    if program.dims:
+        plan = _open(program.function, program.examples(), backend, program.dims)[2][OPEN[device]][0]
+    else:
+        options, apart, backend._half = DEVICES[device]
+        traced, _ = traced_for(program.function, program.examples(), backend)
+        if not apart:
+            reorder_weights(traced.roots, lambda nodes: evaluate(nodes, get_backend("numpy")), {})
+        try:
+            plan, _ = make_plan(traced.roots, options, apart=apart)
+        except UnsupportedError as error:
+            return {"error": type(error).__name__}
+    row = _of_any(plan)
+    texts = [plan.kernels[step.kernel][1] for step in plan.steps]
+    row["groups"] = sum(most(g[0]) * most(g[1]) * most(g[2]) for g in (step.groups for step in plan.steps))
+    row["invocations"] = sum(
+        int(n) for text in texts for found in re.findall(r"@workgroup_size\(([^)]*)\)", text) for n in found.split(",")
+    )
+    row["lines"] = sum(len(text.splitlines()) for text in texts)
+    for what, pattern in COUNTED.items():
+        row[what] = sum(len(re.findall(pattern, text[text.index("fn main") :])) for text in texts)
+    if plan.counts:
+        row["sizes"] = len(plan.counts.atoms) + len(plan.counts.block)
+        row["conditions"] = len(plan.counts.guards)
+    return row
+
+
+def _of_any(plan: Any) -> Row:
+    return {
+        "kernels": len(plan.kernels),
+        "dispatches": len(plan.steps),
+        "bindings": sum(len(step.buffers) for step in plan.steps),
+        "temporary": sum(most(b.nbytes) for b in plan.buffers if b.kind == "temporary"),  # bytes
+        "operations": sum(most(step.flops) for step in plan.steps),  # as estimated
+        "moved": sum(most(step.nbytes) for step in plan.steps),  # bytes read and written, as estimated
+    }
+
+
+def most(n: Any) -> Any:
+    """A number, or the upper bound of one that depends on open sizes."""
+    return n if isinstance(n, int | float) else n.scope.bounds(n)[1] if hasattr(n, "scope") else n.most
+
+
+def in_wasm(program: Program) -> dict[str, Row]:
+    """What a program's WebAssembly module counts, with and without relaxed instructions."""
+    return {name: _of_module(program, name == "relaxed") for name in ("relaxed", "simple")}
+
+
+def _of_module(program: Program, relaxed: bool) -> Row:
+    backend = WasmBackend(planning=True)
+    try:
+        traced, _ = traced_for(program.function, program.examples(), backend)
+        materialize(traced.roots, backend.host)
+        prepare(traced.roots)
+        plan, _ = make_plan(traced.roots, WasmOptions(relaxed))
+    except UnsupportedError as error:
+        return {"error": type(error).__name__}
+    image = Image(plan)
+    functions = [plan.kernels[step.kernel][1] for step in plan.steps]
+    return {
+        **_of_any(plan),
+        "pages": image.pages,
+        "threads": image.threads,
+        "code": sum(map(len, functions)),  # bytes
+        "locals": sum(len(f.locals) for f in functions),
+        "scratch": sum(f.scratch for f in functions),  # bytes
+        "steps": sum(f.steps for f in functions),
+        "work": sum(f.work for f in functions),
+    }
