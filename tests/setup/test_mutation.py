@@ -225,6 +225,51 @@ def test_decorated():
 """
 
 
+OF_FUNCTIONS = """
+LIMITS = (2, 9)
+
+
+class Clamp:
+    step = 3
+
+    def __call__(self, x, by=1):
+        '''Docstring.'''
+        return x * by + self.step
+
+
+def clamped(x, low=LIMITS[0]):
+    return max(x, low)
+
+
+def within(x):
+    return x < LIMITS[1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "tests"), [(2, ["clamped", "within"]), (6, ["call"]), (8, ["call"]), (13, ["clamped"]), (18, ["within"])]
+)
+def test_tests_that_use_what_runs_on_import_execute_its_line(project: Path, line: int, tests: list[str]) -> None:
+    """A default belongs to its function, and a constant to the functions that use it."""
+    (project / "package" / "functions.py").write_text(OF_FUNCTIONS, encoding="utf-8")
+    (project / "tests" / "test_functions.py").write_text(
+        "from scratch.functions import Clamp, clamped, within\n"
+        "def test_clamped(): assert clamped(1) == 2\n"
+        "def test_call(): assert Clamp()(1) == 4\n"
+        "def test_within(): assert within(1)\n",
+        encoding="utf-8",
+    )
+    copy = Copy(project, project / ".cache" / "copy", {"scratch": project / "package"})
+    room = Room(copy.folder, ["tests/test_functions.py"])
+    try:
+        learned = Learned(project, project / ".cache" / "learned", ["package"])
+        learned.learn(room, copy.folder)
+    finally:
+        room.close()
+    found = [c.test.partition("::test_")[2] for c in learned.covering("package/functions.py", line) if c.on_line]
+    assert sorted(found) == tests
+
+
 @pytest.mark.parametrize("line", [3, 8, 15])
 def test_bugs_in_tables_closures_and_decorated_functions_are_caught(project: Path, line: int) -> None:
     file = project / "package" / "imported.py"

@@ -86,10 +86,13 @@ class Learned:
         return {test: time for measured in self.files.values() for test, time in measured.seconds.items()}
 
     def covering(self, file: str, line: int) -> list[Covering]:
-        """The tests that execute the line, or the function around it."""
+        """The tests that execute the line, or the function around it.
+
+        A line outside the bodies of functions runs when a module is imported. The tests that execute it are then those
+        that meet its result: that enter the function whose parameters are declared there, or use the names it binds.
+        """
         text = (self.root / file).read_text(encoding="utf-8")
-        function = _function(text, line)
-        near = [number for number in function if line <= number <= line + NEAR] or [line]
+        meets, near, function = _around(text, line)
         moved: dict[str, dict[int, int]] = {}
         found: list[tuple[str, float, list[int]]] = []
         for measured in self.files.values():
@@ -106,7 +109,7 @@ class Learned:
                     found.append((test, measured.seconds[test], executed))
         times = Counter(number for _, _, executed in found for number in executed)
         return [
-            Covering(test, seconds, line in executed, sum(1 / times[number] for number in executed))
+            Covering(test, seconds, not meets.isdisjoint(executed), sum(1 / times[number] for number in executed))
             for test, seconds, executed in found
         ]
 
@@ -149,12 +152,39 @@ def _moved(new: str, old: str) -> dict[int, int]:
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
-def _function(text: str, line: int) -> list[int]:
-    """The lines of the body of the innermost function around a line; of the statement where there is none."""
-    best: list[int] = [line]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
-            span = list(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
-            if len(best) == 1 or len(span) < len(best):
-                best = span
-    return best
+def _around(text: str, line: int) -> tuple[set[int], list[int], list[int]]:
+    """(the lines whose execution meets a bug in this one, they and a few after them, the function around it).
+
+    Inside a function's body the line itself meets it; among its parameters, the first line of the body; elsewhere the
+    lines in the file's functions that use what the statement binds, which then stand for the function too.
+    """
+    tree = ast.parse(text)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
+    if around:
+        node = max(around, key=lambda node: node.lineno)
+        body = list(range(_start(node), (node.end_lineno or 0) + 1))
+        first = max(line, body[0])
+        return {first}, [number for number in body if first <= number <= first + NEAR], body
+    names = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+        and node.lineno <= line <= (node.end_lineno or 0)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    users = {
+        max(node.lineno, _start(function))
+        for function in functions
+        for node in ast.walk(function)
+        if (isinstance(node, ast.Name) and node.id in names) or (isinstance(node, ast.Attribute) and node.attr in names)
+    }
+    lines = sorted(users) or [line]
+    return set(lines), lines, lines
+
+
+def _start(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The first line of a function's body after the docstring."""
+    return function.body[len(function.body) > 1 and ast.get_docstring(function) is not None].lineno
