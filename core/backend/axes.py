@@ -143,6 +143,7 @@ def _is_name(text):
 
 def _prime(n, taken):
     """The first prime >= n that is not taken."""
+    n = max(n, 2)
     while n in taken or not all(n % i for i in range(2, int(n**0.5) + 1)):
         n += 1
     return n
