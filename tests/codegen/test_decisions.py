@@ -13,10 +13,13 @@ from emberlet.codegen.passes import run_passes
 from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError
 from support import near_misses
-from support.pass_patterns import PATTERNS
+from support.mask_patterns import MORE_PATTERNS
+from support.pass_patterns import PATTERNS as FIRST_PATTERNS
 from support.recorded import assert_recorded
 
 RECORDED = Path(__file__).parent / "snapshots" / "decisions.txt"
+
+PATTERNS = {**FIRST_PATTERNS, **MORE_PATTERNS}
 
 
 def left(model: onnx.ModelProto) -> str:

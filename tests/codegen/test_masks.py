@@ -446,7 +446,8 @@ def in_words(t: Term | Part | None) -> str:
     """A term with the sizes and indices of its numbers: "3*i0 + A"."""
     match t:
         case Number(parts):
-            return " + ".join("*".join([str(n), *(f"i{f}" if isinstance(f, int) else f for f in m)]) for m, n in parts)
+            names = [(n, [f"i{f}" if isinstance(f, int) else f for f in m]) for m, n in parts]
+            return " + ".join("*".join([str(n), *m]) for n, m in names) or "0"
         case Part(number, divisor, remainder):
             return f"({in_words(number)} {'%' if remainder else '//'} {in_words(divisor)})"
         case Element(name, places):

@@ -1,6 +1,6 @@
 """The code that each operator gives, and the shapes that are inferred, read as recorded.
 
-Some of each operator's node cases: as they are, with a name for every size, with inputs of unknown rank, with constants.
+Some of each operator's node cases: as they are, with a name for every size, of unknown rank, with constants.
 Other tests of this folder compare the results. This shows when the code itself changes, such as a size that is no
 longer known, a default that is written out, or a step at run time that was none before.
 """
