@@ -28,7 +28,7 @@ OPERATORS = sorted(k for k in REGISTRY if k in versions())
 CHUNK = 24
 
 
-def test_every_operator_says_at_which_opsets_it_changed() -> None:
+def test_since_names_the_opsets_at_which_each_operator_changed() -> None:
     """What removed an operator from the standard may be named or not."""
     changed: dict[tuple[str, str], set[int]] = {}
     removed: dict[tuple[str, str], set[int]] = {}

@@ -130,12 +130,12 @@ MASKS = {
     "a mask of lengths in a column": Pattern(
         LENGTHS.format(
             n="int64[N, 1] n",
-            see="""c3 = Clip(n, n1)  c2 = Reshape(c3, flat)  u = Reshape(c2, col)  c = Greater(u, r)
+            see="""c3 = Max(n1, n)  c2 = Reshape(c3, flat)  u = Reshape(c2, col)  c = Greater(u, r)
             see = Unsqueeze(c, i12)""",
             hidden=BIAS,
         ),
         [*KEYED[:3], np.array([[2], [4]])],
-        "Clip Squeeze Attention",
+        "Max Squeeze Attention",
         {**N, "least": LEAST, "flat": np.array([-1]), "col": np.array([-1, 1])},
     ),
     "a mask of padding that is gathered": Pattern(
