@@ -2,12 +2,14 @@
 
 Some of each operator's node cases: as they are, with a name for every size, of unknown rank, with constants.
 Other tests of this folder compare the results. This shows when the code itself changes, such as a size that is no
-longer known, a default that is written out, or a step at run time that was none before.
+longer known, a default that is written out, or a step at run time that was none before. A release of ONNX with other cases
+is recorded anew.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 from emberlet.codegen.generation import translate
 from emberlet.errors import EmberletError
 from models.index import cases
+from onnx import numpy_helper
 from support.recorded import assert_recorded, recording, sections
 
 from .cases import node_cases
@@ -75,6 +78,19 @@ def named(model: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
+def one_by_one(model: onnx.ModelProto, arrays: list[np.ndarray]) -> Iterator[tuple[str, onnx.ModelProto]]:
+    """One input of unknown rank, or with a constant in its place, and all else as it was."""
+    for i, (info, array) in enumerate(zip(model.graph.input, arrays, strict=True)):
+        for way in ("of unknown rank", "constant"):
+            made = named(model)
+            if way == "constant":
+                made.graph.initializer.append(numpy_helper.from_array(array, info.name))
+                del made.graph.input[i]
+            else:
+                made.graph.input[i].type.tensor_type.ClearField("shape")
+            yield f"{info.name} {way}", made
+
+
 def said(name: str, model: onnx.ModelProto, inputs: list[Any], in_every_way: bool) -> list[str]:
     """Lines about a case; of the ways that give the code of the first only the types."""
     types, plain = code(model)
@@ -85,6 +101,7 @@ def said(name: str, model: onnx.ModelProto, inputs: list[Any], in_every_way: boo
     if all(isinstance(v, np.ndarray | np.generic) and v.dtype != object for v in inputs):
         arrays = [np.asarray(v) for v in inputs]
         ways |= {way: changed(model, arrays, way)[0] for way in ("rank", "constants but the first")}
+        ways |= dict(one_by_one(model, arrays)) if 1 < len(inputs) < 8 else {}
     for way, other in ways.items():
         types, text = code(other)
         out += [f"{way}: {types}", *([text] if text != plain else [])]
