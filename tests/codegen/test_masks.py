@@ -485,3 +485,23 @@ def test_the_term_of_each_operator_says_what_its_elements_are(nodes: str, known:
     arrays = {"m": m, **TABLES, **made}
     for place in np.ndindex(want.shape) if term is not None else ():
         assert at(term, place, arrays, SIZES) == want[place], (place, term)
+
+
+@pytest.mark.parametrize("see", ["see = GreaterOrEqual(all, zero)", "see = LessOrEqual(all, rows)"])
+def test_a_mask_of_fewer_keys_than_there_are_stays(see: str) -> None:
+    """The keys behind a short mask are hidden (Attention since opset 24)."""
+    model = parse(
+        f"""g (float[N, 2, L, 4] q, float[N, 2, L, 4] k, float[N, 2, L, 4] v, float[N, 2, P, 4] pk,
+            float[N, 2, P, 4] pv)
+        => (float[N, 2, L, 4] y, float[N, 2, t, 4] nk, float[N, 2, t, 4] nv)
+        <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, float none = {{0.0}}> {{
+        qs = Shape(q)  l = Gather<axis = 0>(qs, two)  ps = Shape(pk)  p = Gather<axis = 0>(ps, two)  t1 = Add(p, l)
+        at = Range(p, t1, one)  rows = Unsqueeze(at, last)  r = Range(zero, l, one)  all = Add(r, nothing)  {see}
+        m = Where(see, none, low)  y, nk, nv = Attention(q, k, v, m, pk, pv) }}""",
+        24,
+    )
+    held = {"low": np.float32(-np.inf), "nothing": np.zeros((1, 1), np.int64), "last": np.array([1])}
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in held.items())
+    inputs = [*inputs_of(3, 3), *inputs_of(2, 2)[1:]]
+    assert_same(generated(model, inputs), generated(model, inputs, passes=[]), atol=2e-6)
+    assert "Where" in [n.op() for n in run_passes(read_model(model).graph)[0].nodes]

@@ -2,8 +2,8 @@
 
 Some of each operator's node cases: as they are, with a name for every size, of unknown rank, with constants.
 Other tests of this folder compare the results. This shows when the code itself changes, such as a size that is no
-longer known, a default that is written out, or a step at run time that was none before. A release of ONNX with other cases
-is recorded anew.
+longer known, a default that is written out, or a step at run time that was none before. Record again with a release of
+ONNX that has other cases.
 """
 
 from __future__ import annotations

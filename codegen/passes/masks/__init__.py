@@ -74,7 +74,9 @@ def unmasked(node: Attention, terms: Terms) -> Change | None:
     truth = seen(node.inputs[3], terms)
     keys = size(dim(shape_of(node.inputs[1]), KEY - 1))
     past = size(dim(shape_of(node.inputs[4]), 2)) if node.has(4) else constant(0)
-    if truth is None or past is None:
+    if truth is None or past is None or keys is None:
+        return None
+    if size(dim(shape_of(node.inputs[3]), -1)) != keys + past:  # a shorter mask hides the keys behind it
         return None
     if truth is True:
         return instead(node, SAID, without_mask(node))
@@ -91,7 +93,7 @@ def unmasked(node: Attention, terms: Terms) -> Change | None:
         else:
             return None
     queries = size(dim(shape_of(node.inputs[0]), 2))
-    if not causal or keys is None or queries is None:
+    if not causal or queries is None:
         return None
     # Every query sees itself, as its own key is present.
     if not Bounds((1, 1, dim(shape_of(node.inputs[0]), 2), 1)).never_negative(keys - constant(1) - index(QUERY)):
