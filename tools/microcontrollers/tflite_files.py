@@ -34,7 +34,9 @@ _SECOND = (
 )
 """Operators that take int8 from their second version on."""
 
-_TYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "float32": "FLOAT32"}
+_TYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "float32": "FLOAT32",
+          "float16": "FLOAT16", "float64": "FLOAT64", "uint32": "UINT32", "bool": "BOOL", "string": "STRING",
+          "resource": "RESOURCE"}  # fmt: skip
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Written:
 
 @dataclass
 class File:
-    """A model with one subgraph."""
+    """A model, or one of its subgraphs."""
 
     tensors: list[Written] = field(default_factory=list)
     operators: list[tuple[str, list[int], list[int], str, dict[str, Any]]] = field(default_factory=list)
@@ -74,10 +76,25 @@ class File:
     ) -> None:
         self.operators.append((kind, list(inputs), list(outputs), options, values))
 
-    def written(self) -> bytes:
+    def written(self, *others: File) -> bytes:
+        """others: the file's further subgraphs."""
         b = flatbuffers.Builder(1024)
-        codes = sorted({op[0] for op in self.operators})
+        files = [self, *others]
+        codes = sorted({op[0] for file in files for op in file.operators})
         buffers = [self._buffer(b, None)]
+        graphs = [file._graph(b, codes, buffers) for file in files]
+        root = _table(
+            b,
+            "Model",
+            Version=3,
+            OperatorCodes=_offsets(b, [self._code(b, kind) for kind in codes]),
+            Subgraphs=_offsets(b, graphs),
+            Buffers=_offsets(b, buffers),
+        )
+        b.Finish(root, b"TFL3")
+        return bytes(b.Output())
+
+    def _graph(self, b: Any, codes: list[str], buffers: list[int]) -> int:
         tensors = []
         for number, t in enumerate(self.tensors):
             where = 0
@@ -85,21 +102,9 @@ class File:
                 where = len(buffers)
                 buffers.append(self._buffer(b, t.data))
             tensors.append(self._tensor(b, t, where, f"t{number}"))
-        operators = [self._operator(b, codes, op) for op in self.operators]
-        lists = [_offsets(b, v) for v in (tensors, operators, buffers)]
+        operators = _offsets(b, [self._operator(b, codes, op) for op in self.operators])
         inputs, outputs = (b.CreateNumpyVector(np.asarray(v, np.int32)) for v in (self.inputs, self.outputs))
-        graph = _table(b, "SubGraph", Tensors=lists[0], Inputs=inputs, Outputs=outputs, Operators=lists[1])
-        made = [self._code(b, kind) for kind in codes]
-        root = _table(
-            b,
-            "Model",
-            Version=3,
-            OperatorCodes=_offsets(b, made),
-            Subgraphs=_offsets(b, [graph]),
-            Buffers=lists[2],
-        )
-        b.Finish(root, b"TFL3")
-        return bytes(b.Output())
+        return _table(b, "SubGraph", Tensors=_offsets(b, tensors), Inputs=inputs, Outputs=outputs, Operators=operators)
 
     def _buffer(self, b: Any, data: Array | None) -> int:
         if data is None:
@@ -134,7 +139,7 @@ class File:
         if options:
             vectors = {
                 k: b.CreateNumpyVector(np.asarray(v, np.int32)) for k, v in values.items() if isinstance(v, tuple)
-            }
+            } | {k: b.CreateString(v) for k, v in values.items() if isinstance(v, str)}
             made["BuiltinOptions"] = _table(b, f"{options}Options", **{**values, **vectors})
             made["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, f"{options}Options")
         given = b.CreateNumpyVector(np.asarray(inputs, np.int32))

@@ -89,7 +89,7 @@ def conv(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     weights = _weights(t, op.inputs[1], (0, 3, 1, 2), 0)
     each = t.dims(weights)[1]
     channels = t.dims(image)[1]
-    if not each or channels % each:
+    if channels % each:
         raise Problem(f"the input has {channels} channels, but the weights are for {each}")
     window = _window(t, op, image, t.dims(weights)[2:])
     out = t.node("Conv", [image, weights, *_bias(t, op, given)], group=channels // each, **window)
@@ -116,9 +116,13 @@ def conv_transpose(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     size = t.ints(given[0], "the shape of the output")
     if len(size) != 4:
         raise Problem(f"an output of shape {size} is not supported")
-    pads = padding(op, size[1:3], t.dims(weights)[2:], (1, 1))
-    strides = (op.whole("StrideH"), op.whole("StrideW"))
-    attributes: dict[str, Any] = {"strides": strides, "pads": pads, "output_shape": size[1:3]}
+    kernel, strides = t.dims(weights)[2:], (op.whole("StrideH"), op.whole("StrideW"))
+    pads = padding(op, size[1:3], kernel, (1, 1))
+    whole = [(n - 1) * s + k for n, s, k in zip(t.dims(image)[2:], strides, kernel, strict=True)]
+    extra = [n - w + a + b for n, w, a, b in zip(size[1:3], whole, pads[:2], pads[2:], strict=True)]
+    if min(extra) < 0:
+        raise Problem(f"an output of shape {size} does not fit an input of shape {t.dims(given[2])}")
+    attributes: dict[str, Any] = {"strides": strides, "pads": pads, "output_padding": tuple(extra)}
     bias = [given[3]] if len(given) > 3 and given[3].present else []
     return t.channels_last(t.activated(t.node("ConvTranspose", [image, weights, *bias], **attributes), merged=True))
 
@@ -129,8 +133,8 @@ def dense(t: Converting, op: FileOperator, given: Inputs) -> Argument:
         raise Problem("shuffled weights are not supported")
     weights = _weights(t, op.inputs[1], (0, 1), 0)
     dims, (n, k) = t.dims(given[0]), t.dims(weights)
-    rows = int(np.prod(dims)) // max(k, 1)
-    if rows * k != np.prod(dims) or not n * k:
+    rows = int(np.prod(dims)) // k
+    if rows * k != np.prod(dims):
         raise Problem(f"an input of shape {dims} does not fit weights of {n} x {k}")
     flat = given[0] if dims == (rows, k) else _reshape(t, given[0], (rows, k))
     out = t.activated(t.node("Gemm", [flat, weights, *_bias(t, op, given)], transB=1), merged=True)
