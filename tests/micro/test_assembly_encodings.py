@@ -30,7 +30,7 @@ NUMBERS: dict[str, Callable[[random.Random], int]] = {
     "lsl": lambda rng: rng.randrange(4),
     "ror": lambda rng: rng.choice([0, 8, 16, 24]),
     "bits": lambda rng: rng.randrange(1, 32),
-    "size": lambda rng: 4 * rng.randrange(1, 128),
+    "size": lambda rng: 4 * rng.randrange(1, 300),
     "step": lambda rng: 4 * rng.randrange(1, 64) if rng.random() < 0.5 else rng.randrange(-255, 256),
 }
 
@@ -46,11 +46,14 @@ def append(a: Assembler, method: str, rng: random.Random, registers: list[int]) 
     while True:
         before = len(a.instructions), a.size
         arguments: list[Any] = []
+        options: dict[str, bool] = {}
         for name, parameter in inspect.signature(getattr(a, method)).parameters.items():
             if parameter.kind is parameter.VAR_POSITIONAL:
                 arguments += sorted(rng.sample(range(8), 3))
             elif parameter.kind is parameter.KEYWORD_ONLY:
-                continue
+                options[name] = rng.random() < 0.5
+            elif parameter.default is not parameter.empty and rng.random() < 0.2:
+                break
             elif name in NUMBERS:
                 arguments.append(NUMBERS[name](rng))
             else:
@@ -64,7 +67,7 @@ def append(a: Assembler, method: str, rng: random.Random, registers: list[int]) 
         if method == "ldm" and arguments[0] in arguments[1:]:
             continue
         try:
-            getattr(a, method)(*arguments)
+            getattr(a, method)(*arguments, **options)
             return
         except ValueError:
             del a.instructions[before[0] :]
@@ -95,7 +98,12 @@ def compare(a: Assembler, options: list[str], head: str, tools: str, folder: Pat
     assert not wrong, wrong[:10]
 
 
-ALL_BUT_SP = [*range(13), 14]
+LOW, ALL_BUT_SP = [*range(8)], [*range(13), 14]
+
+
+def thumb_registers(method: str) -> list[int]:
+    """Too many for most instructions of ARMv6-M, which then refuse them."""
+    return [*range(8), 13] if method in ("ldr", "str_") else ALL_BUT_SP
 
 
 def drawn(a: Assembler, skip: tuple[str, ...], registers: Callable[[str], list[int]]) -> Assembler:
@@ -112,7 +120,7 @@ def drawn(a: Assembler, skip: tuple[str, ...], registers: Callable[[str], list[i
 @pytest.mark.parametrize("kind", [Thumb, ThumbDsp])
 def test_thumb_encodings_are_those_of_gnu_as(kind: type[Thumb], tmp_path: Path) -> None:
     components.require("arm-assembler")
-    a = drawn(kind(), (), lambda method: list(range(8)) if hasattr(Thumb, method) else ALL_BUT_SP)
+    a = drawn(kind(), (), thumb_registers)
     branches(a, THUMB_BRANCHES if kind is Thumb else THUMB_BRANCHES + WIDE_BRANCHES)
     cpu = "cortex-m0plus" if kind is Thumb else "cortex-m7"
     compare(a, [f"-mcpu={cpu}", "-mthumb"], ".syntax unified\n.thumb", "arm-none-eabi-", tmp_path)
@@ -142,9 +150,10 @@ def test_xtensa_frames_are_as_in_the_manual() -> None:
 
 
 CONDITIONS = ("eq", "ne", "lt", "ge")
+THUMB_CONDITIONS = ("eq", "ne", "cs", "cc", "mi", "pl", "hi", "ls", "ge", "lt", "gt", "le")
 Branch = tuple[str, tuple[object, ...]]
-THUMB_BRANCHES: list[Branch] = [("b", ()), *(("b_if", (c,)) for c in ("eq", "cs", "hi", "le"))]
-WIDE_BRANCHES: list[Branch] = [("b_w", ()), *(("b_if_w", (c,)) for c in ("ne", "cc", "ls", "gt"))]
+THUMB_BRANCHES: list[Branch] = [("b", ()), *(("b_if", (c,)) for c in THUMB_CONDITIONS)]
+WIDE_BRANCHES: list[Branch] = [("b_w", ()), *(("b_if_w", (c,)) for c in THUMB_CONDITIONS)]
 
 
 def branches(a: Assembler, which: list[Branch]) -> None:
@@ -159,3 +168,144 @@ def branches(a: Assembler, which: list[Branch]) -> None:
         for one in some:
             a.emit(one.text, one.code)
         a.label(f"forth {k}")
+
+
+# -- what an instruction can hold -------------------------------------------------------------------------------------
+
+BYTE, SIGNED_12, SHIFT = range(256), range(-2048, 2048), range(1, 32)
+LIMITS: dict[type[Assembler], dict[str, dict[str, range]]] = {
+    Thumb: {
+        "imm8": dict.fromkeys(("movs", "adds_imm", "subs_imm", "cmp_imm"), BYTE),
+        "imm5": dict.fromkeys(("lsls", "lsrs", "asrs"), SHIFT),
+        "offset": {
+            **dict.fromkeys(("ldr", "str_"), range(0, 128, 4)),
+            **dict.fromkeys(("ldrb", "strb"), range(32)),
+            "add_from_sp": range(0, 1024, 4),
+        },
+    },
+    ThumbDsp: {
+        "imm8": dict.fromkeys(("subs_w", "adc_w", "mov_w"), BYTE),
+        "imm12": dict.fromkeys(("addw", "subw"), range(4096)),
+        "imm5": dict.fromkeys(("lsl_w", "lsr_w", "asr_w", "lsrs_w"), SHIFT),
+        "bits": {"usat": range(32)},
+        "offset": {
+            **dict.fromkeys(("ldr_w", "str_w", "strb_w"), range(4096)),
+            **dict.fromkeys(("ldrd", "strd"), range(0, 1024, 4)),
+        },
+        "lsl": dict.fromkeys(("ldr_index", "strb_index", "strh_index"), range(4)),
+        "step": {
+            **dict.fromkeys(("ldr_after", "str_after", "ldrb_after", "strb_after", "strh_after"), range(-255, 256)),
+            **dict.fromkeys(("ldrd_after", "strd_after"), range(0, 1024, 4)),
+        },
+    },
+    Rv32: {
+        "imm12": {"addi": SIGNED_12},
+        "imm5": dict.fromkeys(("slli", "srli", "srai"), range(32)),
+        "offset": dict.fromkeys(("lbu", "lw", "sb", "sw"), SIGNED_12),
+    },
+    Xtensa: {
+        "imm5": {"slli": SHIFT, "srai": range(32)},
+        "value": {"addi": range(-128, 128)},
+        "pages": {"addmi": range(-128, 128)},
+        "imm12": {"movi": SIGNED_12},
+        "offset": {
+            **dict.fromkeys(("l8ui", "s8i"), BYTE),
+            **dict.fromkeys(("l32i", "s32i"), range(0, 1024, 4)),
+        },
+        "size": {"entry": range(0, 32768, 8)},
+    },
+}
+"""The numbers that an instruction's field can hold, by the manuals."""
+BRANCH_LIMITS: dict[type[Assembler], dict[str, range]] = {
+    Thumb: {"b": range(-2044, 2051, 2), "b_if": range(-252, 259, 2)},
+    ThumbDsp: {"b_if_w": range(4 - 2**20, 4 + 2**20, 2), "b_w": range(4 - 2**24, 4 + 2**24, 2)},
+    Rv32: {"j": range(-(2**20), 2**20, 2), "b_if": range(-4096, 4096, 2)},
+    Xtensa: {"j": range(4 - 2**17, 4 + 2**17), "b_if": range(-124, 132), "b_if_zero": range(-2044, 2052)},
+}
+"""The distances from a branch to its target, by the manuals."""
+
+
+def takes(kind: type[Assembler], method: str, number: int, base: int = 2) -> bool:
+    a, registers = kind(), iter((1, base, 3, 4))
+    own = inspect.signature(getattr(a, method)).parameters
+    arguments = [number if name in NUMBERS else next(registers) for name in own]
+    try:
+        getattr(a, method)(*arguments)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_an_instruction_takes_what_its_field_can_hold(kind: type[Assembler]) -> None:
+    for of_parameter in LIMITS[kind].values():
+        for method, limits in of_parameter.items():
+            taken = [n for n in range(limits[0] - 9, limits[-1] + 10) if takes(kind, method, n)]
+            assert taken == list(limits), method
+
+
+@pytest.mark.parametrize("method", ["ldr", "str_"])
+def test_an_offset_from_the_stack_pointer_is_longer(method: str) -> None:
+    assert [n for n in range(1100) if takes(Thumb, method, n, 13)] == list(range(0, 1024, 4))
+
+
+@pytest.mark.parametrize("method", ["add_sp", "sub_sp"])
+def test_a_frame_of_any_size_is_taken_in_parts(method: str) -> None:
+    for size in range(0, 2000, 4):
+        a = Thumb()
+        getattr(a, method)(size)
+        parts = [int(text.partition("#")[2]) for text, _ in a.listing()]
+        assert sum(parts) == size and all(part == 508 for part in parts[:-1])
+        with pytest.raises(ValueError, match="a frame is"):
+            getattr(a, method)(size + 2)
+
+
+def far(kind: type[Assembler], method: str, distance: int, rng: random.Random, a: Assembler | None = None) -> bytes:
+    """The code of a branch over a distance. Raises ValueError."""
+    a = a or kind()
+    conditions = THUMB_CONDITIONS if issubclass(kind, Thumb) else CONDITIONS
+    label = f"far {len(a.instructions)}"
+    a.labels[label] = a.size + distance
+    own = list(inspect.signature(getattr(a, method)).parameters)[:-1]
+    getattr(a, method)(
+        *(rng.choice(conditions) if name == "condition" else rng.randrange(8, 16) for name in own), label
+    )
+    encode = a.instructions[-1].encode
+    assert encode is not None
+    return encode(distance)
+
+
+@pytest.mark.parametrize("kind", BRANCH_LIMITS)
+def test_a_branch_reaches_as_far_as_its_field(kind: type[Assembler]) -> None:
+    for method, limits in BRANCH_LIMITS[kind].items():
+        for end, beyond in ((limits[0], -limits.step), (limits[-1], limits.step)):
+            far(kind, method, end, random.Random(0))
+            with pytest.raises(ValueError, match=r"a branch is .* cannot encode"):
+                far(kind, method, end + beyond, random.Random(0))
+            if limits.step > 1:
+                with pytest.raises(ValueError, match=r"a branch is .* cannot encode"):
+                    far(kind, method, end - beyond // 2, random.Random(0))
+
+
+TOOLS = {
+    Thumb: ("arm-assembler", ["-mcpu=cortex-m0plus", "-mthumb"], ".syntax unified\n.thumb", "arm-none-eabi-"),
+    ThumbDsp: ("arm-assembler", ["-mcpu=cortex-m7", "-mthumb"], ".syntax unified\n.thumb", "arm-none-eabi-"),
+    Rv32: (
+        "board-compilers",
+        ["-march=rv32im", "-mabi=ilp32"],
+        ".option norvc\n.option norelax",
+        "riscv64-unknown-elf-",
+    ),
+    Xtensa: ("xtensa-assembler", ["--no-transform", "--no-target-align"], "", "xtensa-lx106-elf-"),
+}
+
+
+@pytest.mark.parametrize("kind", BRANCH_LIMITS)
+def test_far_branches_are_those_of_gnu_as(kind: type[Assembler], tmp_path: Path) -> None:
+    component, options, head, tools = TOOLS[kind]
+    components.require(component)
+    a, rng = kind(), random.Random(3)
+    for method, limits in BRANCH_LIMITS[kind].items():
+        for distance in (limits[0], limits[-1], *rng.sample(limits, 30)):
+            far(kind, method, distance, rng, a)
+    compare(a, options, head, tools, tmp_path)

@@ -1,0 +1,522 @@
+"""Fusing keeps what a graph computes: graphs drawn at random, and what each fusion merges or leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.errors import ModelError, ShapeError
+from emberlet.micro.builder.functions import Chain
+from emberlet.micro.builder.fuse import fuse, in_float32
+from emberlet.micro.builder.graph import Graph, Grid, Reshape
+from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
+from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.elementwise import BinaryFloat, MapFloat
+from emberlet.micro.builder.kernels.layer import Layer
+from emberlet.micro.builder.kernels.move import Move, Part, strides
+from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.state import Keep
+from emberlet.micro.builder.kernels.window import Window
+
+Array = np.ndarray[Any, Any]
+IMAGE = (2, 3, 4)
+
+
+class Drawn:
+    """A graph under construction. All numbers are small multiples of 1/8, so that float32 computes them exactly."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.layers: list[Layer] = []
+        self.shapes: dict[str, tuple[int, ...]] = {"x": IMAGE}
+        self.grids: dict[str, Grid] = {}
+        self.states: dict[str, float] = {}
+        self.live = ["x"]  # tensors of IMAGE's shape
+
+    def new(self, shape: tuple[int, ...] = IMAGE, live: bool = True) -> str:
+        name = f"t{len(self.shapes)}"
+        self.shapes[name] = shape
+        if live:
+            self.live.append(name)
+        return name
+
+    def some(self) -> str:
+        """A tensor, more likely a late one."""
+        return self.live[-1] if self.rng.random() < 0.6 else str(self.rng.choice(self.live))
+
+    def ints(self, *shape: int) -> Array:
+        return self.rng.integers(-2, 3, shape).astype(np.float32)
+
+    def chain(self) -> Chain:
+        kinds: list[Chain] = [
+            (("affine", (float(self.rng.choice([-1, 0.5, 1, 2])), float(self.rng.integers(-2, 3)))),),
+            (("clip", (float(self.rng.integers(-4, 1)), float(self.rng.choice([1, 3, inf])))),),
+            (("clip", (0.0, inf)),),
+            (("abs", ()),),
+        ]
+        return sum((kinds[int(self.rng.integers(4))] for _ in range(int(self.rng.integers(1, 3)))), ())
+
+    def bounds(self) -> tuple[float, float]:
+        return (-2.0, 2.0) if self.rng.random() < 0.15 else (-inf, inf)
+
+    def map(self) -> None:
+        source = self.some()
+        out = self.new()
+        self.layers.append(MapFloat(out, (source,), out, IMAGE, self.chain()))
+
+    def constant(self) -> None:
+        source, out = self.some(), self.new()
+        operation = str(self.rng.choice(["add", "sub", "mul", "div"]))
+        others = [(1,), (4,), (1, 4), (1, 1, 4), (3, 1), (3, 4), (2, 1, 1), IMAGE]
+        other = others[int(self.rng.integers(len(others)))]
+        c = self.rng.choice([-2.0, -1.0, 0.5, 2.0], other) if operation == "div" else self.ints(*other)
+        low, high = self.bounds()
+        self.layers.append(BinaryFloat(out, (source,), out, operation, IMAGE, other, c.astype(np.float32), low, high))
+
+    def pair(self) -> None:
+        first, second, out = self.some(), self.some(), self.new()
+        operation = str(self.rng.choice(["add", "sub", "mul"]))
+        self.layers.append(BinaryFloat(out, (first, second), out, operation, IMAGE, IMAGE, None, *self.bounds()))
+
+    def gate(self) -> None:
+        source, gate, out = self.some(), self.new(live=bool(self.rng.random() < 0.2)), self.new()
+        chain: Chain = (("clip", (-1.0, 1.0)),) if self.rng.random() < 0.8 else self.chain()
+        self.layers.append(MapFloat(gate, (source,), gate, IMAGE, chain))
+        order = (source, gate) if self.rng.random() < 0.5 else (gate, source)
+        operation = "mul" if self.rng.random() < 0.8 else "add"
+        self.layers.append(BinaryFloat(out, order, out, operation, IMAGE, IMAGE, None, *self.bounds()))
+
+    def clipped(self) -> str:
+        source, out = self.some(), self.new()
+        self.layers.append(MapFloat(out, (source,), out, IMAGE, (("clip", (-4.0, 4.0)),)))
+        return out
+
+    def dot(self) -> None:
+        source, out = self.clipped(), self.new()
+        weights = self.ints(4, 1, 1, 4)
+        low, high = self.bounds()
+        self.layers.append(DotFloat(out, (source,), out, IMAGE, Window((1, 1)), 1, weights, self.ints(4), low, high))
+
+    def depthwise(self) -> None:
+        source, out = self.clipped(), self.new()
+        window = Window((3, 3), pads=(1, 1, 1, 1))
+        self.layers.append(DepthwiseFloat(out, (source,), out, IMAGE, window, self.ints(4, 3, 3), self.ints(4)))
+
+    def quantizer(self) -> None:
+        source, out = self.some(), self.new()
+        self.layers.append(MapFloat(out, (source,), out, IMAGE, ()))
+        self.grids[out] = Grid(0.25, int(self.rng.choice([100, 128])))
+
+    def reshaped(self) -> None:
+        """To another shape and back, perhaps with a function in between."""
+        at = self.some()
+        for shape in [(6, 4), *([(24,)] if self.rng.random() < 0.5 else [])]:
+            out = self.new(shape, live=False)
+            self.layers.append(Reshape(out, (at,), out, shape))
+            at = out
+        if self.rng.random() < 0.4:
+            out = self.new(self.shapes[at], live=False)
+            self.layers.append(MapFloat(out, (at,), out, self.shapes[at], (("affine", (0.5, 1.0)),)))
+            at = out
+        out = self.new()
+        self.layers.append(Reshape(out, (at,), out, IMAGE))
+
+    def moved(self) -> None:
+        source, out = self.some(), self.new()
+        axes = [Axis(n, (a, a)) for n, a in zip(IMAGE, strides(IMAGE), strict=True)]
+        start, kind = 0, int(self.rng.integers(4))
+        fill = None
+        if kind == 1:  # rows in reverse
+            axes[0], start = Axis(2, (-12, 12)), 12
+        elif kind == 2:  # the first row repeated
+            axes[0] = Axis(2, (0, 12))
+        elif kind == 3:  # only the first row
+            axes[0], fill = Axis(1, (12, 12)), 0.5
+        self.layers.append(Move(out, (source,), out, IMAGE, (Part(start, 0, tuple(axes)),), fill))
+
+    def graph(self, kept: Sequence[Layer]) -> Graph:
+        some = set(self.rng.choice(self.live[1:], int(self.rng.integers(1, 3)))) | {self.live[-1]}
+        outputs = tuple(sorted(map(str, some)))
+        return Graph(
+            "m", (*self.layers, *kept), dict(self.shapes), ("x",), outputs, grids=self.grids, states=self.states
+        )
+
+
+KINDS = ("map", "map", "constant", "constant", "pair", "gate", "dot", "depthwise", "reshaped", "moved")
+
+
+def drawn(seed: int, states: int = 0, grids: bool = False) -> tuple[Graph, list[Layer]]:
+    """A graph, and its layers that write states."""
+    d = Drawn(np.random.default_rng(seed))
+    for k in range(states):
+        d.shapes[f"s{k}"] = IMAGE
+        d.states[f"s{k}"] = float(k)
+        d.live.append(f"s{k}")
+    kinds = (*KINDS, "quantizer", "quantizer") if grids else KINDS
+    for _ in range(int(d.rng.integers(2, 9))):
+        getattr(d, str(d.rng.choice(kinds)))()
+    kept: list[Layer] = []
+    for k in range(states):
+        own = [n for n in d.live if n not in d.grids]
+        kept.append(Keep(f"keep {k}", (str(d.rng.choice(own)),), f"s{k}", IMAGE))
+    return d.graph(kept), kept
+
+
+def steps(seed: int) -> list[Array]:
+    return [np.random.default_rng([seed, k]).integers(-3, 4, IMAGE).astype(np.float32) for k in range(3)]
+
+
+@pytest.mark.parametrize("start", range(0, 600, 100))
+def test_a_fused_graph_computes_the_same(start: int) -> None:
+    for seed in range(start, start + 100):
+        graph, _ = drawn(seed)
+        fused = fuse(graph)
+        for x in steps(seed)[:1]:
+            wanted, found = graph.run({"x": x}), fused.run({"x": x})
+            for name in graph.outputs:
+                np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
+
+
+@pytest.mark.parametrize("start", range(0, 200, 100))
+def test_a_fused_graph_with_states_computes_the_same_over_time(start: int) -> None:
+    for seed in range(start, start + 100):
+        graph, kept = drawn(seed, states=1 + seed % 3)
+        fused = fuse(graph)
+        without = replace(graph, layers=tuple(x for x in graph.layers if not isinstance(x, Keep)))
+        states: dict[str, Any] = {}
+        before: dict[str, Any] = {n: np.full(IMAGE, v, np.float32) for n, v in graph.states.items()}
+        for x in steps(seed):
+            wanted, found = without.run({"x": x}, dict(before)), fused.run({"x": x}, states)
+            before = {layer.output: wanted[layer.inputs[0]] for layer in kept}
+            for name in graph.outputs:
+                if name not in graph.states:
+                    np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
+            for name, value in before.items():
+                np.testing.assert_allclose(found[name], value, rtol=1e-6, err_msg=f"seed {seed}, state {name}")
+
+
+@pytest.mark.parametrize("start", range(0, 200, 100))
+def test_a_fused_graph_rounds_where_the_model_does(start: int) -> None:
+    """The input lies on the grid of the first QuantizeLinear that reads it; here all inputs do anyway."""
+    for seed in range(start, start + 100):
+        graph, _ = drawn(seed, grids=True)
+        fused = fuse(graph)
+        for x in steps(seed)[:1]:
+            wanted, found = graph.run({"x": x}), fused.run({"x": x})
+            for name in graph.outputs:
+                np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
+
+
+# -- what is merged ---------------------------------------------------------------------------------------------------
+
+
+def graph_of(layers: Sequence[Layer], outputs: Sequence[str] = ("y",), **more: Any) -> Graph:
+    """A graph of layers on IMAGE; Reshape and Move say their own shapes."""
+    shapes = {"x": IMAGE, **dict.fromkeys(more.get("states", ()), IMAGE)}
+    for layer in layers:
+        shapes.setdefault(layer.output, layer.shape if isinstance(layer, Reshape | Move) else IMAGE)
+    return Graph("m", tuple(layers), shapes, ("x",), tuple(outputs), **more)
+
+
+def mapped(source: str, out: str, *chain: tuple[str, tuple[float, ...]]) -> MapFloat:
+    return MapFloat(out, (source,), out, IMAGE, chain)
+
+
+def with_constant(source: str, out: str, operation: str, c: Any, *bounds: float) -> BinaryFloat:
+    c = np.asarray(c, np.float32)
+    return BinaryFloat(out, (source,), out, operation, IMAGE, c.shape, c, *bounds)
+
+
+def both(first: str, second: str, out: str, operation: str = "mul", *bounds: float) -> BinaryFloat:
+    return BinaryFloat(out, (first, second), out, operation, IMAGE, IMAGE, None, *bounds)
+
+
+def conv(source: str, out: str, *bounds: float) -> DotFloat:
+    weights = np.arange(16, dtype=np.float32).reshape(4, 1, 1, 4) / 8
+    return DotFloat(out, (source,), out, IMAGE, Window((1, 1)), 1, weights, np.ones(4, np.float32), *bounds)
+
+
+def moved(source: str, out: str, shape: tuple[int, ...] = IMAGE, start: int = 0, fill: float | None = None) -> Move:
+    axes = tuple(Axis(n, (a, a)) for n, a in zip(shape, strides(shape), strict=True))
+    return Move(out, (source,), out, shape, (Part(start, 0, axes),), fill)
+
+
+RELU = ("clip", (0.0, inf))
+HALF = ("affine", (0.5, 0.0))
+ABS = ("abs", ())
+SIGMOID = ("sigmoid", ())
+CHANNELS = [1.0, 2.0, 4.0, 0.5]
+QUARTERS = Grid(0.25, 128)
+
+# Layers, and the kinds that are left; "y" is the output.
+MERGED: dict[str, tuple[list[Layer], str]] = {
+    "functions": ([mapped("x", "a", ABS), mapped("a", "y", HALF)], "mapfloat"),
+    "a number": ([with_constant("x", "y", "add", [2])], "mapfloat"),
+    "a quotient by a number": ([with_constant("x", "y", "div", [2])], "mapfloat"),
+    "a quotient by zero": ([with_constant("x", "y", "div", [0])], "binaryfloat"),
+    "a number, clamped": ([with_constant("x", "y", "mul", [2], 0.0, 1.0)], "mapfloat"),
+    "a number, clamped above": ([with_constant("x", "y", "mul", [2], -inf, 1.0)], "mapfloat"),
+    "a number, clamped below": ([with_constant("x", "y", "sub", [2], 0.0, inf)], "mapfloat"),
+    "numbers": ([with_constant("x", "y", "add", CHANNELS)], "binaryfloat"),
+    "a gate": ([mapped("x", "g", SIGMOID), both("x", "g", "y")], "mapfloat"),
+    "a gate in front": ([mapped("x", "g", SIGMOID), both("g", "x", "y")], "mapfloat"),
+    "a gate that is added": ([mapped("x", "g", SIGMOID), both("x", "g", "y", "add")], "mapfloat binaryfloat"),
+    "a clamped gate": ([mapped("x", "g", SIGMOID), both("x", "g", "y", "mul", 0.0, inf)], "mapfloat binaryfloat"),
+    "a gate clamped above": (
+        [mapped("x", "g", SIGMOID), both("x", "g", "y", "mul", -inf, 0.0)],
+        "mapfloat binaryfloat",
+    ),
+    "a gate of another": (
+        [mapped("x", "a", ABS), mapped("x", "g", SIGMOID), both("a", "g", "y")],
+        "mapfloat mapfloat binaryfloat",
+    ),
+    "a gate of a gate": (
+        [mapped("x", "g", SIGMOID), both("x", "g", "a"), both("x", "a", "y")],
+        "mapfloat binaryfloat",
+    ),
+    "a gate that is read again": (
+        [mapped("x", "g", SIGMOID), both("x", "g", "a"), both("a", "g", "y", "add")],
+        "mapfloat binaryfloat binaryfloat",
+    ),
+    "relu behind a convolution": ([conv("x", "a"), mapped("a", "y", RELU)], "conv"),
+    "relu and more behind a convolution": ([conv("x", "a"), mapped("a", "y", RELU, ABS)], "conv mapfloat"),
+    "another function behind a convolution": ([conv("x", "a"), mapped("a", "y", ABS)], "conv mapfloat"),
+    "relu behind a sum": ([both("x", "x", "a", "add"), mapped("a", "y", RELU)], "binaryfloat"),
+    "a clamp behind a clamp": ([conv("x", "a", -1.0, 0.75), mapped("a", "y", ("clip", (-0.5, 6.0)))], "conv"),
+    "a clamp beyond a clamp": ([conv("x", "a", -1.0, 0.75), mapped("a", "y", ("clip", (2.0, 6.0)))], "conv"),
+    "a clamp below a clamp": ([conv("x", "a", -1.0, 0.75), mapped("a", "y", ("clip", (-9.0, -3.0)))], "conv"),
+    "a factor behind a convolution": ([conv("x", "a"), with_constant("a", "y", "mul", CHANNELS)], "conv"),
+    "a divisor behind a convolution": ([conv("x", "a"), with_constant("a", "y", "div", CHANNELS)], "conv"),
+    "an offset behind a convolution": ([conv("x", "a"), with_constant("a", "y", "sub", CHANNELS)], "conv"),
+    "a shift behind a convolution": ([conv("x", "a"), with_constant("a", "y", "add", [CHANNELS])], "conv"),
+    "a function behind a convolution": ([conv("x", "a"), mapped("a", "y", ("affine", (2.0, -1.0)))], "conv"),
+    "functions behind a convolution": ([conv("x", "a"), mapped("a", "y", HALF, ABS)], "conv mapfloat"),
+    "a factor behind a clamp": (
+        [conv("x", "a", 0.0, inf), with_constant("a", "y", "mul", CHANNELS)],
+        "conv binaryfloat",
+    ),
+    "a factor behind a clamp above": (
+        [conv("x", "a", -inf, 1.0), with_constant("a", "y", "mul", CHANNELS)],
+        "conv binaryfloat",
+    ),
+    "a clamped factor": ([conv("x", "a"), with_constant("a", "y", "mul", CHANNELS, 0.0, inf)], "conv binaryfloat"),
+    "a factor clamped above": (
+        [conv("x", "a"), with_constant("a", "y", "mul", CHANNELS, -inf, 1.0)],
+        "conv binaryfloat",
+    ),
+    "a divisor of zero": ([conv("x", "a"), with_constant("a", "y", "div", [1, 0, 2, 4])], "conv binaryfloat"),
+    "a factor for each column": (
+        [conv("x", "a"), with_constant("a", "y", "mul", np.ones((3, 1)))],
+        "conv binaryfloat",
+    ),
+    "a factor for each element of a row": (
+        [conv("x", "a"), with_constant("a", "y", "mul", np.ones((3, 4)))],
+        "conv binaryfloat",
+    ),
+    "a convolution that is read twice": (
+        [conv("x", "a"), mapped("a", "b", RELU), both("a", "b", "y", "add")],
+        "conv mapfloat binaryfloat",
+    ),
+    "no move": ([moved("x", "y")], "reshape"),
+    "a move in front of another layer": ([moved("x", "a"), mapped("a", "y", ABS)], "mapfloat"),
+    "a move of a part": ([moved("x", "y", (1, 3, 4))], "move"),
+    "a move of the end": ([moved("x", "y", (1, 3, 4), 12)], "move"),
+    "a move onto a filled tensor": ([moved("x", "y", fill=1.0)], "move"),
+    "a reshape that changes nothing": ([Reshape("a", ("x",), "a", IMAGE), mapped("a", "y", ABS)], "mapfloat"),
+    "reshapes": (
+        [Reshape("a", ("x",), "a", (24,)), Reshape("b", ("a",), "b", (6, 4)), Reshape("y", ("b",), "y", (4, 6))],
+        "reshape",
+    ),
+    "what nothing reads": ([mapped("x", "a", ABS), conv("a", "b"), mapped("x", "y", HALF)], "mapfloat"),
+}  # fmt: skip
+
+
+def kinds(graph: Graph) -> str:
+    return " ".join(layer.kind for layer in graph.layers)
+
+
+@pytest.mark.parametrize("what", MERGED)
+def test_what_is_merged(what: str) -> None:
+    layers, left = MERGED[what]
+    graph = graph_of(layers)
+    fused = fuse(graph)
+    assert kinds(fused) == left
+    x = np.random.default_rng(1).uniform(-2, 2, IMAGE).astype(np.float32)
+    found, wanted = fused.run({"x": x})["y"], graph.run({"x": x})["y"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["mul", "div", "add", "sub"])
+def test_weights_that_came_quantized_take_no_factor(op: str) -> None:
+    """Their steps would change. A shift goes into the bias."""
+    layers = [conv("x", "a"), with_constant("a", "y", op, CHANNELS)]
+    fused = fuse(graph_of(layers, weight_scales={"a": np.ones(4)}))
+    assert kinds(fused) == ("conv" if op in ("add", "sub") else "conv binaryfloat")
+
+
+def test_what_the_caller_reads_stays() -> None:
+    layers = [mapped("x", "a", ABS), mapped("a", "b", HALF), conv("b", "c"), mapped("c", "y", RELU)]
+    fused = fuse(graph_of(layers, ("a", "c", "y")))
+    assert kinds(fused) == "mapfloat mapfloat conv mapfloat"
+    assert set(fused.outputs) <= {layer.output for layer in fused.layers}
+
+
+def test_a_reshape_that_the_caller_reads_stays() -> None:
+    layers = [Reshape("a", ("x",), "a", (24,)), Reshape("y", ("a",), "y", (6, 4))]
+    assert kinds(fuse(graph_of(layers, ("a", "y")))) == "reshape reshape"
+
+
+# -- grids ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_quantizer_merges_into_the_layer_before() -> None:
+    graph = graph_of([mapped("x", "a", ABS), mapped("a", "y")], grids={"y": QUARTERS})
+    fused = fuse(graph)
+    assert kinds(fused) == "mapfloat" and fused.grids == {"y": QUARTERS}
+
+
+@pytest.mark.parametrize("again", [QUARTERS, Grid(0.5, 128)])
+def test_a_layer_that_lies_on_a_grid_keeps_it(again: Grid) -> None:
+    layers = [mapped("x", "a", ABS), mapped("a", "b"), mapped("b", "y")]
+    fused = fuse(graph_of(layers, grids={"b": QUARTERS, "y": again}))
+    assert kinds(fused) == "mapfloat mapfloat"
+    assert fused.grids["y"] == again and QUARTERS in fused.grids.values()
+
+
+def test_equal_quantizers_become_one() -> None:
+    layers = [mapped("x", "a", ABS), mapped("a", "b"), mapped("a", "c"), both("b", "c", "y", "add")]
+    fused = fuse(graph_of(layers, grids={"b": QUARTERS, "c": QUARTERS}))
+    assert kinds(fused) == "mapfloat binaryfloat"
+    fused = fuse(graph_of(layers, grids={"b": QUARTERS, "c": Grid(0.5, 128)}))
+    assert kinds(fused) == "mapfloat mapfloat mapfloat binaryfloat"
+
+
+@pytest.mark.parametrize("source", ["x", "s"])
+def test_an_input_or_a_state_takes_the_grid_of_its_quantizer(source: str) -> None:
+    layers: list[Layer] = [mapped(source, "a"), both("x", "a", "y", "add")]
+    more: dict[str, Any] = {"states": {"s": 0.0}} if source == "s" else {}
+    fused = fuse(
+        graph_of([*layers, *([Keep("keep", ("y",), "s", IMAGE)] if more else [])], grids={"a": QUARTERS}, **more)
+    )
+    assert kinds(fused).split()[0] == "binaryfloat"
+    assert fused.grids[source] == QUARTERS
+
+
+def test_functions_on_both_sides_of_a_grid_stay_apart() -> None:
+    layers = [mapped("x", "a", HALF), mapped("a", "y", ABS)]
+    assert kinds(fuse(graph_of(layers, grids={"a": QUARTERS}))) == "mapfloat mapfloat"
+    layers = [mapped("x", "g", SIGMOID), both("x", "g", "y")]
+    assert kinds(fuse(graph_of(layers, grids={"g": QUARTERS}))) == "mapfloat binaryfloat"
+    for after in (mapped("a", "y", RELU), mapped("a", "y", HALF), with_constant("a", "y", "mul", CHANNELS)):
+        assert kinds(fuse(graph_of([conv("x", "a"), after], grids={"a": QUARTERS}))) == f"conv {after.kind}"
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+
+
+def test_states_that_change_places_are_copied_first() -> None:
+    keeps = [Keep("first", ("b",), "a", IMAGE), Keep("second", ("a",), "b", IMAGE)]
+    for reshaped in (False, True):
+        layers: list[Layer] = [both("a", "b", "t", "sub"), both("x", "t", "y", "add")]
+        if reshaped:
+            layers += [Reshape("flat", ("a",), "flat", (24,)), Reshape("wide", ("flat",), "wide", (4, 6))]
+            keeps[1] = Keep("second", ("wide",), "b", IMAGE)
+        grids = dict.fromkeys(("a", "b", "flat", "wide"), QUARTERS)
+        fused = fuse(graph_of([*layers, *keeps], states={"a": 1.0, "b": 5.0}, grids=grids))
+        states: dict[str, Any] = {}
+        found = [fused.run({"x": np.zeros(IMAGE, np.float32)}, states)["y"].reshape(-1)[0] for _ in range(4)]
+        assert found == [-4, 4, -4, 4]
+        copies = [layer.output for layer in fused.layers if layer.kind == "copy"]
+        assert len(copies) == 2 and all(fused.grids[name] == QUARTERS for name in copies)
+
+
+def test_a_state_that_is_written_to_itself_is_not_copied() -> None:
+    fused = fuse(graph_of([both("x", "a", "y", "add"), Keep("keep", ("a",), "a", IMAGE)], states={"a": 1.0}))
+    assert "copy" not in kinds(fused)
+
+
+def sliding(**more: Any) -> Graph:
+    """A state of the last two rows: the rows of the state and of x one after the other, without the first ones."""
+    rows = (4, 3, 4)
+    axes = tuple(Axis(n, (a, a)) for n, a in zip(IMAGE, strides(IMAGE), strict=True))
+    layers = [
+        Move("both", ("s", "x"), "both", rows, (Part(0, 0, axes), Part(0, 24, axes))),
+        moved("both", "new", start=24),
+        mapped("both", "z", ABS),
+        moved("z", "y"),
+        Keep("keep", ("new",), "s", IMAGE),
+    ]
+    shapes = {"x": IMAGE, "s": IMAGE, "both": rows, "new": IMAGE, "z": rows, "y": IMAGE}
+    layers[2] = replace(layers[2], shape=rows)  # type: ignore[type-var]
+    made = Graph("m", tuple(layers), shapes, ("x",), ("y",), states={"s": 0.0})
+    return replace(made, **more)
+
+
+def test_a_state_that_is_a_part_of_a_tensor_is_written_where_that_is_taken() -> None:
+    assert "keep" not in kinds(fuse(sliding()))
+    assert "keep" in kinds(fuse(sliding(outputs=("y", "s"))))
+    assert "keep" in kinds(fuse(sliding(grids={"s": QUARTERS})))
+    assert "keep" in kinds(fuse(sliding(grids={"both": QUARTERS})))
+    assert "keep" not in kinds(fuse(sliding(grids=dict.fromkeys(("s", "both", "new"), QUARTERS))))
+
+
+def test_a_state_that_is_read_later_is_written_at_the_end() -> None:
+    graph = sliding()
+    late = both("y", "s", "w", "add")
+    shapes = {**graph.shapes, "w": IMAGE}
+    fused = fuse(replace(graph, layers=(*graph.layers[:-1], late, graph.layers[-1]), shapes=shapes, outputs=("w",)))
+    assert "keep" in kinds(fused)
+
+
+@pytest.mark.parametrize("change", [{"fill": 1.0}, {"source": "s"}])
+def test_a_part_that_is_filled_or_of_a_state_is_kept_apart(change: dict[str, Any]) -> None:
+    layers = [both("x", "s", "y", "add"), moved(change.get("source", "y"), "new", start=0, fill=change.get("fill"))]
+    backward = replace(layers[1], parts=(Part(12, 0, (Axis(2, (-12, 12)), Axis(12, (1, 1)))),))  # type: ignore[type-var]
+    graph = graph_of([layers[0], backward, Keep("keep", ("new",), "s", IMAGE)], states={"s": 0.0})
+    assert "keep" in kinds(fuse(graph))
+
+
+# -- quantized models in float32 --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("byte", [0, 128])
+def test_bytes_that_come_in_and_go_out_are_the_models_integers(byte: int) -> None:
+    layers = [mapped("x", "y", ("affine", (3.0, 1.0)))]
+    grids = {"x": Grid(0.5, 100), "y": Grid(0.25, 60)}
+    graph = in_float32(graph_of(layers, grids=grids, integers={"x": byte, "y": byte}))
+    assert not graph.grids
+    stored = np.arange(0, 240, 10, dtype=np.float32).reshape(IMAGE)
+    found = graph.run({"x": stored - byte})["y"]
+    wanted = np.clip(np.rint(((stored - 100) * 0.5 * 3 + 1) / 0.25) + 60, 0, 255) - byte
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_quantizer_saturates_in_float32() -> None:
+    graph = in_float32(graph_of([mapped("x", "y")], grids={"y": QUARTERS}))
+    x = np.linspace(-100, 100, 24, dtype=np.float32).reshape(IMAGE)
+    np.testing.assert_allclose(graph.run({"x": x})["y"], np.clip(x, -32, 31.75), rtol=1e-6)
+
+
+def test_integers_without_a_grid_pass_unchanged() -> None:
+    layers: list[Layer] = [mapped("x", "y", HALF)]
+    graph = in_float32(graph_of(layers, integers={"x": 128}))
+    assert kinds(graph) == "mapfloat"
+
+
+def test_a_graph_says_what_it_lacks() -> None:
+    graph = graph_of([mapped("x", "y", ABS)])
+    with pytest.raises(ModelError, match="layer 'y' reads 'a', which no earlier layer writes"):
+        graph_of([mapped("a", "y", ABS), mapped("x", "a", ABS)]).check()
+    with pytest.raises(ModelError, match=r"no shape for \['y'\]"):
+        replace(graph, shapes={"x": IMAGE}).check()
+    with pytest.raises(ModelError, match=r"outputs \('z',\) of \['x', 'y'\]"):
+        replace(graph, outputs=("z",)).check()
+    with pytest.raises(ShapeError, match=r"no value for input 'x'; found \['y'\]"):
+        graph.run({"y": np.zeros(IMAGE)})
+    with pytest.raises(ShapeError, match=r"input 'x' has shape \(23,\), expected \(2, 3, 4\)"):
+        graph.run({"x": np.zeros(23)})
+    assert graph.check() is graph and prod(graph.run({"x": np.zeros(24)})["y"].shape) == 24
