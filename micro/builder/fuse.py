@@ -186,7 +186,7 @@ def moves_to_reshapes(graph: Graph) -> Graph:
             return layer
         (part,), size = layer.parts, prod(layer.shape)
         whole = not merged(part.axes) or merged(part.axes) == [Axis(size, (1, 1))]
-        if part.start or part.to or part.table is not None or not whole or prod(graph.shapes[layer.inputs[0]]) != size:
+        if part.table is not None or not whole or prod(graph.shapes[layer.inputs[0]]) != size:
             return layer
         return Reshape(layer.name, layer.inputs, layer.output, layer.shape)
 
@@ -317,14 +317,6 @@ def _affine(layer: Layer, channels: int) -> tuple[Array, Array, MapFloat | None]
         if as_image(layer.other) != (1, 1, channels) or as_image(layer.shape)[2] != channels:
             return None
         c = layer.constant.astype(np.float64).reshape(-1)
-        if layer.operation == "div" and np.any(c == 0):
-            return None
-        by = {
-            "add": lambda: (ones, c),
-            "sub": lambda: (ones, -c),
-            "mul": lambda: (c, zeros),
-            "div": lambda: (1 / c, zeros),
-        }
-        factor, shift = by[layer.operation]()
-        return factor, shift, None
+        by = {"add": (ones, c), "sub": (ones, -c), "mul": (c, zeros)}
+        return (*by[layer.operation], None) if layer.operation in by else None  # a quotient here is one by zero
     return None

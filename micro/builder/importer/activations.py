@@ -117,6 +117,8 @@ def prelu(t: Importer, node: e.PRelu) -> None:
 
 @translates(Identity, Dropout)
 def identity(t: Importer, node: Node[Any]) -> None:
+    if isinstance(node, Dropout) and node.trains():
+        raise Problem("training mode is not supported")
     t.held[node.outputs[0].name] = t.of(node.inputs[0], flat=True)
 
 

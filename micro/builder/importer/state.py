@@ -121,9 +121,11 @@ class Importer:
     # -- tensors ------------------------------------------------------------------------------------------------------
 
     def add_input(self, argument: Argument, order: Order) -> None:
-        """Add a model input. order: its axes as passed, outermost first."""
+        """Add a model input. order: its axes as passed, outermost first. Raises ModelError if it holds no elements."""
         kind = _byte_of(argument)
         dims = dims_of(argument)
+        if not all(dims):
+            raise ModelError(f"input {argument.name!r} has shape {dims}, which holds no elements")
         held = StoredTensor(self.fresh(argument.name), dims, order)
         self.layouts[held.name] = dims, order
         self.shapes[held.name] = held.shape
