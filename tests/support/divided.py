@@ -79,7 +79,7 @@ def in_parts() -> Iterator[type[Divided]]:
         patched.setattr(Image, "__init__", remember)
         patched.setattr(engine, "compiled", Divided)
         patched.setattr(split, "LEAST_WORK", 0)
-        patched.setattr(split, "LEAST_OF_MODULE", 0)
+        patched.setattr(split, "LEAST_SAVED", -(1 << 40))
         patched.setattr(Divided, "images", {})
         patched.setattr(Divided, "shared", 0)
         plans._plans.clear()

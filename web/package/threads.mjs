@@ -11,6 +11,12 @@ const READY = 192 / 4; // words of a module's memory, one for each thread (threa
 const CONTROL = 16; // words of a worker's control block, of which thread.mjs uses the first
 const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it has left the barrier of the last run
 
+// One thread and several take turns in TRIALS runs, and the faster goes on for AGAIN runs; then they are compared again, as
+// other programs may have taken or left a core. Runs of LONG milliseconds always have several threads.
+const TRIALS = 24;
+const AGAIN = 2000;
+const LONG = 10;
+
 /** How many threads a module may have here, at most `wanted`: 1 where memory cannot be shared or the caller must not sleep. */
 export function threadsHere(wanted = Math.min(4, globalThis.navigator?.hardwareConcurrency ?? 1)) {
   if (globalThis.crossOriginIsolated !== true || typeof SharedArrayBuffer !== "function") return 1;
@@ -108,6 +114,9 @@ export class Threaded {
   #workers = null;
   #number = 0;
   #most;
+  #several = true; // whether several threads are faster than one
+  #left = TRIALS; // runs until they are compared
+  #times = [[], []]; // of runs on one thread, and on several
 
   /**
    * module: imports its memory; pages: of 64 KiB; start: makes a worker of thread.mjs, for tests.
@@ -131,8 +140,7 @@ export class Threaded {
 
   /** How many threads the next run has. */
   get threads() {
-    if (!this.#workers) return 1;
-    return 1 + this.#free().length;
+    return this.#several ? 1 + this.#free().length : 1;
   }
 
   #free() {
@@ -144,8 +152,35 @@ export class Threaded {
   }
 
   run() {
-    const found = this.#free();
-    if (!found.length) return this.#run();
+    const trying = this.#left <= TRIALS;
+    const found = trying || this.#several ? this.#free() : [];
+    if (trying && found.length) {
+      this.#try(found);
+      return;
+    }
+    if (!trying) this.#left -= 1;
+    if (found.length) this.#onSeveral(found);
+    else this.#run();
+  }
+
+  #try(found) {
+    const several = this.#left % 2;
+    const start = performance.now();
+    if (several) this.#onSeveral(found);
+    else this.#run();
+    const took = performance.now() - start;
+    if (!several && took > LONG) {
+      [this.#several, this.#left] = [true, Infinity];
+      return;
+    }
+    if (this.#left <= TRIALS / 2) this.#times[several].push(took); // the engine has optimized the code by now
+    this.#left -= 1;
+    if (this.#left) return;
+    const [alone, shared] = this.#times.map((times) => times.sort((a, b) => a - b)[times.length >> 1]);
+    [this.#several, this.#left, this.#times] = [shared <= alone, AGAIN, [[], []]];
+  }
+
+  #onSeveral(found) {
     const threads = 1 + found.length;
     for (const [i, worker] of found.entries()) this.#workers.command(worker, this.#number, i + 1, threads);
     try {

@@ -7,12 +7,13 @@ bytes for any number of threads.
 # A loop with at least this many steps is divided well among threads.
 ENOUGH = 16
 
-# Kernels of less work run on one thread. A unit of work is an element read, or 8 products: 32768 units take about 10
-# us, and two barriers about 2.
+# Kernels of less work run on one thread. Work is in elements that are read, or 8 products: 32768 take about 10 us, and
+# meeting at a barrier about 1.
 LEAST_WORK = 1 << 15
+MEETING = 1 << 12
 
-# Modules with less work in such kernels, 0.7 ms, run on one thread: waking a thread takes up to 50 us.
-LEAST_OF_MODULE = 1 << 21
+# Modules in which a second thread saves less than 20 us run on one: waking a thread takes up to 40, after a pause.
+LEAST_SAVED = 1 << 16
 
 
 def chosen(steps):
@@ -28,8 +29,8 @@ def chosen(steps):
 
 
 def pays(functions):
-    """Whether a module's kernels do enough work to be worth several threads."""
-    return sum([f.work for f in functions if shares(f)]) >= LEAST_OF_MODULE
+    """Whether threads are worth their while for the kernels of a module's steps."""
+    return sum([f.work // 2 - 2 * MEETING for f in functions if shares(f)]) >= LEAST_SAVED
 
 
 def shares(f):
