@@ -1,7 +1,7 @@
 """The steps of a Session where Python awaits the GPU and never frees objects (MicroPython in a tab).
 
-Without finalizers nothing returns the memory of a tensor that is no longer used. So a step reads its outputs to the
-host, and gives back what only it has used: the buffers of its inputs and outputs, and the states before it.
+Without finalizers nothing frees the memory of an unused tensor. So a step reads its outputs to the host and frees the
+buffers that only it has used: those of its inputs and outputs, and of the states before it.
 """
 
 from emberlet.tensor import Tensor
@@ -10,8 +10,8 @@ from .record.node import Node, is_leaf, topological
 
 
 class AwaitedSteps:
-    """Runs a model operation by operation; what Resident (resident.py) does by plans. entries: the states, with
-    `input`, `output` and `axis` (core/session)."""
+    """Runs the steps of a session operation by operation, where Resident (resident.py) would run plans. entries: the
+    states, with `input`, `output` and `axis` (core/session)."""
 
     def __init__(self, model, entries, backend):
         self.model = model

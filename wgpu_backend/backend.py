@@ -1,4 +1,5 @@
-"""The wgpu backend: each primitive records a Node (recording.py); reading a value fuses and runs the recorded graph."""
+"""The wgpu backend: each primitive records a Node (record/recording.py); reading a value fuses and runs the recorded
+graph."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
@@ -16,7 +17,7 @@ LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can proce
 
 
 def _is_number(x):
-    """Whether every element of x is one number, which is known."""
+    """Whether all elements of x are known to be one number."""
     return x.data.op == "full" and not is_open(x.data.arg)
 
 
@@ -41,7 +42,7 @@ class WgpuBackend(Recording):
             open_early(self.index)
 
     def resident(self, model, entries, capacity):
-        """What a Session runs its steps on (resident.py, awaited_steps.py), or None."""
+        """The object that runs the steps of a Session (resident.py, awaited_steps.py), or None."""
         from .device import FINALIZERS, must_await
 
         if not FINALIZERS:
@@ -196,7 +197,7 @@ class WgpuBackend(Recording):
     def matmul(self, a, b):
         shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
         if a.data.op == "full" and is_open(a.size) and not is_open(a.shape[-1]) and not is_open(b.size):
-            # Its rows are equal: the product of one of them has no open size, and is computed once.
+            # All rows are equal, so one row's product, which has no open size, is computed once.
             one = self.full((1,) * (len(a.shape) - 1) + a.shape[-1:], a.data.arg, a.dtype)
             return self.expand(self.matmul(one, b), shape)
         return self._record("matmul", (a, b), (a, b), "matmul", None, a.dtype, shape)
@@ -220,7 +221,7 @@ class WgpuBackend(Recording):
         return self._record("conv", (x, weight), args, "conv", arg, dtype, shape)
 
     def _around(self, x, padding, value):
-        """x and its padding for a kernel, which knows the amounts: what depends on open sizes is laid around x."""
+        """x and the padding that a kernel applies; padding that depends on open sizes is added to x first."""
         for low, high in padding:
             if is_open(low) or is_open(high):
                 return self.pad(x, ((0, 0), (0, 0)) + tuple(padding), value), ((0, 0),) * len(padding)
@@ -241,7 +242,7 @@ class WgpuBackend(Recording):
         from .kernels.attention import serves
 
         scores = q.shape[:3] + keys.shape[2:3]
-        # Asked even where the answer is clear: a plan with open sizes then knows which of them must be equal.
+        # Called even if the answer is clear, so that a plan with open sizes learns which of them must be equal.
         fits = bias is None or shapes.broadcast(scores, bias.shape) == scores
         if not q.dtype.is_float or not fits or not serves(q, keys, values, self.options.software):
             from emberlet.functional.transformer.dot_product_attention import compose_attention

@@ -34,11 +34,11 @@ def compile(model, *examples, backend=None, tune=False, dims=None):
     opens axis 2 of the argument `past` under the name "cache" ({2: ("cache", 2048)} up to 2048); axes of the same name
     have the same length, and sums such as "cache + new" may be used. Memory is allocated for the largest size at once
     or, without a limit, as sizes grow. By default a generated model's named axes are opened when a second size occurs.
-    Other shapes get plans of their own at their first call, also those that a plan with open sizes does not serve:
-    `Compiled.fixed` tells why a size could not be left open.
+    Other shapes, also those that a plan with open sizes does not serve, get their own plans at their first call.
+    `Compiled.fixed` says why a size could not be left open.
 
-    Where the model decides by a tensor's values which operations to run, the plan is cut: the pieces run one after the
-    other, with Python between them, and `Compiled.cut` says where.
+    If the values of a tensor decide which operations the model runs, the plan is cut: its pieces run one after the
+    other, with Python in between, and `Compiled.cut` names the place.
     """
     return Compiled(model, examples, backend, tune, dims)
 

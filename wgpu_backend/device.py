@@ -1,7 +1,7 @@
 """The GPU device: the library that drives it, its buffers and pipelines.
 
-Everything above this file sees a `Device`; everything it asks of the GPU goes through this subset of the WebGPU API,
-with wgpu-py's names (a browser's device object offers the same, see wgpu_backend/browser):
+All other code uses a `Device`, which drives the GPU through this subset of the WebGPU API, with wgpu-py's names (a
+browser's device object offers the same, see wgpu_backend/browser):
 
     device.create_buffer(size=, usage=)                device.create_shader_module(label=, code=)
     device.create_compute_pipeline(label=, layout="auto", compute={"module": m, "entry_point": "main"})
@@ -34,7 +34,8 @@ READABLE = MAP_READ | COPY_DST  # usage of a buffer that is read back to the hos
 COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
-# Bytes of WGSL, and run/caches.py's FIXED for each kernel. On lavapipe they take 300 times as much compiled, measured.
+# Bytes of WGSL, plus run/caches.py's FIXED for each kernel. Compiled, they take 300 times as much (measured on
+# lavapipe).
 _PIPELINE_TEXT = 640 << 10
 FINALIZERS = sys.implementation.name != "micropython"  # MicroPython never calls __del__
 
@@ -48,7 +49,7 @@ class Allocation:
     __slots__ = ("_failures", "_parts", "device", "gpu", "nbytes")
 
     def __init__(self, device, gpu, nbytes, parts=None):
-        # No calls from here on: an interrupt, which only occurs at calls, finds all of this done or none.
+        # No calls from here on. Interrupts only occur at calls, so either all of this is done or none of it.
         self.gpu = gpu
         self.nbytes = nbytes
         self._parts = parts

@@ -1,8 +1,8 @@
 """Keeps the kernels of large plans in the cache folder: writing their text takes longer than compiling it.
 
 A file holds the kernels of one plan, found by a digest of their keys (kernels/alike.py) and of the code that writes
-kernels. A missing, damaged or foreign file is ignored, and so is a folder that cannot be written. The files used last
-stay, up to `LIMIT` bytes together.
+kernels. A missing, damaged or foreign file is ignored, and so is a folder that cannot be written. The most recently
+used files are kept, up to `LIMIT` bytes in total.
 """
 
 from __future__ import annotations

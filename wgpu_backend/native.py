@@ -64,7 +64,8 @@ def open_early(index: int, opened: Callable[[int], object]) -> None:
     _early.add(index)
     _opening.append(index)
     try:
-        threading.Thread(target=run, name="emberlet-gpu").start()  # no daemon: a process must not end inside a driver
+        # Not a daemon thread: a process must not end inside a driver.
+        threading.Thread(target=run, name="emberlet-gpu").start()
     except RuntimeError:  # no more threads
         _opening.remove(index)
 

@@ -1,4 +1,4 @@
-"""`emberlet profile`: the time of a model by kernel, and how near each kernel comes to the device's limits.
+"""`emberlet profile`: the time of a model by kernel, and how close each kernel comes to the device's limits.
 
 Times are the GPU's own (timestamp queries, one compute pass per dispatch) if the device has them, else the host's
 around each dispatch. The limits are measured in the same run: arithmetic by a large matrix product, memory by a large

@@ -1,4 +1,4 @@
-"""A model whose states stay in GPU memory between steps: what a Session (core/session) runs on this backend.
+"""Runs the steps of a Session (core/session) on the GPU: the states stay in its memory between steps.
 
 A growing state is in a buffer with room behind it (core/session/room.py); the plan writes new elements there
 (record/appending.py), and nothing else moves. Every other state is copied twice per step on the GPU, in the same
@@ -170,7 +170,7 @@ def _is_axis(model, name):
 
 
 class _Call:
-    """One step, with what `Program.run` expects of `carried`: inputs, out, restore, save."""
+    """One step, with the attributes that `Program.run` expects of `carried`: inputs, out, restore, save."""
 
     def __init__(self, resident, planned, sizes, arguments):
         self.resident = resident
@@ -196,7 +196,7 @@ class _Call:
         ]
 
     def words(self):
-        """The inputs that are no states, as the program takes them."""
+        """The inputs other than states, as the program takes them."""
         return self.planned.words(self.arguments, self.sizes, self.positions)
 
     def _shape(self, k):

@@ -16,8 +16,8 @@ from .lower.tiles import BLOCKS, COLUMNS, ROWS, SPLITS, Tile
 
 # system -> (environment variable, folder below the home) of caches; Linux and all others follow XDG
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
-OFF = "off"  # what $EMBERLET_CACHE is if nothing is to be kept on disk
-MOST_SHARED = 8192  # sums of a workgroup whose lanes share tiles: half of them fill WebGPU's least workgroup memory
+OFF = "off"  # the value of $EMBERLET_CACHE that keeps nothing on disk
+MOST_SHARED = 8192  # sums of a workgroup whose lanes share tiles: half of them fill the workgroup memory of any WebGPU
 VERSION = 2  # of the kernels: increase it when changes to them invalidate old measurements
 
 

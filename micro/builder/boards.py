@@ -1,4 +1,4 @@
-"""What each board offers: memory, flash, clock, and estimated cycles.
+"""Boards: their memory, flash, clock, and estimated cycles.
 
 Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. `room`
 overestimates that firmware's size, and counts only the first megabyte of an ESP8266, where code must be. Cycles are

@@ -69,8 +69,8 @@ class Options:
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
     kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, even if samples are given.
     layers: add a module that lists and times the layers. arena: the module of another model whose arena is used.
-    int4: weights that the model has in 4 bits lie two in a byte ("packed"), or in a byte each ("bytes").
-    stream: the axis of the model's input that is time, where each inference takes `new_steps` of it (streaming.py).
+    int4: whether the model's 4-bit weights are stored two in a byte ("packed") or one per byte ("bytes").
+    stream: the time axis of the model's input, of which each inference takes `new_steps` (streaming.py).
     """
 
     name: str
@@ -120,8 +120,8 @@ class Agreement:
 @dataclass
 class BuildResult:
     """sources: the files as text; extra: files beside them; by instruction set ("" for bytecode alone): deployed, the
-    files for a board; images, its ROMFS image; costs; listings, the kernels in assembly as text. notes: what whoever
-    builds should know.
+    files for a board; images, its ROMFS image; costs; listings, the kernels in assembly as text. notes: messages for
+    the person who builds.
     """
 
     program: Program

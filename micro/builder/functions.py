@@ -50,7 +50,7 @@ def _softplus(v: Array) -> Array:
 _EXP = "exp(v if v < 88 else 88)"
 _EXP_MINUS = "exp(-v if v > -88 else 88)"
 
-# MicroPython reports an argument outside a function's domain as an error, too, and so what is infinite.
+# MicroPython also reports arguments outside a function's domain, and infinite results, as errors.
 POWER = (
     "t = v",
     "try:",

@@ -72,8 +72,8 @@ class Graph:
     to the model's number to store it, 0 for uint8 and 128 for int8; words: tensors of indices in a quantized graph
     whose elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors of whole numbers
     (indices, counts, 1 and 0 for true and false), whose grids have steps of one if they fit a byte; packed: layers
-    whose weights are 4-bit in the model and are to be stored two in a byte; decides: the output
-    that holds the index of the class among its labels, if it is not that of another's greatest element.
+    whose weights are 4-bit in the model and are to be stored two in a byte; decides: the output that holds the index of
+    the class among its labels, if that is not the index of another output's largest element.
     """
 
     name: str

@@ -28,7 +28,7 @@ class GPU(classes.GPU):
         force_fallback_adapter: bool = False,
         canvas: object = None,
     ) -> GPUPromise[GPUAdapter]:
-        """An adapter of `navigator.gpu`. `canvas` is ignored, as all adapters of a browser can present.
+        """An adapter of `navigator.gpu`. `canvas` is ignored, since every adapter of a browser can present.
 
         Raises (in the promise) RuntimeError when the browser has no WebGPU, or no adapter that fits.
         """

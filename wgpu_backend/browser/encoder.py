@@ -50,7 +50,7 @@ class GPUQuerySet(classes.GPUQuerySet):
 
 
 class GPUCommandBuffer(classes.GPUCommandBuffer):
-    """Recorded commands, to be submitted once; until then they keep alive what they use."""
+    """Recorded commands, to be submitted once; until then they keep the objects that they use alive."""
 
     _used: list[Any] | None = None
 

@@ -188,10 +188,10 @@ class Fusion:
         return self._end(node, _State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
 
     def _again(self, node, source):
-        """The highest cost at which `source` is computed inside the kernel of `node`, at every read."""
+        """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""
         if source.dtype is node.dtype or node.op not in ("matmul", "conv"):
             return self.computed_again
-        # Integers whose sums are wider than they are: kernels pack them, once. Of a convolution only the weights.
+        # Operands of products with wider sums: kernels pack them once. In a convolution only the weights are packed.
         once = node.op == "matmul" or (source is node.srcs[1] and node.arg[3] == 1)
         return self.packed_again if once else self.computed_again
 
@@ -391,7 +391,7 @@ class Fusion:
     def _pack(self, results):
         """Store narrow elements four to a word where a map computes four at a time; roots only if `results`.
 
-        What a user's kernel reads, directly or through reshapes, keeps one word per element.
+        Tensors that a user's kernel reads, directly or through reshapes, keep one word per element.
         """
         wanted = {}  # id -> True: keeps one word per element
         for i in range(len(self.order) - 1, -1, -1):

@@ -1,8 +1,8 @@
-"""Finds what can be computed row by row in one kernel: softmax, the normalizations, variances and the like.
+"""Finds row regions, which one kernel computes row by row: softmax, normalizations, variances and the like.
 
-A row region starts at a reduction (axes kept, extent 1) and takes in what only needs the same row: elementwise nodes of
-the full shape or of one value per row, and further reductions over the same axes. It must have one exit: no other
-member is read from outside.
+A row region starts at a reduction (axes kept, extent 1) and grows by nodes that only need the same row: elementwise
+nodes of the full shape or of one value per row, and further reductions over the same axes. It must have one exit: no
+other member is read from outside.
 """
 
 from emberlet.backend.sizes import most, same

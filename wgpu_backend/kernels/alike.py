@@ -1,7 +1,7 @@
 """Builds the kernels of a plan, equal ones once: layers repeat, and ResNet-50's 57 items need 28 kernels.
 
-Two items are alike if their keys are equal. A key spells out everything that lowering reads: the nodes between the
-item and the tensors it loads, in a fixed order, and what the kernels are chosen by. Kernels refer to nodes only by
+Two items are alike if their keys are equal. A key contains everything that lowering reads: the nodes between the item
+and the tensors it loads, in a fixed order, and the options by which kernels are chosen. Kernels refer to nodes only by
 their bindings, which are translated by the nodes' places in that order. On a desktop the kernels of large plans are
 also kept for later processes (kernel_cache.py).
 """
@@ -141,7 +141,7 @@ def _anchor(item, places, options):
 
 
 def _text(value):
-    """A text that two parameters of nodes have in common only if they are the same."""
+    """A text that is equal for two parameters of nodes only if the parameters are equal."""
     kind = type(value)
     if value is None or kind is bool or kind is int or kind is str:
         return repr(value)

@@ -17,7 +17,7 @@ BLOCK = 256  # terms of a long sum that are added sequentially
 # A reduction gets a workgroup per result if it is at least as long as the first number and has at most as many results
 # as the second. On a software device a workgroup is one thread, and its barriers cost more than it saves: as measured
 # on lavapipe (benches/results/thresholds.md), it is faster only for a single long result (SwiftShader: docs/wgpu.md,
-# "What SwiftShader rewards"). The longest sums still get one, for precision. On a GPU it pays where one invocation per
+# "Kernels for SwiftShader"). The longest sums still get one, for precision. On a GPU it pays where one invocation per
 # result would leave most of the device idle; those numbers are not measured yet (`dev.py bench thresholds` on a machine
 # with a GPU).
 GROUP_IN_SOFTWARE = ((1024, 1), (8192, 32))
@@ -25,8 +25,8 @@ GROUP_ON_GPU = ((128, 2048), (1024, 16384))
 
 
 class Kernel:
-    """One compiled-from-text kernel and how to launch it: name, source, the input nodes (then the output) as its
-    bindings in order, and the workgroup counts (x, y, z)."""
+    """A kernel as text and how to launch it: name, source, its bindings in order (the input nodes, then the output),
+    and the workgroup counts (x, y, z)."""
 
     def __init__(self, name, source, inputs, groups):
         self.name = name
@@ -209,7 +209,7 @@ def open_blocks(renderer, name, first, step, extent, size=BLOCK):
 
 
 def _group_fold(renderer, red, width):
-    """What one lane of a workgroup of `width` folds."""
+    """The part that one lane of a workgroup of `width` folds."""
     extent = red.extent()
     if red.op == "sum" and red.type == "f32" and most(extent) > 2 * BLOCK * width:
         open_blocks(renderer, "r", "lane", width, extent)

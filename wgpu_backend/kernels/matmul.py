@@ -14,7 +14,7 @@ from .loop import finish, flat, spread
 
 LANES = 256
 SIDE = 16
-# Below this a block is mostly overhang.
+# In smaller problems a block mostly overhangs the edge.
 LEAST_SIDE = 32  # rows, columns and inner steps
 LEAST_MEMORY = 8192  # bytes of workgroup memory: two tiles of blocks of 64
 LARGE_MEMORY = 16384  # bytes: two tiles of blocks of 128

@@ -64,7 +64,8 @@ def _by_line(item, stored, name, extent, steps, lines):
     copy = wgsl.Renderer(lowering.slots)
     copy.store(ix.flatten(copy_to, node.shape), copied)
     apply = wgsl.Renderer(lowering.slots, "(old != 0u)" if node.dtype.is_bool else "old")
-    apply.open("if ({} < {}u) {{".format(apply.index(pick), extent))  # else it falls into another invocation's line
+    # Otherwise it would fall into another invocation's line.
+    apply.open("if ({} < {}u) {{".format(apply.index(pick), extent))
     at = apply.index(target)
     apply.line("let at = {};".format(at))
     old = element(lowering.slots, RESULT, "at")

@@ -47,8 +47,8 @@ class _Tiled:
         self.rows = [self._line(self.row_tile, tile.rows, i).bounded(0, p.rows - 1) for i in range(tile.rows)]
         self.columns = [self._line(self.column_tile, tile.columns, j) for j in range(tile.columns)]
         # A tile may overhang. Reads beyond the edge are harmless in WebGPU and their results never stored, so indices
-        # may be simplified as if they were within the extent; but not if columns share elements, since an element
-        # misread by a column outside would also serve one inside.
+        # may be simplified as if they were within the extent; but not if columns share elements: a column outside would
+        # then misread an element that a column inside needs.
         if not p.step:
             self.columns = [c.bounded(0, p.columns - 1) for c in self.columns]
 

@@ -9,8 +9,8 @@ kernel (a gathered index). The rules keep sums canonical, so that splitting a sh
 Numbers may be sizes that the plan leaves open (core/backend/sizes.py): a rule is applied only if it holds for every
 size.
 
-Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps, which is harmless: it only
-occurs under a guard (padding) that discards what is read there.
+Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps. This is harmless, since it only
+occurs under a guard (padding) that discards the value read.
 """
 
 from emberlet.backend.sizes import common_divisor, divides, is_open, least, most, same, surely_less, typical
@@ -364,7 +364,7 @@ def render(a, atom_text):
 
 
 def evaluate(a, value_of):
-    """The number a stands for, given `value_of(atom)` for counters and values (tests, shape-only checks)."""
+    """The value of a, given `value_of(atom)` for counters and values (for tests and checks of shapes)."""
     total = a.const
     for c, x in a.terms:
         if x.kind == "digit":

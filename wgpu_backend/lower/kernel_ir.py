@@ -171,8 +171,8 @@ class Slots:
 
 
 class Frame:
-    """What a template is filled in with besides its own values: the kernel's name; the Lowering's slots; count: the
-    elements, or whatever the template counts; vector_out: whether the result is bound as vectors of four."""
+    """The values that every template needs: the kernel's name; the Lowering's slots; count: the number of elements, or
+    of whatever the template counts; vector_out: whether the result is bound as vectors of four."""
 
     def __init__(self, name, slots, count, vector_out=False):
         self.name = name

@@ -1,6 +1,7 @@
-"""What each reducing operation folds, as a body over inner counters: sums, matmul, convolution and pooling alike.
+"""Describes what each reducing operation folds, as a body over inner counters: sums, matmul, convolution, pooling.
 
-This is the plain form every such operation has; tiled kernels for the large cases replace it (matmul.py, conv.py).
+Every such operation has this plain form; tiled kernels replace it for large products and convolutions (kernels/tile.py,
+kernels/matmul.py).
 """
 
 from ..run import storage

@@ -1,4 +1,5 @@
-"""Chooses the tile of a contraction: by what was measured (tuning.py), else by a small cost model per class of device.
+"""Chooses the tile of a contraction: the one measured as fastest (tuning.py), else by a small cost model per class of
+device.
 
 "cpu" and "swiftshader": software devices, where a load costs as much as many arithmetic operations and few invocations
 suffice; "gpu": many invocations must be in flight, and registers are few.
@@ -116,7 +117,7 @@ def candidates(problem, device_class, count=6):
                 continue
             if rows * columns > most or (rows * columns * taps > taps_most and rows * columns > 1):
                 continue
-            # Worth the longer shader if both operands are then read as vectors.
+            # The longer shader is worth it if both operands are then read as vectors.
             vectors = divides(4, looped) and columns % 4 == 0 and divides(4, problem.columns)
             unroll = kind.unroll if taps == 1 and vectors and rows * columns * kind.unroll <= MOST_UNROLLED else 1
             for split in kind.splits:

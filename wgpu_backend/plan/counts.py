@@ -60,7 +60,7 @@ class Counts:
         return out
 
     def refusal(self, sizes, values):
-        """Why the plan does not serve these sizes, as a text; None if it does."""
+        """The reason why the plan does not serve these sizes; None if it does."""
         for i in range(len(self.symbols)):
             name, low, high = self.symbols[i]
             if not low <= sizes[i] <= high:

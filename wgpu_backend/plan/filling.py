@@ -68,7 +68,7 @@ class Filling:
         self.free()
 
     def free(self):
-        """Free what only loading needed."""
+        """Free the memory that only loading needed."""
         for _, parts, _ in self._expanding:
             for part in parts:
                 part.free()

@@ -28,6 +28,6 @@ class Port:
 
 
 def called(data):
-    """What a message calls a value that is no input."""
+    """How a message names a value that is not an input."""
     name = type(data).__name__
     return "a JavaScript value; pass what its .to_py() gives" if name == "JsProxy" else name

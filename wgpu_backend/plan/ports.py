@@ -115,7 +115,7 @@ class Ported:
         return self.narrowed(self.program.run(self.words(inputs, sizes), sizes), self.ports(sizes, self.outputs))
 
     async def run_async(self, *inputs):
-        """`run`, awaited: the only way under MicroPython. Calls may overlap; they run in order."""
+        """The awaitable form of `run`, the only one under MicroPython. Calls may overlap; they run in order."""
         sizes = self.sizes(inputs)
         found = await self.program.run_async(self.words(inputs, sizes), sizes=sizes)
         return self.narrowed(found, self.ports(sizes, self.outputs))

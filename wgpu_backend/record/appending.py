@@ -39,7 +39,7 @@ def append_in_place(traced, states, room, most):
 
 
 def _appends(past, whole, axis):
-    """Whether `whole` is `past` with more behind it, and both are floats of the same storage type."""
+    """Whether `whole` is `past` with elements appended, and both are floats of the same storage type."""
     return (
         whole.op == "concat"
         and whole.arg == axis

@@ -17,7 +17,7 @@ _VIEWS = ("reshape", "permute", "expand")
 
 
 class Node:
-    """What a wgpu tensor's `data` is.
+    """The `data` of a wgpu tensor.
 
     op and arg: "data" words as bytes, not uploaded yet; "buffer" realized; "input" a placeholder while a plan is
     traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); "numbers" the
@@ -172,12 +172,12 @@ def own_numbers(node):
     if node.op == "slice":
         return [i for i in range(len(node.shape)) if node.shape[i] != node.srcs[0].shape[i]]
     if node.op == "arange" and node.arg == (0, 1):
-        return []  # plain positions, which index expressions simplify
+        return []  # plain positions, so that index expressions can be simplified
     return range(len(numbers(node)))
 
 
 def signature(order, roots):
-    """A key that graphs have in common if one plan serves them: their structure, without the values of leaves and the
+    """A key that is equal for graphs that one plan serves: their structure, without the values of leaves and the
     `numbers` that kernels read at run time."""
     number = {}
     out = []

@@ -338,7 +338,7 @@ class Recording(Backend):
             if not FINALIZERS:
                 leaves = {id(node.buffer) for node in order}
                 for given in externals:
-                    if id(given) not in leaves:  # numbers, which only this run has used
+                    if id(given) not in leaves:  # numbers that only this run has used
                         given.free()
             for i in range(len(roots)):
                 roots[i].become_buffer(outputs[i], words[i])
@@ -367,7 +367,7 @@ class Recording(Backend):
             try:
                 plan, externals = make_plan(roots, self.options, apart=True)
             except UnsupportedError:
-                # The numbers need a binding, but tensors of many pages left none: write them into the kernels of this
+                # Tensors of many pages leave no binding for the numbers, so these are written into the kernels of this
                 # graph.
                 plan, externals = make_plan(roots, self.options)
                 return plan, [self.upload(n) for n in externals], [r.word for r in roots]
@@ -401,7 +401,7 @@ class Recording(Backend):
         return Program(self.device, plan, constants, inputs, results, owner=owner)
 
     def upload(self, node):
-        """The Allocation of a leaf, whose data are uploaded first if still on the host."""
+        """The Allocation of a leaf, uploaded first if its data are still on the host."""
         if node.op == "data":
             with self._lock:
                 if node.op == "data":  # again: another thread may have been first

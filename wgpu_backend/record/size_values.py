@@ -1,5 +1,5 @@
-"""Elements of small integer tensors that are computed from open sizes, such as shapes that a model computes with as
-tensors. They are followed as numbers and Sizes, without a GPU."""
+"""Evaluates small integer tensors computed from open sizes, such as shapes that a model handles as tensors. Their
+elements are numbers and Sizes, and no GPU is needed."""
 
 from emberlet.backend.sizes import greater, is_open, smaller
 
@@ -35,8 +35,8 @@ _BINARY = {
 
 
 def size_values(node):
-    """The elements of a node as a list of numbers and Sizes; None if it contains no open size, or they cannot be
-    followed."""
+    """The elements of a node as a list of numbers and Sizes; None if it contains no open size, or if they cannot be
+    evaluated."""
     if not _small(node) or node.op in ("data", "buffer", "host", "input"):
         return None
     order = topological([node])

@@ -35,7 +35,7 @@ SIZES = "var<uniform> sizes:"  # in the text of a kernel whose last binding is t
 
 def with_sizes(source, scope):
     """A kernel's text with each `sizes.n5u`, lowering's name for Size number 5, replaced by a read from the block of
-    sizes. In comments, where no `u` follows, the Size is spelled out."""
+    sizes. In comments, where no `u` follows, the Size is written in words."""
     parts = source.split("sizes.n")
     if len(parts) == 1:
         return source
@@ -120,7 +120,7 @@ def accessors(label, element, count, page_bytes, written):
     load = ["fn load_{}(i: u32) -> {} {{".format(label, element)]
     store = ["fn store_{}(i: u32, value: {}) {{".format(label, element)]
     for page in range(count):
-        # The last page takes all further indices, wrapped negative ones included: what is read there is discarded.
+        # The last page takes all further indices, also wrapped negative ones, since their values are discarded.
         test = "    if (i < {}u) {{ ".format((page + 1) * length) if page < count - 1 else "    "
         end = " }" if page < count - 1 else ""
         place = "{}_{}[i - {}u]".format(label, page, page * length)

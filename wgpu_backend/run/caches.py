@@ -59,8 +59,8 @@ class LRUCache:
         self._nbytes = total
 
 
-# What a compiled kernel takes beside its source, counted as bytes of source. Measured on lavapipe: 0.8 MB for 1.3 KB of
-# WGSL, 1.4 MB for 3.3 KB.
+# The memory of a compiled kernel besides its source, counted as bytes of source. Measured on lavapipe: 0.8 MB for 1.3
+# KB of WGSL, 1.4 MB for 3.3 KB.
 FIXED = 1600
 
 
@@ -86,7 +86,7 @@ class Pipelines:
         return self._large.get(source) if found is None else found[0]
 
     def ran(self, kernels):
-        """Called with the {source: pipeline} of a plan that runs, which is no Program."""
+        """Called with the {source: pipeline} of a plan that runs without a Program."""
         if sum([len(source) + FIXED for source in kernels]) > self._loose.limit * 3 // 4:  # what trimming leaves
             self._large = kernels
 
@@ -105,8 +105,8 @@ class Pipelines:
             held[1] += 1
 
     def release(self, source, owner):
-        """Called when a Program that holds a pipeline goes. The last one's pipeline is kept for the owner, if there is
-        one."""
+        """Called when a Program that holds a pipeline is released. The last one's pipeline is kept for the owner, if
+        there is one."""
         held = self._held.get(source)
         if held is not None:
             held[1] -= 1

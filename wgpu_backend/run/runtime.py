@@ -299,7 +299,7 @@ class Program:
             self.device.pipelines.release(source, self.owner)
 
     def disown(self, owner):
-        """Called when the owner goes: nothing is kept for it any longer."""
+        """Called when the owner is gone: its pipelines are no longer kept."""
         self.owner = None
         self.device.pipelines.forget(owner)
 

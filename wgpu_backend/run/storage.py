@@ -1,4 +1,4 @@
-"""How the GPU stores each dtype, and the conversions to and from that.
+"""How the GPU stores each dtype, and conversions to and from that form.
 
 WGSL computes with 32-bit words, so a result takes one: floats as f32, signed integers as i32, unsigned ones and bool as
 u32. int8, uint8 and bool data uploaded to the GPU (inputs, weights) stay packed, four to a word ("i8", "u8"), and large

@@ -93,7 +93,7 @@ def _logistic(x):
 
 
 def _coupled(r, n):
-    """The probabilities p for which p_i r_ji = p_j r_ij holds best (Wu, Lin, Weng 2004, the second method)."""
+    """The probabilities p that come closest to p_i r_ji = p_j r_ij (Wu, Lin, Weng 2004, the second method)."""
     q = [[-r[j][t] * r[t][j] if j != t else 0.0 for j in range(n)] for t in range(n)]
     for t in range(n):
         q[t][t] = sum([r[j][t] * r[j][t] for j in range(n) if j != t])

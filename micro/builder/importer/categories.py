@@ -15,8 +15,8 @@ from .table import translates
 
 @translates(OneHotEncoder)
 def one_hot_encoder(t: Importer, node: OneHotEncoder) -> None:
-    """1 at the place of each number's category. Nothing but zeros for an unknown one, also where the model (zeros=0)
-    would end with an error."""
+    """1 at the place of each number's category. All zeros for an unknown category, even if the model (zeros=0) asks for
+    an error."""
     c = node.config
     if any(isinstance(v, str) for v in c.categories):
         raise Problem("categories that are text are not supported; use integers")

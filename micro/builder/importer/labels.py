@@ -1,4 +1,4 @@
-"""The class that a classifier decides for: `best` of the built module says its place among the labels."""
+"""The class that a classifier chooses: `best` of the built module returns its index among the labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Labels = Sequence[int | str]
 
 @dataclass(frozen=True)
 class Decision:
-    """source: the tensor that holds the scores, or the place of the class among the labels; ranks: which of both."""
+    """source: the tensor that holds the scores (`ranks` is true), or the index of the class among the labels."""
 
     output: str
     source: str
@@ -30,8 +30,8 @@ class Decision:
 
 
 def decide(t: Importer, output: Argument, source: str, ranks: bool, labels: Labels) -> None:
-    """The label of a class, an output of a node. Where only the model's caller reads it, it stays inside: the module
-    has the labels. Raises Problem where other nodes read a label that is text."""
+    """The label of a class, an output of a node. If only the model's caller reads it, it is not computed: the module
+    has the labels. Raises Problem if other nodes read a label that is text."""
     if output.name not in t.read:
         return
     if output.name in t.only_given:
@@ -60,8 +60,8 @@ def place_of_greatest(t: Importer, scores: str) -> str:
 
 
 def settle(t: Importer) -> list[str]:
-    """Give what decides on the class as an output, unless the first output's greatest element does; returns what is
-    wrong."""
+    """Make the tensor that decides the class an output, unless the first output's largest element decides it; returns
+    the problems."""
     if not t.decisions:
         return []
     if len(t.decisions) > 1:
@@ -89,7 +89,7 @@ def settle(t: Importer) -> list[str]:
 
 
 def _behind(t: Importer, name: str) -> str:
-    """The tensor that a tensor is another shape of."""
+    """The tensor of which a tensor is a reshape."""
     source = {
         layer.output: layer.inputs[0]
         for layer in t.layers

@@ -100,7 +100,7 @@ def take(t: Importer, node: Gather) -> None:
 
 
 def whole_of(t: Importer, node: Node[Any], i: int) -> StoredTensor:
-    """An input that holds indices. Floats are truncated to whole numbers."""
+    """An input that holds indices; floats are truncated to whole numbers."""
     argument: Argument = node.inputs[i]
     held = t.of(argument)
     if t.dtype_of(argument).is_integer or held.name in t.whole:

@@ -44,7 +44,7 @@ SIGMOID: Chain = (("sigmoid", ()),)
 
 
 class _Row:
-    """A row of numbers passing through layers: each method appends a layer and returns the resulting row."""
+    """A row of numbers that passes through layers: each method appends a layer and returns the resulting row."""
 
     def __init__(self, t: Importer, label: str, name: str, size: int) -> None:
         self.t, self.label, self.name, self.size = t, label, name, size

@@ -59,7 +59,7 @@ def _plain(held: StoredTensor) -> Order:
 
 @dataclass
 class Importer:
-    """The state of an import; methods raise Problem for what cannot be.
+    """The state of an import; methods raise Problem for anything unsupported.
 
     layouts: of inputs, their shape in the model and the order of their axes; moved: the number of elements that
     transpositions move; flattened: tensors that the model flattened while stored in another order -> the position of

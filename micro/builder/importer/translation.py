@@ -81,7 +81,8 @@ ON_RANKS = (Scaler, Imputer, ZipMap, Cast, m.Identity, m.Reshape, m.Flatten, m.S
 
 
 def ranks_alone(model: Model) -> bool:
-    """Whether the model is one ensemble of trees, and what prepares its input or only gives its outputs."""
+    """Whether the model is one ensemble of trees, apart from nodes that prepare its input or only pass on its
+    outputs."""
     made = {a.name for node in model.graph.nodes for a in node.outputs if isinstance(node, Ensemble)}
     for node in model.graph.nodes:
         if any(a.name in made for a in node.uses()):

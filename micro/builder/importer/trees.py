@@ -1,4 +1,4 @@
-"""Ensembles of decision trees of ai.onnx.ml: on ranks of the model's input where they are all of the model, else in
+"""Ensembles of decision trees of ai.onnx.ml: on ranks of the model's input if the model is nothing else, otherwise in
 float32."""
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def scaler(t: Importer, node: Scaler) -> None:
 
 @translates(Imputer)
 def imputer(t: Importer, node: Imputer) -> None:
-    """Another number for NaN, or for a number that stands for what is missing; thresholds of trees absorb the first."""
+    """Another number in place of NaN, or of the number that marks a missing value; thresholds of trees absorb the first
+    form."""
     held, c = t.of(node.inputs[0]), node.config
     is_float = node.dtype(0).is_float
     n, gap = held.dims[-1], c.replaced if is_float else float(c.replaced_int)
@@ -213,7 +214,7 @@ def _in_floats(
 class _Slots:
     """The ranks that stand for the features. cuts: for each slot the numbers that its feature is compared with,
     ascending; nan: the rank of NaN in it. Slots are first the features, then copies: a second slot of a feature for
-    nodes that send NaN to the lower side, if no one rank of NaN goes right at all of them."""
+    nodes that send NaN to the lower side, if no single rank of NaN takes the right branch at all of them."""
 
     cuts: tuple[tuple[float, ...], ...]
     nan: tuple[int, ...]
@@ -232,7 +233,7 @@ class _Split:
 class _Drawn:
     """The nodes of an ensemble: branches with their thresholds in float32, leaves with their weights.
 
-    prepared: what happens to the model's input before; None if the trees read what other layers computed.
+    prepared: how the model's input is prepared first; None if the trees read results of other layers.
     """
 
     def __init__(self, trees: Trees, prepared: Prepared | None) -> None:
@@ -362,7 +363,7 @@ class _Drawn:
 
 
 def before_scaling(cut: float, *steps: tuple[float, float]) -> tuple[float, bool]:
-    """The threshold for x that is equivalent to comparing what the steps make of it, x = (x - offset) * scale each in
+    """The threshold for x that is equivalent to comparing the result of the steps, each x = (x - offset) * scale in
     float32, with `cut`; and whether the comparison is reversed.
 
     Found by bisection: float32's numbers are in order of their bits.

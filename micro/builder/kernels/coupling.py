@@ -1,4 +1,4 @@
-"""Probabilities of classes from the decisions between each two of them, in float32."""
+"""Probabilities of classes from the decisions between all pairs of classes, in float32."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CLOSE = 0.005
 
 @dataclass(frozen=True)
 class CouplingFloat(Layer):
-    """Platt's scaling of the decisions, and the probabilities p for which p_i r_ji = p_j r_ij holds best (Wu, Lin,
-    Weng 2004, the second method), as libsvm iterates them: at most 100 times, until no change exceeds 0.005 / classes.
+    """Platt's scaling of the decisions, and the probabilities p that come closest to p_i r_ji = p_j r_ij (Wu, Lin, Weng
+    2004, the second method), as libsvm iterates them: at most 100 times, until no change exceeds 0.005 / classes.
 
     a, b: Platt's parameters, one per pair of classes: (0, 1), (0, 2), …, (1, 2), ….
     """

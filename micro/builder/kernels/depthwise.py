@@ -126,7 +126,7 @@ class _Depthwise(Layer):
         w.store(Y, "s", place)
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def begin_channel(self, w: Writer, taps: int) -> None:
         """Write code that loads a channel's weights and bias (`h`) into locals."""

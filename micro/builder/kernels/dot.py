@@ -101,13 +101,13 @@ class _Dot(Layer):
         walk(w, loops, run, X, WEIGHTS, lambda i, k: w.line(_mac(w, i, k)))
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def begin_position(self, w: Writer) -> None:
-        """What is done at each position."""
+        """Write the code that runs at each position."""
 
     def begin_window(self, w: Writer, start: str, loops: Loops, run: int) -> None:
-        """What is done for each group at each position, before its channels."""
+        """Write the code that runs for each group at each position, before its channels."""
 
     def begin_sum(self, w: Writer) -> None:
         """Write code that sets `s` for one channel."""
@@ -140,7 +140,7 @@ class Dot(_Dot):
 
     @cached_property
     def lift(self) -> int:
-        """What is added to the folded bias so that no word of T is negative."""
+        """The number added to the folded bias so that no word of T is negative."""
         return max(0, -int(self.folded.min()))
 
     def reference(self, *inputs: Bytes) -> Bytes:

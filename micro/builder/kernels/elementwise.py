@@ -92,7 +92,7 @@ class _Binary(Layer):
         return w
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         """Set `s` from one element of each operand."""

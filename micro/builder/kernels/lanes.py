@@ -133,7 +133,7 @@ class _RunningSum(Layer):
         return w
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def element(self, w: Writer) -> str:
         return w.load(X)

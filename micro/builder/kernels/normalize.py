@@ -1,7 +1,7 @@
 """Normalization of rows: layer, instance, group, root-mean-square and L2 normalization.
 
-In integers the arithmetic is that of the input's steps: its scale cancels out, but for epsilon. The sum of the squares
-around the mean is kept to 2**-24 of a square step, since that fraction decides where a row's numbers lie within a few
+In integers, computations are in steps of the input: its scale cancels out, except in epsilon. The sum of the squares
+around the mean is kept to 2**-24 of a square step, since that fraction matters if a row's numbers lie within a few
 steps of each other. Its root is an integer of 15 bits, found bit by bit, once a row.
 """
 
@@ -81,8 +81,8 @@ class _Normalize(Layer):
 class NormalizeRows(_Normalize):
     """In integers. scale, zero: of the input; scale_out, zero_out: of the output.
 
-    Two kernels do one row after the other. The first takes the mean, the squares' sum, its root, and what that divides;
-    the second one brings the elements to the output's grid.
+    Two kernels do one row after the other. The first computes the mean, the sum of squares, its root and the quotient
+    by that root; the second one brings the elements to the output's grid.
     """
 
     scale: float
@@ -98,8 +98,8 @@ class NormalizeRows(_Normalize):
 
     @property
     def scratch(self) -> int:
-        """What the first kernel leaves: the mean (two bytes), the bits by which distances are shifted, what the root
-        divides (three), and the mean's fraction, shifted alike (three)."""
+        """Results of the first kernel: the mean (two bytes), the bits by which distances are shifted, the quotient by
+        the root (three), and the mean's fraction, shifted alike (three)."""
         return 9
 
     @cached_property
@@ -270,7 +270,7 @@ class Normalize(NormalizeRows):
         g = self.factors.astype(np.float64).reshape(-1) * self.length**0.5 * 2.0**-15 / self.scale_out
         most = max(float(np.abs(g).max(initial=0)), 2.0**-16)
         b = self.shifts.astype(np.float64).reshape(-1) / self.scale_out + self.zero_out + 0.5
-        # Both have to fit: a factor 14 bits, and what is added 28.
+        # Both have to fit: a factor in 14 bits, the summand in 28.
         fits = min(13 - ceil(log2(most)), 28 - ceil(log2(float(np.abs(b).max(initial=1)))))
         shift = max(1, min(20, fits))
         start = np.clip(np.rint(b * (1 << shift)), -(1 << 28), 1 << 28)

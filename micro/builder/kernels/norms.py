@@ -57,7 +57,7 @@ class _Norm(Layer):
         return w
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def lane(self, w: Writer, length: int, inner: int) -> None:
         """Set `s` from the elements at `a`."""
@@ -123,7 +123,7 @@ class Norm(_Norm):
 
     @property
     def start(self) -> int:
-        """Zero point, rounding, and the logarithm of what 256 stands for."""
+        """Zero point, rounding, and the logarithm of the number that 256 represents."""
         number = log(256 / ONE if self.operation == "logsumexp" else 256 * self.scale)
         return (self.zero_out << LOG_SHIFT) + (1 << LOG_SHIFT >> 1) + round(number * self._unit)
 
@@ -229,7 +229,8 @@ class Norm(_Norm):
             self._emit_logarithm(w)
 
     def _exponentials(self, w: Writer, length: int, inner: int) -> None:
-        """Set `s` to the sum of exponentials of the distances from the greatest, and `v` to what that stands for."""
+        """Set `s` to the sum of exponentials of the distances from the largest element, and `v` to that element in
+        steps of the output, plus `start`."""
         w.line("h = 0")
         with w.times("k", length):
             w.line(f"v = {w.load(X)}")

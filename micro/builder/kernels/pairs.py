@@ -229,7 +229,8 @@ def compare_constant(operation: str, numbers: Array, scale: float, zero: int) ->
     if operation == "equal":
         is_byte = (nearest >= 0) & (nearest <= 255)
         inside = nearest[is_byte]
-        # A number that no byte equals becomes one less than all of them, or one more.
+        # All bytes are compared one step higher or lower, so that a number without an equal byte gets one that no
+        # element reaches.
         lift = 0 if is_byte.all() else 1 if inside.max(initial=0) < 255 else -1
         stored = np.clip(np.where(is_byte, nearest + lift, 0 if lift > 0 else 255), 0, 255).astype(np.uint8)
         return stored, {"factors": (1, 1), "start": lift, "low": 0, "high": 0}

@@ -60,10 +60,10 @@ class _Pool(Layer):
         return x
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def begin_position(self, w: Writer) -> None:
-        """What is done at each position."""
+        """Write the code that runs at each position."""
 
     def end_position(self, w: Writer) -> None:
         """Write the code after each position."""
@@ -247,7 +247,7 @@ class _Reduce(Layer):
             w.move(X, inner)
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def begin_element(self, w: Writer) -> None:
         w.line(f"s = {w.load(X)}")

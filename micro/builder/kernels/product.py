@@ -107,7 +107,7 @@ class _Product(Layer):
                 w.move(Z, self.second[0])
 
     def begin(self, w: Writer) -> None:
-        """What is done once."""
+        """Write the code that runs once, before the loops."""
 
     def take(self, w: Writer, a: str, b: str) -> None:
         """Add a product to `s`."""

@@ -69,7 +69,7 @@ class Rows:
 
     @cached_property
     def lift(self) -> int:
-        """What is added to the folded bias so that no word of T is negative."""
+        """The number added to the folded bias so that no word of T is negative."""
         return max(0, -int(folded_bias(self.weights, self.bias, self.zero).min()))
 
     def words(self, name: str) -> list[int]:
@@ -166,7 +166,7 @@ class _Recurrent(Layer):
 
     @property
     def rows(self) -> tuple[Rows, ...]:
-        """Everything that turns bytes into sums, in the order of its constants."""
+        """All Rows of the layer, in the order of their constants."""
         return self.from_input, self.from_state
 
     @property

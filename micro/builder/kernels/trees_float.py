@@ -29,7 +29,7 @@ class FloatBranch:
 
 @dataclass(frozen=True)
 class FloatLeaf:
-    """What a leaf adds: (target, number)."""
+    """The additions of a leaf: (target, number)."""
 
     adds: tuple[tuple[int, float], ...]
 
@@ -65,8 +65,9 @@ class TreesFloat(Layer):
     def _layout(self) -> tuple[list[int], list[float], list[int]]:
         """(two words for each cell, a number for each cell, the cell at which each tree begins).
 
-        A branch is a cell: the feature and whether NaN is low, how far the cell for high values is, the threshold. The
-        cell for low values follows. A leaf is a cell with how many numbers it adds, and one for each: target, number.
+        A branch is a cell: the feature and whether NaN is low, the distance to the cell for high values, the threshold.
+        The cell for low values follows. A leaf is a cell with the count of the numbers that it adds, and one cell for
+        each: target, number.
         """
         words: list[int] = []
         numbers: list[float] = []

@@ -128,7 +128,7 @@ def walk(
     """Write `step` for each element of a walk of x, with `weights` (contiguous) moving along.
 
     step(i, k) writes the code for the element at offset i of x and k of the weights. At the end, the weights' pointer
-    is after the last element, and where x is, is unspecified. unroll: the most steps per iteration.
+    is after the last element; the position of x is unspecified. unroll: the most steps per iteration.
     """
     if _is_flat(loops, run, unroll):
         _straight(w, offsets(loops, run), x, weights, step)

@@ -94,7 +94,7 @@ def stored(graph: Graph, name: str, x: Array) -> Array:
 
 
 def numbers(graph: Graph, name: str, x: Array) -> Array:
-    """The numbers that such bytes stand for."""
+    """The numbers that such bytes represent."""
     grid = graph.grids[name]
     if grid.wide:
         return np.asarray((to_words(x).reshape(-1) - grid.zero) * grid.scale)

@@ -239,8 +239,8 @@ class Quantizer16:
         knots = knots_of(exact.astype(np.int64))
         if len(knots) > MOST_KNOTS:
             raise UnsupportedError(
-                f"{layer.name}: {len(knots)} lines would follow this function to a step of 16 bits, at most "
-                f"{MOST_KNOTS} are kept; {ADVICE}"
+                f"{layer.name}: at 16 bits this function takes {len(knots)} line segments; at most {MOST_KNOTS} are "
+                f"supported; {ADVICE}"
             )
         return PiecewiseLinear16(*at, knots)
 

@@ -409,7 +409,7 @@ fn pow_u32(a: u32, b: u32) -> u32 {
     return r;
 }
 
-// Integer division and remainder by zero give 0 (core/backend.py); the most negative number by -1 wraps.
+// Integer division and remainder by zero give 0 (core/backend/protocol.py); the most negative number by -1 wraps.
 fn div_i32(a: i32, b: i32) -> i32 {
     if (b == 0) {
         return 0;

@@ -31,7 +31,7 @@ class Dot16(_Dot):
 
     @property
     def folded(self) -> Ints:
-        """The bias with what the zero points add to it."""
+        """The bias, including the terms of the zero points."""
         return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
 
     def reference(self, *inputs: Bytes) -> Bytes:

@@ -16,8 +16,8 @@ def long_sum(w: Writer, count: int, add: Callable[[], None], carry: tuple[str, .
     """Write code that sets the parts to a sum of `count` products. add: writes code that adds one product to `h` and
     `s`, that of the lower byte to `s`.
 
-    Afterwards s is in 0…255 and h in 0…65535; t has the sign. carry: the lines that carry; most: products per
-    iteration.
+    Afterwards s is in 0…255 and h in 0…65535; t has the sign. carry: the lines that propagate carries; most: products
+    per iteration.
     """
     for name in ("t", "h", "s"):
         w.line(f"{name} = 0")
