@@ -111,7 +111,7 @@ def host_cost(dispatches: int) -> tuple[float, float]:
         return result
 
     own = hand = float("inf")
-    for _ in range(500 * ROUNDS):  # one call each in turns: what else the machine does meets both
+    for _ in range(500 * ROUNDS):  # one call each in turns, so that other load on the machine affects both
         own = min(own, best(lambda: compiled(x), 0.0, 1))
         hand = min(hand, best(by_hand, 0.0, 1))
     return own, hand

@@ -40,8 +40,8 @@ def row(name: str, model: Path | bytes, keys: set[str] | None) -> str:
 
 
 def named(keys: set[str], record: set[str]) -> str:
-    """How many parameters have their names in the state_dict, of those that have one: a bias that only holds a folded
-    batch normalization is counted apart."""
+    """How many parameters have the names of the state_dict, out of those that it contains. A bias that only holds a
+    folded batch normalization is counted separately."""
     folded = {key for key in record - keys if key.endswith(".bias") and f"{key[:-5]}.weight" in keys}
     if len(folded) > sum(key.endswith(".running_mean") for key in keys):
         folded = set()

@@ -64,8 +64,8 @@ class Encoder(Model):
 
 
 def in_turns(calls: Iterable[Callable[[], Any]], rounds: int) -> list[float]:
-    """The least milliseconds of each call, of at least `rounds` rounds and as many as fit into SECONDS. Every other
-    round runs the calls backwards."""
+    """The fewest milliseconds of each call over at least `rounds` rounds, and as many as fit into SECONDS. Every other
+    round runs the calls in reverse order."""
     calls = list(calls)
     taken = [float("inf")] * len(calls)
     for call in calls:

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class Work(NamedTuple):
-    """One row of the table: a compiled model, its inputs, and what its peers need to do the same.
+    """One row of the table: a compiled model, its inputs, and the equivalent work of its peers.
 
     asked: peer -> how many times as fast as the peer emberlet should be.
     """

@@ -27,7 +27,7 @@ SIZE = 512
 
 @dataclass(frozen=True)
 class Work:
-    """One row of the table: a plan, its inputs, and what a peer needs to do the same."""
+    """One row of the table: a plan, its inputs, and the equivalent work of a peer."""
 
     name: str
     plan: Path

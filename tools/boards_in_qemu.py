@@ -68,7 +68,7 @@ class EmulatedBoard:
         return self.board.arch
 
     def run(self, script: str, files: Mapping[str, bytes] | None = None, timeout: float = 600) -> str:
-        """What a script prints. files: what it finds in "/rom", which is also its import path.
+        """Run a script and return its output. files: the contents of "/rom", which is also its import path.
 
         Raises:
             AssertionError: it raised, the processor faulted, or it took too long.
@@ -109,7 +109,7 @@ class EmulatedBoard:
         return text
 
     def _read(self, qemu: subprocess.Popen[bytes], mark: bytes, until: float, also: bytes | None = None) -> bytes:
-        """What it prints up to a mark; `also` ends it too once a `\\x04` came before."""
+        """The output up to a mark; `also` ends it too, after a `\\x04`."""
         assert qemu.stdout
         out = b""
         with selectors.DefaultSelector() as selector:

@@ -91,7 +91,7 @@ def require(name: str) -> str:
 
 
 def in_ci() -> bool:
-    """Whether what is missing is a failure."""
+    """Whether a missing component is a failure: with CI=true."""
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 

@@ -91,7 +91,7 @@ def decoder(sizes: Sizes = Sizes(), bits: int | None = None, seed: int = 0) -> o
     w = _Writer(sizes, bits, seed)
     size = sizes.width // sizes.heads
     zero, one = w.constant(np.array(0)), w.constant(np.array(1))
-    # Where the new tokens stand, behind the past.
+    # The positions of the new tokens, after the past.
     past = w.node("Gather", w.node("Shape", "past_key_values.0.key"), w.constant(np.array(2)))
     new = w.node("Gather", w.node("Shape", "tokens"), one)
     total = w.node("Add", past, new)

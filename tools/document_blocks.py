@@ -5,8 +5,8 @@ The words after the language of a fence are:
     ```python run            runs as a program in a fresh folder
     ```python run continued  runs after the block before it, in the same program
     ```sh run                runs in a shell with `emberlet` on its path, in a fresh folder
-    ```text output           what the running block before it prints; `…` stands for any text
-    ```text                  to read: a diagram, or what a program looks like when it runs elsewhere
+    ```text output           the output of the running block before it; `…` matches any text ```text
+    only to read: a diagram, or output from elsewhere
 
 A comment before a fence is not shown to the reader:
 

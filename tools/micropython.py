@@ -1,4 +1,4 @@
-"""MicroPython's ports that run on a desktop, behind one way to run a script and see what it printed.
+"""MicroPython's ports that run on a desktop, with one interface to run a script and read its output.
 
     from tools.micropython import armhf_port, unix_port, wasm_in_node
 
@@ -27,7 +27,7 @@ _UNITS = {"K": 1024, "M": 1024 * 1024, "G": 1024 * 1024 * 1024}
 
 @dataclass(frozen=True)
 class Result:
-    """What a script left behind: its output, decoded, and its exit status (124: it ran past its time limit)."""
+    """The result of a script: its output, decoded, and its exit status (124: it ran past its time limit)."""
 
     stdout: str
     stderr: str
@@ -38,7 +38,7 @@ class Result:
         return self.rc == 0
 
     def check(self) -> Result:
-        """This result when the script succeeded.
+        """This result, if the script succeeded.
 
         Raises:
             AssertionError: The script failed; the message holds the end of what it printed.
@@ -74,7 +74,7 @@ class Port:
 
         Args:
             script: A `Path` names a file; a `str` is the source itself.
-            args: What follows the script's name in `sys.argv`, each as `str()` writes it.
+            args: The arguments after the script's name in `sys.argv`, each as `str()` writes it.
             heap: The heap's size, as `-X heapsize=` takes it ("192K", "2M"). The Wasm port grows past it on demand.
             micropypath: Folders where imports are looked for; by default the one with emberlet in it.
             files: Files or folders that the script reads. Only the Wasm port needs to be told: its file system is its
@@ -106,7 +106,8 @@ class Port:
 
 
 class WasmPort(Port):
-    """MicroPython's Wasm build under Node. Its file system starts empty: what a script needs is copied in."""
+    """MicroPython's Wasm build under Node. Its file system starts empty; the files that a script needs are copied into
+    it."""
 
     def _run(
         self,

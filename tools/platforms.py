@@ -25,7 +25,7 @@ from .steps import StepError, say
 PAGE = ROOT / "docs" / "platforms.md"
 BEGIN, END = "<!-- written by `python3 dev.py platforms` -->", "<!-- end -->"
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
-# What a person calls it -> (LC_ALL, charmap and source of localedef)
+# Its usual name -> (LC_ALL, charmap and source of localedef)
 LOCALES = {
     "UTF-8": ("C.UTF-8", None),
     "C": ("C", None),
@@ -63,8 +63,8 @@ print(model(emberlet.ones((1, 1, 8, 8), backend=backend)).argmax(1).item())
 
 
 def write(named: list[str]) -> bool:
-    """Try everything with the interpreters named (as 3.12), or the supported ones that are there; write the table.
-    Whether all of it worked."""
+    """Try everything with the named interpreters (such as 3.12), or with the supported ones that are installed, and
+    write the table. Returns whether everything worked."""
     rows, failures = [], []
     for python, oldest in _environments(named):
         venv = _prepare(python, oldest)

@@ -48,7 +48,7 @@ def step(what: str, action: Callable[[], None]) -> None:
 def run(
     command: Sequence[str | Path], *, tries: int = 1, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> None:
-    """Run a command with its output in `.cache/logs/`. tries: more than one for commands that the network may fail.
+    """Run a command with its output in `.cache/logs/`. tries: more than one for commands that a bad network can fail.
 
     Raises:
         StepError: Every try failed.

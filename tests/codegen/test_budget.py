@@ -50,7 +50,7 @@ def test_all_evaluations_of_a_model_share_a_budget(monkeypatch: pytest.MonkeyPat
     made = model([*nodes, N("Identity", ["t20"], ["y"])], {"a": np.float32([1]), "b": np.float32([2])})
     assert "-" not in forward(made)
     monkeypatch.setattr(budget, "MODEL", 5 * budget.EACH)
-    assert "-" in forward(made)  # the rest is left to the model
+    assert "-" in forward(made)  # the rest is computed when the model runs
     np.testing.assert_allclose(np.asarray(load(made, "numpy")()), [3.0])
 
 

@@ -13,7 +13,7 @@ from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops.attributes import Attributes
 from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
 
-# What a model's author writes in any words: names, formulas, regular expressions and words of the data.
+# Free text of a model's author: names, formulas, regular expressions and words of the data.
 FREE = {
     "CategoryMapperConfig.default_word",
     "CategoryMapperConfig.words",

@@ -25,7 +25,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         try:
             written = translate(model, name)[1]
         except ModelError:
-            continue  # what is not supported is counted elsewhere
+            continue  # unsupported cases are counted elsewhere
         (folder / f"{name}.py").write_text(written.source, encoding="utf-8")
     assert len(list(folder.iterdir())) > 1800
     return folder

@@ -43,7 +43,7 @@ def test_digits_runs_within_a_megabyte(unix_port: Port, embed: bool, tmp_path: P
     grown, logits = json.loads(result.stdout)
     want = expected(ROOT / "examples" / "digits" / "digits.onnx", {"image": image})[0]
     np.testing.assert_allclose(np.float32(logits), want, atol=1e-4)
-    if embed:  # 38 KB of weights, used where they lie
+    if embed:  # 38 KB of weights, used in place
         assert grown < 16_000
 
 

@@ -1,4 +1,4 @@
-"""A graph that differs in one place from what a pass looks for computes what it did without any pass.
+"""A graph that differs in one place from a pass's pattern still gives the results of no passes at all.
 
 Each pattern is changed in one place at a time in every way of `support.near_misses`: whichever condition of a pass the
 change violates, the result must stay. Changes that make a model invalid are skipped.

@@ -73,7 +73,7 @@ def test_nodes_that_hand_on_their_input_are_removed() -> None:
 
 
 def test_shapes_that_only_the_file_knows_outlast_a_pass() -> None:
-    """Only the Identity's removal reveals Reshape's result here, so the node is inferred again."""
+    """Reshape's result is known only once the Identity is removed, so the node is inferred again."""
     model = parse("""g (float[6] x, int64[2] s) => (float[2, 3] y) <float[2, 3] r, float[3, 2] t> {
         i = Identity(x)  r = Reshape(i, s)  t = Transpose<perm = [1, 0]>(r)  y = Transpose<perm = [1, 0]>(t)
     }""")

@@ -132,7 +132,7 @@ def models(draw: st.DrawFn) -> onnx.ModelProto:
 @given(models(), st.integers(0, 100))
 def test_every_pass_together_keeps_the_results(model: onnx.ModelProto, seed: int) -> None:
     random = np.random.default_rng(seed)
-    for batch in (BATCH, 5):  # what N is when the model is made must not matter
+    for batch in (BATCH, 5):  # the value of N when the model is made must not matter
         inputs = [
             random.standard_normal((batch, 3, 9)).astype(np.float32),
             random.standard_normal((3, 9)).astype(np.float32),

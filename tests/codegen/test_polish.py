@@ -69,7 +69,7 @@ def named(source: str, *parameters: str) -> list[str]:
         ("F.softmax(p1).permute(1, 0)[:, :2]", "weights"),
         ("F.arange(4).reshape(2, 2)", "positions"),
         ("F.expand_dims(F.arange(4), 0)", "positions"),
-        # but one of a mean, of parts or of several values together is not what these are
+        # but a view of a mean, of parts or of several joined values does not have their names
         ("F.mean(p1).reshape(4)", "x"),
         ("F.expand_dims(F.mean(p1), 0)", "x"),
         ("F.concat([p1, p1]).reshape(4)", "x"),

@@ -21,7 +21,7 @@ USUAL = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN":
 class Drawn:
     """A model of one recurrent node as exporters write it, in options drawn at random.
 
-    layer: whether emberlet.nn has what it needs. inputs: arrays by the model's inputs.
+    layer: whether emberlet.nn has a layer with its options. inputs: arrays by the model's inputs.
     """
 
     def __init__(self, seed: int) -> None:

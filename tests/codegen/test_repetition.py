@@ -147,7 +147,7 @@ def test_a_light_model_is_its_blocks_and_computes_the_same(name: str) -> None:
     inputs = [np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)]
     lines, _ = _same_and_no_longer(_light(name, drawn=True), inputs)
     assert len(lines) <= MOST_LIGHT[name]
-    if name == "densenet121":  # each layer's input is wider than the last one's by what the last one added
+    if name == "densenet121":  # each layer's input is wider than the previous one's by that layer's outputs
         assert "[DenseLayer(n, backend=backend) for n in range(64, 256, 32)]" in "\n".join(lines)
 
 

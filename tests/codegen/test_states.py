@@ -31,7 +31,7 @@ def states(model: Any, **options: Any) -> dict[str, tuple[str, str, int | None]]
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_committed_model_has_its_states_and_no_others(name: str) -> None:
-    """Some are caches of a fixed length, which are changed when they return."""
+    """Some are caches of a fixed length, which the model returns changed."""
     assert states(HERE / name / "model.onnx") == HAVE.get(name, {})
 
 

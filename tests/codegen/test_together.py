@@ -37,7 +37,7 @@ def pair(folder: Path) -> tuple[int, int]:
     """(the module's value, the burnpack's value)"""
     from emberlet.burnpack import Burnpack
 
-    held = Burnpack.from_file(folder / "added.bpk")  # first: it finishes what was interrupted
+    held = Burnpack.from_file(folder / "added.bpk")  # first, because it completes the interrupted generation
     (name,) = held.tensors
     weight = int(np.frombuffer(bytes(held.raw(name)), np.float32)[0])
     said = (folder / "added.py").read_text(encoding="utf-8").split("value ")[1].split()[0]

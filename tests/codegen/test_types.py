@@ -1,4 +1,4 @@
-"""What is known of values: what holds for both of two types, and what a file adds to what is inferred."""
+"""Types of values: the common type of two, and types that a file adds to the inferred ones."""
 
 from __future__ import annotations
 

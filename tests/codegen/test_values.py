@@ -1,4 +1,5 @@
-"""Tensors of a file, in every way of writing them, are what onnx's own library reads; lies about them are refused."""
+"""Tensors of a file, in every encoding, have the values that onnx's own library reads; inconsistent ones are
+refused."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     pip install torch==2.13.0 onnx onnxscript onnxruntime
     python tests/models/export.py            # all of them
-    python tests/models/export.py vit gpt    # those whose name begins so
+    python tests/models/export.py vit gpt    # those whose names begin like this
 
 Everything is seeded. Testing needs none of this: the files are committed.
 """
@@ -59,7 +59,9 @@ def save(recipe: Recipe) -> dict[str, object]:
         for name, value in outputs.items():
             flat = value.dtype.kind == "f" and not (np.isfinite(value).all() and np.abs(value).max(initial=0) > 1e-2)
             if not value.size or flat or (value.size > 1 and value.std() == 0):
-                raise SystemExit(f"{recipe.name} {label}: output {name} proves nothing: {value!r}")
+                raise SystemExit(
+                    f"{recipe.name} {label}: output {name} is empty, constant, tiny or not finite, so it tests nothing: {value!r}"
+                )
         file = f"case_{label}.npz" if label else "case.npz"
         np.savez_compressed(
             folder / file,

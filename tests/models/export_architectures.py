@@ -3,10 +3,10 @@
     pip install torch==2.13.0 transformers==5.23.0 onnx onnxscript numpy
     pip install torchvision timm==1.0.31                   # for those whose name begins with "timm"
     python tests/models/export_architectures.py            # all of them
-    python tests/models/export_architectures.py bert       # those whose name begins so
+    python tests/models/export_architectures.py bert       # those whose names begin like this
 
-torch and torchvision must be of one build: PyPI's are for CUDA on Linux, and a torch for the CPU needs the torchvision
-beside it on the same index. With another one every import of transformers fails: "operator torchvision::nms does not
+torch and torchvision must come from the same build: on Linux, PyPI's are for CUDA, and a torch for the CPU needs the
+torchvision from its own index. Otherwise every import of transformers fails: "operator torchvision::nms does not
 exist".
 
 architectures/NAME.onnx.gz is the export of a network with random weights, by torch.export, or by the TorchScript

@@ -1,11 +1,11 @@
-"""Make the models under `modules/` again: what their modules are called, and the checkpoint that PyTorch saves of each.
+"""Make the models under `modules/` again: the names of their modules, and PyTorch's checkpoint of each.
 
     pip install torch==2.13.0 transformers==5.23.0 onnx onnxscript numpy
     python tests/models/export_modules.py            # all of them
-    python tests/models/export_modules.py bert       # those whose name begins so
+    python tests/models/export_modules.py bert       # those whose names begin like this
 
-modules/NAME/model.onnx is the export of a small network with random weights, modules/NAME/checkpoint.npz its state_dict
-with other weights, and what PyTorch computes with those: in_NAME and out_NAME.
+modules/NAME/model.onnx is the export of a small network with random weights. modules/NAME/checkpoint.npz is its
+state_dict with other weights, an input of PyTorch and its output with those weights: in_NAME and out_NAME.
 """
 
 import sys

@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs of one model, and what onnxruntime made of them."""
+    """One set of inputs of one model, and onnxruntime's outputs for them."""
 
     name: str
     """Of the model, its path under this folder: `vit`, `contrib/bias_gelu`."""
@@ -32,7 +32,7 @@ class Case:
 
     @property
     def id(self) -> str:
-        """`vit-batch1`: what a test calls this case."""
+        """The name of the case in a test, such as `vit-batch1`."""
         label = self.file.stem.removeprefix("case").removeprefix("_")
         return f"{self.name}-{label}" if label else self.name
 

@@ -74,7 +74,7 @@ def _keys(name: str) -> set[str]:
 
 
 def _folded_biases(keys: set[str], record: set[str]) -> set[str]:
-    """Biases of layers that have none in the source: the exporter put a batch normalization into the layer."""
+    """Biases of layers without one in the source: the exporter folded a batch normalization into the layer."""
     new = {key for key in record - keys if key.endswith(".bias") and f"{key[:-5]}.weight" in keys}
     norms = sum(key.endswith(".running_mean") for key in keys)
     assert len(new) <= norms
@@ -83,7 +83,7 @@ def _folded_biases(keys: set[str], record: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_have_the_names_of_the_source(name: str) -> None:
-    """All but the biases that a folded batch normalization leaves: the source has none there."""
+    """All but the biases that come from a folded batch normalization, which the source does not have."""
     keys, record = _keys(name), set(translate(_model(name), name)[1].record)
     counted = record - _folded_biases(keys, record)
     assert (len(keys & counted) >= 0.95 * len(counted)) is (name not in FEW_NAMES)
@@ -104,8 +104,8 @@ def test_the_names_that_are_missing_are_not_in_the_file(name: str) -> None:
 
 
 def test_constants_without_a_name_are_named_after_their_use() -> None:
-    """A layer scale, which the exporter broadcast and renamed, is timm's vector gamma; what is added to a sequence are
-    the embeddings of its positions."""
+    """A layer scale, which the exporter broadcast and renamed, is timm's vector `gamma`; a table added to a sequence is
+    `position_embeddings`."""
     record = translate(_model("timm_convnext_traced"), "net")[1].record
     assert {k: v.shape for k, v in record.items() if k.endswith("gamma")}["stages.2.blocks.1.gamma"] == (12,)
     for name, key in (("dinov2_traced", "embeddings.position_embeddings"), ("whisper", "position_embeddings")):
@@ -126,6 +126,6 @@ def test_repeated_layers_are_a_class() -> None:
      ("timm_regnety", 120), ("timm_vit", 75)],
 )  # fmt: skip
 def test_blocks_are_a_class_in_files_that_onnxruntime_optimized(name: str, most: int) -> None:
-    """The optimizer removes all metadata, and calls nodes after what it fused. What is left are names of weights: a
-    block's sum and its activation have none."""
+    """The optimizer removes all metadata and renames the nodes that it fuses. Only names of weights are left, and a
+    block's sum and its activation have no weights."""
     assert len(translate(_model(f"{name}_optimized"), name, weights_name="w.bpk")[1].source.splitlines()) <= most

@@ -49,7 +49,7 @@ def check(case: Case, backend: str) -> None:
     for (name, want), result in zip(case.outputs().items(), results, strict=True):
         got = to_array(result)
         assert (got.dtype, got.shape) == (want.dtype, want.shape), name
-        # A quantized output may round to the next level where a sum was taken in another order.
+        # A quantized output may round to the next level if a sum was computed in another order.
         atol = case.atol if want.dtype.kind == "f" else 1 if want.dtype.itemsize == 1 else 0
         np.testing.assert_allclose(
             got.astype(np.float64), want.astype(np.float64), atol=atol, rtol=case.rtol, err_msg=name

@@ -99,7 +99,8 @@ def speech(file: Path) -> np.ndarray:
 
 
 def probabilities(step: Step, samples: np.ndarray, window: int) -> np.ndarray:
-    """That of speech in every window; each comes after the last eighth of the one before, and the state is carried."""
+    """The probability of speech in every window. Each window begins with the last eighth of the previous one, and the
+    state is carried along."""
     context = window // 8
     samples = np.pad(samples, (context, -len(samples) % window))
     state: Any = np.zeros((2, 1, 128), np.float32)

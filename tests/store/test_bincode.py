@@ -109,7 +109,8 @@ def test_norms_that_burn_numbers_otherwise_take_its_order():
 
 
 def test_values_that_look_like_parameters_and_lists_of_thirteen():
-    """A tensor's bytes are passed over, so those of another parameter in them are none; 13 may be a length."""
+    """A tensor's bytes are skipped, so bytes in them that look like a parameter are not taken for one. 13 may also be a
+    length."""
     inner = np.frombuffer(parameter(np.ones(3, np.float32)) + bytes(2), np.float32)
     pieces = [b"\r", *[parameter(inner), b"\0\1"] * 13]
     assert [s.shape for s in store.open(record(*pieces)).values()] == [inner.shape] * 13

@@ -33,7 +33,7 @@ def imported(tmp_path, monkeypatch):
 
 
 def answers(model):
-    """What the model makes of the checkpoint's input, and what PyTorch made of it with the checkpoint's weights."""
+    """The model's output for the checkpoint's input, and PyTorch's output with the checkpoint's weights."""
     whole = store.open(CHECKPOINT)
     x = whole["image"].tensor(model.backend if hasattr(model, "backend") else None)
     return np.asarray(model(x)), np.asarray(whole["y"])
@@ -51,7 +51,7 @@ def test_a_generated_model_takes_a_checkpoint_as_it_is(name, embed, imported):
     assert np.abs(before - wanted).max() > 0.01
     result = model.load_from(state_dict())
     assert (result.missing, result.unused, result.wrong) == ([], [], {})
-    assert len(result.kept) == 1  # a table that is no part of the state_dict
+    assert len(result.kept) == 1  # a table that is not part of the state_dict
     np.testing.assert_allclose(answers(model)[0], wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -91,7 +91,7 @@ def test_what_is_saved_here_loads_by_the_models_own_names(imported, tmp_path):
     model.save_into(tmp_path / "architecture.bpk", overwrite=True)  # over the generated one
     again = kind.default("numpy")
     assert np.array_equal(answers(again)[0], wanted)
-    again.load_from(state_dict())  # the new file still says what checkpoints look like
+    again.load_from(state_dict())  # the new file still holds the mapping to checkpoints
     assert np.array_equal(answers(again)[0], wanted)
     model.save_into(tmp_path / "w.safetensors")
     again.load_from(tmp_path / "w.safetensors")

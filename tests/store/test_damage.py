@@ -104,7 +104,7 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_reading_takes_no_more_memory_than_its_length_allows(name):
     format, data = BOMBS[name]
-    read(data, format)  # what is imported is not counted
+    read(data, format)  # imports are not counted
     tracemalloc.start()
     try:
         read(data, format)

@@ -1,1 +1,1 @@
-"""Helpers of several tests."""
+"""Helpers shared by several tests."""

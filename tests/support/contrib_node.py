@@ -51,7 +51,7 @@ def fed(inputs: Sequence[Array | None], constants: Sequence[int] = ()) -> dict[s
 
 
 def generated(model: ModelProto, inputs: dict[str, Array], backend: str = "numpy") -> list[Array]:
-    """The outputs of the code that a model becomes."""
+    """The outputs of the code generated from a model."""
     home = get_backend(backend)
     given = [home.from_bytes(numpy_bytes(x), dtypes.dtype(x.dtype.name), x.shape) for x in inputs.values()]
     found = load(model, backend=backend)(*given)
@@ -93,13 +93,14 @@ def check(
     domain: str = "com.microsoft",
     **attributes: Any,
 ) -> None:
-    """Assert that the generated code gives what onnxruntime gives, or `want` (None there: not compared)."""
+    """Assert that the generated code gives onnxruntime's outputs, or `want` (an output that is None is not
+    compared)."""
     model = one_node(op, inputs, results, constants, domain, **attributes)
     given = fed(inputs, constants)
     if want is None:
         want = reference(model, given)
     compare(generated(model, given), want, atol)
-    # What is an input may be an initializer too: the same node once more with everything but its first input constant.
+    # Any input may be an initializer too: run the same node again with all inputs but the first as constants.
     held = range(1, len(inputs))
     if set(held) - set(constants):
         folded = one_node(op, inputs, results, held, domain, **attributes)

@@ -1,4 +1,4 @@
-"""A model whose inputs decide which weights it uses, what its state becomes, and which shape a result has."""
+"""A model that chooses its weights, its next state and the shape of a result by the values of its inputs."""
 
 from __future__ import annotations
 

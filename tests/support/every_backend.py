@@ -14,7 +14,7 @@ EVERY = [*NAMES, WGPU]
 
 
 def watch(backend: Backend) -> Callable[[], str]:
-    """A function that says what a table shows for what ran since: "✓", or "host" where the GPU's backend computed some
-    of it on the host."""
+    """A function that returns a table's entry for everything that ran since this call: "✓", or "host" if the GPU's
+    backend computed a part on the host."""
     before = dict(getattr(backend, "fallbacks", {}))
     return lambda: "✓" if getattr(backend, "fallbacks", {}) == before else "host"

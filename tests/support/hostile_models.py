@@ -91,7 +91,7 @@ def pixel() -> NDArray[Any]:
 
 
 def filled(node: onnx.NodeProto, shape: list[int], more=None, output=FLOAT):  # type: ignore[no-untyped-def]
-    """A node whose input "a" is a fill: much to compute, in few bytes."""
+    """A node whose input "a" is a fill: a few bytes that demand much computing."""
     nodes = [N("ConstantOfShape", ["a_shape"], ["a"]), node]
     made = model(nodes, {"a_shape": np.int64(shape), **(more or {})}, output=output)
     made.opset_import.add(domain="ai.onnx.ml", version=5)

@@ -1,4 +1,4 @@
-"""Models without names, as tools leave them that number everything."""
+"""Removes the names from models, as tools do that number everything."""
 
 from __future__ import annotations
 

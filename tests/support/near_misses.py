@@ -25,7 +25,7 @@ def copied(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def operators(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """Another operator in place of each."""
+    """Each operator replaced by another."""
     for i, node in enumerate(model.graph.node):
         if node.op_type in OTHERS:
             made = copied(model)
@@ -35,7 +35,8 @@ def operators(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
 
 
 def turned(model: onnx.ModelProto, symmetric: bool) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """The first two operands of each node exchanged: of operators for which it matters, or of those it does not."""
+    """The first two operands of each node exchanged, for operators where the order matters and for those where it does
+    not."""
     for i, node in enumerate(model.graph.node):
         if len(node.input) >= 2 and (node.op_type in SYMMETRIC) is symmetric and node.input[0] != node.input[1]:
             made = copied(model)
@@ -74,7 +75,7 @@ def outputs(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
 
 
 def numbers(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """One number of each constant changed, but of what stands for a size in the shape of a Reshape."""
+    """One number of each constant changed, except sizes in the shape of a Reshape."""
     targets = {n.input[1] for n in model.graph.node if n.op_type == "Reshape"}
     for i, tensor in enumerate(model.graph.initializer):
         value = numpy_helper.to_array(tensor)
@@ -127,7 +128,7 @@ def attributes(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
 
 
 def unknown(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """Nothing known of the shape of an input, of its sizes, or that two have one size."""
+    """The shape of an input unknown, or its sizes, or the fact that two sizes are equal."""
     for i, info in enumerate(model.graph.input):
         made = copied(model)
         made.graph.input[i].type.tensor_type.ClearField("shape")

@@ -1,4 +1,4 @@
-"""Small ONNX models written as text, and how they are run: by onnxruntime, and as the code they become."""
+"""Small ONNX models written as text, run by onnxruntime and as generated code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def expected(model: Model, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[A
 def generated(
     model: Model, inputs: Iterable[Any], backend: str = "numpy", passes: Iterable[str] | None = None
 ) -> list[Any]:
-    """The outputs of the code that `model` becomes, on arrays in the order of its inputs."""
+    """The outputs of the code generated from `model`, for arrays in the order of its inputs."""
     from emberlet.backend import get_backend
     from emberlet.codegen import load
     from emberlet.codegen.onnx_backend import Prepared
@@ -63,7 +63,7 @@ def check(
 
 
 def source(model: Model, passes: Iterable[str] | None = None, name: str = "net") -> str:
-    """The Python that `model` becomes."""
+    """The Python generated from `model`."""
     from emberlet.codegen.generation import translate
 
     return translate(model, name, passes)[1].source

@@ -127,7 +127,7 @@ def _listed(values, choices, r):  # type: ignore[no-untyped-def]
 
 
 def _lie(t: TensorProto, r: random.Random) -> None:
-    """A tensor whose parts do not agree, or whose elements are others."""
+    """A tensor with inconsistent parts or with other elements."""
     kind = r.random()
     if kind < 0.3 and t.dims:
         t.dims[r.randrange(len(t.dims))] = r.choice(NUMBERS)

@@ -1,4 +1,4 @@
-"""What onnxruntime makes of a single node."""
+"""The outputs of onnxruntime for a single node."""
 
 from __future__ import annotations
 

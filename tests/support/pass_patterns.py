@@ -1,4 +1,4 @@
-"""Graphs that passes write in another way, each in ONNX's notation with its constants and inputs."""
+"""Graphs that passes rewrite, each in ONNX's notation with its constants and inputs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ INTS = {"i0": [0], "i1": [1], "i2": [2], "i3": [3], "i4": [4], "last": [-1], "fa
 
 @dataclass
 class Pattern:
-    """A graph that a pass writes in another way."""
+    """A graph that a pass rewrites."""
 
     text: str  # "in => out { nodes }"; of the constants only those it names are added
     inputs: list[tuple[int, ...] | np.ndarray]

@@ -99,7 +99,7 @@ def models(draw: st.DrawFn) -> onnx.ModelProto:
 
 
 def pairs(model: onnx.ModelProto) -> dict[str, tuple[str, int | None]]:
-    """Of each state's input its output and the axis that grows, as the names of `models` have them."""
+    """For each state, by its input: its output and the axis that grows, from the names of `models`."""
     found: dict[str, tuple[str, int | None]] = {}
     for i in model.graph.input:
         name = i.name
@@ -116,7 +116,7 @@ def pairs(model: onnx.ModelProto) -> dict[str, tuple[str, int | None]]:
 
 
 class Reference:
-    """onnxruntime, its states handed on by hand; every earlier moment is kept."""
+    """onnxruntime with its states passed on by hand; all earlier states are kept."""
 
     def __init__(self, model: onnx.ModelProto, batch: int) -> None:
         import onnxruntime
@@ -135,7 +135,7 @@ class Reference:
                 self.first[i.name] = np.zeros(shape, np.float32)
 
     def step(self, x: np.ndarray, states: dict[str, np.ndarray]) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        """(the outputs that are no states, the states afterwards)"""
+        """(the outputs other than states, the states afterwards)"""
         found = dict(zip(self.outputs, self.run.run(None, {"x": x, **states}), strict=True))
         after = {name: found.pop(output) for name, (output, _) in self.pairs.items()}
         return list(found.values()), after

@@ -1,4 +1,4 @@
-"""Small weight files of every format, to be damaged by tests, and what reading one whole means."""
+"""Small weight files of every format, for tests to damage, and a function that reads a whole file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIXTURES = Path(__file__).parents[1] / "store" / "fixtures"
 
 
 def seeds() -> dict[str, list[tuple[str | None, bytes]]]:
-    """format -> (format to be told, or None where the bytes tell it; file)."""
+    """format -> (the format to pass, or None if the bytes identify it; file)."""
     arrays: dict[str, Any] = {
         "a.w": np.arange(6, dtype=np.float32).reshape(2, 3),
         "b": np.array([True, False]),

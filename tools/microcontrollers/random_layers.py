@@ -51,7 +51,7 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Case:
-    """A layer with inputs for it. fill: what the border of its first input holds, where its window needs one;
+    """A layer with inputs for it. fill: the value of its first input's border, if its window needs one;
     width: bytes of an element."""
 
     layer: Layer

@@ -206,8 +206,9 @@ for name in {names!r}:
 
 
 def complaints(board: EmulatedBoard, networks: Mapping[str, BuildResult], samples: Mapping[str, list[Array]]) -> str:
-    """What is wrong when an emulated board runs builds with weights in a ROMFS, each on one sample after the other:
-    bytes for the first input; "" if every output is NumPy's and nothing takes memory. networks: by the model's name."""
+    """Run builds with weights in a ROMFS on an emulated board, each on one sample after the other (bytes for the first
+    input). Returns the problems, or "" if every output is NumPy's and no run takes memory. networks: by the model's
+    name."""
     files: dict[str, bytes] = {}
     for name, built in networks.items():
         graph, states = built.graph, dict[str, Any]()

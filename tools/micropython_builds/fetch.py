@@ -1,8 +1,8 @@
 """Fetches MicroPython's Unix port, and its source, without installing: Debian's packages, unpacked into the cache.
 
-apt does the fetching, by its own signed indexes and from the mirror that this machine already uses, but with lists,
-status and sources of its own: the system's configuration stays as it is and nobody needs to be root. The interpreter
-brings its own C library and is started through that library's loader, so the system's may be of any age.
+apt fetches them by its own signed indexes from the mirror that this machine already uses, but with separate lists,
+status and sources: the system's configuration does not change, and root is not needed. The interpreter brings its own C
+library and is started through that library's loader, so the system's may be of any age.
 """
 
 from __future__ import annotations

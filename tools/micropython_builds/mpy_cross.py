@@ -75,7 +75,7 @@ def compile_file(version: str, source: Path, architecture: str | None = None) ->
     """The error message of a release's compiler for `source`; empty if it compiles.
 
     Args:
-        architecture: What native and viper functions are compiled for (`-march`); None for a file that has none.
+        architecture: The target of native and viper functions (`-march`); None for a file without any.
     """
     command = [
         str(binary(version)),

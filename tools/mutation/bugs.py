@@ -1,7 +1,7 @@
 """One-line bugs that a Python file can be given, found in its syntax tree.
 
 Each changes one expression: a comparison, an arithmetic operator, `and` and `or`, a number, a condition, a guard, the
-order of two arguments. What only a reader sees (messages, annotations, docstrings) is left alone.
+order of two arguments. Messages, annotations and docstrings are left alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ARITHMETIC = {
     ast.BitAnd: ("&", "|"),
     ast.BitOr: ("|", "&"),
 }
-SYMMETRIC = {"min", "max", "gcd", "lcm", "hypot"}  # functions of two numbers in any order: exchanging them is no bug
+SYMMETRIC = {"min", "max", "gcd", "lcm", "hypot"}  # functions of two arguments in any order: exchanging them is no bug
 # Nothing inside these is changed: texts, types and raised errors.
 LEFT_ALONE = (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom, ast.Assert)
 

@@ -38,7 +38,7 @@ class Copy:
             shared.symlink_to(root.parent / "shared")
         self._link_imports(packages)
         self.mtime = time.time_ns()
-        self.sound = b""  # what the file that has a bug holds without it
+        self.sound = b""  # the original content of the file with the bug
 
     def _link_imports(self, packages: dict[str, Path]) -> None:
         """A folder for PYTHONPATH, which comes before an editable installation of the tree itself."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..steps import say
 from .rooms import Room
 
-SAMPLE = 8  # of the parametrizations of one test function; a fourth where that is more
+SAMPLE = 8  # parametrizations of one test function to measure; a fourth of them, if that is more
 SECONDS = 120  # of processor time for one test file
 NEAR = 3  # the number of lines after a bug's that are used to find the closest tests
 
@@ -34,7 +34,7 @@ class Covering:
     """A test that executes a line (`on_line`) or only the function around it.
 
     rarity: the sum, over the line and the few after it that the test executes, of 1 / the number of tests that execute
-    it: a line that few tests execute, such as a refusal, is best tested by those.
+    it: a line that few tests execute, such as a refusal, is tested best by those tests.
     """
 
     test: str

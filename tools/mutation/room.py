@@ -1,19 +1,19 @@
-"""The code of a warm pytest process: it collects test files once, then runs chosen tests in forks of itself.
+"""Runs in a warm pytest process: collects test files once, then runs chosen tests in forks of itself.
 
 Started by rooms.py in a copy of the tree as `python room.py SECONDS TESTS...`; SECONDS: the processor time that
-collecting may take, 0 for any. Requests are lines of JSON on what was the standard input, answers lines of JSON on what
-was the standard output; the tests get neither.
+collecting may take, 0 for any. Requests and answers are lines of JSON on the original standard input and output, which
+the tests do not get.
 
     {"do": "run", "tests": [numbers], "limits": [seconds], "seconds": most, "file": path, "sound": text}
-        runs tests in this order up to the first failure; where a file is given, the functions that were loaded from
-        its text `sound` get the code that the file holds now
+        runs tests in this order up to the first failure; if a file is given, the functions that were loaded from its
+        text `sound` get the code that the file holds now
     {"do": "learn", "tests": [numbers], "limits": [seconds], "folder": path, "seconds": most}
-        runs tests and tells which lines of the folder's files each executes
+        runs tests and reports which lines of the folder's files each executes
 
 The answer is a line for each test that ran, {"test": number, "seconds": s, "failed": bool, "lines": {file: hex}};
-{"changed_at_import": true} where the change is in what runs on import; {"over": true} where `seconds` were over; then
-{"end": null, "seconds": s}, or {"end": why, ...} where the fork ended early. All seconds are processor time, so that
-other work on the machine changes nothing. A test that uses more than its limit ends the fork.
+{"changed_at_import": true} if the change is in code that runs on import; {"over": true} if `seconds` ran out; then
+{"end": null, "seconds": s}, or {"end": why, ...} if the fork ended early. All seconds are processor time, so that other
+work on the machine changes nothing. A test that uses more than its limit ends the fork.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Room:
 def replace(file: str, sound: str) -> bool:
     """Give every loaded function of the file the code that the file holds now; `sound`: the text it was loaded from.
 
-    Returns False where what runs while the module is imported has changed, and the module is loaded.
+    Returns False if code that runs on import has changed in a module that is already loaded.
     """
     with open(file, "rb") as opened:
         new = compile(opened.read(), file, "exec", dont_inherit=True)
@@ -138,7 +138,7 @@ def replace(file: str, sound: str) -> bool:
 
 
 def _changes(old: CodeType, new: CodeType, changed: dict[tuple[str, int], CodeType]) -> bool:
-    """Collect the functions whose code differs; False where a module's or a class's own code does."""
+    """Collect the functions whose code differs; False if a module's or a class's own code differs."""
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
     if len(inner[0]) != len(inner[1]):
         return False
@@ -152,7 +152,7 @@ def _changes(old: CodeType, new: CodeType, changed: dict[tuple[str, int], CodeTy
 
 
 def _wait(child: int, seconds: float) -> tuple[str | None, float]:
-    """(None where the process ended well, else why not; its processor time with that of the processes it ran)."""
+    """(None, or why the process failed; its processor time, including that of the processes it ran)."""
     deadline = time.monotonic() + seconds
     if hasattr(os, "pidfd_open"):
         handle = os.pidfd_open(child)
@@ -175,12 +175,12 @@ def _wait(child: int, seconds: float) -> tuple[str | None, float]:
 
 
 def _processor_time() -> float:
-    """Of this process, and of those it ran and waited for."""
+    """The processor time of this process and of those it ran and waited for."""
     return sum(os.times()[:4])
 
 
 def _limit_processor_time(seconds: float) -> None:
-    """From now on; the processes that it runs have as much each."""
+    """Limit this process's processor time from now on; the processes that it runs get the same limit each."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     limit = math.ceil(own.ru_utime + own.ru_stime + seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))

@@ -24,7 +24,7 @@ class Outcome:
     failed: str = ""  # the first test that failed
     why: str = ""  # whether it ended the process
     ran: dict[str, float] = field(default_factory=dict)  # seconds of each that passed
-    changed_at_import: bool = False  # the bug is in what runs on import: only a new process has it
+    changed_at_import: bool = False  # the bug is in code that runs on import, so only a new process has it
     over: bool = False  # whether the time ran out before all tests had run
     seconds: float = 0.0  # of the process
 

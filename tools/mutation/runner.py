@@ -21,7 +21,7 @@ from .learned import Learned
 from .rooms import Outcome, Room
 
 ENOUGH = 0.95  # the share of bugs to be caught
-GENERATED = "_bytecode.py"  # what another file gives: `dev.py check` compares them
+GENERATED = "_bytecode.py"  # generated from another file: `dev.py check` compares them
 FRESH = 60  # tests, of those most likely to catch a bug, that are run in a new process before it is said to survive
 COLLECTING = 120  # seconds of processor time to import a tree with a bug
 

@@ -29,7 +29,7 @@ def spelled_out(model: onnx.ModelProto) -> onnx.ModelProto | None:
         given = {attribute.name for attribute in node.attribute}
         for name, attribute in schema.attributes.items():
             if name == "activations":
-                continue  # ONNX's default of RNN is for both directions, whatever the node's is
+                continue  # ONNX's default of an RNN is for both directions, whatever the node's direction is
             if name not in given and attribute.default_value.name:
                 node.attribute.append(attribute.default_value)
                 added = True
@@ -84,7 +84,7 @@ def test_a_layer_has_its_functions_defaults(name):
     }
 
 
-# What micro computes by itself is what F computes: name -> the function of x and the parameters, and what they may be.
+# Functions that micro computes itself: name -> the same function of F of x and the parameters, and values for these.
 OF_MICRO = {
     "affine": (lambda x, a, b: x * a + b, 2),
     "clip": (lambda x, a, b: F.clip(x, a, b), 2),

@@ -1,4 +1,4 @@
-"""Sizes of outputs that follow from sizes of inputs, and which inputs of operators return as outputs."""
+"""Sizes of outputs follow from sizes of inputs, and operators declare which inputs return as outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml: the generated code against onnxruntime, and what it refuses."""
+"""Operators of ai.onnx.ml: the generated code against onnxruntime, and refusals."""
 
 from __future__ import annotations
 

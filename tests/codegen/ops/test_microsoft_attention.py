@@ -145,7 +145,7 @@ def test_group_query_attention_steps_through_a_batch_of_different_lengths() -> N
     found, want = both([*grouped(2, 1, 10), ints([3, 6]), ints([7]), *CACHES], do_rotary=1)
     np.testing.assert_allclose(found[0], want[0], atol=1e-5)
     for got, expected in zip(found[1:], want[1:], strict=True):
-        for b, n in enumerate((4, 7)):  # what lies behind a sequence's end is nobody's
+        for b, n in enumerate((4, 7)):  # elements past a sequence's end are unused
             np.testing.assert_allclose(got[b, :, :n], expected[b, :, :n], atol=1e-6)
 
 

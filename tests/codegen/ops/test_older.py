@@ -123,7 +123,7 @@ def test_scan(opset: int) -> None:
 @pytest.mark.parametrize("lengths", [None, "constant", "given"])
 @pytest.mark.parametrize("direction", [0, 1])
 def test_scan_of_opset_8_over_a_batch(lengths: str | None, direction: int) -> None:
-    """onnxruntime has the batch and the sequence lengths too; what is past the end of a sequence is 0."""
+    """onnxruntime has the batch and the sequence lengths too; elements past the end of a sequence are 0."""
     text = """g (int64[3] n, float[3, 2] s, float[3, 4, 2] x) => (float[3, 2] y, float[3, 4, 2] z) {
         y, z = Scan<num_scan_inputs = 1, directions = [%d], body = b (float[2] a, float[2] e) =>
             (float[2] c, float[2] d) { c = Add(a, e)  d = Mul(c, e) }>(n, s, x)

@@ -1,7 +1,7 @@
-"""What no operator can do is refused with the operator's own words: attributes, shapes and counts that do not fit.
+"""Operators refuse attributes, shapes and counts that do not fit, each in its own words.
 
 Each row is one node: its operator, its inputs ("float[2,3]", an array for a constant, None for one left out), its
-attributes, and the words of the refusal. Beside what is refused stands what is just allowed.
+attributes, and the words of the refusal. Next to a refused value is the closest allowed one.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def _x(extra: Mapping[str, object] | None = None) -> Mapping[str, Inputs]:
 
 
 def _lengths(n: int, t: int) -> np.ndarray:
-    """How many keys of each sequence count."""
+    """How many keys of each sequence are valid."""
     return np.array([t, t - 2], dtype=np.int32)[:n]
 
 

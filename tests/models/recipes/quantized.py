@@ -35,7 +35,7 @@ class Small(nn.Module):
 
 
 class Feed(nn.Module):
-    """What dynamic quantization is for: large matrix products between cheap steps, and a recurrent layer."""
+    """A typical case for dynamic quantization: large matrix products between cheap steps, and a recurrent layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def _dynamic() -> onnx.ModelProto:
 
 
 def _fused(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """What onnxruntime makes of a graph at its `extended` level, which people save and pass on."""
+    """A graph as onnxruntime's optimizer saves it at its level `extended`, a form in which models are passed on."""
     import onnxruntime
 
     def optimize(before: Path, after: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a test model is made of, and the two ways PyTorch has of exporting one."""
+"""Describes a test model, and exports it by either of PyTorch's two exporters."""
 
 import io
 import warnings
@@ -15,7 +15,7 @@ Inputs = Mapping[str, np.ndarray | None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One committed model: how to build it and what to feed it."""
+    """One committed model: how to build it, and its inputs."""
 
     name: str
     about: str
@@ -44,7 +44,7 @@ def tokens(seed: int, vocabulary: int, *shape: int) -> np.ndarray:
 
 
 def strip(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Drop the exporter's notes on where each node's Python source lay, which name folders of the exporting machine."""
+    """Drop the exporter's records of each node's Python source, which name folders of the exporting machine."""
 
     def clean(graph: onnx.GraphProto | onnx.FunctionProto) -> None:
         for node in graph.node:

@@ -25,7 +25,7 @@ class LSTMStack(nn.Module):
 
 
 class LSTMStep(nn.Module):
-    """A stack that is called again and again, its state handed back in."""
+    """A stack that is called repeatedly and gets its last state back as an input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class AudioFrontEnd(nn.Module):
 
 
 class Looping(torch.nn.Module):
-    """A loop whose count is an input and a branch on a value: what scripting keeps as Loop and If."""
+    """A loop with an input as its count, and a branch on a value: scripting exports them as Loop and If."""
 
     def __init__(self) -> None:
         super().__init__()

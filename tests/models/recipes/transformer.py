@@ -102,7 +102,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Two layers; the cache of each goes in as it came out of the call before."""
+    """Two layers, each of which gets the cache that it returned from the previous call."""
 
     def __init__(self, vocabulary: int = 60, width: int = 32) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from .recipe import Inputs, Recipe, export, export_traced, normal, seeded
 
 
 class Residual(nn.Module):
-    """Two convolutions around which the input goes too, as in ResNet-18."""
+    """Two convolutions and a shortcut around them, as in ResNet-18."""
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class SqueezeExcitation(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """Widen, filter each channel by itself, weigh the channels, narrow: MobileNetV3's block."""
+    """Expand, depthwise convolution, channel gate, project: MobileNetV3's block."""
 
     def __init__(self, inner: int, wide: int, outer: int, kernel: int, stride: int) -> None:
         super().__init__()

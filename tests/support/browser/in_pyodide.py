@@ -8,7 +8,7 @@
 
 A plain function may wait synchronously (Python can be suspended), an `async def` one may await. A failure shows the
 traceback with the test's own lines. `@on_both_sides` runs the same body a second time on this machine, on wgpu-py's
-native backend: what passes is what portable code may rely on.
+native backend, so that it shows on what portable code may rely.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the tests of the microcontroller build share."""
+"""Code shared by the tests of the microcontroller build."""

@@ -1,4 +1,4 @@
-"""A board on MicroPython's Unix port: what mpremote talks to, on standard input and output.
+"""A board simulated on MicroPython's Unix port; mpremote talks to it over standard input and output.
 
 A raw REPL (the protocol's plain form, without raw paste), a file system in memory as in flash, a ROMFS partition, and
 stand-ins for what firmware has and the Unix port has not: `machine.reset` (which runs main.py), `vfs.rom_ioctl`,
@@ -102,7 +102,8 @@ FIRMWARE = {"machine": Machine(), "vfs": Vfs(), "esp32": Esp32, "rp2": Rp2}
 
 
 def start():
-    """As firmware starts: nothing imported, the ROMFS mounted where it holds one; the variables of the REPL."""
+    """Start as firmware does: nothing imported, the ROMFS mounted if there is one. Returns the variables of the
+    REPL."""
     for name in list(sys.modules):
         del sys.modules[name]
     sys.modules.update(FIRMWARE)
@@ -121,7 +122,7 @@ def put(data):
 
 
 def command(code, names):
-    """Run what came, between the protocol's marks."""
+    """Run the received code, and print its output between the protocol's marks."""
     put(b"OK")
     error = b""
     try:

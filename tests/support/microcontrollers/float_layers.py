@@ -164,7 +164,7 @@ def _norm(rng: Rng) -> Case:
 
 
 def _along_an_axis(rng: Rng) -> Case:
-    """Bytes' layers that floats have too take numbers here."""
+    """Layers that exist for bytes and for floats, here on floats."""
     shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 20), rng.integers(1, 6)))
     outer, length, inner = shape
     x, which = numbers(rng, *shape), int(rng.integers(4))

@@ -1,4 +1,4 @@
-"""Small ONNX models of what microcontrollers run, each named for what it holds."""
+"""Small ONNX models with the operators that microcontrollers run, each named after its content."""
 
 from __future__ import annotations
 

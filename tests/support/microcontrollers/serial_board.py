@@ -31,7 +31,7 @@ def serial_board(port: Port, romfs: int = 256 * 1024) -> Iterator[str]:
 
 
 def mpremote(serial: str, *arguments: str) -> str:
-    """What mpremote prints. Raises AssertionError where it fails."""
+    """The output of mpremote. Raises AssertionError if it fails."""
     done = subprocess.run(
         [sys.executable, "-m", "mpremote", "connect", serial, *arguments],
         capture_output=True,

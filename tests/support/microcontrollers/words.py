@@ -13,7 +13,7 @@ from .onnx_models import Array
 
 
 def as_written(model: onnx.ModelProto, x: Array) -> Array:
-    """onnxruntime's answer without its fusions, which leave roundings to 16 bits out."""
+    """onnxruntime's output without its fusions, which would omit roundings to 16 bits."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

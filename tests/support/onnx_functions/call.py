@@ -110,7 +110,7 @@ def to_array(x: Tensor) -> Array:
 
 
 def run(call: Call) -> list[Array | None]:
-    """What emberlet returns for a call."""
+    """The outputs of emberlet for a call."""
     out = HANDLERS[key(call.node)](call)
     if isinstance(out, Tensor):
         out = [out]
