@@ -59,9 +59,8 @@ def save(recipe: Recipe) -> dict[str, object]:
         for name, value in outputs.items():
             flat = value.dtype.kind == "f" and not (np.isfinite(value).all() and np.abs(value).max(initial=0) > 1e-2)
             if not value.size or flat or (value.size > 1 and value.std() == 0):
-                raise SystemExit(
-                    f"{recipe.name} {label}: output {name} is empty, constant, tiny or not finite, so it tests nothing: {value!r}"
-                )
+                what = f"{recipe.name} {label}: output {name}"
+                raise SystemExit(f"{what} is empty, constant, tiny or not finite, so it tests nothing: {value!r}")
         file = f"case_{label}.npz" if label else "case.npz"
         np.savez_compressed(
             folder / file,
