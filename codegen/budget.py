@@ -2,8 +2,8 @@
 
 A few bytes of a model can demand any amount of work: a fill of 2^30 elements of which one is read, a convolution with
 8192 zeros around a pixel. Evaluation therefore runs on a backend that counts. Before a primitive allocates anything,
-its elements and work are compared with what is left. If they are too much it raises `Exceeded`, and the node stays in
-the model, to be computed at run time.
+its elements and work are compared with what is left. If they exceed it, `Exceeded` is raised, and the node stays in the
+model, to be computed at run time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 ELEMENTS = 1 << 22  # elements of one tensor: at most 32 MB
 WORK = 1 << 25  # work of one evaluation, in elements made and read: some tenths of a second
 MODEL = 1 << 28  # work of one model
-SECONDS = 2.0  # seconds of one evaluation, checked between primitives; what loops in Python is never evaluated
+SECONDS = 2.0  # of one evaluation, checked between primitives; operators that loop in Python are never evaluated
 EACH = 1 << 12  # fixed cost of an evaluation: its code is written and compiled
 PRODUCTS = 16  # multiplications of a matrix product that take as long as one element of other operations
 

@@ -21,7 +21,7 @@ SMALL = 64  # elements: of a larger constant only dtype and shape are written
 
 
 def as_json(source: str | os.PathLike[str] | bytes | ModelProto) -> dict[str, Any]:
-    """A model as what `json.dumps` takes: its name, opsets, inputs, outputs and nodes, before any pass.
+    """A model as plain values for `json.dumps`: its name, opsets, inputs, outputs and nodes, before any pass.
 
     A dimension is a number, a name, or None if unknown. A value has `type`, `source` (dynamic, constant, static) and,
     where it is a constant of up to 64 elements, `value`. Raises ModelError, OSError.

@@ -292,7 +292,7 @@ def _may_equal(d: Dim, e: Dim) -> bool:
 
 
 def _grows(a: Argument, b: Argument, axis: int) -> bool:
-    """Whether the second tensor, which has this axis, may be the first, extended along it: its size is open."""
+    """Whether the second tensor may be the first one extended along this axis, whose size is open."""
     x, y = _shape(a), _shape(b)
     if not _same_kind(a, b) or x is None or y is None:
         return False

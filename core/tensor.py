@@ -1,4 +1,4 @@
-"""Tensor: an immutable-by-convention n-dimensional array that belongs to one backend.
+"""Tensor: an n-dimensional array that belongs to one backend.
 
 Operators are here; every other method is loaded from the functional families on first use (see names.py), so that a
 microcontroller loads only the families its model uses.

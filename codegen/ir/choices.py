@@ -50,7 +50,7 @@ class Activation(StrEnum):
 
 
 class Gate(StrEnum):
-    """What CausalConvWithState and GatedRMSNormalization apply; ONNX's other word for SILU is swish."""
+    """The activation of CausalConvWithState and GatedRMSNormalization; ONNX also calls SILU swish."""
 
     NONE = "none"
     SILU = "silu"
@@ -122,7 +122,7 @@ class AspectRatio(StrEnum):
 
 
 class GridPadding(StrEnum):
-    """What GridSample reads outside its input."""
+    """The values that GridSample reads outside its input."""
 
     ZEROS = "zeros"
     BORDER = "border"

@@ -125,7 +125,7 @@ class Node(ABC, Generic[C]):
 
     @property
     def unbounded(self) -> bool:
-        """Whether no budget can stop it once it runs, so that it must not be folded."""
+        """Whether no budget can stop the node once it runs, so that it must not be folded."""
         return self.loops
 
     # -- what operators ask about their inputs ------------------------------------------------------------------------

@@ -182,7 +182,7 @@ class FlexAttention(Node[FlexAttentionConfig]):
         mods = [a.graph(name, (scores,)) if a.has(name) else None for name in ("score_mod", "prob_mod")]
         for graph in mods:
             if graph is not None and not len(graph.inputs) == len(graph.outputs) == 1:
-                raise Problem("a modifier has other than one input and one output")
+                raise Problem("a modifier must have one input and one output")
         return FlexAttentionConfig(a.float("scale") if a.has("scale") else None, dtype, mods[0], mods[1])
 
     def infer(self) -> tuple[Type, ...]:
@@ -228,7 +228,7 @@ class LinearAttention(Node[LinearAttentionConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> LinearAttentionConfig:
-        a.int("chunk_size", 64)  # how the work may be split; the result is the same
+        a.int("chunk_size", 64)  # it only says how the work may be split
         return LinearAttentionConfig(
             a.int("q_num_heads"),
             a.int("kv_num_heads"),

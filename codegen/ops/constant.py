@@ -1,4 +1,4 @@
-"""Constants, shapes and fills: values that come from nothing, or from a shape."""
+"""Constants, shapes and fills: values that depend on no tensor, or only on a shape."""
 
 from __future__ import annotations
 

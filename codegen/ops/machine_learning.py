@@ -127,7 +127,7 @@ def positive(e: Emitter, score: Expr, labels: Labels, threshold: float = 0.0) ->
 def both_sides(e: Emitter, score: Expr, transform: str | None, opposite: bool) -> Expr:
     """The scores (rows, 2) of two classes from a single score s: (-s, s) or (1 - s, s).
 
-    A sigmoid uses (-s, s). Softmax changes nothing here, as in onnxruntime.
+    A sigmoid uses (-s, s). Softmax has no effect here, as in onnxruntime.
     """
     turned = transform == "sigmoid" or opposite
     other = Unary("-", score) if turned else Binary("-", lift(1.0), score)

@@ -226,7 +226,7 @@ class OneHotEncoder(Node[OneHotEncoderConfig]):
     def infer(self) -> tuple[Type, ...]:
         shape, c = self.shape(0), self.config
         if (self.dtype(0) is dtypes.string) != (labels_dtype(c.categories) is dtypes.string):
-            raise Problem(f"its categories are no values of a tensor of {self.dtype(0).name}")
+            raise Problem(f"its categories are not values of a tensor of {self.dtype(0).name}")
         return (TensorType(dtypes.float32, None if shape is None else (*shape, len(c.categories))),)
 
     def emit(self, e: Emitter) -> Emission:
@@ -323,7 +323,7 @@ class DictVectorizer(Node[DictVectorizerConfig]):
     def infer(self) -> tuple[Type, ...]:
         t, words = map_of(self), self.config.vocabulary
         if t.key is not labels_dtype(words):
-            raise Problem(f"its vocabulary is no keys of a dict of {t.key.name}")
+            raise Problem(f"its vocabulary holds values that cannot be keys of a dict of {t.key.name}")
         return (TensorType(t.value, (1, len(words))),)
 
     def emit(self, e: Emitter) -> Emission:

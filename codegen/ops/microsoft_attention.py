@@ -195,7 +195,7 @@ class GroupQueryConfig:
 class GroupQueryAttention(Contrib[GroupQueryConfig]):
     """Causal attention with a cache, each key head shared by several query heads: inputs query, key, value, past key,
     past value, each sequence's last index, the longest length, cosines, sines, positions, score bias,
-    sinks, two of quantized caches, the weights of norms of queries and keys."""
+    sinks, two scales of quantized caches, the weights of norms of queries and keys."""
 
     arity = (7, 16)
     carries = ((3, 1, 2), (4, 2, 2))

@@ -68,7 +68,7 @@ class SimplifiedLayerNormalization(Contrib[SimplifiedConfig]):
 
 @dataclass(frozen=True)
 class Skip(Contrib[EpsilonConfig], ABC):
-    """The normalization of input + skip (+ bias). Outputs: it, mean, 1 / deviation, and the sum."""
+    """The normalization of input + skip (+ bias). Outputs: the result, the mean, 1 / deviation, and the sum."""
 
     bias_input: ClassVar[int]
 
@@ -121,7 +121,7 @@ class SkipSimplifiedLayerNormalization(Skip):
 
 class EmbedLayerNormalization(Contrib[EpsilonConfig]):
     """Embeddings of words, positions and segments, added and normalized: inputs word ids, segment ids, the three
-    tables, weight, bias, mask, position ids. Outputs: it, the number of words in the mask, the sum."""
+    tables, weight, bias, mask, position ids. Outputs: the result, the number of words in the mask, the sum."""
 
     arity, static = (7, 9), (5, 6)
 

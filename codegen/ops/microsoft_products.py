@@ -113,7 +113,7 @@ class FusedMatMulConfig:
 
 
 class FusedMatMul(Contrib[FusedMatMulConfig]):
-    """alpha · a' @ b', either with axes exchanged before."""
+    """alpha · a' @ b', where a' and b' are a and b, with axes exchanged if requested."""
 
     arity, static = (2, 2), (1,)
 
@@ -203,7 +203,7 @@ class FusedConvConfig:
 
 
 class FusedConv(Contrib[FusedConvConfig]):
-    """A convolution, another tensor (input 3) added, an activation."""
+    """A convolution, plus another tensor (input 3), then an activation."""
 
     arity, static = (2, 4), (1, 2)
 
@@ -242,7 +242,8 @@ def channels_last(t: Type) -> Type:
 
 
 class NhwcFusedConv(FusedConv):
-    """FusedConv with the channels last in x, in the result and in what is added; weights (m, c / groups, *kernel)."""
+    """FusedConv with the channels last in x, in the result and in the added tensor; weights (m, c / groups,
+    *kernel)."""
 
     arity, static = (2, 4), (1, 2)
 
@@ -301,7 +302,7 @@ class MatMulNBits(Contrib[MatMulNBitsConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> MatMulNBitsConfig:
-        a.int("accuracy_level", 0)  # the coarsest rounding allowed for x; it is not rounded
+        a.int("accuracy_level", 0)  # the coarsest rounding that x may get; emberlet does not round it
         if a.int("weight_prepacked", 0):
             raise Problem("a weight packed for one GPU (weight_prepacked) is not supported")
         bits = a.int("bits", 4)

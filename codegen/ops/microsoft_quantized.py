@@ -118,7 +118,7 @@ class SoftmaxConfig:
 
 
 class QLinearSoftmax(QLinear[SoftmaxConfig]):
-    """Shares along an axis."""
+    """Softmax along an axis."""
 
     @classmethod
     def read(cls, a: Attributes) -> SoftmaxConfig:

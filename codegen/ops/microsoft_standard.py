@@ -49,7 +49,7 @@ class GridSample(Contrib[sampling.GridSampleConfig], sampling.GridSample):
 
 
 class Pad(Contrib[expansion.PadConfig], expansion.Pad):
-    """The pads may be a matrix of one row."""
+    """As the standard's; the pads may be a matrix of one row."""
 
     arity = (2, 3)
 
@@ -68,7 +68,7 @@ class Pad(Contrib[expansion.PadConfig], expansion.Pad):
 
 
 class Range(Contrib[None], constant.Range):
-    """The step may be omitted: 1."""
+    """As the standard's; the step is 1 if it is omitted."""
 
     arity = (2, 3)
 
@@ -164,7 +164,7 @@ class GatedConfig:
 
 
 class GatedRMSNorm(Contrib[GatedConfig]):
-    """Root mean square normalization of groups as long as the scale, times an activation of a gate."""
+    """Root mean square normalization of groups of the scale's length, times an activation of a gate."""
 
     arity = (3, 3)
 

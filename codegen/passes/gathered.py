@@ -22,9 +22,9 @@ from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, replaced_by, rewrite, shape_of, value_of
 
 SMALL = 1 << 16
-EQUAL = "wrote {} gathers of equal numbers as one number"
+EQUAL = "replaced {} gathers from equal numbers by the number"
 COLUMNS = "joined {} groups of columns that were read one by one"
-SELECTED = "read {} tensors by a selection as it is"
+SELECTED = "read {} tensors by an unchanged selection"
 
 
 def run(graph: Graph) -> Rewrite:

@@ -32,7 +32,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         or (isinstance(node, Ceil | Floor | Round) and isinstance(before, WHOLE))
         or (isinstance(node, Relu | Abs) and isinstance(before, NEVER_NEGATIVE))
     ):
-        return replaced_by(node, "removed {} operations without effect on their input", node.inputs[0])
+        return replaced_by(node, "removed {} operations that change nothing", node.inputs[0])
     if (isinstance(node, Neg) and isinstance(before, Neg)) or (isinstance(node, Not) and isinstance(before, Not)):
         return replaced_by(node, "removed {} pairs that undo each other", before.inputs[0])
     if isinstance(node, Abs) and isinstance(before, Neg):
@@ -43,7 +43,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
             return replaced_by(node, "removed {} pairs that undo each other", before.inputs[0])
         return instead(node, "joined {} pairs of casts", Cast(node.name, before.inputs, node.outputs, node.config))
     if isinstance(node, Clip | Relu) and isinstance(before, Clip) and _inside(before, node):
-        return replaced_by(node, "removed {} operations without effect on their input", node.inputs[0])
+        return replaced_by(node, "removed {} operations that change nothing", node.inputs[0])
     return None
 
 

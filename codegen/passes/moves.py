@@ -54,7 +54,7 @@ def narrowed(node: Node[Any], walk: Walk) -> Change | None:
     ):
         return None
     made = replace(before, name=node.name, outputs=node.outputs, config=replace(before.config, keepdims=False))
-    return instead(node, "removed the axes of {} reductions at once", made)
+    return instead(node, "let {} reductions remove their own axes", made)
 
 
 def permuted(node: Transpose, walk: Walk) -> Change | None:

@@ -22,7 +22,7 @@ from ..ops.reduction import ReduceSum
 from .idempotent import bounds
 from .rewriting import Change, Rewrite, Walk, instead, number, rewrite, shape_of
 
-SAID = "recognized {} means of what a mask selects"
+SAID = "recognized {} masked means"
 
 
 def run(graph: Graph) -> Rewrite:

@@ -169,7 +169,7 @@ def batch_first(node: RecurrentLayer, walk: Walk) -> Change | None:
     config = RecurrentLayerConfig(**{**vars(node.config), "batch_first": True})
     made = RecurrentLayer(node.name, (swap.inputs[0], *node.inputs[1:]), (steps, *node.outputs[1:]), config)
     back = Transpose(walk.fresh(node.name + "::back"), (steps,), node.outputs[:1], SWAP)
-    return instead(node, "gave {} recurrent layers the batch first", typed(made), back)
+    return instead(node, "made {} recurrent layers take the batch first", typed(made), back)
 
 
 def squeezed(node: Squeeze, walk: Walk) -> Change | None:
@@ -196,7 +196,7 @@ def moved(node: Transpose, walk: Walk) -> Change | None:
         return None
     places = value_of(walk.fresh(node.name + "::axes"), ints_value(tuple(i for i, p in enumerate(perm) if p in new)))
     made = Unsqueeze(node.name, (before.inputs[0], places), node.outputs, AxesConfig(None))
-    return instead(node, "made {} new axes where they were moved to", made)
+    return instead(node, "added {} new axes in their final place", made)
 
 
 def restored(node: Reshape, walk: Walk) -> Change | None:
@@ -204,4 +204,4 @@ def restored(node: Reshape, walk: Walk) -> Change | None:
     before = walk.producer(node.inputs[0])
     if not isinstance(before, (Reshape, Unsqueeze, Squeeze)) or not same_shape(before.inputs[0], node.outputs[0]):
         return None
-    return replaced_by(node, "removed {} reshapes to the shape before", before.inputs[0])
+    return replaced_by(node, "removed {} reshapes back to an earlier shape", before.inputs[0])

@@ -91,7 +91,7 @@ def partial(node: Concat, walk: Walk) -> Change | None:
     config = RotaryEmbeddingConfig(rotary.config.interleaved, rest[1], 0)
     inputs = (x, *rotary.inputs[1:])
     made = RotaryEmbedding(node.name, inputs, node.outputs, config)
-    return instead(node, "turned {} heads in part", made)
+    return instead(node, "recognized {} partial rotary embeddings", made)
 
 
 # -- what is turned ---------------------------------------------------------------------------------------------------

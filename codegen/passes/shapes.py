@@ -20,7 +20,7 @@ from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, interim, replaced_by, rewrite, shape_of, typed, value_of
 
 SAID = "read {} shapes from the inputs' named sizes"
-NUMBER = "left {} numbers as they are in a choice"
+NUMBER = "removed {} expansions of numbers that a choice broadcasts"
 CUT = "read the parts of {} shapes one by one"
 CHOSEN = "removed {} choices between a size and -1"
 

@@ -17,7 +17,7 @@ from ..records import dataclass
 from .rewriting import Change, Rewrite, Walk, instead, rewrite, shape_of, value_of
 
 MERGED = "joined {} slices with the slices that they cut"
-ROLLED = "wrote {} exchanged parts as rolls"
+ROLLED = "replaced {} exchanges of parts by rolls"
 
 
 def run(graph: Graph) -> Rewrite:

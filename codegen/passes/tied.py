@@ -20,7 +20,7 @@ from ..ops.linear_algebra import Gemm, MatMul
 from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, rewrite
 
-SAID = "read {} transposed copies of an embedding's table from the table"
+SAID = "replaced {} transposed copies of an embedding's table by the table"
 
 
 def run(graph: Graph) -> Rewrite:

@@ -36,7 +36,7 @@ from ..ops.microsoft_products import (
 from ..ops.movement import Transpose, TransposeConfig
 from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
 
-SAID = "took {} fused operators apart"
+SAID = "split {} fused operators"
 _PLAIN: dict[Activation, type[Node[Any]]] = {
     Activation.RELU: Relu,
     Activation.SIGMOID: Sigmoid,

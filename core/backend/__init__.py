@@ -1,4 +1,5 @@
-"""Backends by name: the registry, the default, and operations added from outside. protocol.py says what one must do.
+"""Backends by name: the registry, the default, and operations added from outside. protocol.py says what a backend must
+implement.
 
 Registering, extending, listing and setting the default are in registry.py, which is loaded on first use.
 """

@@ -249,8 +249,9 @@ def _limit(name, given):
             return int(pair[0]), HIGHEST, None, 1
     if len(pair) != 2 or not _whole(pair[0]) or not _whole(pair[1]):
         raise BackendError(
-            "the longest that the open axis {!r} gets is a number, None, a pair of the lowest and the highest, or a "
-            "range, found {!r}".format(name, given)
+            "the limit of the open axis {!r} is a number, None, a pair (lowest, highest) or a range, found {!r}".format(
+                name, given
+            )
         )
     lowest, highest = int(pair[0]), int(pair[1])
     if not 0 <= lowest <= highest or not highest:

@@ -19,8 +19,8 @@ from ..errors import BackendError
 
 HIGHEST = 1 << 20  # the default upper bound of a symbol
 _FAR = 1 << 62  # bounds beyond this count as none
-# Functions that compare sizes only to take a shortcut to the same result, or to refuse what no size makes
-# valid. Assuming that a size differs from a number is then correct for all sizes, and no guard is needed.
+# Functions that compare sizes only to take a shortcut to the same result, or to refuse what is invalid for every size.
+# Assuming that a size differs from a number is then correct for all sizes, and no guard is needed.
 _NEUTRAL = (
     ("emberlet.shapes", "broadcast"),
     ("emberlet.functional.promotion", "paired"),

@@ -175,8 +175,8 @@ class Burnpack:
     # -- checks -----------------------------------------------------------------------------------------------------
 
     def bad(self, what, *found):
-        """Refuse the file. The message is loaded only now, so that it takes no memory on a device that meets no bad
-        file."""
+        """Refuse the file. The message is loaded only now, so that it takes no memory on a device unless a file is
+        bad."""
         from .errors import refuse
 
         refuse(self.origin, what, found)

@@ -14,8 +14,7 @@ _COST = b"\x29\x29\x60\x60\x60\xc8\x00\x29"
 
 
 def bad(what, at, problem, *found):
-    """Refuse the bytes. The message is loaded only now, so that it takes no memory on a device that meets no bad
-    file."""
+    """Refuse the bytes. The message is loaded only now, so that it takes no memory on a device unless a file is bad."""
     from .cbor_extended import refuse
 
     refuse(what, at, problem, found)

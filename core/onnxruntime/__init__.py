@@ -117,7 +117,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """What runs instead of onnxruntime."""
+    """The engine that runs instead of onnxruntime, and its version."""
     import emberlet
 
     return f"emberlet {emberlet.__version__}"

@@ -31,8 +31,8 @@ class ExecutionOrder(IntEnum):
 
 
 class SessionOptions:
-    """The options of a session. Only dimension overrides and `intra_op_num_threads` have an effect, the latter in
-    WebAssembly: the most threads of the session's model, of which it takes at most 8; 0 for the page's number."""
+    """The options of a session. Only dimension overrides and `intra_op_num_threads` have an effect. The latter limits
+    the threads of the session's model in WebAssembly, to 8 or fewer; 0 means the page's number."""
 
     def __init__(self) -> None:
         self.enable_cpu_mem_arena = True

@@ -128,7 +128,7 @@ class InferenceSession:
         return self._overridable
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the file says of itself."""
+        """The metadata of the model's file."""
         return self._meta
 
     def get_providers(self) -> list[str]:
@@ -183,7 +183,8 @@ class InferenceSession:
         input_feed: dict[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Any]:
-        """`run`, awaited: it does not block the event loop while a GPU computes. onnxruntime has no such method."""
+        """The awaitable form of `run`: it does not block the event loop while a GPU computes. onnxruntime has no such
+        method."""
         names, values = self._checked(output_names, input_feed, run_options)
         try:
             call = getattr(self._model, "call_async", None)

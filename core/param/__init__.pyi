@@ -73,7 +73,7 @@ class Param:
     def load_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Apply function(tensor) to every value that is loaded from a record."""
     def save_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Apply function(tensor) to what goes into a record; the Param keeps its own value."""
+        """Apply function(tensor) to the value that is saved in a record; the Param keeps its own value."""
     def set_require_grad(self, require_grad: bool) -> Self:
         """Set `require_grad` and return the Param. No backend differentiates."""
     def to(self, backend: Backend | str) -> Self:

@@ -111,7 +111,7 @@ def load_mapper(self, function):
 
 
 def save_mapper(self, function):
-    """Apply function(tensor) to what goes into a record; the Param keeps its own value."""
+    """Apply function(tensor) to the value that is saved in a record; the Param keeps its own value."""
     self._on_save = function
     return self
 

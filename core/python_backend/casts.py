@@ -1,4 +1,4 @@
-"""From dtype to dtype, and to bytes."""
+"""Casts between dtypes, and conversion to bytes."""
 
 from .. import dtypes
 from .buffers import MICRO, build, flat, is_narrow, store

@@ -7,8 +7,8 @@ from ..shapes import strides as row_major
 from .buffers import MICRO, Borrowed, allocate, code_of, run
 from .sequences import join
 
-LARGE = 1 << 20  # offsets: whether fewer fit into memory is not asked
-MOST = 1 << 48  # offsets; the bytes of more are beyond any address
+LARGE = 1 << 20  # shorter lists of offsets are not checked
+MOST = 1 << 48  # offsets; the bytes of a longer list exceed any address space
 
 
 def offsets(shape, strides, start):
@@ -20,7 +20,7 @@ def offsets(shape, strides, start):
     if count > LARGE:
         if count > MOST:
             raise MemoryError("{} elements do not fit into memory".format(count))
-        bytes(40 * count)  # what the list takes: MemoryError now, and not once the machine has no memory left
+        bytes(40 * count)  # the memory of the list at once: MemoryError comes before the machine has none left
     out = [start]
     for i in range(len(shape)):
         out = [o + j * strides[i] for o in out for j in range(shape[i])]

@@ -25,7 +25,7 @@ from ..moves import target
 from ..rewriting import Change, Rewrite, Walk, instead, interim, rewrite, shape_of, value_of
 
 MOST = 8  # parts
-SPLIT = "split {} parts of what one layer gives"
+SPLIT = "read {} parts of a layer's result from one split"
 TURNED = "removed {} permutations around layers"
 
 

@@ -27,9 +27,9 @@ from .index_terms import All, Bounds, Compared, Element, Number, Terms, Truth, c
 
 LEAST = -1e4  # a number that hides a key when added to its score
 QUERY, KEY = 2, 3
-SAID = "read {} masks from positions"
-WIDE = "left {} masks as they were before they were repeated"
-SIMPLER = "wrote {} masks of gathered positions as comparisons"
+SAID = "simplified {} masks computed from positions"
+WIDE = "removed {} repetitions of masks"
+SIMPLER = "replaced {} masks of gathered positions by comparisons"
 
 
 def run(graph: Graph) -> Rewrite:

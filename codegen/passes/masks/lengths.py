@@ -24,7 +24,7 @@ from .index_terms import Bounds, Element, Negated, Number, Terms, Truth, constan
 
 LEAST = -1e4  # a number that hides a key when added to its score
 BATCH, KEY = 0, 3
-SAID = "read {} masks from lengths"
+SAID = "replaced {} padding masks by lengths"
 _FLIPPED = (Greater, GreaterOrEqual)
 _STRICT = (Less, Greater)
 

@@ -30,14 +30,14 @@ def into_scalar(x):
 
 #: method; Burn into_data_async -> TensorData
 async def to_data_async(x):
-    """`to_data`, awaited: a backend whose memory can only be read asynchronously overrides it."""
+    """The awaitable form of `to_data`, for backends whose memory can only be read asynchronously."""
     fast = getattr(x.backend, "to_data_async", None)
     return await fast(x) if fast else to_data(x)
 
 
 #: method; Burn into_scalar_async; x: Tensor -> bool | int | float | str
 async def item_async(x):
-    """`item`, awaited."""
+    """The awaitable form of `item`."""
     data = await to_data_async(x)
     return data.to_vec()[0]
 

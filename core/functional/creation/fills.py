@@ -23,7 +23,7 @@ def _shape(shape):
 
 #: function; array API; x: Any
 def from_dlpack(x, *, device=None, backend=None, copy=None):
-    """A tensor of what `x.__dlpack__()` exports. It shares memory if the backend's data is on the CPU."""
+    """A tensor from an object with `__dlpack__`. It shares memory if the backend's data is on the CPU."""
     from ...host.sharing.dlpack import from_dlpack
 
     return from_dlpack(x, get_backend(backend or device), copy)

@@ -255,7 +255,7 @@ def getitem(x, key):
 
 #: function; array API __setitem__ -> None
 def setitem(x, key, value):
-    """x[key] = value: rebinds x's data (views taken earlier keep the old values)."""
+    """x[key] = value; views taken earlier keep the old values."""
     x.data = assigned(x, key, value).data
 
 

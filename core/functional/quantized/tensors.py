@@ -69,7 +69,7 @@ class Quantized:
         return self.dequantize().__array__(*args, **options)
 
     def __getattr__(self, name):
-        # Its own attributes are missing only while it is being copied.
+        # Its own attributes are only missing while it is being copied.
         if name[:2] == "__" or name in ("values", "scale", "zero_point", "shape", "dtype", "backend"):
             raise AttributeError(name)
         return getattr(self.dequantize(), name)

@@ -186,8 +186,8 @@ class Layer:
 class _Cell:
     """One step of the recurrence; `bias` has been added to the products with x beforehand.
 
-    matrices: what states are multiplied with, by `times`; own: weights of single units, (directions, 1, hidden). Apart
-    from `times`, each unit is computed from its own gates and states, so that a backend may compute unit by unit.
+    matrices: the matrices that `times` multiplies states with; own: weights of single units, (directions, 1, hidden).
+    Apart from `times`, each unit is computed from its own gates and states, so that a backend may compute unit by unit.
     """
 
     def __init__(self, layer, r, clip):

@@ -9,10 +9,10 @@ from ..promotion import widened
 #: function; mask: Tensor; least: float
 @composite
 def masked_mean(x, mask, least=1e-9):
-    """The mean over the sequence of x (batch, length, …), of the elements that mask (batch, length) selects.
+    """The mean over the length of the elements of x (batch, length, …) that mask (batch, length) selects.
 
-    sum(x * mask) / max(sum(mask), least) over axis 1, as sentence-transformers pools: a sequence of which nothing is
-    selected gives 0, and a mask of numbers weights the elements. Raises ShapeError unless mask has the first two sizes
+    sum(x * mask) / max(sum(mask), least) over axis 1, as sentence-transformers pools: a sequence without selected
+    elements gives 0, and a mask of numbers weights the elements. Raises ShapeError unless mask has the first two sizes
     of x.
     """
     if x.ndim < 2 or mask.shape != x.shape[:2]:

@@ -270,7 +270,7 @@ def attention_outputs(
     softmax_dtype=None,
     scores_output=None,
 ):
-    """All four outputs of ONNX Attention: (what `attention` gives, present_key, present_value, scores).
+    """All four outputs of ONNX Attention: (the result of `attention`, present_key, present_value, scores).
 
     present_key and present_value (batch, kv_heads, total length, size): past and new. scores (batch, heads, q_length,
     total length), by scores_output (qk_matmul_output_mode): None for none, 0 for the scaled products, 1 after softcap,

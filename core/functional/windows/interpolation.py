@@ -171,7 +171,7 @@ def _resized(
     roi=None,
     extrapolation_value=0.0,
 ):
-    """`resize` to given sizes; scales: the scales that coordinates are computed with."""
+    """`resize` to given sizes; scales: the scales from which coordinates are computed."""
     if [s for s in sizes if s < 0 or s > 1 << 24]:
         raise ShapeError("resize: sizes lie between 0 and {}, found {}".format(1 << 24, sizes))
     lengths = [x.shape[a] for a in axes]

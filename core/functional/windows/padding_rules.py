@@ -4,8 +4,8 @@ from ...errors import refuse
 
 
 def named(padding, n, kernel=None, dilation=None, stride=None, x=None):
-    """The (low, high) pairs of "same", "valid", "same_upper" or "same_lower"; the last two as they are where there
-    is no x yet whose axes they depend on."""
+    """The (low, high) pairs of "same", "valid", "same_upper" or "same_lower"; the last two are returned as they are if
+    there is no x yet, on whose axes they depend."""
     if padding == "valid":
         return ((0, 0),) * n
     if kernel is None or padding not in ("same", "same_upper", "same_lower"):
@@ -21,7 +21,7 @@ def named(padding, n, kernel=None, dilation=None, stride=None, x=None):
 
 
 def _total(least, length, stride):
-    """What is padded for an output of length / stride, rounded up. The length may be open, and so is the result."""
+    """The padding for an output of length / stride, rounded up. If the length is open, so is the result."""
     total = least + -length % stride
     if least >= 0:
         return total

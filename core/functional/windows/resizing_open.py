@@ -44,7 +44,7 @@ def _refuse(n, out):
 
 
 def along(x, axis, out, scale, mode, coordinates, nearest_mode, a, exclude_outside, antialias):
-    """x with axis, of open length, resized to `out`. Raises SizeNeeded for options that look at the length."""
+    """x with axis, of open length, resized to `out`. Raises SizeNeeded for options that need the length as a number."""
     from ...backend.sizes import same
 
     n, backend = x.shape[axis], x.backend

@@ -303,7 +303,7 @@ def test_trees_that_go_round_or_nowhere_are_refused() -> None:
         ("TreeEnsembleClassifier", forest("class", [0], True) | {"classlabels_int64s": [3]}, "the only label is 3"),
         ("SVMClassifier", {"coefficients": [1.0], "rho": [1.0], "classlabels_ints": [3]}, "the only label is 3"),
         ("SVMRegressor", {"coefficients": [1.0], "rho": [1.0, 2.0]}, "2 rho"),
-        ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are no values of a tensor of float32"),
+        ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are not values of a tensor of float32"),
         ("ZipMap", {"classlabels_int64s": [1]}, "1 labels for 4 columns"),
         ("DictVectorizer", {"int64_vocabulary": [1]}, "its input is not a map"),
     ],
