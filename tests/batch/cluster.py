@@ -9,7 +9,7 @@ import sys
 from ray.cluster_utils import Cluster
 
 if __name__ == "__main__":
-    # where Ray notes the address of a cluster; only `ray.init` makes it
+    # where Ray notes the address of a cluster; only `ray.init` creates it
     os.makedirs(os.path.join(os.environ["RAY_TMPDIR"], "ray"), exist_ok=True)
     common = {"include_dashboard": False, "object_store_memory": 100 << 20, "memory": 4 << 30}
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "temp_dir": sys.argv[1], **common})

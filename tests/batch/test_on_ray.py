@@ -26,7 +26,8 @@ from tools.components import require
 
 ROWS, FILES = 4096, 4
 PATIENCE = 240  # seconds: two cores may have much else to do
-# Slow enough to be killed half-way; writes down who works on what; waits at three quarters while `hold` exists.
+# Slow enough to be killed half-way; records which process works on which rows; waits at three quarters while `hold`
+# exists.
 PREPARE = """
 import os, time
 from pathlib import Path
@@ -207,7 +208,7 @@ def test_a_killed_driver_is_resumed_where_it_was(work: Work, wanted: NDArray[np.
     again = work.start("--workers", "2", "--resume")
     said = work.finish(again)
     assert said.startswith(f"wrote {ROWS} rows in ")
-    # What had been committed was not scored again; some of what was underway was.
+    # Committed rows were not scored again; some rows that were in progress were.
     assert sum(work.worked().values()) - before <= ROWS - done + 2 * 128
     assert_complete(work.out, wanted)
     assert "nothing is left to do" in work.finish(work.start("--resume"))

@@ -21,7 +21,7 @@ DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> pa.Table:
-    """40 files of 8 x 8 pictures, three of which are not pictures."""
+    """40 files, 37 of them pictures of 8 x 8 pixels."""
     random = np.random.default_rng(0)
     for i in range(40):
         path = tmp_path / f"{i:02}.png"

@@ -342,8 +342,8 @@ def test_the_keyboard_reaches_everything(browser: Browser, site: Server, models:
 def test_no_task_of_the_page_of_models_takes_50_ms(
     browser: Browser, site: Server, models: Path, files: list[str]
 ) -> None:
-    """The page's own thread computes nothing: processor time counts, since a busy machine lengthens only what the clock
-    shows. Loading the model there would take over a second."""
+    """The page's own thread computes nothing: processor time is measured, since a busy machine lengthens only the
+    elapsed time. Loading the model there would take over a second."""
     shutil.copy(DIGITS, models)
     page = browser.open(f"{site.url}gallery.html")
     page.trace()

@@ -1,4 +1,5 @@
-"""A saved plan that leaves a length open, in a tab: 200 lengths, one plan, and no memory after the first."""
+"""A saved plan that leaves a length open, in a tab: 200 lengths need one plan, and no further memory after the
+first."""
 
 import base64
 from pathlib import Path

@@ -138,7 +138,7 @@ def page(browser: Browser, served: Server) -> Iterator[Page]:
 
 
 def module(page: Page, project: Path, source: str) -> Any:
-    """What a module exports as `found`."""
+    """The value that a module exports as `found`."""
     name = f"shown{next(number)}.mjs"
     (project / "public" / name).write_text(source, encoding="utf-8")
     return page.evaluate("async (name) => (await import(`/${name}`)).found", name)
@@ -420,7 +420,7 @@ def test_a_plan_is_downloaded_once_by_content(browser: Browser, project: Path, t
     offline = page.evaluate(code, "/model.plan")
     page.unblock()
     assert first["logits"] == second["logits"] == offline["logits"]
-    # Another model under the old address replaces it; what no address leads to is gone.
+    # Another model at the old address replaces it; a stored file without an address is deleted.
     shutil.copyfile(folder / "lstm.plan", folder / "other.plan")
     shutil.copyfile(folder / "lstm.plan", folder / "model.plan")
     replaced = page.evaluate("""async () => {

@@ -73,7 +73,7 @@ def test_a_drawn_digit_is_read(browser: Browser, site: Server, runtime: str, dev
 
 @pytest.mark.parametrize("device", ["wasm", "wgpu"])
 def test_no_task_of_the_page_takes_50_ms(browser: Browser, site: Server, device: str) -> None:
-    """Of processor time: what the clock shows is longer on a busy machine."""
+    """Processor time is measured, since a busy machine lengthens the elapsed time."""
     page = browser.open(f"{site.url}gallery.html")
     page.trace()
     page.goto(url=f"{site.url}#runtime=micropython&device={device}")

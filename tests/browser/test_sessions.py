@@ -52,7 +52,7 @@ async def test_an_awaited_step_runs_one_plan_for_every_length():
         for n in range(3, 203):
             near(await session.step_async(given(n)), twin.step(given(n)))
         assert (gpu.device.created_buffers, len(gpu.device.pipelines), len(compiled._open)) == before
-        near(await session.step_async(given(0, 5)), twin.step(given(0, 5)))  # a prompt in the midst
+        near(await session.step_async(given(0, 5)), twin.step(given(0, 5)))  # a prompt in the middle
         other, other_twin = session.fork(), twin.fork()
         for n in range(4):
             found = await asyncio.gather(session.step_async(given(n)), other.step_async(given(n + 1)))
@@ -67,9 +67,9 @@ async def test_an_awaited_step_runs_one_plan_for_every_length():
         except asyncio.CancelledError:
             assert session.length == 212
         else:
-            twin.step(given(5))  # it was through before
+            twin.step(given(5))  # it had finished before
         near(await session.step_async(given(6)), twin.step(given(6)))
-        out = session.step(given(7))  # operation by operation, for which nothing is waited
+        out = session.step(given(7))  # operation by operation, which waits for nothing
         wanted = twin.step(given(7)).tolist()[0]
         data = await out.to_data_async()
         assert max(abs(a - b) for a, b in zip(data.to_list()[0], wanted, strict=True)) < 1e-4

@@ -208,8 +208,8 @@ def test_a_model_that_is_dropped_and_not_released_frees_its_memory(page: Page, f
 def test_a_thread_that_does_not_answer_is_waited_for_a_minute_and_named(
     page: Page, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The minute is 3 s here. The second worker stops for ever in its second run of a module, as one that the browser
-    ended does."""
+    """The minute is 3 s here. The second worker stops for ever in its second run of a module, like one that the browser
+    ended."""
     monkeypatch.setattr(threads, "WAIT_NS", 500_000_000)
     example = emberlet.zeros((256, 256), dtype="float32", backend="numpy")
     plan_file.save(str(folder / "soon.wasm"), layers, example, inputs=["x"])

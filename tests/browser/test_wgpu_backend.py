@@ -132,7 +132,7 @@ def test_running_out_of_memory_is_told_and_the_next_operation_works():
     gpu = WgpuBackend(device=Device(emberlet.get_backend("wgpu").device.raw.adapter.request_device_sync()))
     limit, gpu.device.page_bytes = gpu.device.page_bytes, 1 << 50
     try:
-        # Asked for only: a browser may well promise memory that it has not, up to a point.
+        # Only requested: up to a point, a browser may promise memory that it does not have.
         gpu.device.read(gpu.device.allocate(1 << 46), 4)
     except BackendError as error:
         assert "failed" in str(error), str(error)

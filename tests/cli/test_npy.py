@@ -1,4 +1,4 @@
-"""NumPy's array files without NumPy: the same bytes in, the same arrays out."""
+"""NumPy's array files read without NumPy: the same bytes give the same arrays."""
 
 import io
 import tracemalloc
@@ -136,7 +136,7 @@ def test_a_header_that_asks_for_much_is_refused_before_anything_is_read(tmp_path
 
 
 def bomb(path, megabytes, name="x"):
-    """An archive whose one array of zeros is much smaller compressed."""
+    """An archive of one array of zeros, much smaller when compressed."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open(name + ".npy", "w", force_zip64=True) as f:
         f.write(header(f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({megabytes << 20},)}}"))
         for _ in range(megabytes):

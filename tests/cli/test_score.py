@@ -114,7 +114,7 @@ def test_an_earlier_run_is_not_overwritten_and_not_mixed(emberlet, digits, data,
 
 
 def test_what_fails_for_every_row_is_no_bad_row(emberlet, digits, data, no_cluster):
-    """Arguments that fit no row are refused before a cluster starts, even if bad rows are skipped."""
+    """Arguments that fit no row are refused before a cluster starts, even when bad rows are to be skipped."""
     said = emberlet("score", digits, "short.parquet", "--out", "results", "--skip-bad")
     assert said.status == 2
     assert said.err.startswith("emberlet: short.parquet row 0: the model takes image")

@@ -1,4 +1,4 @@
-"""The sizes and ranges that --dim gives: what it names, what it refuses, and what is tried without it."""
+"""The sizes and ranges of --dim: which axes it names, which it refuses, and which sizes are tried without it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXED = Loaded(None, (Input("x", "x", dtypes.float32, (2, 3)),), ("y",))
 def test_the_dimensions_of_unknown_size_have_names() -> None:
     names = ["batch", "image:2", "width", "past", "cache:2", "mask:0", "past + new + 2"]
     assert unknown(MODEL.inputs) == names
-    # "past + new + 2" is free itself: no input tells "new" alone.
+    # "past + new + 2" may be chosen freely, since no input has "new" alone.
     assert free_names(MODEL.inputs, {"width": 3}) == [n for n in names if n != "width"]
     alone = Input("n", "n", dtypes.int64, ("new",))
     assert "past + new + 2" not in free_names((*MODEL.inputs, alone), {})
@@ -145,7 +145,7 @@ def _works(least: dict[str, int], tried: list[dict[str, int]]) -> Any:
 def test_the_smallest_size_that_works_is_found() -> None:
     model = Loaded(None, (ONE,), ("y",))
     tried: list[dict[str, int]] = []
-    # The batch stays unsaid, and is 1 in `sized`.
+    # The batch is not given, and `sized` takes 1.
     assert fitted(model, {}, _works({"length": 5}, tried)) == (8, {"length": 8})
     assert [t["length"] for t in tried] == [n for n in TRIED if n <= 8]
     # Where no length helps, everything has the same size.

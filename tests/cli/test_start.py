@@ -1,4 +1,4 @@
-"""What `emberlet run` imports: imports dominate its start, and no other test would notice an extra one."""
+"""The imports of `emberlet run`, which dominate its start. No other test would notice an extra one."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-# package -> its modules; a module that starts needs a reason to be here.
+# package -> its modules; each module that `emberlet run` imports needs a reason to be here.
 IMPORTED = """
 emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes tensor
 emberlet.backend: protocol
@@ -36,7 +36,7 @@ emberlet.module: layouts loading methods
 emberlet.nn: conv linear names params
 emberlet.param: methods
 """
-# What the standard library and others have, and takes long to import.
+# Modules of the standard library and of others that take long to import.
 NOT_NEEDED = (
     "asyncio bz2 concurrent.futures ctypes difflib hashlib importlib.resources logging lzma ml_dtypes multiprocessing "
     "onnx onnxruntime pkgutil random shutil subprocess tempfile threading wgpu zipfile"

@@ -264,7 +264,7 @@ def test_a_model_without_patterns_says_so(emberlet, digits):
 
 
 def test_an_idiom_may_be_no_number_where_its_parts_are_none(emberlet):
-    """A query whose keys are all hidden, for which the separate operators give NaN."""
+    """The separate operators give NaN for a query whose keys are all hidden."""
     said = emberlet("verify", HERE / "transformer_encoder" / "model.onnx", "--backend", "numpy", "--idioms", "--json")
     found = json.loads(said.out)
     assert {row["idiom"]: row["within"] for row in found["idioms"]}["attention"]

@@ -120,4 +120,4 @@ def test_one_large_tensor_shows_a_bar_before_its_end(monkeypatch):
         progress.add(1_500_000)
         while "1.5 MB of 2.0 MB" not in sys.stderr.getvalue():
             time.sleep(0.05)
-    assert sys.stderr.getvalue().endswith("\r\x1b[K")  # and is gone afterwards
+    assert sys.stderr.getvalue().endswith("\r\x1b[K")  # and is deleted afterwards

@@ -1,4 +1,4 @@
-"""The rows of the Burn Book's module tables: their emberlet equivalents, and checks of them.
+"""The rows of the Burn Book's module tables, with their emberlet equivalents and checks of these.
 
 A layer's row names a case of fixtures/torch_layers.npz, PyTorch's own results, or makes its expectation with NumPy.
 Nothing here needs emberlet: the same rows run on CPython and on MicroPython.

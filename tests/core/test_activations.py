@@ -217,7 +217,7 @@ def test_integers_have_no_softmax_of_their_own(backend):
     assert F.softmax(emberlet.arange(3)).dtype.name == "float32"
 
 
-# They look along an axis, or want more than a tensor.
+# These need an axis, or more than one tensor.
 SPECIAL = (
     "contains_nan", "softmax", "softmin", "quiet_softmax", "log_softmax", "hardmax", "glu", "activation",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""attention, flex_attention, rotary_embedding and linear_attention beyond ONNX's cases."""
+"""attention, flex_attention, rotary_embedding and linear_attention in cases that ONNX's own do not cover."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def keyed(piece: bytes, count: int) -> bytes:
 
 
 def drawn(r: random.Random, depth: int = 0) -> bytes:
-    """Some value of CBOR, made of what takes much memory."""
+    """A random CBOR value, made of kinds that take much memory."""
     if depth == 5 or r.random() < 0.3:
         return bytes.fromhex(r.choice(ATOMS))
     n = r.choice([0, 0, 1, 1, 1, 2, 5, 6, 11, 30])

@@ -29,7 +29,8 @@ print(json.dumps(said))
 
 
 def same(said: dict) -> dict:
-    """What was said, but for a limit of 32-bit machines and the order of a map's keys, which MicroPython shuffles."""
+    """The output without what may differ: a limit of 32-bit machines, and the order of a map's keys, which MicroPython
+    shuffles."""
     text = json.dumps(said, sort_keys=True).replace("limit of 2147483648", "limit of 10737418240")
     return json.loads(re.sub(r"dtype \{.*? is none", "dtype is none", text))
 

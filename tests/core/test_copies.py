@@ -1,4 +1,4 @@
-"""What owns, what shares and what copies: parameters, modules, records, pickles."""
+"""Which objects own their elements, share them or copy them: parameters, modules, records, pickles."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_views_borrowed_bytes_and_strings_pickle(backend):
 
 @pytest.mark.parametrize("backend", EVERY)
 def test_joblib_stores_tensors_and_modules(backend, tmp_path):
-    joblib = pytest.importorskip("joblib")  # in CI what is missing is a failure
+    joblib = pytest.importorskip("joblib")  # in CI a missing component is a failure
     layer, x = nn.Lstm(2, 3, backend=backend), el.asarray([[[1.0, 2.0]]], backend=backend)
     before = layer(x)[0].tolist()
     joblib.dump({"layer": layer, "x": x}, tmp_path / "stored")
@@ -273,7 +273,7 @@ def _drawn_key(choose, shape):
 @pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("seed", range(6))
 def test_assignments_give_numpys_values_and_no_other_tensor_changes(backend, seed):
-    """Tensors that share, are views, wait to be computed or are parts of one another, and keys at random."""
+    """Random keys, on tensors that share elements, are views or parts of others, or are not computed yet."""
     choose = random.Random(seed)
     for _ in range(30):
         shape = tuple(choose.choice([1, 2, 3, 5]) for _ in range(choose.randint(0, 4)))
@@ -303,7 +303,7 @@ def test_assignments_give_numpys_values_and_no_other_tensor_changes(backend, see
                 x[key] = given
                 a[key] = value
                 if choose.random() < 0.5:
-                    continue  # not read at once: what is recorded meets what is written
+                    continue  # not read at once, so that recorded operations meet the assignment
             for y, b in held:
                 assert y.shape == b.shape
                 assert y.tolist() == b.tolist()
@@ -477,7 +477,7 @@ _SAME = {
 
 
 def test_no_function_returns_the_tensor_that_it_was_given():
-    """Every public function with arguments of every kind, most of which leave it nothing to do."""
+    """Every public function, with arguments of every kind, most of which leave nothing to do."""
     found = set()
     for d in read():
         function = getattr(F, d.name, None)

@@ -1,5 +1,5 @@
-"""What the functional layer declares of its functions holds for every one of them: names, docstrings, overriding, one
-backend for all operands; and what is generated from the declarations is up to date."""
+"""Every function of the functional layer is as it is declared: name, docstring, overriding, one backend for all
+operands; and the files generated from the declarations are up to date."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def backend_with(name: str, function: Any, base: type = PythonBackend) -> Any:
     return type("OwnBackend", (base,), {name: function})()
 
 
-# Arguments that pass the checks of the functions that ask only after them; x is 2×3×3 floats.
+# Arguments for functions that check before they ask an override; x is 2×3×3 floats.
 ARGUMENTS = {
     "batch_norm": lambda x: (x, x[0, :2, 0][[0, 1, 1]], x[0, :, 0]),
     "clip": lambda x: (x, 0.0, 1.0),
@@ -110,7 +110,7 @@ ARGUMENTS = {
 
 @of(OVERRIDABLE)
 def test_an_override_is_asked(d):
-    """Whoever calls: the function, its name in the package, the method."""
+    """By every route: the function, its name in the package, the method."""
     seen = []
 
     def own(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -129,7 +129,7 @@ def test_an_override_is_asked(d):
 
 @of(OVERRIDABLE)
 def test_other_families_import_the_function_that_asks(d):
-    """Nothing reaches around the decorator: the module itself holds what asks."""
+    """No import bypasses the decorator, since the module itself holds the decorated function."""
     home = __import__(f"emberlet.functional.{d.family}", None, None, ("*",))
     assert getattr(home, d.name) is getattr(F, d.name)
 
@@ -248,7 +248,7 @@ def test_a_declaration_that_cannot_be_read_says_where(text, said, tmp_path, monk
 
 
 def test_every_parameter_and_result_has_a_type():
-    """No public function of the stubs is without types."""
+    """Every public function in the stubs has types."""
     for file in (stubs.CORE / "functional" / "__init__.pyi", stubs.CORE / "tensor.pyi"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What `print(x)` shows, line by line what Burn 0.22 printed for the same tensors (fixtures/burn_display.txt)."""
+"""`print(x)` shows, line by line, what Burn 0.22 printed for the same tensors (fixtures/burn_display.txt)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Errors are of emberlet's family on every backend, and of Python's own kind where the array API standard names one."""
+"""Errors belong to emberlet's family on every backend, and also to Python's own class where the array API standard
+names one."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tools.layout import device_files
 from tools.paths import ROOT
 
 FUNCTIONAL = ROOT / "core" / "functional"
-# Helpers that families share; no family themselves.
+# Helpers that families share; not families themselves.
 SHARED = {"__init__", "operands"}
 
 
@@ -80,7 +80,7 @@ def test_importing_emberlet_loads_almost_nothing():
     assert out.strip() == "['emberlet']"
 
 
-# What MicroPython's ports with the extra features have, and emberlet's core uses.
+# Modules that emberlet's core uses and that MicroPython's ports with the extra features have.
 ALLOWED = {
     "array", "asyncio", "binascii", "builtins", "deflate", "errno", "gc", "hashlib", "io", "json", "math",
     "micropython", "os", "random", "re", "struct", "sys", "time", "uctypes", "zlib",

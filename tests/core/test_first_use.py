@@ -1,4 +1,4 @@
-"""Many threads that use the library first, together: each gets what one thread alone gets, on one backend."""
+"""Many threads that use the library for the first time at once: each gets what a single thread gets, on one backend."""
 
 from __future__ import annotations
 

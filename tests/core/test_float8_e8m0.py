@@ -1,4 +1,4 @@
-"""float8_e8m0fnu, powers of two without sign: rounding up, and what becomes of what is beyond its range."""
+"""float8_e8m0fnu, powers of two without sign: rounding up, and numbers outside its range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms of any length, those that are halved on the way included, against NumPy's."""
+"""Fourier transforms of any length, including lengths that are halved on the way, against NumPy's."""
 
 from __future__ import annotations
 

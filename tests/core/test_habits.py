@@ -1,4 +1,4 @@
-"""What people who know NumPy and PyTorch write without thinking, on every backend, held to what NumPy answers."""
+"""Expressions that people who know NumPy and PyTorch write out of habit, on every backend, against NumPy's results."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_pillow_takes_a_tensor(home: Any, shape: tuple[int, ...]) -> None:
 
 
 class OnlyDLPack:
-    """A tensor as PyTorch's of bfloat16: NumPy cannot have it, DLPack can."""
+    """A tensor as PyTorch's of bfloat16: NumPy cannot read it, DLPack can."""
 
     def __init__(self, x: Any) -> None:
         self.x = x

@@ -1,7 +1,7 @@
 """Sums, means, norms, variances and pools of 16-bit floats: added up in float32, rounded once.
 
 Values near 300 overflow float16 when they are squared, those near 60000 when two are added, and the squares of 1e-6
-vanish. What is expected is the same function in float64.
+vanish. The expected results come from the same function in float64.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check(name: str, dtype: str, scale: float, backend: Any) -> None:
     with np.errstate(over="ignore"):
         expected = np.asarray(exact).astype(numpy_dtype(dtype)).astype(np.float64)
     precision = DTYPES[dtype]
-    # What is near 0 is only as good as the numbers of order 1 it is a difference of.
+    # A result near 0 is only as precise as the numbers of order 1 whose difference it is.
     around_one = ("layer_norm", "group_norm", "instance_norm", "mean_variance_norm", "batch_norm", "log_softmax")
     near_zero = 4 * precision if name in around_one or "soft" in name else 6e-8
     np.testing.assert_allclose(np.asarray(found).astype(np.float64), expected, rtol=4 * precision, atol=near_zero)
@@ -104,8 +104,8 @@ ACTIVATIONS["swiglu"] = lambda x: F.swiglu(x, x)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_of_16_bits_round_once(name: str, dtype: str, backend: Any) -> None:
-    """Each element is the rounded one of float64 but for float32's last digits, also where a step in 16 bits would
-    leave nothing of it."""
+    """Each element is float64's, rounded, except for float32's last digits, even where one step in 16 bits would lose
+    it entirely."""
     drawn = np.random.default_rng(1).uniform(-12, 12, 200).astype(np.float32).astype(numpy_dtype(dtype))
     found = np.asarray(ACTIVATIONS[name](emberlet.asarray(drawn, backend=backend)).astype("float32"))
     want = np.asarray(ACTIVATIONS[name](emberlet.asarray(drawn.astype(np.float64), backend="numpy")))

@@ -1,4 +1,4 @@
-"""Indices and targets outside their axis, given by the host, are refused in words on every backend."""
+"""Indices and targets outside their axis, given by the host, are refused with a message on every backend."""
 
 from __future__ import annotations
 

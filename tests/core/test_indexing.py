@@ -46,7 +46,7 @@ def keys(draw, shape):
                 theirs.append(...)
                 axis += left
                 if axis < len(shape):
-                    # From here on every axis is spoken of, so that the dots stand for `left` axes.
+                    # From here on the key names every axis, so the dots stand for `left` axes.
                     for m in shape[axis:]:
                         ours.append(slice(0, m))
                         theirs.append(slice(0, m))

@@ -151,7 +151,7 @@ def test_a_buffer_has_the_shape_of_its_tensor(backend, shape):
     assert np.asarray(x).shape == shape
     try:
         assert x.__buffer__(0).shape == shape
-    except BufferError:  # NumPy asks for an array then
+    except BufferError:  # then NumPy asks for an array
         assert not x.size
 
 

@@ -1,4 +1,4 @@
-"""Powers of integers beyond what they wrap at, and products of nothing: no time, no memory, the right elements."""
+"""Integer powers large enough to wrap, and empty products: the right elements, in little time and memory."""
 
 import emberlet as el
 import numpy as np

@@ -1,4 +1,4 @@
-"""F.masked_mean: what a mask selects of a sequence, on every backend."""
+"""F.masked_mean, the mean of the elements that a mask selects from a sequence, on every backend."""
 
 from __future__ import annotations
 

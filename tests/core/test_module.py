@@ -1,4 +1,4 @@
-"""Module: what it finds among its attributes, what it does to them, records in and out, printing."""
+"""Module: finding parameters among the attributes, mapping them, records in and out, printing."""
 
 import threading
 

@@ -28,7 +28,7 @@ outcomes: dict[tuple[str, str], str] = {}  # what the table shows
 
 
 def largest_difference(row: Row, names: dict[str, Any]) -> float:
-    """Of the layer's output from the row's."""
+    """Between the layer's output and the row's."""
     case = row.case() if row.case else None
     if case is None:
         names["m"] = nn.Linear(2, 3)
@@ -107,7 +107,7 @@ def plain(array: np.ndarray) -> tuple[str, list[Any], list[int]]:
 
 @pytest.fixture(scope="module")
 def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What MicroPython makes of each row."""
+    """MicroPython's result of each row."""
     folder = tmp_path_factory.mktemp("rows")
     rows = []
     for row in ROWS:

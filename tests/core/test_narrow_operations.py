@@ -1,4 +1,4 @@
-"""Every primitive on every narrow dtype: python and numpy give the same."""
+"""Every primitive on every narrow dtype: python and numpy give the same results."""
 
 from __future__ import annotations
 

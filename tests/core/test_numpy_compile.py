@@ -1,5 +1,5 @@
-"""Models compiled on NumPy: the results of the model, for every call, shape and thread, and in words where there is no
-plan. Random graphs are compared by tests/fuzz, ONNX's cases by tests/conformance."""
+"""Models compiled on NumPy: the model's own results for every call, shape and thread, and a clear message where a plan
+is impossible. Random graphs are compared by tests/fuzz, ONNX's cases by tests/conformance."""
 
 from __future__ import annotations
 

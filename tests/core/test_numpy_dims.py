@@ -138,7 +138,7 @@ def test_axes_that_a_model_names_are_opened_by_their_names() -> None:
     for n in (1, 9, 32):
         same(fast(given(1, n, 6)), model(given(1, n, 6)))
     assert len(fast._open) == 1 and not fast._plans
-    same(fast(given(2, 9, 6)), model(given(2, 9, 6)))  # the batch is not open: another plan
+    same(fast(given(2, 9, 6)), model(given(2, 9, 6)))  # the batch is not open, so it gets another plan
     assert len(fast._open) == 2
 
 

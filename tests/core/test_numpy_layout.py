@@ -1,5 +1,5 @@
-"""Plans on NumPy whose images lie with their channels last, products in parts, and relu behind what it may follow: the
-results are those of the model."""
+"""Plans on NumPy give the model's results with images stored channels last, with products in parts, and with relu fused
+into the operation before it."""
 
 from __future__ import annotations
 

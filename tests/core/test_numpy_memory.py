@@ -27,7 +27,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how glibc keeps freed memory")
 def test_a_large_result_takes_the_memory_of_the_last_one():
-    # 3 MB are 770 pages: a fault for each of them, each time, where the memory had gone back to the system.
+    # 3 MB are 770 pages: a page fault for each of them, each time, if the memory had gone back to the system.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
     done = subprocess.run(
         [sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True, encoding="utf-8"

@@ -17,7 +17,7 @@ STORED = [d for d in dtypes.ALL if d.kind != "string"]
 @pytest.mark.parametrize("dtype", STORED, ids=str)
 @given(data=st.data())
 def test_bytes_come_back(dtype, data):
-    """Compared with the plain-Python backend's reading of the same bytes."""
+    """Compared with how the plain-Python backend reads the same bytes."""
     count = data.draw(st.integers(0, 9))
     packed = bytearray(data.draw(st.binary(min_size=dtype.nbytes(count), max_size=dtype.nbytes(count))))
     if dtype.is_bool:
@@ -30,7 +30,7 @@ def test_bytes_come_back(dtype, data):
     want = plain.to_list(plain.from_bytes(bytes(packed), dtype, (count,)))
     with np.errstate(invalid="ignore"):  # signaling NaNs
         found = array.astype(np.float64 if dtype.is_float else object).tolist()
-    assert list(map(repr, found)) == list(map(repr, want))  # which tells -0.0 from 0.0, and not NaN from NaN
+    assert list(map(repr, found)) == list(map(repr, want))  # which distinguishes -0.0 from 0.0, but not NaN from NaN
 
 
 @pytest.mark.parametrize("dtype", [d for d in STORED if d.bits >= 8], ids=str)

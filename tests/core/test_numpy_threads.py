@@ -1,5 +1,5 @@
-"""Plans on NumPy that several threads run: the results are those of one thread, and nothing that goes wrong in one of
-them, or happens to the process, makes another wait for ever."""
+"""Plans on NumPy run by several threads give the results of one thread, and no failure in a thread or in the process
+makes another thread wait for ever."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def drawn(*shape: int) -> Tensor:
 
 @pytest.fixture(autouse=True)
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Two threads, or as many as a test says, for plans of any size; the numbers that OpenBLAS was set to."""
+    """Use two threads, or as many as a test says, for plans of any size; gives the numbers that OpenBLAS was set to."""
     told: list[int] = []
     monkeypatch.setattr(workers, "available", lambda mkl=False: 2)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, told.append))

@@ -123,7 +123,7 @@ def grouped(past: int, new: int, lengths: list[int], **attributes: Any) -> None:
         agree(found[0], expected[0])
         for cache, wanted in zip(found[1:], expected[1:], strict=True):
             assert cache.shape == wanted.shape
-            for i, n in enumerate(lengths):  # what lies behind is undefined
+            for i, n in enumerate(lengths):  # the rows after it are undefined
                 np.testing.assert_allclose(to_array(cache)[i, :, :n], wanted[i, :, :n], rtol=1e-4, atol=1e-5)
 
 

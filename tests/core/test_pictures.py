@@ -1,4 +1,4 @@
-"""Pictures that Pillow reads become bytes, and every error on damaged ones becomes a FormatError."""
+"""Pictures that Pillow can read become bytes, and every error on a damaged one becomes a FormatError."""
 
 from __future__ import annotations
 

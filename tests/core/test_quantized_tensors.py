@@ -20,7 +20,7 @@ def test_schemes_are_objects_modes_or_dtypes(backend: Any, scheme: Any) -> None:
     x = emberlet.asarray(VALUES)
     q = x.quantize(scheme)
     assert isinstance(q, Quantized)
-    if scheme != "uint8":  # symmetric without a sign: what is below zero is cut off
+    if scheme != "uint8":  # symmetric and unsigned: numbers below zero are cut off
         levels = {"int4": 14, "affine": 255}.get(str(scheme), 254)
         np.testing.assert_allclose(np.asarray(q.dequantize()), VALUES, atol=4.0 / levels)
 

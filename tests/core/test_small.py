@@ -60,7 +60,7 @@ def compiled(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def digits(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What digits printed in a heap of 192 KB."""
+    """The output of digits in a heap of 192 KB."""
     folder = tmp_path_factory.mktemp("digits")
     generate(DIGITS, folder)
     compiled(folder)

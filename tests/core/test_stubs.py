@@ -79,7 +79,7 @@ def test_a_stub_gives_the_parameters_that_the_code_has(name):
         has = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         real = [p.name for p in has], sum(p.default is not p.empty for p in has)
         compared += 1
-        if name == "tensor":  # its methods are the functions, the first parameter of which has another name there
+        if name == "tensor":  # its methods are the functions, whose first parameter has another name there
             said, real = (said[0][1:], said[1]), (real[0][1:], real[1])
         if said != real and not function.startswith("__"):
             differ.append(f"{function}: the stub says {said}, the code {real}")

@@ -209,7 +209,7 @@ except emberlet.ShapeError as error:
 
 
 def test_an_extended_backend_is_asked_there_too(unix_port):
-    """For a family that is loaded afterwards, including composites called by composites."""
+    """Also for a family that is loaded later, and for composites that composites call."""
     script = """
 import emberlet
 from emberlet.backend import extend

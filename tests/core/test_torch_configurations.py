@@ -1,7 +1,7 @@
 """Layers and functions in 1,056 random configurations, compared with PyTorch 2.13 (torch_configurations.py).
 
-Where ONNX defines something else than PyTorch does, no configuration is drawn: local_response_norm over an even number
-of channels, and Resize's coordinates, which `resize` has and `interpolate` has not.
+No configuration is drawn where ONNX's definition differs from PyTorch's: local_response_norm over an even number of
+channels, and Resize's coordinates, which `resize` has but `interpolate` does not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from emberlet.backend import get_backend
 from .torch_configurations import EACH, KINDS, configuration, kept
 
 FIXTURE = Path(__file__).parent / "fixtures" / "torch_configurations.npz"
-# On the GPU, which compiles a kernel for most of them, the first few of each kind.
+# Only the first few of each kind on the GPU, which compiles a kernel for most of them.
 ON_GPU = 3
 
 
@@ -181,7 +181,7 @@ def differences(backend: Any, most: int) -> list[str]:
             assert found.shape == shape, f"shape {found.shape}, PyTorch's is {shape}"
             values = kept(np.asarray(found)).astype(np.float64)
             np.testing.assert_allclose(values, expected, rtol=2e-4, atol=2e-5)
-        except Exception as error:  # all that differ are named, whatever became of them
+        except Exception as error:  # a failure names all that differ
             lines = [line for line in str(error).splitlines() if line.strip()]
             out.append(f"{name} {i} {configuration(name, i)[1]}: {type(error).__name__} {' '.join(lines[:4])[:200]}")
     return out

@@ -1,5 +1,5 @@
-"""Every public function, called with random arguments, most of them wrong: what it cannot compute it refuses with an
-error of the EmberletError family, and no call takes long."""
+"""Every public function, called with random and mostly wrong arguments, computes a result or raises an error of the
+EmberletError family, and no call takes long."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_functions_behind_the_gate_pickle_and_show_their_signatures() -> None:
 
 @pytest.mark.parametrize("count", [1 << 40, 1 << 62, 10**30])
 def test_a_copy_larger_than_memory_is_refused_before_it_begins(count: int) -> None:
-    """Lists that grow until the machine has no memory left would end the process."""
+    """Otherwise lists would grow until the machine runs out of memory and the process is killed."""
     x = F.ones((2, 3), backend="python")
     start = time.monotonic()
     for call in (lambda: F.tile(x, count), lambda: F.repeat(x, count), lambda: F.broadcast_to(x, (count, 2, 3)) + x):

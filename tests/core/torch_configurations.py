@@ -1,7 +1,7 @@
 """Random configurations of layers and functions and their arguments, drawn from NumPy's frozen generator.
 
-fixtures/torch_configurations.py runs them through PyTorch once and keeps the answers;
-test_torch_configurations.py runs them through emberlet. A configuration is (kind, arrays, options).
+fixtures/torch_configurations.py runs them through PyTorch once and keeps the results; test_torch_configurations.py runs
+them through emberlet. A configuration is (kind, arrays, options).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 EACH = 24  # configurations of a kind
-KEPT = 96  # elements of an answer that are kept, evenly spread over it
+KEPT = 96  # elements of a result that are kept, evenly spread over it
 Draw = np.random.RandomState
 Drawn = tuple[dict[str, Any], dict[str, Any]]
 KINDS: dict[str, Callable[[Draw], Drawn]] = {}
@@ -87,7 +87,7 @@ def resized(r: Draw, n: int) -> Drawn:
     if pick(r, 0, 1):
         options["size"] = each(r, n, 1, 9)
     else:
-        # Two axes by 1.3: the answer of PyTorch's "nearest" depends on the size of the picture.
+        # Two axes by 1.3: the result of PyTorch's "nearest" depends on the size of the picture.
         little = 1.5 if (n, mode) == (2, "nearest") else 1.3
         options["scale_factor"] = tuple(float(pick(r, 0.5, 0.7, little, 1.7, 2.0, 2.6)) for _ in range(n))
     if mode != "nearest":
@@ -315,6 +315,6 @@ def configuration(name: str, i: int) -> Drawn:
 
 
 def kept(answer: Any) -> Any:
-    """The elements of an answer that are kept."""
+    """The elements of a result that are kept."""
     flat = np.asarray(answer).reshape(-1)
     return flat if flat.size <= KEPT else flat[np.linspace(0, flat.size - 1, KEPT).astype(int)]

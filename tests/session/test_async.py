@@ -1,4 +1,4 @@
-"""`Session.step_async`: what `step` does, awaited."""
+"""`Session.step_async`, the awaitable form of `step`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ everywhere = pytest.mark.parametrize("backend", ["numpy", "python", gpu])
 
 
 class Held:
-    """The engine of a session whose steps end when they are let go."""
+    """A session's engine whose steps end when the test releases them."""
 
     def __init__(self, session: Any) -> None:
         self.engine, self.go = session._engine, asyncio.Event()

@@ -108,7 +108,8 @@ def test_prompts_of_any_length_share_a_plan_and_single_tokens_have_one() -> None
 
 
 class Kept(Model):
-    """States that grow along each of three axes, by what depends on the past, by two parts, in float16 and int32."""
+    """States that grow along each of three axes, by rows that depend on the past, by two parts, in float16 and
+    int32."""
 
     STATE = (
         ("a", 1, "append", 0),

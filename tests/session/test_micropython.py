@@ -1,4 +1,4 @@
-"""Sessions on MicroPython: the same steps give what they give here, and a step appends in place."""
+"""Sessions on MicroPython: the same steps give the same results as here, and a step appends in place."""
 
 from __future__ import annotations
 

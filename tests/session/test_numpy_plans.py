@@ -1,4 +1,4 @@
-"""Sessions on NumPy whose steps run with a plan for any length of the past."""
+"""Sessions on NumPy whose steps run by a plan for any length of the past."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_model_that_decides_by_the_length_of_its_past() -> None:
 
 
 class Masked(Model):
-    """Takes a mask as long as the past and what is new."""
+    """Takes a mask as long as the past and the new part."""
 
     INPUTS = (("x", "float32", ("new", 2)), ("mask", "float32", ("past + new",)), ("past", "float32", ("past", 2)))
     OUTPUTS = (("y", "float32", ("new", 2)), ("present", "float32", ("past + new", 2)))

@@ -36,7 +36,7 @@ def follow(model: onnx.ModelProto, backend: str, data: st.DataObject, steps: int
     replaces = any(axis is None for _, axis in reference.pairs.values())
     capacity = data.draw(st.sampled_from([None, 64]), "capacity")
     sessions: list[Any] = [net.session(capacity, dims={"batch": batch})]
-    # Of each session its states by length: what they were at every position that a rewind may come back to.
+    # For each session, its states by length, at every position that a rewind may return to.
     moments: list[dict[int, dict[str, np.ndarray]]] = [{0: reference.first}]
     returns: list[set[int]] = [{0}]
     kept: list[tuple[Any, list[np.ndarray]]] = []
@@ -102,7 +102,7 @@ def test_random_models_step_like_onnxruntime_on_the_gpu(model: onnx.ModelProto, 
 
 
 class Cache(Model):
-    """Written by hand: a cache that grows, and a count that is replaced. Neither INPUTS nor parameters."""
+    """A handwritten model with a cache that grows and a count that is replaced, without INPUTS or parameters."""
 
     STATE = ((1, 0, "append", 0), ("count", 2, "replace"))
 

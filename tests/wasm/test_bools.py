@@ -1,4 +1,4 @@
-"""Bools in WebAssembly are 0 or 1, vectorized and scalar, whatever computed them."""
+"""Bools in WebAssembly are 0 or 1, whichever kernel computed them, vectorized or scalar."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def flipped(whole: bytes, choose: random.Random) -> bytes:
 
 
 def without_checksum(whole: bytes) -> bytes:
-    """As earlier releases wrote it."""
+    """As earlier releases wrote the file."""
     promise = b'"checksum": "crc32", '
     begin = sections.sections(whole)[-1][-1]
     return whole[:begin].replace(promise, b" " * len(promise))
@@ -251,9 +251,9 @@ def test_an_index_that_is_given_is_checked(tmp_path: Path) -> None:
 
 
 def in_fewer_bits(folder: Path, how: str) -> tuple[Path, list[np.ndarray[Any, Any]], float]:
-    """(a saved model whose results are its weights, these as a plan restores them, its size relative to float32).
+    """(a saved model that returns its weights, the weights as a plan restores them, its size relative to float32).
 
-    The lengths are no multiples of a block.
+    The lengths are not multiples of a block.
     """
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal(n) * 10.0 ** rng.uniform(-6, 3, n) for n in (4100, 33333, 1 << 15)]
@@ -330,7 +330,7 @@ def test_saved_test_model_gives_onnxruntimes_outputs(case: Case, tmp_path: Path)
     path = tmp_path / "model.wasm"
     try:
         plan_file.save(str(path), model, *tensors)
-    except ModelError as error:  # two of the models decide by what they compute
+    except ModelError as error:  # two of the models branch on computed values
         assert "cannot be saved" in str(error) or "live on the GPU" in str(error)
         return
     found = plan_file.load(str(path)).run(*tensors)

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def drawn(rng: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> Array:
-    """Random values of every size; now and then only the extremes, whose sums are the largest there are."""
+    """Random values of every size; now and then only the extremes, which give the largest sums possible."""
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     if rng.integers(4) == 0:
         return rng.choice(np.array([low, high], dtype), shape)
@@ -25,7 +25,7 @@ def drawn(rng: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> Arra
 
 
 def compared(function: Callable[..., Any], arrays: list[Array]) -> None:
-    """`function` plain and compiled on wasm gives the bytes that it gives on NumPy."""
+    """`function` gives the same bytes on wasm, plain and compiled, as on NumPy."""
     want = np.asarray(function(*[emberlet.asarray(a, backend="numpy") for a in arrays]))
     tensors = [emberlet.asarray(a, backend="wasm") for a in arrays]
     from emberlet.wgpu_backend.compiled import compile as compiled

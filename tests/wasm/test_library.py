@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def numbers(seed: int) -> Array:
-    """float32 of all magnitudes, of everyday ones, and those at the edges."""
+    """float32 numbers of all magnitudes, of common ones, and at the limits."""
     choose = np.random.default_rng(seed)
     edges = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3.4e38, 88.7, -87.4, -104.0, 2.0]
     parts = [
@@ -29,7 +29,7 @@ def numbers(seed: int) -> Array:
 
 
 def units(found: Array, want: Array) -> float:
-    """The largest distance; infinite where one is a NaN or an infinity and the other is not."""
+    """The largest distance; infinite if one is NaN or infinite and the other is not."""
     with np.errstate(all="ignore"):
         return _units(found, want, want.astype(np.float32))
 

@@ -21,7 +21,7 @@ def close(found: Any, want: Array, terms: int) -> None:
 
 
 def compared(function: Any, arrays: list[Array], terms: int) -> None:
-    """`function` plain and compiled on wasm is what it is in float64 on NumPy."""
+    """`function` gives on wasm, plain and compiled, what it gives on NumPy in float64."""
     want = np.asarray(function(*[emberlet.asarray(a.astype(np.float64), backend="numpy") for a in arrays]))
     tensors = [emberlet.asarray(a, backend="wasm") for a in arrays]
     close(function(*tensors), want, terms)

@@ -62,7 +62,7 @@ def test_reductions_and_norms_at_every_level(gpu, dtype, level, name):
     with np.errstate(all="ignore"):
         want = np.asarray(work(wide))
     if name in ("layer_norm", "group_norm", "instance_norm", "var", "std") and level > 1000 and dtype != "float32":
-        # What the values themselves were rounded by is most of what is left of them.
+        # Most of what is left of the values is their own rounding error.
         assert np.all(np.isfinite(want))
     _near(np.asarray(F.cast(work(x), dtypes.float32)).astype(np.float64), want, dtype, f"{name} of {dtype} at {level}")
 

@@ -163,12 +163,12 @@ def test_what_they_do_not_is_refused_where_strict(strict):
 
 def test_values_are_looked_at_before_the_host_computes(strict):
     x = strict.from_list([3, 4], dtypes.int32, (2,))
-    strict.realize(x)  # as far as is known now, anything that int32 holds
+    strict.realize(x)  # at this point the bounds are those of int32
     y = strict.cast(x, dtypes.int64)
     assert strict.to_list(strict.binary("mul", y, y)) == [9, 16]
     assert y.data.bounds == (3, 4)
     many = strict.from_bytes(np.full(70_000, 7, np.int32).tobytes(), dtypes.int32, (70_000,))
-    strict.realize(many)  # more than is read: the GPU finds the extremes
+    strict.realize(many)  # too many to read, so the GPU finds the extremes
     assert strict.to_list(strict.reduce("sum", strict.cast(many, dtypes.int64), (0,), False)) == [490_000]
 
 

@@ -173,8 +173,8 @@ def test_the_host_evaluates_every_operation_that_is_recorded():
     from emberlet.wgpu_backend.lower.reductions import _SPECIFICATIONS
     from emberlet.wgpu_backend.record.host_evaluation import _EVALUATE
 
-    # "rows" is made of reductions when they are fused; a kernel of one's own only a GPU runs; a "recurrence" has an
-    # open number of steps, so it is no constant.
+    # "rows" is made of reductions when they are fused; a custom kernel runs only on a GPU; a "recurrence" has an open
+    # number of steps, so it is no constant.
     assert {*_SPECIAL, *_LOWER, *_SPECIFICATIONS} - {"rows", "kernel", "recurrence"} <= set(_EVALUATE)
 
 

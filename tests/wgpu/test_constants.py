@@ -1,4 +1,4 @@
-"""No operation on constants reaches WGSL's constant evaluation, and all give NumPy's results."""
+"""Operations on constants never reach WGSL's constant evaluation, and all give NumPy's results."""
 
 from __future__ import annotations
 

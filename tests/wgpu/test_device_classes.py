@@ -189,7 +189,7 @@ def test_panels_whose_lanes_share_what_they_load(on_class, make, monkeypatch, a,
 @pytest.mark.parametrize("turned", [False, True], ids=["straight", "turned"])
 @pytest.mark.parametrize("inner", [65, 66, 67, 70, 33])
 def test_what_lies_behind_the_last_inner_step_is_not_taken_into_a_sum(on_class, make, device_class, turned, inner):
-    """A block extends beyond the end of a row into other rows and matrices, here with infinite elements."""
+    """A block extends beyond the end of a row into other rows and matrices, whose elements are infinite here."""
     twin = on_class(device_class)
     x, y = np.ones((2, 68, inner), np.float32), np.ones((2, inner, 68), np.float32)
     x[0, 1::2] = x[1] = y[1] = np.inf

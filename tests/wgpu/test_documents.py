@@ -88,7 +88,7 @@ def test_the_steps_of_the_guide_make_a_kernel_of_the_library(gpu, tmp_path):
 def test_files_that_the_documents_name_exist(name):
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for file in re.findall(r"`([\w/]+\.(?:py|wgsl|md))`", text):
-        if file in ("tiles.json", "math.wgsl") or "/alternate." in file:  # the guide has one make the latter
+        if file in ("tiles.json", "math.wgsl") or "/alternate." in file:  # the guide's reader creates the latter
             continue
         places = [ROOT / file, ROOT / "wgpu_backend" / file, ROOT / "wgpu_backend" / "render" / file]
         assert any(p.exists() for p in places) or "NAME" in file, file

@@ -1,4 +1,4 @@
-"""However a call on the GPU ends, and whatever runs at the same time, the next call works."""
+"""The next call works, however a call on the GPU ends and whatever runs at the same time."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_released_plans_give_all_their_memory_back(gpu):
         plan.run(models.given(4))
         plan.release()
         assert gpu.device.live_bytes == live
-        assert len(gpu.device.pipelines) <= kernels  # fewer where kernels that nobody uses were given up meanwhile
+        assert len(gpu.device.pipelines) <= kernels  # fewer if unused kernels were released meanwhile
 
 
 def test_an_input_left_as_it_is_must_have_been_given(gpu, monkeypatch):

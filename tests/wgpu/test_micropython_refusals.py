@@ -1,4 +1,4 @@
-"""Errors of MicroPython's device if a page has no GPU; JavaScript's side is replaced."""
+"""Errors of MicroPython's device if a page has no GPU; the JavaScript side is replaced."""
 
 from __future__ import annotations
 

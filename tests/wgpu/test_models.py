@@ -13,7 +13,7 @@ from models.index import Case, cases
 
 from tools.paths import SHARED
 
-# Their Python depends on values: a loop's count, boxes that suppress others.
+# Their Python code depends on values: the number of a loop's rounds, boxes that suppress others.
 CUT = ("detector", "loop_and_branch")
 # At most this many dispatches.
 DISPATCHES = {

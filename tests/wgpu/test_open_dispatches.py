@@ -13,9 +13,9 @@ from emberlet.codegen import load
 from emberlet.wgpu_backend.compiled import compile
 
 MODELS = Path(__file__).parents[1] / "models"
-SIZES = {"batch": 2, "past": 16, "new": 1}  # and 7 of any other
-# What a model computes from its lengths alone is a constant of a plan for one size: the cosines and sines of llama's
-# positions, the embeddings of bert's, a number of quantized_dynamic's first step.
+SIZES = {"batch": 2, "past": 16, "new": 1}  # and 7 with any other
+# A plan for one size holds as constants whatever a model computes from its lengths alone: the cosines and sines of
+# llama's positions, the embeddings of bert's, a number of quantized_dynamic's first step.
 FROM_LENGTHS = {"llama": 2, "bert_traced": 1, "quantized_dynamic": 1}
 
 
@@ -58,7 +58,7 @@ def test_a_growing_cache_is_read_by_one_kernel_of_attention():
     [
         # a state of zeros that a model makes for any batch: the product is one row, computed once
         (lambda x, w: x + F.matmul(F.zeros(x.shape, backend=x.backend), w) + F.matmul(F.ones_like(x), w), 1),
-        # extremes of one number, as a dynamic quantization takes of that state
+        # extremes of one number, as dynamic quantization computes them of that state
         (lambda x, w: x * F.where(F.max(F.zeros_like(x)) == F.min(F.zeros_like(x)), 2.0, 3.0), 1),
     ],
 )

@@ -527,7 +527,8 @@ def test_what_cannot_be_left_open_in_a_file_is_told(tmp_path):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_damaged_sizes_are_refused(saved, tmp_path, seed):
-    """A file whose "sizes", or a number that depends on them, was changed gives an error or a result, never a crash."""
+    """A file whose "sizes", or a number that depends on them, was changed raises an error or gives a result, and never
+    crashes."""
     from emberlet.burnpack import Burnpack
 
     rng = random.Random(seed)

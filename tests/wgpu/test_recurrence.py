@@ -16,7 +16,7 @@ ACTIVATIONS = {"lstm": 3, "gru": 2, "rnn": 1}
 
 
 def _drawn(r, rng):
-    """A model of one drawn layer, and the arguments' axes: model(x, initial h, lengths)."""
+    """A model of one random layer, model(x, initial h, lengths), and the axes of its arguments."""
     kind = r.choice(sorted(GATES))
     gates, direction = GATES[kind], r.choice(["forward", "reverse", "bidirectional"])
     both = 2 if direction == "bidirectional" else 1

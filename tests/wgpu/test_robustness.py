@@ -143,7 +143,7 @@ def test_several_threads_compile_models_that_share_weights_or_ask_for_values(gpu
         def work(i, weight=weight, begin=begin):
             def model(x):
                 y = F.matmul(x, weight)
-                gpu.realize(y)  # while it is traced, this asks for nothing
+                gpu.realize(y)  # during a trace, this does not ask the GPU
                 return y if i % 2 else (F.negative(y) if float(F.sum(y)) > 0 else y)
 
             try:

@@ -13,7 +13,7 @@ from emberlet.wgpu_backend.run import runtime
 
 @pytest.fixture
 def dispatches(monkeypatch):
-    """The number of dispatches of every submission from here on."""
+    """The number of dispatches in each submission from here on."""
     counts = []
     run = runtime.run_once
 

@@ -75,7 +75,7 @@ def usable(tile: Tile) -> bool:
 
 
 def replaced_by_the_next(cache) -> None:
-    """Whatever the file contains, loading returns only tiles, and later measurements are saved."""
+    """Loading returns only tiles, whatever the file contains, and later measurements are saved."""
     assert all(usable(tile) for tile in tuning.load(DEVICE).values())
     tuning.save(DEVICE, KEPT)
     found = {key: tile.numbers() for key, tile in tuning.load(DEVICE).items()}
