@@ -245,7 +245,7 @@ def test_images_the_camera_text_and_the_microphone_are_fed(browser: Browser, sit
         (["digits.py"], "Choose its weights, a .bpk file, too."),
     ],
 )
-def test_what_is_wrong_is_told_and_another_model_runs(
+def test_errors_are_shown_and_another_model_runs(
     browser: Browser, site: Server, models: Path, names: list[str], told: str
 ) -> None:
     page = opened(browser, site, "runtime=micropython&device=wgpu")

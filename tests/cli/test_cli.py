@@ -47,7 +47,7 @@ def test_a_command_that_is_not_there_says_so(emberlet, monkeypatch):
     )
 
 
-def test_an_interrupt_is_no_traceback(emberlet, monkeypatch):
+def test_an_interrupt_prints_no_traceback(emberlet, monkeypatch):
     def interrupted(arguments):
         raise KeyboardInterrupt
 
@@ -132,7 +132,7 @@ def test_every_command_names_all_that_is_missing_at_once(tmp_path):
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape", "backslashreplace"])
 @pytest.mark.parametrize("encoding", ["ascii", "cp437", "cp932", "cp1251"])
-def test_what_a_terminal_cannot_show_never_ends_a_command(encoding, errors):
+def test_characters_that_a_terminal_cannot_show_never_end_a_command(encoding, errors):
     script = (
         "from emberlet.host.streams import substitute_unencodable as replace\n"
         "replace()\n"

@@ -53,7 +53,7 @@ def test_tensors_are_written(tmp_path, array, backend):
         ("uint2", "uint8"),
     ],
 )
-def test_what_numpy_has_no_type_for_is_stored_wider(dtype, stored):
+def test_dtypes_that_numpy_lacks_are_stored_wider(dtype, stored):
     x = el.asarray([1, 0, 1], dtype=el.dtypes.dtype(dtype))
     written = np.load(io.BytesIO(npy.dumps(x)))
     assert written.dtype == stored

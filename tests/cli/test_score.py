@@ -113,7 +113,7 @@ def test_an_earlier_run_is_not_overwritten_and_not_mixed(emberlet, digits, data,
     assert "results was begun with other arguments: the input files changed" in said.err
 
 
-def test_what_fails_for_every_row_is_no_bad_row(emberlet, digits, data, no_cluster):
+def test_arguments_that_fit_no_row_are_refused_at_once(emberlet, digits, data, no_cluster):
     """Arguments that fit no row are refused before a cluster starts, even when bad rows are to be skipped."""
     said = emberlet("score", digits, "short.parquet", "--out", "results", "--skip-bad")
     assert said.status == 2

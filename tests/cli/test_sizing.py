@@ -113,7 +113,7 @@ RANGES_REFUSED = [
 
 
 @pytest.mark.parametrize(("pair", "told"), RANGES_REFUSED)
-def test_a_range_that_is_none_is_refused(pair: str, told: str) -> None:
+def test_an_invalid_range_is_refused(pair: str, told: str) -> None:
     with pytest.raises(EmberletError) as raised:
         ranges([pair], MODEL)
     assert told in str(raised.value)
@@ -159,7 +159,7 @@ def test_the_smallest_size_that_works_is_found() -> None:
     assert fitted(FIXED, {}, len) == (0, {})
 
 
-def test_what_no_size_mends_is_told_with_the_option() -> None:
+def test_an_error_at_every_tried_size_names_the_option() -> None:
     model = Loaded(None, (ONE,), ("y",))
     tried: list[dict[str, int]] = []
     with pytest.raises(ShapeError, match=r"refused .*; give the sizes of .*: --dim batch=… --dim length=…"):

@@ -220,7 +220,7 @@ def test_what_all_layers_of_a_list_read_is_computed_before_the_loop() -> None:
     assert "sin = F.sin(a)" in model and model.index("F.sin(a)") < model.index("for layer in self.layers:")
 
 
-def test_what_is_drawn_in_a_layer_stays_in_it() -> None:
+def test_random_numbers_of_a_layer_stay_in_it() -> None:
     layers, _, model = _sharing("RandomNormalLike").partition("class Net(")
     assert "F.normal(" in layers and "F.normal(" not in model
 

@@ -128,7 +128,7 @@ def test_what_is_no_model_is_refused(data: bytes) -> None:
         load(data)
 
 
-def test_text_that_is_no_text_is_refused() -> None:
+def test_invalid_text_is_refused() -> None:
     model = parse("g (float[2] x) => (float[2] y) { [label] y = Neg(x) }")
     for word in (b"label", b"Neg", b"x"):
         broken = model.SerializeToString().replace(word, b"\xff" + word[1:])
@@ -357,7 +357,7 @@ def test_a_refused_model_leaves_nothing(tmp_path: Path) -> None:
     assert refused > 20
 
 
-def test_a_past_without_axes_for_steps_is_no_accident() -> None:
+def test_a_past_without_axes_for_steps_never_ends_in_an_internal_error() -> None:
     """Attention compares masks with the length of its past, which is empty here."""
     made = parse(
         """g (float[2,3,4,8] q, float[2,3,6,8] k, float[2,3,6,10] v, float[4,18] m, float[2,3,12,10] p)

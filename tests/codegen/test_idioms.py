@@ -401,9 +401,7 @@ def test_heads_that_something_else_reads_stay_apart(what: str) -> None:
     order=st.randoms(use_true_random=False),
     how=st.sampled_from(["Gather", "Slice", "Split"]),
 )
-def test_parts_of_what_a_layer_gives_are_split(
-    lead: list[str], parts: int, rest: list[int], order: Any, how: str
-) -> None:
+def test_parts_of_a_layers_result_are_split(lead: list[str], parts: int, rest: list[int], order: Any, how: str) -> None:
     """For any order of the other axes, and any node that splits the parts."""
     axes = [i for i in range(len(lead) + 1 + len(rest)) if i != len(lead)]
     order.shuffle(axes)
@@ -464,7 +462,7 @@ def test_attention_with_one_layer_for_its_inputs_has_no_permutations(masked: boo
 
 
 @pytest.mark.parametrize("how", ["Gather", "Slice", "Split"])
-def test_parts_of_what_has_an_unknown_rank_are_taken_as_before(how: str) -> None:
+def test_parts_of_a_tensor_of_unknown_rank_are_taken_as_before(how: str) -> None:
     """The input's rank is known only at run time, so the axis of the parts is unknown."""
     take = {"Gather": "Gather<axis=0>(t, i)", "Slice": "Slice(t, low, high, zero)", "Split": "Split<axis=0>(t, sizes)"}
     outputs = {"Gather": "y", "Slice": "y", "Split": "y, y1, y2"}[how]

@@ -231,7 +231,7 @@ def test_an_edited_module_is_not_written_over(embed: bool, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_how_an_editor_saves_a_module_is_no_edit(mark: bytes, end: bytes, tmp_path: Path) -> None:
+def test_an_editors_byte_order_mark_and_line_ends_are_no_edit(mark: bytes, end: bytes, tmp_path: Path) -> None:
     made = generate(SINE, tmp_path)
     made.module.write_bytes(mark + made.module.read_bytes().replace(b"\n", end))
     assert [i.name for i in load_file(str(made.module), "numpy").inputs] == ["x"]

@@ -65,7 +65,7 @@ def test_a_pattern_is_found_whatever_the_order_of_operands(name: str) -> None:
 
 @pytest.mark.parametrize("kind", near_misses.KINDS)
 @pytest.mark.parametrize("name", PATTERNS)
-def test_what_nearly_is_a_pattern_computes_what_it_did(name: str, kind: str) -> None:
+def test_near_misses_of_a_pattern_compute_the_same_as_before(name: str, kind: str) -> None:
     pattern = PATTERNS[name]
     model, arrays = pattern.model(), pattern.arrays()
     changes: Any = near_misses.KINDS[kind](model)

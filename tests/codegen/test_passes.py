@@ -625,7 +625,7 @@ def test_a_name_no_pass_has_is_refused() -> None:
         translate(parse("g (float x) => (float y) { y = Neg(x) }"), passes=["magic"])
 
 
-def test_what_the_passes_did_is_said() -> None:
+def test_explain_lists_what_the_passes_did() -> None:
     model = parse(
         """g (float[4] x) => (float[4] y) { a = Identity(x)  b = Identity(a)  c = Relu(b)  d = Exp(x)  y = Neg(c) }"""
     )

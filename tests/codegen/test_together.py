@@ -154,7 +154,7 @@ def test_several_at_once_into_one_folder(tmp_path: Path) -> None:
     ["", "{", "[]", '{"moves": 3}', '{"scratch": "..", "moves": [["a", "../added.py"]], "gone": []}',
      '{"scratch": ".emberlet-draft-x", "moves": [], "gone": ["../precious"]}'],
 )  # fmt: skip
-def test_a_journal_that_is_none_does_nothing(text: str, tmp_path: Path) -> None:
+def test_an_invalid_journal_does_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept", encoding="utf-8")
     folder = tmp_path / "out"
     write(folder, 1)

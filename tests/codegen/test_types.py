@@ -62,7 +62,7 @@ T, N = TensorType, None
         (UnknownType(), MapType(I64, F), UnknownType()),
     ],
 )
-def test_what_holds_for_both(a: Any, b: Any, both: Any) -> None:
+def test_joining_two_types_gives_the_type_that_fits_both(a: Any, b: Any, both: Any) -> None:
     for x, y in ((a, b), (b, a)):
         if isinstance(both, str):
             with pytest.raises(Problem) as found:

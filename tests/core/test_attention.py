@@ -89,7 +89,7 @@ def test_a_window_is_a_mask(backend: Any) -> None:
     np.testing.assert_allclose(array(one), array(two), rtol=1e-5, atol=1e-6)
 
 
-def test_a_window_of_earlier_keys_alone_leaves_the_first_query_none(backend: Any) -> None:
+def test_a_window_of_earlier_keys_only_gives_the_first_query_no_keys(backend: Any) -> None:
     q, k, v = Q, np.repeat(K, 2, axis=1)[:, :, :3], np.repeat(V, 2, axis=1)[:, :, :3]
     found = F.attention_outputs(tensor(q), tensor(k), tensor(v), window=(None, -1), scores_output=3)
     assert not array(found[0])[:, :, 0].any() and not array(found[3])[:, :, 0].any()

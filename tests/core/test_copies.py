@@ -195,7 +195,7 @@ def test_earlier_tensors_keep_their_values_under_assignment(backend, operation):
 
 @pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("name", ["abs", "floor", "ceil", "trunc", "round", "positive"])
-def test_what_leaves_integers_alone_gives_another_tensor(backend, name):
+def test_functions_that_leave_integers_as_they_are_give_another_tensor(backend, name):
     x = el.asarray([1, 2], dtype="uint8", backend=backend)
     other = getattr(x, name)()
     other[0] = 9

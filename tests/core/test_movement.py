@@ -76,7 +76,7 @@ def test_padding_rolling_repeating_and_joining(backend, a, data):
 
 
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
-def test_padding_with_what_is_inside(backend, mode):
+def test_padding_with_the_tensors_own_elements(backend, mode):
     a = np.arange(12).reshape(3, 4)
     pads = [(2, 5), (3, 4)]
     same(tensor(a).pad(pads, mode=mode), np.pad(a, pads, mode=mode))

@@ -119,7 +119,7 @@ def test_a_result_that_is_an_input_or_a_constant_is_no_alias() -> None:
         lambda x, y: {"a": [x + 1, (y,)], "b": None, "c": x.shape},
     ],
 )
-def test_functions_give_what_they_give(function: Any) -> None:
+def test_compiled_functions_give_the_same_results(function: Any) -> None:
     x, y = drawn(6, 6), drawn(6, 6)
     compiled = compile(function, x, y)
     for _ in range(2):

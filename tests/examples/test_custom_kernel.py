@@ -69,7 +69,7 @@ def test_the_gpu_runs_the_kernel_and_compiles_it_once(fused, gpu):
 
 
 @pytest.mark.needs("gpu-driver")
-def test_what_goes_in_is_computed_first_and_what_follows_goes_on(fused, gpu):
+def test_inputs_are_computed_before_the_kernel_and_the_rest_after_it(fused, gpu):
     (a, b, c), (lhs, rhs, bias) = drawn(((7, 5), (7, 9), (5, 9)), gpu)
     y = fused.matmul_add_relu((lhs * 2).mT, rhs.exp(), bias[:, ::-1]) + 1
     wanted = np.maximum((2 * a).T @ np.exp(b) + c[:, ::-1], 0) + 1

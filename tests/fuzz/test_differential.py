@@ -63,7 +63,7 @@ def test_what_differs_is_shrunk_and_a_seed_and_a_number_stand_for_it() -> None:
     assert again.found == ran.found[-1:]
 
 
-def test_roundings_that_cancel_by_luck_are_no_difference_and_wrong_values_are_one(
+def test_roundings_that_cancel_by_luck_are_accepted_and_wrong_values_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The sum of a normalized axis is 0 on NumPy here; a sum in another order is some units in the last place off."""
@@ -110,7 +110,7 @@ def test_a_case_leaves_the_kernels_of_later_tests_alone() -> None:
     assert before == node.WIDE
 
 
-def test_a_model_that_ends_onnxruntimes_process_is_one_that_it_refuses() -> None:
+def test_a_model_that_ends_onnxruntimes_process_counts_as_refused() -> None:
     """It runs in its own process, and the next model gets a new one."""
     import numpy as np
     from fuzz.differential import onnxruntime_process as judge

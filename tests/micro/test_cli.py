@@ -138,7 +138,7 @@ def test_errors_are_one_line(tmp_path: Path, samples: Path, capsys: pytest.Captu
         (np.full((3, 8, 8), None), "its arrays cannot be read"),
     ],
 )
-def test_samples_that_are_no_finite_numbers_are_refused(
+def test_samples_that_are_not_finite_are_refused(
     samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], values: np.ndarray, says: str
 ) -> None:
     np.savez(samples, image=values)
@@ -164,7 +164,7 @@ def test_options_out_of_range_are_one_line(
     assert told.startswith(f"emberlet: {says}") and told.count("\n") == 1
 
 
-def test_a_single_array_is_no_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_array_is_refused_as_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "samples.npy"
     np.save(path, np.zeros((3, 8, 8), np.float32))
     assert build(path, tmp_path) == 2

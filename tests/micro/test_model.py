@@ -258,7 +258,7 @@ def Flash(start, len):
     assert infer(port, folder, "residual", as_bytes(built, samples)) == expected(built, samples)
 
 
-def test_a_partition_that_is_no_memory_is_copied(unix_port: Port, tmp_path: Path) -> None:
+def test_a_partition_that_is_not_in_memory_is_copied(unix_port: Port, tmp_path: Path) -> None:
     options = Options("digits", "partition", desktop_boards(), partition=Partition("esp32", label="weights"))  # type: ignore[arg-type]
     built = build_digits("partition", boards=desktop_boards(), partition=options.partition)
     folder = deployed(built, options, tmp_path, unix_port.name)

@@ -103,7 +103,7 @@ def relu_in_the_quantizer() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("how", ["samples", "floats"])
-def test_what_a_quantizer_cuts_off_stays_off(how: str) -> None:
+def test_values_that_a_quantizer_cuts_off_stay_cut_off(how: str) -> None:
     model = relu_in_the_quantizer()
     samples = samples_of(model, 20)
     graph = read_graph(model.SerializeToString(), "m")

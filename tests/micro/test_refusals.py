@@ -330,7 +330,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("reason", OTHERWISE)
-def test_what_is_not_done_can_be_done_otherwise(reason: str) -> None:
+def test_refusals_name_another_way(reason: str) -> None:
     (op, shape, constants, how), (other, shape_2, constants_2, how_2) = OTHERWISE[reason]
     with pytest.raises(EmberletError, match=reason):
         read_graph(_one_node(op, shape, constants, **how), "m")

@@ -79,9 +79,9 @@ FOLLOWED = {
         "test_ways_out.py::test_a_layer_without_an_int8_form_is_built_in_float32"
     ),
     "ReLU that keeps its state": "test_recurrences.py::test_a_state_that_comes_in_is_kept",
-    "mode 'linear' or 'nearest'": "test_refusals.py::test_what_is_not_done_can_be_done_otherwise",
+    "mode 'linear' or 'nearest'": "test_refusals.py::test_refusals_name_another_way",
     "antialias is not supported; export the model with antialias=0": (
-        "test_refusals.py::test_what_is_not_done_can_be_done_otherwise"
+        "test_refusals.py::test_refusals_name_another_way"
     ),
     "export the model with a fixed axis": "test_refusals.py::test_an_axis_that_an_input_decides_can_be_fixed",
     "reduce the tensor in two steps": "test_refusals.py::test_what_bytes_cannot_do_is_built_with_float",

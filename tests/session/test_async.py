@@ -102,7 +102,7 @@ def test_sessions_step_side_by_side(backend: str) -> None:
 
 
 @pytest.mark.needs("gpu-driver")
-def test_nothing_but_reading_goes_beside_a_step() -> None:
+def test_only_reading_is_allowed_during_a_step() -> None:
     session, twin = load(LLAMA, "wgpu").session(capacity=16), load(LLAMA, "numpy").session(capacity=16)
     near(session.step([[1]]), twin.step([[1]]))
 

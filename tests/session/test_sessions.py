@@ -239,7 +239,7 @@ class Difference(Model):
 
 
 @pytest.mark.parametrize("backend", EVERY)
-def test_a_state_is_no_memory_of_the_callers(backend: str) -> None:
+def test_a_state_shares_no_memory_with_the_caller(backend: str) -> None:
     random = np.random.default_rng(5)
     net = Difference()
     net.backend = emberlet.get_backend(backend)

@@ -83,7 +83,7 @@ def test_batch_norms_are_folded_again_with_those_of_the_checkpoint():
     np.testing.assert_allclose(np.asarray(bias), shift, rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_saved_here_loads_by_the_models_own_names(imported, tmp_path):
+def test_saved_checkpoints_load_by_the_models_own_names(imported, tmp_path):
     kind = imported("architecture")
     model = kind.default("numpy")
     model.load_from(state_dict())
@@ -132,7 +132,7 @@ def test_constants_are_kept_only_where_all_of_the_file_is_used():
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "7", '{"fc": 1}', "[" * 100_000, '{"square.weight": {"norm": 3}}'])
-def test_metadata_that_says_nothing_useful_is_no_obstacle(text, tmp_path):
+def test_useless_metadata_is_ignored_or_a_load_error(text, tmp_path):
     from emberlet.store.checkpoints import Checkpoint
     from emberlet.store.sources import places
 
@@ -147,7 +147,7 @@ def test_metadata_that_says_nothing_useful_is_no_obstacle(text, tmp_path):
             pass
 
 
-def test_only_what_is_not_as_expected_is_written():
+def test_only_entries_that_differ_from_the_default_are_written():
     from emberlet.codegen.generation import translate
 
     (text,) = metadata_entry(translate(HERE / "architecture.onnx")[1].record).values()

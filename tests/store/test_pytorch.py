@@ -126,7 +126,7 @@ def test_views_of_one_storage_share_it():
     assert opened["whole"].same != opened["row"].same
 
 
-def test_what_is_no_tensor_is_kept_too():
+def test_entries_that_are_not_tensors_are_kept():
     for file in ("checkpoint.pt", "checkpoint_legacy.pt"):
         opened = store.open(HERE / file)
         assert opened.scalars["epoch"] == 7
@@ -381,7 +381,7 @@ def test_burns_files_hold_what_burns_tests_say(shared):
     assert emberlet.store is store
 
 
-def test_what_is_no_storage_is_none_whichever_part_is_wrong():
+def test_an_invalid_storage_is_rejected_whichever_part_is_wrong():
     from emberlet.store.formats.torch_tensors import Storage, StorageType, storage_of
 
     kind = StorageType(dtypes.float32)

@@ -103,7 +103,7 @@ def test_without_wasmtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
         WasmBackend()
 
 
-def test_what_32_bits_do_not_hold_is_computed_on_the_host() -> None:
+def test_integers_beyond_32_bits_are_computed_on_the_host() -> None:
     backend = get_backend("wasm")
     before = dict(backend.fallbacks)  # type: ignore[attr-defined]
     x = emberlet.asarray([1 << 40, 3], dtype="int64", backend="wasm")

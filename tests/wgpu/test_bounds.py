@@ -148,14 +148,14 @@ def strict(gpu: Any) -> Any:
     return WgpuBackend(device=gpu.device, strict=True)
 
 
-def test_what_32_bits_hold_stays_on_the_gpu(strict):
+def test_results_within_32_bits_stay_on_the_gpu(strict):
     x = _wide(strict, 1 << 30, -5)
     y = strict.binary("sub", strict.binary("add", x, _wide(strict, 1)), x)
     assert strict.to_list(strict.reduce("sum", y, (0,), False)) == [2]
     assert not strict.fallbacks
 
 
-def test_what_they_do_not_is_refused_where_strict(strict):
+def test_larger_results_are_refused_where_strict(strict):
     x = _wide(strict, (1 << 31) - 1)
     with pytest.raises(UnsupportedError, match="would be computed on the host"):
         strict.binary("add", x, x)
@@ -199,7 +199,7 @@ def test_sums_of_integers_are_64_bits_wide(gpu):
     assert F.cumulative_sum(x[0]).tolist() == [1 << 30, 1 << 31, 3 << 30, 1 << 32]
 
 
-def test_a_plan_takes_what_depends_on_its_inputs_to_fit(gpu):
+def test_a_plan_assumes_that_sums_of_its_inputs_fit(gpu):
     x = gpu.from_list([5, 6], dtypes.int32, (2,))
     fast = compile(lambda x: F.astype(x, dtypes.int64) * 3 + 1, x, backend=gpu)
     assert fast.cut is None

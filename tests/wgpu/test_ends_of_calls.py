@@ -216,7 +216,7 @@ def test_the_kernels_of_a_model_go_with_it(gpu, make):
     assert len(gpu.device.pipelines) <= before
 
 
-def test_what_was_not_used_for_longest_goes_first():
+def test_the_least_recently_used_goes_first():
     kept = LRUCache(100)
     for key in range(10):
         kept.put(key, str(key), 10)

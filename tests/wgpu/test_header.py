@@ -97,7 +97,7 @@ class _Harm:
     [b"", b"no pickle", pickle.dumps({"_declarations": {}}), pickle.dumps([1]), pickle.dumps(_Harm())],
     ids=["empty", "text", "parts", "another", "harm"],
 )
-def test_a_damaged_file_is_as_none(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_counts_as_missing(folder: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     read()
     (file,) = folder.glob("header-*.pickle")
     file.write_bytes(data)
@@ -114,7 +114,7 @@ def test_only_classes_of_the_model_are_found(name: str) -> None:
         cffi_header._Reader(io.BytesIO(data)).load()
 
 
-def test_a_folder_that_cannot_be_written_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"")
     monkeypatch.setenv("EMBERLET_CACHE", str(file / "below"))

@@ -245,7 +245,7 @@ def test_axes_that_a_model_names_are_opened_when_a_second_size_is_met():
     assert len(compiled._programs) == 1
 
 
-def test_what_counts_on_the_number_keeps_a_plan_for_each_size_and_says_so():
+def test_a_size_needed_as_a_number_gets_a_plan_for_each_value_and_says_so():
     def unrolled(x):
         total = x[0]
         for i in range(1, x.shape[0]):

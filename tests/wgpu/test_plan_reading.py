@@ -39,7 +39,7 @@ def refused(gpu, change) -> str:
     return message
 
 
-def test_numbers_that_are_none_are_refused_in_words(gpu):
+def test_values_that_are_not_numbers_are_refused_with_a_message(gpu):
     def huge(found):
         found["buffers"][0][1] = 123456789
         return json.dumps(found).replace("123456789", "1e999")

@@ -67,7 +67,7 @@ def environments(rng, count=12):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_is_said_of_a_size_holds_for_every_number(seed):
+def test_bounds_of_a_size_hold_for_every_number(seed):
     rng = random.Random(seed)
     scope, sizes = scope_and_sizes(rng)
     a, fa = drawn(rng, sizes, 3)
@@ -132,7 +132,7 @@ def test_a_size_is_compared_with_floats_as_a_number_is(seed):
 
 
 @pytest.mark.parametrize("act", ["+", "-", "*", "/", "//", "%", "**"])
-def test_what_a_float_and_a_size_give_needs_the_number(act):
+def test_arithmetic_of_a_float_and_a_size_needs_the_number(act):
     n = Scope().symbol("n", 1, 9, 4)
     for text in (f"n {act} 2.5", f"2.5 {act} n"):
         with pytest.raises(SizeNeeded, match="of the open size n"):

@@ -90,7 +90,7 @@ def test_a_cache_that_grows_is_stored_and_its_views_are_not(gpu, make, dispatche
     assert max(dispatches) <= 2
 
 
-def test_what_nobody_holds_any_more_is_not_stored(gpu, make, lstm):
+def test_tensors_without_references_are_not_stored(gpu, make, lstm):
     step, _ = lstm
     zero = gpu.full((1, 8), 0.0, dtypes.float32)
     x = gpu.full((1, 4), 0.5, dtypes.float32)

@@ -68,7 +68,7 @@ def test_tensors_drawn_at_random_come_back_as_the_definition_has_them(gpu, make,
         np.testing.assert_array_equal(np.frombuffer(found.bytes, np.float32), reference(values, how))
 
 
-def test_what_would_lose_too_much_is_stored_as_it_is(gpu, make, tmp_path):
+def test_weights_that_would_lose_too_much_are_stored_unchanged(gpu, make, tmp_path):
     beyond = np.full(2048, 1e5, np.float32)  # no float16
     mask = np.where(np.arange(2048) % 2, -np.inf, 0).astype(np.float32)
     small = np.ones(100, np.float32)
@@ -81,7 +81,7 @@ def test_what_would_lose_too_much_is_stored_as_it_is(gpu, make, tmp_path):
         plan.release()
 
 
-def test_a_word_that_is_no_way_to_store_is_refused(make, tmp_path):
+def test_an_unknown_way_to_store_is_refused(make, tmp_path):
     x = tensor(make, np.zeros(2000, np.float32))
     with pytest.raises(ValueError, match="float16 or q8, not as 'int3'"):
         saved(tmp_path, x, "int3")

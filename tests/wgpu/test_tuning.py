@@ -41,7 +41,7 @@ def test_a_kept_tile_is_the_one_that_is_built(cache, fresh, make):
     assert "computes 2 × 4 results" in compiled.plan().kernels[0][1]
 
 
-def test_clearing_forgets_and_a_damaged_file_counts_as_none(cache, fresh, make):
+def test_clearing_forgets_and_a_damaged_file_counts_as_missing(cache, fresh, make):
     backend = fresh()
     tuning.save(backend.device, {"matmul float32 8x16 16x12": Tile(2, 4, 1, 8)})
     tuning.clear()

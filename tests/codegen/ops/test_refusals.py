@@ -280,7 +280,7 @@ ALLOWED: list[tuple[str, list[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("operator", "inputs", "attributes"), ALLOWED)
-def test_what_is_just_possible_is_not_refused(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
+def test_attributes_at_their_limits_are_accepted(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
     given = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
     load(node(operator, inputs, given), "numpy")
 
