@@ -1,4 +1,4 @@
-"""ONNX's own node cases, and the way of one of them: reader, passes, generated source, import, forward, comparison."""
+"""ONNX's own node cases, and how one runs: reader, passes, generated source, import, forward, comparison."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Cases whose results are random: what can be said of them all the same.
+"""Cases whose results are random: checks that hold for any draw.
 
 Bernoulli, and off NumPy Dropout in training mode (whose cases expect the stream of numpy.random.RandomState): shape and
-dtype are checked as ever; here values, distribution (five standard deviations) and that a seed fixes the draw.
+dtype are checked as usual; this file checks the values, their distribution (within five standard deviations), and that
+a seed fixes the draw.
 """
 
 from __future__ import annotations

@@ -88,6 +88,6 @@ def _serve(pipe: Any) -> None:
                 answer = True
             else:
                 answer = session.run(None, question)
-        except Exception:  # an operator that it does not have, or sizes that are no model for it
+        except Exception:  # an operator that it does not have, or sizes that do not fit the model
             answer = None
         pipe.send(answer)

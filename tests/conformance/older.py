@@ -1,7 +1,7 @@
 """Node cases rewritten for older opsets, to test earlier versions of operators.
 
 A case is rewritten to an older version of its operator if that has everything the case uses; an input that was an
-attribute becomes one. onnxruntime's results are expected if it runs the model, else the case's.
+attribute becomes one. The expected results are onnxruntime's if it runs the model, else the case's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def versions() -> dict[tuple[str, str], list[int]]:
 
 
 def older(case: Any, version: int) -> tuple[onnx.ModelProto, list[Any], list[Any]] | None:
-    """(model, inputs, expected outputs) of a case of one node at an older opset; None where it cannot be told."""
+    """(model, inputs, expected outputs) of a case of one node at an older opset; None where it cannot be expressed."""
     graph = case.model.graph
     if len(graph.node) != 1 or graph.initializer or len(case.data_sets) != 1 or case.model.functions:
         return None

@@ -1,8 +1,8 @@
 """Node cases and test models in WebAssembly, divided among threads: python -m tests.conformance.on_threads [PATTERN].
 
 Every loop that threads may share is divided, however short, and its parts run in a random order (support/divided.py):
-all memory must hold the same bytes as after a run on one thread, and results are held against what the case expects.
-`--part K/N` runs every N-th case, from K on.
+all memory must hold the same bytes as after a run on one thread, and the results are compared with the case's. `--part
+K/N` runs every N-th case, from K on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
                 run()
                 passed[0] += 1
                 passed[2] += divided.shared > 0
-        except Exception as error:  # all of them are told
+        except Exception as error:  # all of them are reported
             failed += 1
             print(f"{name}: {type(error).__name__}: {str(error).strip()[:300]}", flush=True)
         passed[1] += 1

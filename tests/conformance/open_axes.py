@@ -1,9 +1,10 @@
 """Node cases and test models with every axis open: one plan on the GPU for the case's sizes and for others.
 
-Every axis of an input that is longer than 1 gets a name, axes of one length the same name, so that the model's graph
-says no size. At the case's own sizes the plan's results are compared with the case's. At other, random sizes they are
-compared with onnxruntime's, or with NumPy's if onnxruntime lacks the operator; sizes that neither accepts are drawn
-again. What a plan cannot leave open is named (`Compiled.fixed`, `Compiled.cut`), and its results are checked too.
+Every axis of an input that is longer than 1 gets a name, and axes of one length the same name, so that the model's
+graph contains no size. At the case's own sizes the plan's results are compared with the case's. At other, random sizes
+they are compared with onnxruntime's, or with NumPy's if onnxruntime lacks the operator; sizes that neither accepts are
+drawn again. Axes that a plan cannot leave open are named (`Compiled.fixed`, `Compiled.cut`), and the results are
+checked there too.
 
     python -m tests.conformance.open_axes [PATTERN]            what differs, and the counts
     python -m tests.conformance.open_axes --write              all of it, to benches/results/open_axes.md
@@ -38,12 +39,12 @@ PAGE = Path(__file__).parents[2] / "benches" / "results" / "open_axes.md"
 MOST = 24  # of a drawn size
 KINDS = ("open", "partly", "own", "cut", "alone", "refused", "no axis", "no judge", "differs")
 OTHERS = 3  # sizes that a case runs at besides its own
-DRAWS = 8  # times sizes are drawn that nothing takes
+DRAWS = 8  # how often sizes that nothing accepts are drawn again
 EXAMPLES = 6  # cases that a row of the page names
 
 
 class Outcome(NamedTuple):
-    """What became of a case. kind: "open", where one plan served several sizes; "own" where plans were of one size
+    """The outcome of a case. kind: "open", where one plan served several sizes; "own" where plans were of one size
     each, "alone" where no other size was found that the model takes, "cut", "refused", "no axis", "no judge" or
     "differs"; why: in words; sizes: how many others it ran at; crash: how onnxruntime ended, where it did."""
 
@@ -80,14 +81,14 @@ def opened(
 
 
 def _says_lengths(array: Any) -> bool:
-    """Whether it may hold sizes, pads or axes: as many as another input has axes, and other numbers mean a tensor of
-    any size."""
+    """Whether an input may hold sizes, pads or axes, for which other numbers could give results of any size: up to 8
+    int64 in a row."""
     return bool(array.ndim == 1 and array.dtype == np.int64 and array.size <= 8)
 
 
 def others(names: dict[str, dict[int, str]], inputs: dict[str, Any], choose: random.Random) -> Iterator[dict[str, Any]]:
-    """Inputs of other sizes: of all names at once, then of one name, in turns. Elements are those of the case, floats
-    means of two of them, so that they lie where the case's lie."""
+    """Inputs of other sizes, alternately for all names at once and for one name. Elements are taken from the case;
+    floats are weighted means of two elements, so that they lie in the case's range."""
     labels = sorted({label for axes in names.values() for label in axes.values()})
     for attempt in range(DRAWS * max(1, len(labels))):
         changed = labels if attempt % 2 == 0 else [choose.choice(labels)]
@@ -125,7 +126,7 @@ class Judge:
         self.crash = ""
         try:
             self.opened = self.runtime.open(model.SerializeToString())
-        except Crash as crash:  # then NumPy alone says what is right
+        except Crash as crash:  # then the expected results are NumPy's alone
             self.opened, self.crash = False, str(crash)
 
     def __call__(self, given: dict[str, Any]) -> tuple[list[Any], bool] | None:
@@ -145,7 +146,7 @@ class Judge:
                 self.opened, self.crash = False, str(crash)
                 return None
             if theirs is None:
-                return None  # sizes that are no model for the peer are none here
+                return None  # sizes that do not fit the model for onnxruntime do not count here
         return ours, theirs is None or not any(map(different, ours, theirs))
 
 
@@ -327,7 +328,7 @@ def page(told: dict[str, dict[str, Outcome]], whole: dict[str, int], seconds: fl
 
 
 def _reason(why: str) -> str:
-    """A reason without what differs from case to case."""
+    """A reason without the parts that differ from case to case."""
     head, _, tail = why.partition(" is needed while the plan is made, by ")
     if tail:
         kind = "a float" if "a float of" in head else "the sign" if "the sign of" in head else "the number"

@@ -1,7 +1,7 @@
 """Run every node case on every backend and write docs/operators.md.
 
 python -m tests.conformance.report [--backends numpy,python] [--check | --count]: prints the counts and every failure;
-with --check, writes nothing and exits with 1 where the page does not say what happened; with --count, writes nothing.
+with --check, writes nothing and exits with 1 if the page does not agree with the results; with --count, writes nothing.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_what_onnx_infers_is_inferred() -> None:
 
 
 def test_what_is_inferred_is_what_the_cases_expect() -> None:
-    """Dtypes, and the sizes that are known, against the outputs that the cases hold."""
+    """Dtypes and known sizes, against the outputs that the cases hold."""
     wrong, compared = [], 0
     for name, case in sorted(node_cases().items()):
         ours = read_model(_without_output_shapes(case.model)).graph.outputs

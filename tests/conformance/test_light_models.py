@@ -26,7 +26,7 @@ def test_light_model_gives_the_output_that_ships_with_it(name: str) -> None:
     held = {t.name for t in graph.initializer}
     (given,) = (i for i in graph.input if i.name not in held)
     shape = [d.dim_value for d in given.type.tensor_type.shape.dim]
-    # The input that onnx.backend.test.runner makes up.
+    # The input that onnx.backend.test.runner uses.
     image = (np.arange(math.prod(shape)).reshape(shape) / math.prod(shape)).astype(np.float32)
     expected = onnx.TensorProto()
     expected.ParseFromString((FOLDER / f"light_{name}_output_0.pb").read_bytes())
@@ -38,7 +38,8 @@ def test_light_model_gives_the_output_that_ships_with_it(name: str) -> None:
     model = onnx.load(MODELS[name])
     found = run(model)
     # Their weights are equal, and so are their logits, 9.5e9 in squeezenet, where the neighbors of a float32 are 1024
-    # apart. A BLAS that rounds one of them differently gives it the whole softmax, so there it is taken of equal ones.
+    # apart. If a BLAS rounds one of them differently, that class gets the whole softmax, so equal logits take their
+    # place there.
     if model.graph.node[-1].op_type == "Softmax" and not np.allclose(found, wanted, rtol=1e-3, atol=1e-7):
         last = model.graph.node.pop()
         model.graph.output[0].name = last.input[0]

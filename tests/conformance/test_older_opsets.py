@@ -1,6 +1,6 @@
 """Every operator at every opset at which it changed, as far as ONNX's cases can be rewritten for it.
 
-tests/codegen/ops/test_older.py has what they cannot tell.
+tests/codegen/ops/test_older.py tests the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from onnx import defs
 from .cases import _run, compare
 from .older import right, told, versions
 
-# Where onnxruntime and ONNX's cases differ, the cases hold; and one case that says nothing about older opsets.
+# Cases whose own results count, since onnxruntime's differ; and a case that says nothing about older opsets.
 CASES_HOLD = (
     "test_dft",
     "test_maxunpool_export_with_output_shape",
@@ -29,7 +29,7 @@ CHUNK = 24
 
 
 def test_since_names_the_opsets_at_which_each_operator_changed() -> None:
-    """What removed an operator from the standard may be named or not."""
+    """The opset that removed an operator may be listed or not."""
     changed: dict[tuple[str, str], set[int]] = {}
     removed: dict[tuple[str, str], set[int]] = {}
     for schema in defs.get_all_schemas_with_history():

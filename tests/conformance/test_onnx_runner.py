@@ -1,4 +1,4 @@
-"""ONNX's own test runner drives the backend: every case it has, but for whole architectures (test_light_models.py)."""
+"""ONNX's own test runner drives the backend: every case except whole architectures (test_light_models.py)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from emberlet.errors import BackendError, ModelError
 from onnx import helper
 from support.onnx_models import parse
 
-# Random by definition: the runner compares what was drawn. Held to dtype, shape and distribution in test_node_cases.py.
+# Random by definition, but the runner compares the numbers. test_node_cases.py checks dtype, shape and distribution.
 DRAWN = r"^test_bernoulli"
 # Its expected output is None, which the runner cannot compare with anything.
 NONE = r"^test_loop16_seq_none_"
 
 
-# What only NumPy gives: numbers of its old generator, and the noise of its float32 transform (cases.NOISE says more).
+# Results that only NumPy gives: numbers of its old generator, and the noise of its float32 transform (see cases.NOISE).
 NUMPYS = r"^test_training_dropout_(?!zero_ratio)|^test_training_dropout_cpu|^test_dft_inverse"
 
 
 class Counted(unittest.TextTestResult):
-    """Counts what passed: whether `testsRun` holds skipped tests too depends on the version of Python."""
+    """Counts the tests that passed, since `testsRun` includes skipped tests in some versions of Python."""
 
     passed = 0
 
@@ -38,7 +38,7 @@ class Counted(unittest.TextTestResult):
 
 
 class PlainPython(onnx_backend.EmberletBackend):
-    """The runner asks for "CPU" only: here that is the python backend."""
+    """The runner asks only for "CPU", which is the python backend here."""
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> onnx_backend.Prepared:

@@ -23,16 +23,17 @@ from onnx import defs, helper, numpy_helper
 
 from .cases import _run, compare, node_cases
 
-MOST = 48  # ways to a case: all of them with up to two optional inputs, some of them with more
+MOST = 48  # ways per case: all of them with up to two optional inputs, some of them with more
 WAYS = ("off", "empty", "constant", "given")
 Way = tuple[str, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
 
-SEQUENCES = ("SequenceInsert", "SequenceErase")  # their inputs are no tensors
-# onnxruntime crashes on a DFT without an axis, and differs from ONNX on this case of MaxUnpool: the reference is asked.
+SEQUENCES = ("SequenceInsert", "SequenceErase")  # their inputs are not tensors
+# onnxruntime crashes on a DFT without an axis, and differs from ONNX on this case of MaxUnpool, so the reference is
+# used.
 REFERENCE_HOLDS = ("test_dft", "test_maxunpool_export_with_output_shape")
-DRAW = "test_bernoulli"  # a case whose values are a draw: its dtype and shape are compared
-NOISE = {"STFT": 2e-4}  # what onnxruntime's transform is off by, where the exact answer is 0
+DRAW = "test_bernoulli"  # a case with random values: its dtype and shape are compared
+NOISE = {"STFT": 2e-4}  # the error of onnxruntime's transform where the exact result is 0
 # Optional inputs that no case gives: case -> (input, its value for the other inputs).
 DRAWN: dict[str, tuple[int, Callable[[list[Array]], Array]]] = {
     "test_basic_conv_with_padding": (2, lambda x: np.full(x[1].shape[0], 0.5, np.float32)),
@@ -73,7 +74,7 @@ def version_of(model: onnx.ModelProto, domain: str) -> int:
 
 
 def ways(name: str) -> Iterator[Way]:
-    """How each input of a case is handed over; one that is not optional is a constant or given."""
+    """How each input of a case is passed; one that is not optional is a constant or an input of the model."""
     node = node_cases()[name].model.graph.node[0]
     places = optional(node, version_of(node_cases()[name].model, node.domain))
     choices: list[tuple[str, ...]] = []
@@ -103,7 +104,7 @@ def _trails(way: Way) -> bool:
 
 
 def sensible(name: str, op: str, way: Way) -> bool:
-    """Whether ONNX gives a meaning to the inputs that are left: of some, one needs the other."""
+    """Whether ONNX defines the operator with these inputs: some inputs need each other."""
     left = {i for i, how in enumerate(way) if how in ("constant", "given")}
     if op == "Attention":  # a past key needs its value, and a mask is as long as past and present together
         return (4 in left) == (5 in left) and (4 in left or len(way) < 5 or 3 not in left)
@@ -113,7 +114,7 @@ def sensible(name: str, op: str, way: Way) -> bool:
 
 
 def told(name: str, way: Way) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """A case's model with its inputs handed over in a way, and those that are given."""
+    """A case's model with its inputs passed in this way, and the values of the model's inputs."""
     case = node_cases()[name]
     graph = case.model.graph
     inputs = [v if isinstance(v, list) else np.asarray(v) for v in case.data_sets[0][0]]
@@ -167,7 +168,7 @@ def right(name: str, model: onnx.ModelProto, given: dict[str, Array]) -> list[An
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         found: list[Any] = session.run(None, given)
         return found
-    except Exception:  # whatever it is that it does not do
+    except Exception:  # for any reason
         pass
     try:
         reference: list[Any] = ReferenceEvaluator(model).run(None, given)

@@ -1,7 +1,7 @@
-"""What is inferred for ONNX's node cases where less or more is known than the cases say.
+"""Inference for ONNX's node cases when less or more is known of the inputs than in the cases.
 
-Each model is read with inputs of unknown sizes, of unknown rank, and with inputs that are constants: what is then said
-of an output holds for the output that the case expects, and the generated code computes it.
+Each model is read with inputs of unknown sizes, of unknown rank, and with inputs that are constants: the inferred facts
+about an output must hold for the output that the case expects, and the generated code computes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from support.onnx_models import generated
 from .cases import _run, compare, node_cases
 
 WAYS = ("sizes", "rank", "constants", "constants but the first")
-# What is drawn; and what has inputs that are no tensors. The largest of no elements is only known for known sizes.
+# Random results, inputs that are not tensors, and the largest of no elements, which is known only for known sizes.
 LEFT_OUT = ("Bernoulli", "OptionalGetElement", "OptionalHasElement")
 UNKNOWN = re.compile("known|constant|kernel_shape has 0 entries")
 MOST = 6  # cases of an operator, those of the smallest inputs
@@ -55,7 +55,7 @@ CASES = by_operator()
 
 
 def changed(model: onnx.ModelProto, inputs: list[Any], way: str) -> tuple[onnx.ModelProto, list[Any]]:
-    """The model with less or more known of its inputs, and those that are left."""
+    """The model with less or more known of its inputs, and the inputs that remain."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     graph, kept = made.graph, inputs

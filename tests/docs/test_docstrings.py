@@ -1,4 +1,4 @@
-"""`help()` has something to say of everything public."""
+"""Everything public has a docstring for `help()`."""
 
 from __future__ import annotations
 

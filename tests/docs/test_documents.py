@@ -83,7 +83,7 @@ def _folder(page: str, tmp_path: Path) -> Path:
 
 
 def _matches(shown: str, printed: str) -> bool:
-    """Whether `printed` is what the page shows: blanks at the ends of lines aside, `…` for any text."""
+    """Whether `printed` is what the page shows: except for blanks at the ends of lines, `…` for any text."""
     lines = "\n".join(line.rstrip() for line in printed.strip().splitlines())
     pattern = re.escape("\n".join(line.rstrip() for line in shown.strip().splitlines())).replace("…", "(?:.|\n)*?")
     return re.fullmatch(pattern, lines) is not None
@@ -139,7 +139,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_only_the_page_on_installing_says_how_to_install(page: Path) -> None:
-    """Elsewhere a page names the extra: the way to install it changes once, in docs/install.md."""
+    """Other pages only name the extra, so that a change of how to install it concerns docs/install.md alone."""
     if page.name != "install.md":
         assert not re.findall(r"pip install [\"']?(?:\.|emberlet)", page.read_text(encoding="utf-8"))
 

@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of .npy and .npz files: python tests/fuzz/fuzz_arrays.py [-max_total_time=60].
 
-Needs atheris. Whatever the bytes are, the reader gives tensors whose elements are all there, or raises FormatError or
-DTypeError. The first byte chooses between the two kinds of file; archives come deflated and stored.
+Needs atheris. Whatever the bytes are, the reader gives complete tensors, or raises FormatError or DTypeError. The first
+byte chooses between the two kinds of file; archives come deflated and stored.
 """
 
 import io
@@ -51,7 +51,7 @@ def archive(members: dict[str, bytes], kind: int) -> bytes:
 
 
 def seeds() -> dict[str, bytes]:
-    """Arrays of each kind, and what has broken the reader before."""
+    """Arrays of each kind, and files that broke the reader before."""
     arrays = {
         "float": header("<f4", "(2, 3)", bytes(24)), "text": header("<U2", "(2,)", "abcd".encode("utf-32-le")),
         "flag": header("|b1", "()", b"\1"), "double": header("<f8", "(1,)", bytes(8), b"\3\0"),

@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of a burnpack's metadata: python tests/fuzz/fuzz_metadata.py [-max_total_time=60].
 
-Needs atheris. The input is the CBOR alone; the header is put before it, so that no input is lost on one that does not
-fit. Whatever the bytes are, they are read or FormatError is raised.
+Needs atheris. The input is the CBOR alone; a fitting header is put before it, so that no input is wasted on a wrong
+header. Whatever the bytes are, they are read or FormatError is raised.
 """
 
 import pathlib

@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing of what reads saved plans: python tests/fuzz/fuzz_plan.py [-max_total_time=60].
+"""Coverage-guided fuzzing of the reader of saved plans: python tests/fuzz/fuzz_plan.py [-max_total_time=60].
 
-Needs atheris. The input is a plan's JSON. Whatever it is, it becomes a plan whose parts refer to one another, or
-ValueError is raised in words, which `SavedPlan` turns into FormatError. No GPU is opened.
+Needs atheris. The input is a plan's JSON. Any input either becomes a consistent plan, or ValueError is raised with a
+message, which `SavedPlan` turns into FormatError. No GPU is opened.
 """
 
 import json
@@ -24,7 +24,7 @@ from emberlet.wgpu_backend.plan.reading import read as read_plan  # noqa: E402
 
 
 class Pack:
-    """What `SavedPlan` takes its JSON from."""
+    """A stand-in for the file from which `SavedPlan` takes its JSON."""
 
     origin = "plan"
 

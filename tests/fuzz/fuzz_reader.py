@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of the ONNX importer: python tests/fuzz/fuzz_reader.py [-max_total_time=60].
 
-Needs atheris. Whatever a file says, the importer raises EmberletError, on purpose and not because something else was
-raised first, or writes Python that compiles. Bytes are
-changed as bytes, and now and then as a model: one of everything that a file may lie about (support/onnx_mutations.py).
+Needs atheris. For any file the importer writes Python that compiles, or raises EmberletError on purpose and not because
+of another error. Inputs are changed as bytes and now and then as models, in one of the ways in which a file may lie
+(support/onnx_mutations.py).
 """
 
 import pathlib
@@ -38,14 +38,14 @@ def read(data: bytes) -> None:
 
 
 def change(data: bytes, largest: int, seed: int) -> bytes:
-    """A mutation of the bytes, or of the model they are."""
+    """A mutation of the bytes, or of the model that they encode."""
     model = ModelProto()
     if seed % 4:
         try:
             model.ParseFromString(data)
             if len(model.graph.node):
                 return mutated(model, seed).SerializeToString()[:largest]
-        except Exception:  # no model (any more): its bytes will do
+        except Exception:  # not a model, or no longer one: change its bytes
             pass
     return bytes(atheris.Mutate(data, largest))
 

@@ -1,9 +1,9 @@
 """Shared by the fuzzing harnesses: a corpus, and limits of time and memory for each input.
 
-A harness calls `instrument`, imports what it fuzzes and calls `run`, which never comes back. The time of
-an input is that of the processor, since other work on the machine would make a clock's meaningless; what hangs without
-computing is ended by libFuzzer's own `-timeout`. The memory of an input is what it adds to the process's peak. An input
-over a limit fails like one that raises, so libFuzzer keeps it.
+A harness calls `instrument`, imports the code that it fuzzes and calls `run`, which never returns. An input's time is
+processor time, since other work on the machine would make elapsed time meaningless; an input that hangs without
+computing is ended by libFuzzer's own `-timeout`. An input's memory is what it adds to the process's peak. An input over
+a limit fails like one that raises, so libFuzzer keeps it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import atheris
 
 SLOWEST = "slowest input so far: "
 SECONDS = 5.0  # of the processor, for one input; instrumented code is several times slower
-SLOW_SEED = 0.02  # seconds; what takes longer is tried once and not varied
+SLOW_SEED = 0.02  # seconds; an input that takes longer is tried once and not varied
 CORPUS = "EMBERLET_FUZZ_CORPUS"  # a folder: inputs that reached new code in earlier runs, and where new ones go
 
 
@@ -30,7 +30,8 @@ class TooMuch(BaseException):
 
 
 def instrument(*packages: str) -> None:
-    """Trace what is imported of these packages from now on, what a reader imports on its way included."""
+    """Trace all modules of these packages that are imported from now on, also those that a reader imports as it
+    runs."""
     atheris.instrument_imports(include=list(packages)).__enter__()
 
 
@@ -58,8 +59,8 @@ def limited(read: Callable[[bytes], None], megabytes: int) -> Callable[[bytes], 
 
 
 def _peak() -> float:
-    """The most memory that this process has had, in MB. Linux counts that of the process which started it into
-    ru_maxrss, so its own is read from its status."""
+    """The most memory that this process has had, in MB. Linux's ru_maxrss includes the peak of the process that started
+    it, so the process's own is read from its status."""
     try:
         status = pathlib.Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
@@ -77,7 +78,7 @@ def run(
 ) -> None:
     """Fuzz `read` from `seeds` with inputs of at most `largest` bytes; libFuzzer's options are the command's.
 
-    megabytes: what one input may add to the peak of memory.
+    megabytes: how much one input may add to the memory's peak.
     """
     measured = limited(read, megabytes)
     with tempfile.TemporaryDirectory() as made:

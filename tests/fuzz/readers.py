@@ -1,14 +1,14 @@
-"""Coverage-guided fuzzing of the readers, and the table of it in docs/reliability.md.
+"""Coverage-guided fuzzing of the readers, and its table in docs/reliability.md.
 
-    python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; the table is written anew
-    python3 dev.py fuzz readers fuzz_plan              some of them; theirs are the rows that are replaced
-    python3 dev.py fuzz readers fuzz_plan --add        go on from where earlier runs ended, and add to their counts
+    python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; rewrites the table python3
+    dev.py fuzz readers fuzz_plan              some of them; replaces their rows python3 dev.py fuzz readers fuzz_plan
+    --add        go on from where earlier runs ended, and add to their counts
 
 Each harness (fuzz_*.py) runs in a process of its own, at a lower priority, until it has seen a million inputs or its
 share of the time is over. The table says how many inputs each has seen, the slowest of them in seconds of the
 processor, the most memory of the process, interpreter and libraries included, and what failed. A row of several runs
-says so: the reader may have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and a run
-with --add starts from them.
+says so, since the reader may have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and
+a run with --add starts from them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Row:
         return f"{self.inputs:,} | {self.seconds:.2f} s | {self.megabytes} MB | {failures} | {when}{runs} |"
 
     def __add__(self, later: Row) -> Row:
-        """The same reader's inputs of two runs."""
+        """The row for both runs of a reader."""
         return Row(
             self.inputs + later.inputs, max(self.seconds, later.seconds), max(self.megabytes, later.megabytes),
             (*self.failures, *later.failures), self.first, later.last, self.runs + later.runs,
@@ -85,7 +85,7 @@ def parsed(line: str) -> Row:
 
 
 def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = None) -> Row | str:
-    """A row of the table, or what a harness said that did not run."""
+    """A row of the table, or the output of a harness that did not run."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             sys.executable, str(Path(__file__).with_name(name + ".py")),
@@ -100,7 +100,7 @@ def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = Non
             command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8",
             env={**os.environ, **given},
         )  # fmt: skip
-        # libFuzzer keeps slow inputs too, by the clock; how slow is in the table, and what is too slow fails
+        # libFuzzer also keeps inputs that are slow in elapsed time; the table has the time, and too slow an input fails
         failed = [p.name for p in Path(folder).iterdir() if not p.name.startswith("slow-unit")]
         for p in failed:
             kept = CACHE / p
@@ -134,7 +134,7 @@ def lines(page: Path = PAGE) -> dict[str, str]:
 
 
 def write(rows: Mapping[str, Row], page: Path = PAGE) -> None:
-    """Put the rows of these harnesses into the page's table, in the place of those before."""
+    """Replace the rows of these harnesses in the page's table."""
     text = page.read_text(encoding="utf-8") if page.exists() else "# Reliability\n"
     written = {**lines(page), **{name: f"| {HARNESSES[name]} | {found}" for name, found in rows.items()}}
     columns = ["| reader | inputs | slowest | memory | failures | run |", "|---|---:|---:|---:|---|---|"]
@@ -148,7 +148,7 @@ def write(rows: Mapping[str, Row], page: Path = PAGE) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command `dev.py fuzz readers`; 1 where something failed."""
+    """The command `dev.py fuzz readers`; returns 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="dev.py fuzz readers", description="Coverage-guided fuzzing of the readers.")
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"which, of {', '.join(HARNESSES)}; all")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long at most, over all readers; 10")

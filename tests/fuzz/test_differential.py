@@ -17,7 +17,7 @@ from fuzz.differential.straight import Input, Line, Program
 from tools.components import require
 
 SECONDS = 20.0  # of a kind
-# Cases of a kind: of some thousands of random models or estimators, one still differs.
+# Cases of a kind: few, since one in some thousands of random models or estimators still differs.
 MOST = {"models": 60, "estimators": 60}
 
 
@@ -66,7 +66,8 @@ def test_what_differs_is_shrunk_and_a_seed_and_a_number_stand_for_it() -> None:
 def test_roundings_that_cancel_by_luck_are_accepted_and_wrong_values_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The sum of a normalized axis is 0 on NumPy here; a sum in another order is some units in the last place off."""
+    """The sum of a normalized axis is 0 on NumPy here; a sum in another order is off by some units in the last
+    place."""
     array = np.array([-2.5, -2.75, -3.25, -2.25, 3.25], np.float32).reshape(1, 5, 1, 1)
     lines = (
         Line("v0", "F.layer_norm(x1, axis=0, epsilon=0.01)", ("x1",)),

@@ -1,7 +1,7 @@
 """Property tests of the readers that fuzz_*.py do not reach: Config's JSON, .npy and .npz files, saved plans.
 
-Whatever comes in, it is read or refused by a FormatError (a DTypeError for an array of another kind), never anything
-else; without a GPU and without a backend that would only reserve memory.
+Any input is read or refused by a FormatError (a DTypeError for an array of another kind), and by no other error.
+Neither a GPU nor a backend is used, which would only reserve memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ documents = st.recursive(
 
 @st.composite
 def changed(draw, value):
-    """A JSON value with one part of it, wherever it lies, replaced, removed or doubled."""
+    """A JSON value with one part of it, at any depth, replaced, removed or repeated."""
     if isinstance(value, (dict, list)) and value and draw(st.integers(0, 4)):
         keys = sorted(value) if isinstance(value, dict) else range(len(value))
         key = draw(st.sampled_from(list(keys)))
@@ -220,7 +220,7 @@ PLAN = {
 
 @pytest.fixture
 def read_plan(monkeypatch):
-    """Reads the plan that a burnpack with this metadata is."""
+    """Reads the plan in a burnpack with this metadata."""
     monkeypatch.setattr(runtime, "Program", lambda *arguments, **named: None)
     weight = el.ones((16,), backend="python")
 

@@ -1,4 +1,5 @@
-"""Which layers run in assembly: those whose arithmetic and shape the kernels have, to the last value that fits."""
+"""Which layers run in assembly: those whose arithmetic and shape the kernels support, up to the largest values that
+fit."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ def test_the_largest_window_of_a_depthwise_layer(family: str) -> None:
 
 @pytest.mark.parametrize("family", ALL)
 def test_arithmetic_is_part_of_a_kernels_name(family: str) -> None:
-    """Layers share a kernel by its name: two kernels of one name would be mixed up."""
+    """Layers share a kernel by its name, so two kernels with one name would be confused."""
     made: dict[str, bytes] = {}
     for requant in (_plain(), _doubled(-3), _doubled(2), _doubled(-3, twice=False), Requant((1 << 14,), 20, 3, 0)):
         for side in (1, 3):

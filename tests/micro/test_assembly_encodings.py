@@ -136,7 +136,7 @@ def test_risc_v_encodings_are_those_of_gnu_as(tmp_path: Path) -> None:
 
 def test_xtensa_encodings_are_those_of_gnu_as(tmp_path: Path) -> None:
     components.require("xtensa-assembler")
-    # The assembler at hand is for a core without register windows.
+    # The available assembler is for a core without register windows.
     a = drawn(Xtensa(), ("entry", "retw"), lambda method: list(range(16)))
     branches(a, [("j", ()), *((m, (c, *n)) for m, n in (("b_if", (3, 14)), ("b_if_zero", (9,))) for c in CONDITIONS)])
     compare(a, ["--no-transform", "--no-target-align"], "", "xtensa-lx106-elf-", tmp_path)

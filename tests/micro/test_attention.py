@@ -90,7 +90,7 @@ def test_numbers_are_those_of_onnxruntime(name: str) -> None:
         expected = session.run(None, {"x": x[None]})[0]
         found = graph.run({graph.inputs[0]: own})[graph.outputs[0]]
         np.testing.assert_allclose(found.reshape(-1), expected.reshape(-1), rtol=1e-4, atol=1e-5)
-    # An index may be another one where two elements have the same byte.
+    # The index may differ where two elements have the same byte.
     assert calibrated(graph, {"x": samples}, Options("m"))[1].rms < (0.15 if name.startswith("index") else 0.012)
 
 

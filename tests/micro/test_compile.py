@@ -40,7 +40,7 @@ def test_machine_code_takes_the_place_of_a_function(release: str | None, arch: s
     code = bytes(range(256)) * 3
     changed = compile_mpy(MODULE, "k", arch, release, {"g": code})
     assert code in changed
-    # Everything else is as it was: with the old code back in its place, so is the file.
+    # Nothing else changed: with the old code put back, the file is the same.
     before = changed.index(code)
     assert plain.startswith(changed[: before - 2]) and plain.endswith(changed[before + len(code) :])
 

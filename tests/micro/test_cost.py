@@ -1,4 +1,4 @@
-"""A build needs what its report says, and the report says how much is missing if it does not fit."""
+"""A build needs as much memory as its report says, and if it does not fit, the report says how much is missing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_arena_flash_and_memory_are_as_predicted(weights: str, unix_port: Port, 
     assert measured[0] == cost.arena
     files = [f for f in folder.iterdir() if f.suffix in (".mpy", ".bpk", ".py")]
     assert sum(f.stat().st_size for f in files) == cost.flash
-    # What importing takes of the heap beside machine code: arena, weights, and the module's objects.
+    # The heap that importing takes besides machine code: arena, weights, and the module's objects.
     predicted = cost.arena + cost.weights_in_ram
     assert predicted <= measured[1] <= predicted + 8 * KB
 

@@ -36,7 +36,7 @@ def serial(unix_port: Port) -> Iterator[str]:
 
 
 def digits_seen(serial: str, count: int = 10) -> list[int]:
-    """The digits that a board with the digit recognizer reads in the first images."""
+    """The digits that a board with the digit recognizer recognizes in the first images."""
     images = (digits_data()[0][:count] * 16).reshape(count, -1).astype(int).tolist()
     return [int(n) for n in json.loads(mpremote(serial, "exec", READ.format(images=images)))]
 
@@ -52,7 +52,7 @@ print(seen)
 
 
 def expected(count: int = 10) -> list[int]:
-    """The digits that the reference reads in them."""
+    """The digits that the reference recognizes in them."""
     model = build_digits()
     port = model.program.inputs[0]
     images = [quantize(x, port.scale, port.zero) for x in digits_data()[0][:count]]
@@ -150,7 +150,7 @@ def test_a_copied_program_runs_after_a_reset(serial: str, tmp_path: Path, monkey
 
 
 def listen(serial: str, lines: int, seconds: float = 30) -> list[str]:
-    """What a board prints until there are this many lines."""
+    """A board's output, up to this many lines."""
     line = os.open(serial, os.O_RDWR | os.O_NOCTTY)
     text, due = "", time.monotonic() + seconds
     while text.count("\n") < lines and time.monotonic() < due:

@@ -55,7 +55,8 @@ NETWORKS = [image_network, sequence_network, bidirectional]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_networks_follow_onnxruntime(network: Callable[[int], onnx.ModelProto], form: dict[str, Any]) -> None:
-    """onnxruntime rounds each call's tensors to 256 steps of their own range, so both builds differ from it by that."""
+    """onnxruntime rounds each call's tensors to 256 steps of their own range, so both builds differ from it by as
+    much."""
     off: dict[bool, list[float]] = {False: [], True: []}
     for seed in range(6 if network is not bidirectional else 2):
         plain = network(seed)

@@ -25,7 +25,7 @@ MODELS = {
 
 @pytest.fixture
 def lines(request: pytest.FixtureRequest, unix_port: Port, tmp_path: Path) -> list[str]:
-    """What an example's main.py prints."""
+    """The lines that an example's main.py prints."""
     name: str = request.param
     model, samples = (str(EXAMPLES / file) for file in MODELS[name])
     assert main(["build", model, "--calibration", samples, "--board", "unix", "--out", str(tmp_path)]) == 0

@@ -11,7 +11,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.micro.builder.functions import FROM_MATH, FUNCTIONS, apply, lines
 
-# Those whose name or parameters differ from those of F; the others are F's function of the same name.
+# Functions whose name or parameters differ from F's; the others are called like F's.
 NAMED_OTHERWISE: dict[str, Callable[..., emberlet.Tensor]] = {
     "affine": lambda x, a, b: x * a + b,
     "shrink": lambda x, bias, threshold: F.shrink(x, lambd=threshold, bias=bias),

@@ -1,4 +1,4 @@
-"""Frame buffers shrink to a model's input: the mean of each box, the same bytes on every port."""
+"""Frame buffers are reduced to a model's input by the mean of each box, with the same bytes on every port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each way an operator is imported computes what onnxruntime computes, in floats; what is not imported is refused."""
+"""Each way of importing an operator gives onnxruntime's results in floats; operators and forms that are not imported
+are refused."""
 
 from __future__ import annotations
 
@@ -319,7 +320,7 @@ BYTES = [n for n, c in COMPUTED.items() if c[1][0] == 1 and n != "a constant by"
 
 @pytest.mark.parametrize("what", BYTES)
 def test_bytes_are_close_to_onnxruntimes(what: str) -> None:
-    """Within 4 of the 255 steps of the output's range (or of 1), which the inputs' own rounding may take."""
+    """Within 4 of the 255 steps of the output's range (or of 1), since the inputs are rounded as well."""
     case = COMPUTED[what]
     data = _model(case, outputs="y i" if case[0] == "TopK" else "y")
     samples = np.random.default_rng(7).uniform(-1, 1, (16, *case[1])).astype(np.float32)

@@ -62,7 +62,7 @@ def test_kernels_compiled_on_the_device_are_bit_exact(
 
 @pytest.mark.parametrize("seed", [1001, 1002, 1003])
 def test_bytecode_runs_where_there_is_no_machine_code(wasm_port: Port, tmp_path: Path, seed: int) -> None:
-    made = list(cases(seed, 45))  # this build frees nothing while Python runs, and has 2 GB
+    made = list(cases(seed, 45))  # this build has 2 GB and frees nothing while Python runs
     program, arena, due = program_of(made)
     assert wrong_layers(made, run_program(wasm_port, program, "bytecode", arena, tmp_path), due) == []
 

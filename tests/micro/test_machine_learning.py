@@ -83,7 +83,7 @@ def built(data: bytes) -> BuildResult:
 
 
 def row_by_row(data: bytes, x: Array) -> list[Array]:
-    """onnxruntime's outputs, one row at a time, since it sums the trees of many rows in another order."""
+    """onnxruntime's outputs, computed one row at a time, since it sums the trees of many rows in another order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
@@ -93,7 +93,7 @@ def row_by_row(data: bytes, x: Array) -> list[Array]:
 
 
 def scores_of(result: BuildResult, x: Array) -> Array:
-    """As the built module computes them, before a transform."""
+    """The scores as the built module computes them, before a transform."""
     graph, port = result.graph, result.program.inputs[0]
     source, target = graph.inputs[0], graph.outputs[0]
     if not graph.sums:
@@ -111,7 +111,7 @@ def scores_of(result: BuildResult, x: Array) -> Array:
 
 
 def places_of(result: BuildResult, x: Array) -> list[int]:
-    """What `best` says."""
+    """The results of `best`."""
     graph = result.graph
     if not graph.decides:
         return [int(k) for k in scores_of(result, x).argmax(1)]
@@ -180,7 +180,7 @@ def test_scaled_numbers_are_compared_as_before_they_were_scaled() -> None:
 
 @pytest.mark.parametrize("end", ["Classifier", "Regressor"])
 def test_trees_beside_other_layers_are_computed_in_float32(end: str) -> None:
-    """Behind others, before others, and next to others; onnxruntime's numbers."""
+    """After, before and beside other layers, with onnxruntime's numbers."""
     import sklearn.ensemble as ensemble
 
     first = getattr(ensemble, f"GradientBoosting{end}")(n_estimators=5)

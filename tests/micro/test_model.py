@@ -1,4 +1,4 @@
-"""Built models on MicroPython equal the reference and allocate nothing, wherever their weights are stored."""
+"""Built models give the reference's bytes on MicroPython and allocate nothing, wherever their weights are stored."""
 
 from __future__ import annotations
 

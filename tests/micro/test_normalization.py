@@ -1,4 +1,5 @@
-"""Normalization of rows in integers: in steps of the output, from exact numbers and from what onnxruntime answers."""
+"""Normalization of rows in integers, compared with exact numbers and with onnxruntime's results in steps of the
+output."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def steps_off(layer: type[NormalizeRows], length: int, spread: float, rng: np.ra
 @pytest.mark.parametrize("layer", [Normalize, Normalize16])
 @pytest.mark.parametrize("length", [1, 2, 3, 64, 1000, LENGTH])
 def test_a_row_of_any_spread_is_at_most_two_steps_off(layer: type[NormalizeRows], length: int) -> None:
-    """Rows whose numbers lie within a step of each other included: the sum of the squares keeps a fraction."""
+    """Including rows whose numbers lie within a step of each other, since the sum of the squares keeps a fraction."""
     rng = np.random.default_rng(length)
     for spread in SPREADS:
         for _ in range(4):
@@ -142,7 +143,7 @@ def alone(op: str, kind: type, spread: float, rng: np.random.Generator) -> tuple
     ],
 )
 def test_every_normalization_of_words_follows_onnxruntime(op: str, kind: type) -> None:
-    """At whatever spread, rows within a few steps included."""
+    """At any spread, including rows within a few steps."""
     rng = np.random.default_rng([len(op), kind is np.int16])
     for spread in (0.5, 1, 3, 20, 1000, 5000):
         for _ in range(3):

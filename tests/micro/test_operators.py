@@ -133,7 +133,7 @@ def several(rng: Rng) -> Drawn:
 
 
 def comparison(rng: Rng) -> Drawn:
-    """Compares numbers that are equal or at least a step apart, which bytes distinguish."""
+    """A comparison of numbers that are equal or at least a step apart, so that bytes distinguish them."""
     d = Drawn(rng, 0.0)
     full = shape(rng)
     for name in "ab":
@@ -275,7 +275,7 @@ def greatest(rng: Rng) -> Drawn:
 
 
 def indices_of_greatest(rng: Rng) -> Drawn:
-    """With numbers that bytes distinguish."""
+    """Of numbers that bytes distinguish."""
     d, n = Drawn(rng, 0.0), int(rng.integers(3, 20))
     d.input("a", [n])
     d.samples["a"] = np.stack([rng.permutation(n) for _ in range(COUNT)]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Whole models from ONNX to MicroPython, planned into one arena, equal the graph's reference byte for byte."""
+"""Whole models from ONNX to MicroPython, planned into one arena, give the bytes of the graph's reference."""
 
 from __future__ import annotations
 

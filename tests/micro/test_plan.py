@@ -47,7 +47,7 @@ def simulate(program: Program, x: Array) -> Array:
             rows = [arena[at + r * view.pitch : at + r * view.pitch + w * c].copy() for r in range(h)]
             values.append(np.concatenate(rows).reshape(view.shape))
         if step.layer.kind == "border":
-            # The border belongs to the tensor's own buffer: filling it harms nobody else.
+            # The border belongs to the tensor's own buffer: filling it overwrites nothing else.
             at, view, size = step.places["o"], step.output, step.layer.size  # type: ignore[attr-defined]
             inside = np.zeros(size, bool)
             for r in range(view.shape[0]):

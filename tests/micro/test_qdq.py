@@ -94,7 +94,7 @@ def test_weights_of_4_bits_are_kept_as_they_are(kind: QuantType, tmp_path: Path)
     built = build(graph, Options("m", method="minmax"), {"x": samples})
     (layer,) = (layer for layer in built.graph.layers if isinstance(layer, Dot))
     steps = layer.weights.astype(int) - layer.weight_zero
-    # Around a zero point of its own, a weight of 4 bits is one of 5 bits with a sign.
+    # Relative to its own zero point, a 4-bit weight needs 5 bits with a sign.
     assert -16 < steps.min() and steps.max() < 16
     scale = graph.weight_scales[layer.name].reshape(-1, *[1] * 3)
     (plain,) = (layer for layer in graph.layers if isinstance(layer, DotFloat))

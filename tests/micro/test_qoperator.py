@@ -126,7 +126,7 @@ def test_networks_follow_onnxruntime(
         plain = network(seed)
         kinds = {"activation_type": activations, "weight_type": weights, "per_channel": per_channel}
         model = quantized(plain, samples_of(plain), quant_format=form, **kinds)
-        # onnxruntime leaves the input of a pool that comes first without a scale: it follows from samples.
+        # If a pool comes first, onnxruntime leaves its input without a scale, which then follows from samples.
         given = {"x": samples_of(plain)} if plain.graph.node[0].op_type.endswith("Pool") else None
         built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), given)
         for x in samples_of(plain, 3, 99):

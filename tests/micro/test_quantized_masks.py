@@ -23,7 +23,8 @@ STEPS, WIDTH = 6, 8
 
 
 def attention(kind: str, least: float) -> onnx.ModelProto:
-    """kind: whether the mask is added, chosen by Where, or made by Where and added. least: what hides an element."""
+    """kind: whether the mask is added, chosen by Where, or made by Where and added. least: the number that hides an
+    element."""
     m = Maker()
     for name in ("wq", "wk", "wv"):
         m.weight(name, WIDTH, WIDTH)
@@ -89,8 +90,8 @@ def test_a_mask_outside_the_quantization_hides_as_in_onnxruntime(kind: str, leas
 @pytest.mark.parametrize("scale", [0, 2, 5])
 @pytest.mark.parametrize("chosen", ["c numbers least", "c least numbers", "c x mixed", "c mixed x"])
 def test_what_a_computed_mask_does_not_hide_keeps_its_steps(chosen: str, scale: float, least: float) -> None:
-    """Constants that it chooses among count like a tensor: their numbers set the range, not the number that hides
-    others."""
+    """The constants that the mask chooses among count like a tensor: the range follows from their numbers, not from the
+    one that hides elements."""
     m = Maker()
     numbers = scale * np.linspace(-1, 1, WIDTH, dtype=np.float32)[None]
     m.constant("zero", np.array(0, np.float32))

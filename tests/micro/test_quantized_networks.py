@@ -64,14 +64,15 @@ def test_random_networks_follow_onnxruntime(
     model = quantized(plain, samples, activation_type=kind, per_channel=per_channel)
     graph = read_graph(model.SerializeToString(), "m")
 
-    # The float32 graph says what the file says: to a step, where a number lies between two.
+    # The float32 graph follows the file, within a step where a number lies between two steps.
     fused = fuse(graph)
     for x, mine in zip(fresh, check_samples({"x": fresh}, fused)["x"], strict=True):
         wanted = expected(model, {"x": x})[0].reshape(-1)
         found = fused.run({"x": mine})[fused.outputs[0]].reshape(-1)
         assert np.mean(np.abs(found - wanted) > 1e-3 * np.abs(wanted).max()) < 0.3
 
-    # With samples for what has no scale; without them where everything has one, or has it from the layers before.
+    # With samples for tensors without a scale; without samples if every tensor has a scale or gets it from earlier
+    # layers.
     for given in ({"x": samples}, None):
         try:
             built = build(graph, Options("m", method="minmax"), given)
@@ -154,7 +155,7 @@ def test_an_lstm_keeps_the_grid_of_its_kernel_whatever_comes_behind(
     built = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": samples} if with_samples else None)
     (layer,) = (layer for layer in built.graph.layers if layer.kind == "lstm")
     assert built.graph.grids[layer.output] == Grid(1 / 128, 128)
-    # A step of the LSTM's is 2.5 steps of the quantizer's behind it.
+    # One step of the LSTM is 2.5 steps of the quantizer after it.
     assert steps_off(model, built.graph, samples_of(model, 6, 7)) < 8
 
 

@@ -49,7 +49,7 @@ def test_a_kernel_rounds_exactly_and_within_words(
     try:
         r = choose(ratio, bound, zero)
     except UnsupportedError:
-        assert ratio * bound > 256  # only where the output is finer than the sums by far
+        assert ratio * bound > 256  # only where the output is much finer than the sums
         return
     m = r.multipliers[0]
     for s in {0, 1, bound, sample % (bound + 1)}:

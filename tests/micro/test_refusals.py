@@ -98,12 +98,12 @@ def _dense(k: int, zero: int, bias: int, weight: int) -> Dot:
 
 
 def test_the_widest_dense_layer_is_the_widest_whose_sums_fit() -> None:
-    # Kernels take 128 * 255 * K off, whatever the weights: 2**30 is passed between 32,896 and 32,897 inputs.
+    # Kernels subtract 128 * 255 * K for any weights, which exceeds 2**30 from 32,897 inputs on.
     _dense(32_896, 0, 0, 128).constants()
     with pytest.raises(UnsupportedError, match="a sum may reach 1073758080"):
         _dense(32_897, 0, 0, 128).constants()
     with pytest.raises(UnsupportedError, match="a sum may reach"):
-        _dense(32_897, 255, 5_000_000, 1).constants()  # a start above zero makes up for nothing
+        _dense(32_897, 255, 5_000_000, 1).constants()  # a start above zero does not help
 
 
 @given(st.integers(32_000, 34_000), st.integers(0, 255), st.integers(-(1 << 26), 1 << 26), st.integers(1, 255))
@@ -155,7 +155,7 @@ def test_a_tensor_that_overflows_on_a_sample_is_named() -> None:
         build(graph, Options("m"), {"x": samples})
 
 
-# -- the ways out that messages name ----------------------------------------------------------------------------------
+# -- the remedies that messages name ----------------------------------------------------------------------------------
 
 
 def test_a_layer_with_too_many_inputs_is_built_with_float() -> None:

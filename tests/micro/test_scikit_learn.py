@@ -1,4 +1,5 @@
-"""What skl2onnx writes beside trees and linear models: columns, thresholds, labels, estimators made of others."""
+"""Everything that skl2onnx writes besides trees and linear models: columns, thresholds, labels, estimators made of
+others."""
 
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def scores_of(result: BuildResult, x: Array) -> Array:
 
 
 def answers(data: bytes, x: Array) -> list[Array]:
-    """onnxruntime's outputs, one row at a time: some of skl2onnx's graphs take only one."""
+    """onnxruntime's outputs, one row at a time, since some of skl2onnx's graphs take only one row."""
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
     rows = [session.run(None, {name: row[None]}) for row in x]
@@ -167,7 +168,7 @@ def answers(data: bytes, x: Array) -> list[Array]:
 
 
 def classes_of(result: BuildResult, x: Array) -> list[int | str]:
-    """What `best` says, in labels."""
+    """The results of `best`, as labels."""
     graph = result.graph
     labels = next(port.labels for port in result.program.outputs if port.labels)
     found = [graph.run({graph.inputs[0]: row})[graph.decides or graph.outputs[0]].reshape(-1) for row in x]
@@ -239,7 +240,7 @@ def test_what_bytes_cannot_hold_is_built_with_float(make: Callable[[], Any]) -> 
 
 
 def test_a_support_vector_machine_has_an_int8_form() -> None:
-    """Its distances are taken apart."""
+    """The distances are split into basic operations."""
     data = converted(SVC(), X, Y % 2)
     result = build(read_graph(data, "m"), Options("m"), {"X": X})
     graph, grid = result.graph, result.graph.grids["X"]

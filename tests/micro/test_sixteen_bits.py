@@ -164,7 +164,7 @@ def test_activations_of_8_and_16_bits_may_be_mixed() -> None:
     assert {grid.bits for grid in built.graph.grids.values()} == {8, 16}
     target = built.graph.outputs[0]
     off = np.stack([np.abs(inferred(built, x) - as_written(model, x)) for x in samples])
-    # A byte that is rounded otherwise is some steps of 16 bits, behind it.
+    # A byte that is rounded the other way causes a difference of some 16-bit steps after it.
     assert off.mean() < 0.01 and off.max() < 0.05, (built.graph.grids[target], off.max())
 
 

@@ -1,4 +1,4 @@
-"""Products of two tensors, and attention, on words of 16 bits: steps of 65,536 from what onnxruntime answers."""
+"""Products of two tensors, and attention, on 16-bit words: a few of 65,536 steps from onnxruntime's results."""
 
 from __future__ import annotations
 

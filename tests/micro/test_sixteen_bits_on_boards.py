@@ -1,4 +1,4 @@
-"""Layers and whole networks on words of 16 bits on emulated boards: exact, and without heap."""
+"""Layers and whole networks on 16-bit words are exact on emulated boards and use no heap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows over streams hold the newest rows, oldest first, when an inference is due."""
+"""When an inference is due, windows over streams hold the newest rows, oldest first."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_convolutions_over_time_compute_new_steps_only() -> None:
     assert stream.shapes["x"] == (1, 10)
     assert [x.macs for x in stream.layers if x.macs] == [480, 80, 256, 112, 256, 48]
     assert sum(x.macs for x in stream.layers) * 15 < sum(x.macs for x in whole.layers)
-    # Of each tensor that is kept there is one copy, and no step moves more than it keeps.
+    # Each kept tensor has one copy, and no step moves more than it keeps.
     kept = [x for x in stream.layers if isinstance(x, Slide)]
     assert sorted(x.shape for x in kept) == [(3, 10), (5, 16), (7, 16), (18, 16)]
 

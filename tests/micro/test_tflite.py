@@ -152,7 +152,7 @@ def test_wake_words_are_exact_over_time(tmp_path: Path) -> None:
 @pytest.mark.skipif(not wake_words(), reason="pymicro-wakeword has no wheel for this Python")
 def test_a_wake_word_keeps_its_state_on_the_device(unix_port: Port, tmp_path: Path) -> None:
     result = built(wake_words()[0].read_bytes(), "wake")
-    # Its states are parts of tensors, and written where those are taken.
+    # Its states are parts of tensors, and are written where the parts are taken.
     assert not any(isinstance(layer, Keep) for layer in result.graph.layers)
     x = bytes_for(2, (120,), 8)
     expected = ran(result, x)

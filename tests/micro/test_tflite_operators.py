@@ -1,4 +1,4 @@
-"""Single operators of .tflite files on int8 and uint8, with LiteRT's reference kernels as the judge."""
+"""Single operators of .tflite files on int8 and uint8, compared with LiteRT's reference kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test follows every way out that a refusal of `emberlet micro build` names; the table says which test."""
+"""Every remedy that an error of `emberlet micro build` names is followed by a test; the table says which."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ FOLLOWED = {
 
 
 def messages() -> list[tuple[str, str]]:
-    """(position, text) of every error message that names a way out."""
+    """(position, text) of every error message that names a remedy."""
     found = []
     for path in sorted(BUILDER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -118,7 +118,7 @@ def test_every_way_out_is_followed_by_a_test() -> None:
         assert f"def {name}" in (TESTS / file).read_text(encoding="utf-8"), test
 
 
-# -- the ways out that no other file goes -----------------------------------------------------------------------------
+# -- the remedies that no other file tests -----------------------------------------------------------------------------
 
 
 def graph_of(m: Maker, shape: Sequence[int]) -> Graph:
@@ -151,7 +151,7 @@ def test_a_sample_on_which_a_tensor_overflows_is_left_out() -> None:
 
 @pytest.mark.parametrize("op", ["MatMul", "Add"])
 def test_samples_that_reach_the_true_range_build(op: str) -> None:
-    """Samples on which two large numbers cancel do not show the output's range."""
+    """If two large numbers cancel on the samples, these do not show the output's range."""
     m = Maker()
     if op == "MatMul":
         m.constant("w", np.array([[1.0], [1.0]], np.float32))

@@ -1,4 +1,4 @@
-"""The wheel, for the tests of what it holds and of those who pack it again."""
+"""The wheel, for the tests of its contents and of packagers."""
 
 from __future__ import annotations
 

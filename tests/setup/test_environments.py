@@ -1,4 +1,4 @@
-"""Which interpreter and which packages `dev.py test --python … --oldest` takes."""
+"""The interpreter and the packages that `dev.py test --python … --oldest` uses."""
 
 from __future__ import annotations
 

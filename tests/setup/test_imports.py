@@ -36,11 +36,11 @@ ROOMS = {
     "module param python_backend host.numpy_backend host.interface",
     "host.numpy_backend": f"{GROUND} backend tensor functional host",
     "host.interface": f"{GROUND} backend tensor host names module model nn param",
-    # The command line alone calls what is built on core.
+    # Only the command line calls the packages built on core.
     "__main__": "host.cli",
     "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host batch "
     "codegen micro wgpu_backend",
-    # So does what runs models over data sets, and what stands in for onnxruntime.
+    # So do the code that runs models over data sets and the replacement for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
     "codegen": f"{GROUND} backend tensor functional burnpack model store nn host host.numpy_backend",

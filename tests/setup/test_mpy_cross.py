@@ -1,4 +1,4 @@
-"""What runs on a device compiles with every MicroPython cross-compiler since 1.20."""
+"""Code for devices compiles with every MicroPython cross-compiler since 1.20."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_survivors_are_named_and_the_tree_is_untouched(project: Path, capsys: py
     assert "caught; seed 3" in said
     assert "caught by tests/test_clamp.py::test_clamp" in said
     assert "survived: package/clamp.py:11, arithmetic in untested\n- return a - b\n+ return a + b" in said
-    assert "- if x > high:\n+ if x >= high:" in said  # the same for every x: a survivor to be judged
+    assert "- if x > high:\n+ if x >= high:" in said  # the same for every x: a survivor to be reviewed
     assert "+ if False:" not in said
     assert file.read_text(encoding="utf-8") == SOURCE
 

@@ -1,4 +1,4 @@
-"""Packaged programs: PyInstaller's and zipapp's run the digits on every backend."""
+"""Programs packaged by PyInstaller and zipapp run the digits on every backend."""
 
 from __future__ import annotations
 

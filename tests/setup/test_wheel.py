@@ -135,7 +135,7 @@ SAID = {
 
 
 def test_a_user_of_the_wheel_gets_types(installed: Path, tmp_path: Path) -> None:
-    """Under mypy --strict: modules of one's own, layers, functions, models."""
+    """Under mypy --strict: user-defined modules, layers, functions, models."""
     (tmp_path / "user.py").write_text(PROGRAM + "net = Net()" + USES, encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(installed), "user.py"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, encoding="utf-8").stdout

@@ -1,7 +1,7 @@
 """`dev.py soak`: a year of a process's failures in minutes.
 
-Each module in scenarios/ does one kind of harm at random moments and looks, after each, whether the next call still
-gives the right result:
+Each module in scenarios/ does one kind of harm at random moments and checks after each that the next call still gives
+the right result:
 
     WHAT                        a line for the table
     NEEDS                       components (tools/components.py)

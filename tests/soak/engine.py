@@ -31,7 +31,7 @@ GRACE = 120.0  # seconds that a scenario may take beyond its time before it coun
 
 
 class Row(NamedTuple):
-    """What became of a scenario. told: what it told (telling.Told), empty where it did not get to the end."""
+    """The outcome of a scenario. told: its report (telling.Told), empty if it did not finish."""
 
     name: str
     what: str
@@ -115,7 +115,7 @@ HEAD = (
 
 
 def write_table(rows: Iterable[Row]) -> None:
-    """Put the rows into the table of docs/reliability.md, in the place of those of the same scenarios."""
+    """Replace the rows of these scenarios in the table of docs/reliability.md."""
     before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
     table, _, after = rest.partition(END)
     lines = {found.split(" | ")[0].strip("| "): found for found in table.splitlines() if found.startswith("| ")}

@@ -85,7 +85,7 @@ def plan_bytes(which: int = 0, rows: int = 4) -> bytes:
 
 
 class _Moving:
-    """The model on whatever backend its input is on."""
+    """The model on the backend of its input."""
 
     def __init__(self, which: int) -> None:
         self._which = which
@@ -101,7 +101,7 @@ def plan(which: int = 0, rows: int = 4) -> Any:
 
 
 def ways(which: int = 0, rows: int = 4) -> dict[str, Callable[[], np.ndarray]]:
-    """Ways to compute model number `which` on `given(rows)`, each already met once, by name."""
+    """Ways to compute model number `which` on `given(rows)`, by name, each of which has run once."""
     gpu, cpu = get_backend("wgpu"), get_backend("numpy")
     x = given(rows)
     ready = compiled(which, rows)

@@ -10,8 +10,8 @@ from typing import Any
 
 @dataclass
 class Told:
-    """tried: how often harm was done, in `unit`s; checked: results compared since; failures: what went wrong, a line
-    each; facts: what else was measured, by its name."""
+    """tried: how often harm was done, in `unit`s; checked: how many results were compared since; failures: one line
+    each; facts: other measurements, by name."""
 
     unit: str
     tried: int = 0
@@ -24,7 +24,7 @@ class Told:
 
 
 class Clock:
-    """True until `seconds` after it was first asked, so that what a scenario makes ready takes none of its time."""
+    """True until `seconds` after it was first asked, so that a scenario's preparations take none of its time."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

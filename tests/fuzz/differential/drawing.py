@@ -1,9 +1,9 @@
 """Draws straight-line programs: the operands of each operation, and its arguments.
 
 A `Pool` grows line by line. Every line is evaluated at once on NumPy, in the dtypes it names and again in float64, so
-that what is drawn next knows shapes, dtypes and sizes. A value is *exact* when both agree on every element and no
-operation that rounds lies before it. Operations that jump (floor, comparisons, argmax, sort, casts to integers) are
-drawn over exact values only: elsewhere a last digit decides them, and no implementation is wrong.
+that the next line can be drawn from known shapes, dtypes and sizes. A value is *exact* when both agree on every element
+and no operation that rounds lies before it. Operations that jump (floor, comparisons, argmax, sort, casts to integers)
+are drawn over exact values only: for other values a last digit decides the result, and different results are all right.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class Pool:
 
 
 def comparable(found: Any, wide: Any) -> bool:
-    """Whether all backends must agree on a value: not on very large floats, on an integer that a last digit decided,
-    or on one that a plan does not take."""
+    """Whether all backends must agree on a value: not for very large floats, for an integer that a last digit decided,
+    or for one beyond what a plan holds."""
     if found.dtype.is_float:
         numbers = np.asarray(wide, dtype=np.float64)
         finite = numbers[np.isfinite(numbers)]
@@ -172,7 +172,7 @@ def shape(choose: random.Random, least: int = 0, most: int = 4) -> tuple[int, ..
 
 
 def array(choose: random.Random, of: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    """Elements whose sums and products are exact: quarters, small integers; rarely -0, infinities and NaN."""
+    """Elements whose sums and products are exact (quarters, small integers), rarely -0, infinities and NaN."""
     count = int(np.prod(of, dtype=int))
     if dtype == "bool":
         return np.array([choose.random() < 0.5 for _ in range(count)], bool).reshape(of)

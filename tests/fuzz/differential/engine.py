@@ -17,11 +17,11 @@ from . import kinds
 
 SHRINKING = 60.0  # seconds spent on making one case smaller
 SHOWN = 5  # different failures after which a run of a kind ends
-DRAWS = 100  # times a kind may draw nothing in a row
+DRAWS = 100  # consecutive draws of a kind that may give nothing
 
 
 class Kind(Protocol):
-    """What a module in kinds/ defines; the package's docstring explains it."""
+    """The interface of a module in kinds/; the package's docstring explains it."""
 
     NEEDS: tuple[str, ...]
 

@@ -1,5 +1,5 @@
-"""What random models leave out, and why: nodes whose result the standard leaves open, or that onnxruntime or ONNX's
-reference is known to compute wrong. No other file lists them."""
+"""The nodes that random models leave out, and why: the standard leaves their result open, or onnxruntime or ONNX's
+reference is known to compute it wrong. No other file lists them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Node(NamedTuple):
         return None if array is None else array.ndim
 
     def may_hold_nan(self) -> bool:
-        """Whether the first input holds NaN, or is not known."""
+        """Whether the first input holds NaN or is unknown."""
         array = self.inputs[0]
         return array is None or (array.dtype.kind == "f" and bool(np.isnan(array).any()))
 

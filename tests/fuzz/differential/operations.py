@@ -309,7 +309,7 @@ def index(pool: Pool) -> None:
 
 
 def _places(pool: Pool, extent: int, of: tuple[int, ...]) -> tuple[str, tuple[Value, ...]]:
-    """Indices into an axis of `extent`, of a shape: a value there is, or a constant."""
+    """Indices into an axis of length `extent`, with this shape: an existing value or a constant."""
     fits = [v for v in pool.values if v.dtype in ("int32", "int64") and v.shape == of and v.within(-extent, extent - 1)]
     if fits and pool.choose.random() < 0.7:
         v = pool.choose.choice(fits)
@@ -500,7 +500,8 @@ def pool_windows(pool: Pool) -> None:
     pool.add(f"F.{name}({v.name}, {kernel}, stride={choose.randint(1, 2)})", v, rounds=name == "avg_pool2d")
 
 
-# -- what only large tensors reach ------------------------------------------------------------------------------------
+# -- operations for large tensors only
+# ------------------------------------------------------------------------------------
 
 
 def _many(pool: Pool, of: tuple[int, ...], v: Value) -> str:

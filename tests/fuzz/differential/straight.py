@@ -59,8 +59,8 @@ class Program(NamedTuple):
     def function(
         self, *, wide: bool = False, watch: Callable[[str, Any], Any] | None = None
     ) -> Callable[..., tuple[Any, ...]]:
-        """The program as a function of tensors; wide: with float64 for every float it names; watch: what to take for
-        the value of a line, given its name and value."""
+        """The program as a function of tensors; wide: with float64 for every float it names; watch: the value to use
+        for a line, given its name and value."""
         names: dict[str, Any] = {"F": F, "D": Wide() if wide else dtypes, "W": watch}
         exec(compile(self.body(watch is not None), "<program>", "exec"), names)
         found: Callable[..., tuple[Any, ...]] = names["program"]
@@ -74,7 +74,7 @@ class Program(NamedTuple):
         return [emberlet.asarray(a, backend="numpy") for a in arrays]
 
     def text(self) -> str:
-        """The program as a file of Python that prints what NumPy gives; a kind adds what differs."""
+        """The program as a Python file that prints NumPy's results; a kind adds the difference."""
         head = "import numpy as np\nimport emberlet\nfrom emberlet import dtypes as D, functional as F\n\n\n"
         inputs = "".join(i.text() + "\n" for i in self.inputs)
         return f"{head}{self.body()}\n\n{inputs}"
@@ -122,7 +122,7 @@ class Program(NamedTuple):
         return self._replace(inputs=inputs, lines=self.lines[:at] + self.lines[at + 1 :])._pruned(self.outputs)
 
     def _pruned(self, outputs: tuple[str, ...]) -> Program:
-        """Only what the outputs need."""
+        """Only the lines that the outputs need."""
         needed = set(outputs)
         lines = []
         for line in reversed(self.lines):

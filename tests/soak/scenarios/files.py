@@ -1,4 +1,4 @@
-"""Files of weights and plans that are cut short or changed, before they are opened and while they are."""
+"""Files of weights and plans that are truncated or changed before they are opened or while they are open."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
 
 
 def _in_a_child(call: Callable[[], object]) -> str:
-    """What is wrong with how a forked child is refused."""
+    """A description of what is wrong with how a forked child is refused, or ""."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -15,7 +15,7 @@ NEEDS = ("gpu-driver",)
 SHARE = 5
 
 INFERENCES = 100_000
-GROWTH = 24.0  # megabytes that the allocators of Python and of the driver may take their time over
+GROWTH = 24.0  # megabytes that the allocators of Python and of the driver may be slow to return
 
 
 def run(clock: Clock, choose: random.Random) -> Told:

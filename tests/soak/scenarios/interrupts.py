@@ -55,7 +55,7 @@ class Interrupter(threading.Thread):
             finally:
                 with self._lock:
                     missed, self._open = self._open == self._count, 0
-            for _ in range(0 if missed else 100):  # it is on its way, unless a destructor met it
+            for _ in range(0 if missed else 100):  # it will arrive, unless it hit a destructor
                 time.sleep(0.001)
         except error:
             return True
@@ -64,7 +64,7 @@ class Interrupter(threading.Thread):
 
 def run(clock: Clock, choose: random.Random) -> Told:
     told = Told("interrupts")
-    sys.unraisablehook = lambda told: None  # an interrupt within __del__ is printed, and is none
+    sys.unraisablehook = lambda told: None  # an interrupt within __del__ is printed and does not reach the caller
     want = models.wanted(models.given(4))
     calls = models.ways()
     took = {}

@@ -74,7 +74,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
             if said:
                 told.failures.append(f"{kind}: {said}")
             told.checked += 1
-        for work, _ in kinds.values():  # what was left lying about goes with the next one that ends well
+        for work, _ in kinds.values():  # the next one that succeeds removes leftover files
             work()
         told.facts["moments by kind"] = by_kind
         stale = [file.name for file in folder.rglob(".emberlet-*")]
@@ -85,7 +85,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
 
 
 def _killed(work: Callable[[], None], after: float, error: Path) -> bool:
-    """Do the work in a fork that is killed after some seconds; whether it was not done before."""
+    """Do the work in a fork that is killed after some seconds; whether it was killed before it finished."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,4 @@
-"""Devices that are destroyed while other threads compute on them, and opened anew."""
+"""Devices that are destroyed while other threads compute on them, and opened again."""
 
 from __future__ import annotations
 

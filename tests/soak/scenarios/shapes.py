@@ -1,4 +1,4 @@
-"""A thousand shapes of one compiled model, of an eager one and of a function: memory has a ceiling."""
+"""A thousand shapes of a compiled model, of an eager one and of a function: memory stays below a limit."""
 
 from __future__ import annotations
 

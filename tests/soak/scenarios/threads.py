@@ -1,4 +1,4 @@
-"""Sixteen threads that share models, with more shapes than a compiled model keeps plans of."""
+"""Sixteen threads that share models, with more shapes than a compiled model keeps plans for."""
 
 from __future__ import annotations
 

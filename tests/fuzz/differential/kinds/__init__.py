@@ -1,1 +1,1 @@
-"""One module a kind of case; the package's docstring says what a kind defines."""
+"""One module per kind of case; the package's docstring says what a kind defines."""

@@ -1,9 +1,9 @@
 """Random estimators of scikit-learn as modules on MicroPython's Unix port, against scikit-learn's own predictions.
 
-Classifiers, regressors, outlier detectors and clusterings, alone, behind preprocessors, in pipelines, votes, stacks,
-bags and one-against-the-rest, fitted to random rows, exported by skl2onnx and built by `emberlet micro`. What skl2onnx
-cannot export or exports wrongly (onnxruntime then differs from scikit-learn) is not compared. A refusal must be an
-error of the EmberletError family.
+Classifiers, regressors, outlier detectors and clusterings, alone, after preprocessors, in pipelines, votes, stacks,
+bags and one-against-the-rest, fitted to random rows, exported by skl2onnx and built by `emberlet micro`. Estimators
+that skl2onnx cannot export or exports wrongly (onnxruntime then differs from scikit-learn) are not compared. A refusal
+must be an error of the EmberletError family.
 
 **Tolerances.** Every row gets scikit-learn's class, unless the two greatest scores are within 1e-4 of each other.
 Scores and numbers are within 1e-3 of the largest magnitude of onnxruntime's: both compute in float32. Models for which
@@ -68,7 +68,7 @@ class Case(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What a case's estimator is and says of unseen rows; onnx: b"" where skl2onnx cannot export it."""
+    """A case's fitted estimator and its predictions for unseen rows; onnx: b"" where skl2onnx cannot export it."""
 
     estimator: Any
     onnx: bytes
@@ -338,7 +338,7 @@ def _conditioned(given: Fitted, scores: Array) -> Array:
 
 
 def compared(case: Case, given: Fitted, result: BuildResult, wanted: list[Array]) -> str:
-    """ "" where the module says what scikit-learn does, for every row on which onnxruntime agrees with it."""
+    """ "" if the module predicts the same as scikit-learn for every row on which onnxruntime does."""
     classes = np.asarray(given.estimator.predict(given.rows))
     agree = np.ones(len(given.rows), bool)
     is_label = case.kind == "classes"

@@ -11,16 +11,16 @@ floats that are exact (drawing.py): no operation before them rounds. Every other
 
 where E is the largest distance between NumPy's result in the dtypes of the program and in float64 (what the precision
 itself loses on this graph, conditioning included), M the largest finite magnitude of the result, and eps the dtype's
-precision. 64 covers what functions may differ by: WGSL's exp is allowed 3 + 2|x| units, Emberlet's own are within 8.
-A real GPU and relaxed SIMD may also be off by 8 * eps(dtype) * the largest finite magnitude of the inputs: their
-divisions and fused multiply-adds round where NumPy happens to be exact: the variance of equal numbers is not 0 there.
-Where that is not enough, E also counts how far the result in float64 moves if every value that NumPy rounds is moved by
-one unit in its last place, up or down at random: NumPy's roundings may cancel by luck (the sum of a normalized axis is
-0), while others' are as good and do not.
-Where NumPy and float64 disagree about what is finite, nothing is compared.
+precision. 64 covers the permitted errors of functions: WGSL's exp may be off by 3 + 2|x| units, Emberlet's own by 8. A
+real GPU and relaxed SIMD may also be off by 8 * eps(dtype) * the largest finite magnitude of the inputs: their
+divisions and fused multiply-adds round where NumPy happens to be exact, so the variance of equal numbers is not 0
+there. Where that is not enough, E also counts how far the result in float64 moves if every value that NumPy rounds is
+moved by one unit in its last place, up or down at random: NumPy's rounding errors may cancel by luck (the sum of a
+normalized axis is 0), while those of others are as small and do not. Where NumPy and float64 disagree about what is
+finite, nothing is compared.
 
-**Open sizes.** In every other case a plan leaves axes of the inputs open, those of one length under one name. It runs
-at the sizes that were drawn and at others, of which NumPy says which fit the program.
+**Open sizes.** In every second case a plan leaves axes of the inputs open; axes of one length share a name. It runs at
+the drawn sizes and at other sizes at which the program runs on NumPy.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ LARGEST = 1 << 14  # elements of a result at them
 
 
 class Variant(NamedTuple):
-    """How the GPU runs a program: the class of device that kernels are for, and from how many elements on a map
-    computes four at a time. opened: 0, or what draws the axes that a plan leaves open, and their sizes."""
+    """How the GPU runs a program: the class of device for its kernels, and the number of elements from which a map
+    computes four at a time. opened: 0, or the seed for the axes that a plan leaves open and for their sizes."""
 
     device_class: str
     wide: int
@@ -133,7 +133,7 @@ def _given(case: Program, name: str) -> float:
 
 
 def _moved(case: Program) -> list[float]:
-    """How far each output in float64 moves if what NumPy rounds is one unit in the last place off."""
+    """How far each output in float64 moves if every value that NumPy rounds is off by one unit in the last place."""
     every = case._replace(outputs=tuple(line.name for line in case.lines))
     values = dict(zip(every.outputs, every.function()(*case.tensors("numpy")), strict=True))
     exact = dict(zip(every.outputs, every.function(wide=True)(*case.widened()), strict=True))
@@ -226,7 +226,7 @@ def _saved(case: Program) -> list[Any] | None:
 
 @contextmanager
 def _vectors(variant: Variant) -> Iterator[None]:
-    """Maps of the variant's width while this lasts; whatever runs next in the process has its own again."""
+    """Use maps of the variant's width; at the end, the process has its previous width again."""
     from emberlet.wgpu_backend.record import node
 
     before, node.WIDE = node.WIDE, variant.wide
@@ -268,7 +268,7 @@ def _opened(case: Program, choose: random.Random) -> dict[str, dict[int, str]]:
 
 
 def _resized(case: Program, opened: dict[str, dict[int, str]], choose: random.Random) -> Program:
-    """The program with inputs of other sizes; their elements are drawn from those there are."""
+    """The program with inputs of other sizes, whose elements are drawn from its own inputs."""
     labels = sorted({label for axes in opened.values() for label in axes.values()})
     changed = labels if choose.random() < 0.5 else [choose.choice(labels)]
     sizes = {label: choose.randint(1, 12) for label in changed}
@@ -283,7 +283,7 @@ def _resized(case: Program, opened: dict[str, dict[int, str]], choose: random.Ra
 
 
 def _open_sizes(case: Program) -> str:
-    """What differs where a plan leaves axes open, at the sizes of the case and at others."""
+    """The differences of a plan that leaves axes open, at the sizes of the case and at others."""
     if not case.variant.opened:
         return ""
     from emberlet.host.numpy_backend.compile import compile as compiled_on_numpy
@@ -310,7 +310,7 @@ def _open_sizes(case: Program) -> str:
                 values = every.function()(*now.tensors("numpy"))
                 wide = every.function(wide=True)(*now.widened())
             except Exception:
-                continue  # the program is none for these sizes
+                continue  # the program is invalid for these sizes
             if any(x.size > LARGEST or not comparable(x, w) for x, w in zip(values, wide, strict=True)):
                 continue
             for name, model in models.items():

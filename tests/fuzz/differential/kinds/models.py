@@ -1,13 +1,13 @@
 """Random ONNX models through generated code, against onnxruntime and ONNX's reference.
 
 One to three nodes, each of any operator of the standard that computes the same twice, drawn from its schema: attributes
-at random, optional inputs absent, constant or dynamic, ranks 0 to 5, unit and empty axes, opsets 7 to 23. The inputs
-that say shapes, axes, sizes and indices get numbers that often fit. Models that onnxruntime refuses are not compared,
-but reading them must end in code or in an error of the EmberletError family, raised on purpose.
+at random, optional inputs absent, constant or dynamic, ranks 0 to 5, unit and empty axes, opsets 7 to 23. Inputs that
+hold shapes, axes, sizes and indices get numbers that often fit. Models that onnxruntime refuses are not compared, but
+reading them must end in code or in an error of the EmberletError family, raised on purpose.
 
 **Tolerances.** Integers, bools, strings, dtypes and shapes are equal; floats are within 1e-5 + 1e-4 * |expected| of the
-largest magnitude of their tensor for float32 and float64, 1e-2 for float16. A result that ONNX's reference has is right
-whatever onnxruntime says, and the other way round: a difference is one from both, or from the only one that answers.
+largest magnitude of their tensor for float32 and float64, 1e-2 for float16. A result is right if it agrees with
+onnxruntime or with ONNX's reference: only a difference from both counts, or from the only one that gives a result.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _structured(choose: random.Random, opset: int, inputs: list[Input], known: d
             continue
         names.append(f"i{len(inputs)}")
         inputs.append(Input(names[-1], array, bool(place) and choose.random() < 0.6))
-    if operator.endswith("*"):  # what the subgraphs read is no input of the node
+    if operator.endswith("*"):  # tensors that the subgraphs read are not inputs of the node
         operator, names = operator[:-1], names[1:]
     while names and names[-1] == "":
         names.pop()
@@ -313,7 +313,7 @@ def difference(case: Case) -> str:
     if runtime is None:
         return ""  # the reference takes much that the standard does not allow
     if ours is None:
-        # onnxruntime takes more than the standard, too; both call what has no elements a result
+        # onnxruntime also takes more than the standard; both give results for empty tensors
         strict = reference is None or "is larger than input" in error
         return "" if strict else f"onnxruntime runs it, emberlet does not: {error}"
     said = [_unlike(made, ours, r) for r in (runtime, reference) if r is not None]
