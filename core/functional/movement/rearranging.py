@@ -3,7 +3,7 @@
 from ...backend import operation
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, broadcast, size, whole
-from ..operands import alias, same_backend, tensor
+from ..operands import alias, tensor
 from ..overriding import composite, one_backend
 from ..reshaping import reshape
 
@@ -364,10 +364,3 @@ def _not_negative(sizes, what):
     for n in sizes:
         if n < 0:
             raise ShapeError("{} has no negative sizes, found {}".format(what, tuple(sizes)))
-
-
-def check_same_shape(a, b):
-    """Raise ShapeError or BackendError unless a and b have the same shape and backend."""
-    same_backend(a, b)
-    if a.shape != b.shape:
-        raise ShapeError("expected equal shapes, found {} and {}".format(a.shape, b.shape))

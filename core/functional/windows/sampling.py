@@ -312,7 +312,8 @@ def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, di
     m, _, kh, kw = weight.shape
     oh, ow = offset.shape[2:]
     taps, points = kh * kw, oh * ow
-    if offset.shape[1] != offset_groups * taps * 2 or c % offset_groups or c != weight.shape[1] * groups:
+    fits = c == weight.shape[1] * groups and not m % groups and not c % offset_groups
+    if not fits or offset.shape[1] != offset_groups * taps * 2:
         raise ShapeError(
             "deform_conv: input {}, weight {}, offset {}, {} groups and {} offset groups do not fit".format(
                 x.shape, weight.shape, offset.shape, groups, offset_groups
