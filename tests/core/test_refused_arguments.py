@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from emberlet import errors
 from emberlet import functional as F
+from emberlet.functional.quantized import weights
 
 
 def Z(*shape: int, dtype: str = "float32") -> Any:
@@ -177,7 +178,7 @@ pad(Z(2, 3), [(1, 1)]) -> Shape: for each of 2 axes
 pad(Z(2, 0), [(0, 0), (1, 1)], mode="edge") -> Shape: empty axis 1
 pad(Z(2, 3), [(0, 0), (1, 1)], mode="mirror") -> Value: 'mirror'
 pad(Z(2, dtype="uint8"), [(1, 1)], 256) -> DType: 256
-pad_axes(Z(2, 3), [1, 1], [0, 1]) -> Shape: got 2 values for 2 axes
+pad_axes(Z(2, 3), [1, 1], [0, 1]) -> Shape: got 1 values for 2 axes
 permute_dims(Z(2, 3), (0, 0)) -> Shape: not a permutation
 permute_dims(Z(2, 3), (0,)) -> Shape: not a permutation
 prelu(Z(2, 3), Z(4, 2, 3)) -> Shape: does not broadcast
@@ -269,14 +270,14 @@ Z(2, 3)[:, -4] -> Indexing: outside axis 1
 Z(2, 3)[-3] -> Indexing: outside axis 0
 Z(2, 3)[I(0, 1), I(0, 1, 2)] -> Indexing: index arrays
 bool(Z(2)) -> Shape: 2
-WeightScheme(3) -> Unsupported: 8, 4 or 2 bits
-WeightScheme(8, "odd") -> Unsupported: mode
-WeightScheme(8, "affine", "channel", "absolute-mean") -> Unsupported: min-max
-WeightScheme(8, "symmetric", "channel", "median") -> Unsupported: calibration
-WeightScheme(8, "symmetric", 0) -> Unsupported: whole bytes
-WeightScheme(4, "symmetric", 3) -> Unsupported: whole bytes
-WeightScheme(4, "symmetric", True) -> Unsupported: whole bytes
-WeightScheme(4, "symmetric", "row") -> Unsupported: whole bytes
+weights.WeightScheme(3) -> Unsupported: 8, 4 or 2 bits
+weights.WeightScheme(8, "odd") -> Unsupported: mode
+weights.WeightScheme(8, "affine", "channel", "absolute-mean") -> Unsupported: min-max
+weights.WeightScheme(8, "symmetric", "channel", "median") -> Unsupported: calibration
+weights.WeightScheme(8, "symmetric", 0) -> Unsupported: whole bytes
+weights.WeightScheme(4, "symmetric", 3) -> Unsupported: whole bytes
+weights.WeightScheme(4, "symmetric", True) -> Unsupported: whole bytes
+weights.WeightScheme(4, "symmetric", "row") -> Unsupported: whole bytes
 """
 ROWS = dict(line.rsplit(" -> ", 1) for line in REFUSED.strip().splitlines())
 
@@ -328,7 +329,7 @@ def as_attention(q: Any, k: Any = None, v: Any = None, **options: Any) -> Any:
 
 def called(text: str) -> Any:
     names = {name: getattr(F, name) for name in re.findall(r"[a-z]\w*", text) if hasattr(F, name)}
-    return eval(text, {**names, **globals(), "bool": lambda x: x.__bool__()})
+    return eval(text, {**names, **globals(), "bool": lambda x: x.__bool__(), "weights": weights})
 
 
 @pytest.mark.parametrize("text", ROWS)
