@@ -1,0 +1,125 @@
+"""A new tensor lies on the backend that `backend` or `device` names, else on that of the tensor it is like, else on the
+default."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.backend import get_backend, set_default_backend
+from support.backends import same
+
+X = emberlet.asarray([[1, 0, 2], [3, 1, 2]], dtype="int16", backend="loops")
+
+# A call, and whether it follows the tensor it gets.
+CREATED: dict[str, tuple[tuple[Any, ...], bool]] = {
+    "arange": ((4,), False), "asarray": (([1, 2],), False), "bernoulli": ((0.5, (3,)), False),
+    "blackman_window": ((4,), False), "cartesian_grid": (((2, 3),), False), "diag_mask": (((2, 3),), False),
+    "dict_vectorize": (({"a": 1}, ["a"], "float32"), False), "empty": (((2,),), False), "empty_like": ((X,), True),
+    "eye": ((3,), False), "from_dlpack": ((np.ones(3),), False), "full": (((2,), 7), False),
+    "full_like": ((X, 7), True), "hamming_window": ((4,), False), "hann_window": ((4,), False),
+    "linspace": ((0.0, 1.0, 5), False), "map_to_tensor": (({1: 2.0}, "float32"), False),
+    "mel_weight_matrix": ((3, 8, 8000, 0, 4000), False), "normal": (((3,),), False), "ones": (((2,),), False),
+    "ones_like": ((X,), True), "permutation": ((5,), False), "randint": ((9, None, (3,)), False),
+    "random": (((3,),), False), "random_bits": (((3,),), False), "tril_mask": (((2, 3),), False),
+    "triu_mask": (((2, 3),), False), "uniform": (((3,),), False), "zeros": (((2,),), False),
+    "zeros_like": ((X,), True),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _default() -> Iterator[None]:
+    set_default_backend("python")
+    yield
+    set_default_backend(None)
+
+
+@pytest.mark.parametrize("name", CREATED)
+def test_a_new_tensor_lies_where_it_is_told(name: str) -> None:
+    call, (args, follows) = getattr(F, name), CREATED[name]
+    words = [word for word in ("backend", "device") if word in inspect.signature(call).parameters]
+    assert "backend" in words
+    assert call(*args).backend.name == ("loops" if follows else "python")
+    for word in words:
+        for value in ("numpy", get_backend("numpy")):
+            assert call(*args, **{word: value}).backend.name == "numpy"
+    if len(words) == 2:
+        assert call(*args, backend="numpy", device="loops").backend.name == "numpy"
+
+
+def test_every_function_with_a_backend_has_a_call() -> None:
+    named = {name for name in dir(F) if "backend" in getattr(inspect.signature(getattr(F, name)), "parameters", {})}
+    assert named - set(CREATED) <= {"causal_mask", "move", "operation"}
+
+
+@pytest.mark.parametrize("name", ["empty_like", "full_like", "ones_like", "zeros_like"])
+def test_a_tensor_like_another_has_its_shape_and_dtype(name: str) -> None:
+    value = {"empty_like": 0, "full_like": 7, "ones_like": 1, "zeros_like": 0}[name]
+    args = (X, 7) if name == "full_like" else (X,)
+    same(getattr(F, name)(*args), np.full((2, 3), value, np.int16))
+    same(getattr(F, name)(*args, dtype="float64"), np.full((2, 3), value, np.float64))
+
+
+def test_dtypes_of_new_tensors() -> None:
+    for call, dtype in (
+        (lambda **o: F.zeros((2,), **o), "float32"), (lambda **o: F.ones((2,), **o), "float32"),
+        (lambda **o: F.empty((2,), **o), "float32"), (lambda **o: F.full((2,), 1, **o), "int64"),
+        (lambda **o: F.full((2,), 1.0, **o), "float32"), (lambda **o: F.full((2,), True, **o), "bool"),
+        (lambda **o: F.arange(3, **o), "int64"), (lambda **o: F.arange(3.0, **o), "float32"),
+        (lambda **o: F.arange(0, 3, 0.5, **o), "float32"), (lambda **o: F.linspace(0, 1, 3, **o), "float32"),
+        (lambda **o: F.eye(2, **o), "float32"), (lambda **o: F.hann_window(3, **o), "float32"),
+        (lambda **o: F.uniform((2,), **o), "float32"), (lambda **o: F.normal((2,), **o), "float32"),
+    ):  # fmt: skip
+        assert call().dtype.name == dtype
+        assert call(dtype="float64").dtype.name == "float64"
+    assert (
+        F.randint(5, shape=(2,)).dtype.name == "int64" and F.randint(5, shape=(2,), dtype="int8").dtype.name == "int8"
+    )
+    assert F.eye_like(X).dtype.name == "int16" and F.eye_like(X, dtype="bool").dtype.name == "bool"
+    assert F.random((2,), "bernoulli").dtype.name == "float32" and F.bernoulli(0.5, (2,)).dtype.name == "bool"
+
+
+NUMBERS: list[tuple[Any, Any]] = [
+    (F.arange(5, 0, -2), np.arange(5, 0, -2)), (F.arange(0, 5, 2), np.arange(0, 5, 2)),
+    (F.arange(3, 3), np.arange(3, 3)),
+    (F.arange(5, 2), np.arange(5, 2)), (F.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, np.float32)),
+    (F.arange(0.0, 1.1, 0.25), np.arange(0, 1.1, 0.25, np.float32)), (F.arange(1.0, 0.0, -0.5), np.float32([1, 0.5])),
+    (F.linspace(2, 3, 1), np.float32([2])), (F.linspace(0, 1, 4, endpoint=False), np.float32([0, 0.25, 0.5, 0.75])),
+    (F.linspace(0, 10, 6, dtype="int32"), np.arange(0, 11, 2, dtype=np.int32)),
+    (F.linspace(1, 0, 3), np.float32([1, 0.5, 0])), (F.eye(2, 4, k=1), np.eye(2, 4, 1, np.float32)),
+    (F.eye(3, k=-1), np.eye(3, k=-1, dtype=np.float32)), (F.eye(0, 2), np.zeros((0, 2), np.float32)),
+    (F.tril_mask((3, 4), 1), ~np.tri(3, 4, 1, bool)), (F.triu_mask((3, 4), -1), np.tri(3, 4, -2, bool)),
+    (F.diag_mask((2, 3, 4), 1), np.broadcast_to(~np.eye(3, 4, 1, bool), (2, 3, 4))),
+    (F.cartesian_grid((2, 3)), np.stack(np.meshgrid(np.arange(2), np.arange(3), indexing="ij"), -1)),
+    (F.tril(X, k=-1), np.tril(np.asarray(X), -1)), (F.triu(X, k=1), np.triu(np.asarray(X), 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(NUMBERS)))
+def test_elements_of_new_tensors_are_numpys(at: int) -> None:
+    same(*NUMBERS[at])
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("lengths", [(), (3,), (2, 3), (2, 3, 4)])
+def test_grids_are_numpys(indexing: Any, lengths: Any) -> None:
+    vectors = [np.arange(n) * 10 for n in lengths]
+    found = F.meshgrid(*[F.asarray(v) for v in vectors], indexing=indexing)
+    for x, expected in zip(found, np.meshgrid(*vectors, indexing=indexing), strict=True):
+        same(x, expected)
+
+
+def test_layers_lie_where_they_are_told() -> None:
+    for layer in (
+        nn.Linear(2, 3, backend="numpy"),
+        nn.Conv2d(1, 2, 3, backend="numpy"),
+        nn.Lstm(2, 3, backend="numpy"),
+    ):
+        assert [b.name for b in layer.backends()] == ["numpy"]
+    assert [b.name for b in nn.Linear(2, 3).backends()] == ["python"]
