@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import struct
+import sys
 from collections import OrderedDict
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from emberlet import dtypes
 from emberlet.errors import FormatError
 from emberlet.store.formats import torch_tensors
-from emberlet.store.formats.pickles import Known, Unknown, load
+from emberlet.store.formats.pickles import Known, Unknown, _Machine, load
 from emberlet.store.formats.torch_tensors import KNOWN, Storage, StorageType, TensorView, elements, find, storage_of
 
 
@@ -356,3 +357,65 @@ def test_names_in_a_pickle() -> None:
     assert find("os", "system") is None
     assert read(pickle.dumps(OrderedDict(a=1, b=[2]), 2)) == {"a": 1, "b": [2]}
     assert struct.calcsize("<q") == dtypes.int64.itemsize
+
+
+def taken(value: Any) -> int:
+    """The bytes of a value and of what it holds."""
+    if isinstance(value, dict):
+        return sys.getsizeof(value) + sum(taken(k) + taken(v) for k, v in value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return sys.getsizeof(value) + sum(map(taken, value))
+    return sys.getsizeof(value) if not isinstance(value, (int, bool)) or abs(value) > 256 else 0
+
+
+MANY = b"".join(b"M" + struct.pack("<H", i) for i in range(1000, 2000))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"V" + b"a" * 1000 + b"\n.", b"S'" + b"a" * 1000 + b"'\n.", b"X" + struct.pack("<I", 1000) + b"a" * 1000 + b".",
+        "V{}\n.".format("漢" * 1000).encode(), b"T" + struct.pack("<I", 1000) + b"a" * 1000 + b".",
+        b"U\xff" + b"a" * 255 + b".",
+        b"B" + struct.pack("<I", 1000) + b"a" * 1000 + b".", b"C\xff" + b"a" * 255 + b".",
+        b"\x8a\xff" + b"\x7f" * 255 + b".",
+        b"\x8b" + struct.pack("<I", 1000) + b"\x7f" * 1000 + b".", b"I" + b"9" * 1000 + b"\n.",
+        b"L" + b"9" * 1000 + b"L\n.",
+        b"M\xff\xff.", b"J\xff\xff\xff\x7f.", b"G?\xf8\0\0\0\0\0\0.", b"F2.5\n.", b"].", b"}.", b"\x8f.",
+        b"(" + MANY + b"t.",
+        b"(" + MANY + b"l.", b"(" + MANY + b"d.", b"](" + MANY + b"e.", b"}(" + MANY + b"u.",
+        b"\x8f(" + MANY + b"\x90.",
+        b"(" + MANY + b"\x91.", b"M\0\1\x85.", b"M\0\1M\1\1\x86.", b"M\0\1M\1\1M\2\1\x87.", b"}" + b"M\0\1M\1\1s.",
+    ],
+    ids=lambda data: repr(data)[2:12],
+)  # fmt: skip
+def test_a_value_costs_at_least_the_memory_that_it_takes_and_not_much_more(data: bytes) -> None:
+    machine = _Machine(memoryview(data), find, nothing, "x", 0)
+    before = machine.left
+    value, _ = machine.run()
+    paid = before - machine.left
+    assert 0.8 * taken(value) <= paid <= 5 * taken(value) + 300
+
+
+def test_stored_values_calls_and_classes_cost_memory_too() -> None:
+    def paid(data: bytes, persistent: Any = nothing) -> int:
+        machine = _Machine(memoryview(data), find, persistent, "x", 0)
+        before = machine.left
+        machine.run()
+        return before - machine.left
+
+    empty = paid(b"N.")
+    assert paid(b"N" + b"q\1" * 50 + b".") - empty >= 50 * 64
+    assert paid(b"Nq\1" + b"h\1" * 50 + b".") - paid(b"Nq\1.") >= 50 * 8
+    assert paid(b"cmod\nThing\n.") >= 100
+    assert paid(b"cmod\nThing\n)R.") - paid(b"cmod\nThing\n).") >= 64
+    assert paid(b"ccollections\nOrderedDict\n)R.") - paid(b"ccollections\nOrderedDict\n).") >= 64
+    assert paid(b"NQ.", lambda found: found) - empty >= 100
+    assert paid(b"cmod\nThing\n)R}(" + MANY + b"ub}(" + MANY + b"ub.") - 2 * paid(b"}(" + MANY + b"u.") >= 500 * 60
+
+
+def test_the_allowance_is_a_multiple_of_the_pickles_length() -> None:
+    short, long = (_Machine(memoryview(bytes(n)), find, nothing, "x", 0).left for n in (10, 1010))
+    assert long - short == 24_000
+    assert short == (8 << 20) + 240
+    assert _Machine(memoryview(bytes(1010)), find, nothing, "x", 1000).left == short

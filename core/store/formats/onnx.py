@@ -191,8 +191,8 @@ def _external(label: str, path: str | None, said: dict[str, str], size: int) -> 
     if path is None:
         raise FormatError(f"{label}: is in the file {name!r}; open the model by its path")
     folder = os.path.realpath(os.path.dirname(path) or ".")
-    target = os.path.realpath(os.path.join(folder, name))
-    if not name or "\0" in name or os.path.commonpath([folder, target]) != folder or target == folder:
+    target = os.path.realpath(os.path.join(folder, name)) if "\0" not in name else folder
+    if os.path.commonpath([folder, target]) != folder or target == folder:
         raise FormatError(f"{label}: names the file {name!r}, which is not in the model's folder")
     digits = said.get("offset", "0")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 20:
