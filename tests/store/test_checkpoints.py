@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emberlet import codegen, store
+from emberlet import codegen, nn, store
 from emberlet.codegen.checkpoint_names import metadata_entry
 from emberlet.errors import LoadError
+from emberlet.store.checkpoints import Checkpoint
+from emberlet.store.source_mapping import NORM
+from emberlet.store.sources import Place, places
 
 HERE = Path(__file__).parent / "fixtures"
 CHECKPOINT = HERE / "architecture.pt"
@@ -133,9 +136,6 @@ def test_constants_are_kept_only_where_all_of_the_file_is_used():
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "7", '{"fc": 1}', "[" * 100_000, '{"square.weight": {"norm": 3}}'])
 def test_useless_metadata_is_ignored_or_a_load_error(text, tmp_path):
-    from emberlet.store.checkpoints import Checkpoint
-    from emberlet.store.sources import places
-
     model = codegen.load(HERE / "architecture.onnx")
     checkpoint = Checkpoint(text)
     at = dict(state_dict())
@@ -161,3 +161,135 @@ def test_a_store_in_memory_says_it_too():
     model = codegen.load(HERE / "architecture.onnx")
     model.save_into(saved := io.BytesIO())
     assert "up_norm" in store.open(saved.getvalue()).metadata["emberlet.sources"]
+
+
+# -- one parameter's entry of the mapping
+
+
+class Held(nn.Module):
+    """A module that is not emberlet's, with one parameter."""
+
+    def __init__(self, key, shape):
+        self.__dict__[key] = nn.Param.zeros(shape)
+
+
+def place_of(key="weight", shape=(4, 3), holder=None):
+    holder = holder or Held(key, shape)
+    return Place(f"fc.{key}", "Net", holder, key, getattr(holder, key))
+
+
+def snapshots(**arrays):
+    return dict(store.store_of({name.replace("__", "."): array for name, array in arrays.items()}))
+
+
+def found_for(entry, at, place=None, known=True):
+    place = place or place_of()
+    checkpoint = Checkpoint(json.dumps({place.name: entry}) if known else None)
+    return checkpoint.find(place, at)
+
+
+@pytest.mark.parametrize(
+    ("entry", "at", "found"),
+    [
+        ({}, "fc.weight", "fc.weight"), ({"name": "other"}, "other", "other"), ({"name": "other"}, "fc.weight", None),
+        ({}, "other", None), ({"name": None}, "other", None), ({"name": ""}, "fc.weight", None),
+        ({"name": None}, "fc.weight", "was computed from several tensors"),
+    ],
+)  # fmt: skip
+def test_an_entry_names_the_tensor_of_a_checkpoint(entry, at, found):
+    held = dict(store.store_of({at: np.ones(2, np.float32)}))
+    assert found_for(entry, held, known=False) is None
+    if found is None:
+        assert found_for(entry, held) is None
+    elif found == at:
+        s, names = found_for(entry, held)
+        assert s is held[at] and names == (at,)
+    else:
+        with pytest.raises(LoadError, match=found):
+            found_for(entry, held)
+
+
+@pytest.mark.parametrize(
+    ("entry", "shape", "layer", "turned"),
+    [
+        ({}, (4, 3), False, None), ({}, (4, 3), True, True), ({"turned": False}, (4, 3), True, False),
+        ({"turned": True}, (4, 3), False, True), ({"turned": True}, (4,), False, None),
+        ({"turned": 0}, (4, 3), True, False),
+    ],
+)  # fmt: skip
+def test_an_entry_says_whether_a_matrix_is_turned(entry, shape, layer, turned):
+    place = place_of(holder=nn.Linear(4, 3)) if layer else place_of(shape=shape)
+    assert Checkpoint(json.dumps({"fc.weight": entry})).turned(place) is turned
+    assert Checkpoint(None).turned(place) is None
+
+
+def test_constants_are_parameters_outside_of_layers():
+    assert Checkpoint("{}").is_constant(place_of()) is True
+    assert Checkpoint(None).is_constant(place_of()) is False
+    assert Checkpoint("{}").is_constant(place_of(holder=nn.Linear(4, 3))) is False
+
+
+@pytest.mark.parametrize("named", ["path", "list"])
+@pytest.mark.parametrize("epsilon", [None, 0.25])
+@pytest.mark.parametrize(
+    ("shape", "axis", "groups"),
+    [((4, 3), 0, 1), ((3, 4), 1, 1), ((6, 2, 5), 1, 2), ((6, 3, 1, 2), 1, 3), ((2, 5, 4), 2, 1)],
+)
+def test_a_norm_scales_the_channels_of_a_weight(shape, axis, groups, epsilon, named):
+    random = np.random.default_rng(axis)
+    channels = shape[axis] * groups
+    arrays = {n: random.random(channels).astype(np.float32) + 0.5 for n in NORM}
+    weight = random.standard_normal(shape).astype(np.float32)
+    names = [f"bn.{n}" for n in NORM]
+    at = dict(store.store_of({"fc.weight": weight, **dict(zip(names, arrays.values(), strict=True))}))
+    entry = {"norm": "bn" if named == "path" else names, "axis": axis, "groups": groups}
+    entry |= {} if epsilon is None else {"epsilon": epsilon}
+    s, used = found_for(entry, at, place_of(shape=shape))
+    assert used == ("fc.weight", *names)
+    scale = arrays["weight"].astype(float) / np.sqrt(arrays["running_var"].astype(float) + (epsilon or 1e-5))
+    wide = weight.reshape(groups, shape[0] // groups, *shape[1:]).astype(float)
+    before = (groups, 1) if groups > 1 else (1,) * (axis + 1)
+    at_axis = (*before, -1, *(1,) * (len(shape) - axis - 1))
+    wanted = (wide * scale.reshape(at_axis)).reshape(shape)
+    np.testing.assert_allclose(np.asarray(s), wanted, rtol=1e-6)
+    assert (s.shape, s.dtype.name) == (shape, "float32")
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_norm_moves_a_bias(own):
+    random = np.random.default_rng(0)
+    bias, scale, shift, mean, var = (random.random(4).astype(np.float32) + 0.5 for _ in range(5))
+    at = snapshots(fc__bias=bias, bn__weight=scale, bn__bias=shift, bn__running_mean=mean, bn__running_var=var)
+    entry = {"norm": "bn"} if own else {"norm": "bn", "name": None}
+    s, used = found_for(entry, at, place_of("bias", (4,)))
+    factor = scale.astype(float) / np.sqrt(var.astype(float) + 1e-5)
+    np.testing.assert_allclose(np.asarray(s), shift + ((bias if own else 0) - mean) * factor, rtol=1e-5)
+    assert used == (*(("fc.bias",) if own else ()), "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
+
+
+@pytest.mark.parametrize(
+    ("entry", "drop", "change", "says"),
+    [
+        ({"norm": 3}, (), {}, None), ({"norm": {"a": 1}}, (), {}, None),
+        ({"norm": "bn"}, ("fc.weight", "bn"), {}, None),
+        ({"norm": "bn"}, ("bn",), {}, "has a batch norm folded into it, and the file lacks bn.weight, bn.bias, "),
+        ({"norm": "bn"}, ("bn.bias",), {}, "the file lacks bn.bias$"),
+        ({"norm": "bn"}, ("fc.weight",), {}, "the file lacks fc.weight$"),
+        ({"norm": "bn"}, (), {"bn.bias": (3,)}, "differ in shape"),
+        ({"norm": "bn"}, (), {"bn": (2, 2)}, "differ in shape"),
+        ({"norm": "bn"}, (), {"bn": (5,)}, r"shape \(4, 3\) of fc.weight does not fit the batch norm's \(5,\)"),
+        ({"norm": "bn", "axis": 1}, (), {}, r"does not fit the batch norm's \(4,\)"),
+        ({"norm": "bn", "axis": 2}, (), {}, r"does not fit the batch norm's \(4,\)"),
+        ({"norm": "bn", "groups": 2}, (), {}, r"does not fit the batch norm's \(4,\)"),
+    ],
+)  # fmt: skip
+def test_a_norm_that_does_not_fit_is_refused(entry, drop, change, says):
+    shapes = {"fc.weight": (4, 3), **{f"bn.{n}": (4,) for n in NORM}}
+    shapes = {k: change.get(k, change.get(k.partition(".")[0] if k[0] == "b" else "", v)) for k, v in shapes.items()}
+    kept = {k: v for k, v in shapes.items() if k not in drop and k.partition(".")[0] not in drop}
+    at = dict(store.store_of({k: np.ones(v, np.float32) for k, v in kept.items()}))
+    if says is None:
+        assert found_for(entry, at) is None
+        return
+    with pytest.raises(LoadError, match=says):
+        found_for(entry, at)
