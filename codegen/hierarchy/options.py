@@ -234,13 +234,13 @@ def _composed(steps: Sequence[Statement]) -> Expr | None:
     """The statements as one expression; None if a value is read more than once."""
     value: Expr | None = None
     held: dict[str, Expr] = {}
+    total: Counter[str] = Counter()
+    reads(steps, total)
     for s in steps:
-        if not isinstance(s, Assign):
+        if not isinstance(s, Assign) or total[s.targets[0]] > 1:
             return None
         read: Counter[str] = Counter()
         reads([s], read)
-        if any(read[name] > 1 for name in held):
-            return None
         value = substituted(s.value, held)
         held = {name: e for name, e in held.items() if not read[name]}
         held[s.targets[0]] = value
