@@ -107,7 +107,7 @@ class _Layout:
                 if len(values) == 1:
                     fitted: tuple[Expr, ...] = (self.fit(values[0], indent, 7),)
                 else:
-                    fitted = tuple(self.fit(v, indent + 4, 0) for v in values)
+                    fitted = tuple(self.fit(v, indent + 4, 0, 1) for v in values)  # a comma follows
                 return [*self.before, Return(fitted)]
             case If(test, then, otherwise):
                 test = self.fit(test, indent, 3, 1)
