@@ -51,7 +51,7 @@ def data(tmp_path, monkeypatch):
         (["a.parquet", "--input", "image=id", "--input", "image=other"], "--input image: given twice"),
         (["a.parquet", "--output", "scores"], "the model has no output 'scores'; it has logits"),
         (["a.parquet", "--output", "logits="], "--output logits=: expected NAME[=COLUMN]"),
-        (["a.parquet", "--output", "logits=id", "--keep", "id"], "a.parquet row 0: the output 'id' has the name of another column"),
+        (["a.parquet", "--output", "logits=id", "--keep", "id"], "a.parquet row 0: the output 'id' has the name of"),
         (["a.parquet", "--keep", "name"], "there is no column 'name' to keep; the columns are id, image, other"),
         (["a.parquet", "--preprocess", "prepare"], "preprocess 'prepare': expected module:function"),
         (["a.parquet", "--preprocess", "prepare:works"], "preprocess 'prepare:works': prepare has no works"),
