@@ -80,6 +80,35 @@ def test_an_input_or_output_larger_than_its_buffer_is_refused(gpu, which):
     assert "does not fit its buffer" in refused(gpu, larger)
 
 
+@pytest.mark.parametrize(
+    "size, fits", [(255, False), (128, False), (256, True), (384, False), (512, True), (1 << 20, True)]
+)
+def test_a_page_is_a_power_of_two(gpu, size, fits):
+    if fits:
+        found = content()
+        found["page_bytes"] = size
+        plan_file.load(pack(json.dumps(found)), gpu.device)
+    else:
+        said = refused(gpu, lambda found: found.__setitem__("page_bytes", size))
+        assert f"page_bytes is {size}, not a power of two of at least 256" in said
+
+
+@pytest.mark.parametrize("dtype", ["float7", "string", "complex64"])
+@pytest.mark.parametrize("which", ["inputs", "outputs"])
+def test_an_input_or_output_of_another_dtype_is_refused(gpu, which, dtype):
+    said = refused(gpu, lambda found: found[which][0].__setitem__(1, dtype))
+    assert f"{dtype!r} is not a dtype that a plan supports" in said
+
+
+@pytest.mark.parametrize("pages", [[0], [2], [17]])
+def test_pages_that_a_buffer_does_not_have_are_refused(gpu, pages):
+    found = content()
+    for steps in found["steps"].values():
+        steps[0][3:] = [pages + [1] * (len(steps[0][2]) - 1)]
+    with pytest.raises(FormatError, match="pages"):
+        plan_file.load(pack(json.dumps(found)), gpu.device)
+
+
 def test_what_a_plan_reads_before_it_writes_is_zero(gpu):
     stale = gpu.full((4096,), 7.0, dtypes.float32)
     gpu.realize(stale)

@@ -11,7 +11,7 @@ import pytest
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.backend.sizes import Scope, is_open
-from emberlet.errors import UnsupportedError
+from emberlet.errors import BackendError, UnsupportedError
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.backend import LONGEST
 from emberlet.wgpu_backend.plan.counts import count, counts_of
@@ -299,3 +299,73 @@ def test_sizes_of_results_are_those_of_numpy(strict: Any) -> None:
     both(lambda k, x: k.binary("lt", x, k.full((4, 1), 1.0, x.dtype)))
     both(lambda k, x: k.matmul(x, k.full((5, 7), 1.0, x.dtype)))
     both(lambda k, x: k.where(k.full((1, 5), True, dtypes.bool), x, x))
+
+
+# -- kernels of one's own ---------------------------------------------------------------------------------------------
+
+
+def test_kernels_refuse_what_they_cannot_bind(strict: Any) -> None:
+    other = WgpuBackend(planning=True)
+    x, y = (k.from_list([1.0, 2.0], dtypes.float32, (2,)) for k in (strict, other))
+    source = "{{ bindings }}\n@compute @workgroup_size(1) fn main() { out[0] = in0[0]; }\n"
+
+    def launch(inputs: list[Any], dtype: Any = dtypes.float32, groups: Any = (1, 1, 1), text: str = source) -> Any:
+        return strict.launch("k", text, inputs, dtype, (2,), groups)
+
+    assert launch([x]).data.op == "kernel"
+    assert launch([x] * 7, text=source.replace("in0[0];", "in0[0] + " + " + ".join(
+        f"in{i}[0]" for i in range(1, 7)) + ";")).data.op == "kernel"  # fmt: skip
+    for inputs, why in [
+        ([x] * 8, "has 8 inputs; at most 7 fit"), ([3.0], "given float, expected Tensors"),
+        ([x, y], "was given a tensor of"), ([strict.from_list([], dtypes.float32, (0,))], "which has no buffer"),
+        ([strict.from_list(["a"], dtypes.string, (1,))], "which has no buffer"),
+    ]:  # fmt: skip
+        with pytest.raises(BackendError, match=why):
+            launch(inputs)
+    with pytest.raises(BackendError, match="cannot return string"):
+        launch([x], dtypes.string)
+    with pytest.raises(BackendError, match="at least one invocation, not 0"):
+        launch([x], groups=(2, 0))
+    with pytest.raises(BackendError, match="groups"):
+        launch([x], groups=(1, 1, 1, 1))
+    for groups, found in [((130, 64), (3, 1, 1)), ((128, 64), (2, 1, 1)), ((2, 3, 4), (2, 3, 4))]:
+        node = launch([x], groups=groups, text=source.replace("out[0] = in0[0]", "out[0] = in0[0]")).data
+        assert node.arg[2] == found
+    with pytest.raises(BackendError, match="in1"):  # declared, but never used
+        launch([x, x])
+
+
+def test_graphs_share_a_plan_only_if_their_kernels_are_the_same(strict: Any) -> None:
+    from emberlet.wgpu_backend.record.node import signature, topological
+
+    x = strict.from_list([1.0] * 12, dtypes.float32, (3, 4))
+
+    def key(y: Any) -> Any:
+        return signature(topological([y.data]), [y.data])
+
+    def full(value: float) -> Any:
+        return strict.binary("add", x, strict.full((4,), value, x.dtype))
+
+    def pad(value: float, low: int) -> Any:
+        return strict.pad(x, ((low, 0), (0, 1)), value)
+
+    def part(start: int, step: int, size: int = 2) -> Any:
+        return strict.slice(x, (0, start), (3, size), (1, step))
+
+    def ramp(start: int, step: int) -> Any:
+        return strict.binary("add", x, strict.cast(strict.arange(start, step, 4, dtypes.int32), x.dtype))
+
+    def drawn(key: int) -> Any:
+        return strict.random_bits((4,), key, 1)
+
+    for a, b in [(full(1.5), full(2.5)), (pad(0.0, 1), pad(7.0, 1)), (part(0, 1), part(2, 1)), (ramp(3, 2), ramp(5, 7)),
+                 (drawn(1), drawn(2))]:  # fmt: skip
+        assert key(a) == key(b)
+    for a, b in [
+        (pad(0.0, 1), pad(0.0, 2)), (part(0, 1), part(3, -1)), (ramp(0, 1), ramp(0, 2)), (full(1.0), pad(1.0, 1)),
+        (strict.unary("exp", x), strict.unary("sin", x)), (part(0, 1, 4), part(3, -1, 4)),
+        (strict.permute(x, (1, 0)), strict.permute(x, (0, 1))),
+        (strict.cast(x, dtypes.int32), strict.cast(x, dtypes.uint32)),
+        (strict.reduce("sum", x, (0,), False), strict.reduce("sum", x, (0,), True)),
+    ]:  # fmt: skip
+        assert key(a) != key(b)
