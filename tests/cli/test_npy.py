@@ -176,3 +176,11 @@ def test_strings_keep_their_zeros_or_are_refused(tmp_path):
     with pytest.raises(DTypeError, match="ends in a zero character"):
         npy.save_archive(tmp_path / "x.npz", {"x": el.asarray(["a\0"])})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rank", range(0, 40, 3))
+def test_data_begin_at_a_multiple_of_64_bytes(rank):
+    data = npy.dumps(el.ones((1,) * rank, dtype="int16"))
+    assert (len(data) - 2) % 64 == 0
+    assert data[len(data) - 3 : len(data) - 2] == b"\n"
+    assert np.load(io.BytesIO(data)).shape == (1,) * rank

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import wasmtime
 from emberlet.wgpu_backend.wasm import assembler, library
-from emberlet.wgpu_backend.wasm.opcodes import signed, unsigned
+from emberlet.wgpu_backend.wasm.opcodes import OPCODES, signed, unsigned
 
 from tools.components import require
 
@@ -73,3 +73,58 @@ def test_functions_are_equal_where_their_code_is() -> None:
     assert made(1) == made(1)
     assert hash(made(1)) == hash(made(1))
     assert made(1) != made(2)
+
+
+IMMEDIATES = ("", " 0", " 0 0", " " + " ".join(["0"] * 16))  # none, a lane or index, two of them, those of a shuffle
+
+
+def translated(instruction: str) -> bytes:
+    """The bytes of an instruction, as wasmtime translates its text."""
+    for immediates in IMMEDIATES:
+        try:
+            text = f"(module (memory 1 1 shared) (func {instruction}{immediates}))"
+            return body(bytes(wasmtime.wat2wasm(text)))
+        except wasmtime.WasmtimeError:
+            continue
+    raise AssertionError(f"{instruction} is no instruction")
+
+
+def body(module: bytes) -> bytes:
+    """The code of a module's only function, which has no locals."""
+    at = 8
+    while True:
+        section, size, at = module[at], module[at + 1], at + 2  # all sections are shorter than 128 bytes
+        if section == 10:
+            return module[at + 3 : at + size - 1]
+        at += size
+
+
+@pytest.mark.parametrize("name", list(OPCODES))
+def test_an_instruction_has_the_bytes_of_its_name(name: str) -> None:
+    code, _, align = OPCODES[name]
+    found = translated(name)
+    assert found.startswith(code)
+    if align is not None:
+        assert found[len(code)] == align
+
+
+def test_an_instruction_leaves_a_value_of_its_type() -> None:
+    config = wasmtime.Config()
+    config.wasm_threads = True
+    engine = wasmtime.Engine(config)
+
+    def leaves(instruction: str, type: str) -> bool:
+        result = f"(result {type})" if type else ""
+        for immediates in IMMEDIATES:
+            text = f"(module (memory 1 1 shared) (func {result} unreachable {instruction}{immediates}))"
+            try:
+                wasmtime.Module.validate(engine, wasmtime.wat2wasm(text))
+                return True
+            except wasmtime.WasmtimeError:
+                continue
+        return False
+
+    for name, (_, type, _) in OPCODES.items():
+        if name != "select":  # of the type of its operands
+            assert leaves(name, type), name
+            assert not type or not leaves(name, "i64" if type == "f32" else "f32"), name

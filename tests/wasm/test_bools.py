@@ -41,3 +41,21 @@ def test_operations_on_bools_give_numpys_results(name: str, transposed: bool) ->
         assert found.dtype.name == "bool"
         assert found.tolist() == OPERATIONS[name](np, a, b).tolist()
         assert found.astype("int32").tolist() == OPERATIONS[name](np, a, b).astype(int).tolist()
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("op", ["logical_and", "logical_or", "logical_xor", "eq", "ne", "where"])
+@pytest.mark.parametrize("shape", [(37,), (5, 8), ()], ids=str)
+def test_constants_beside_bools(op: str, value: bool, shape: tuple[int, ...]) -> None:
+    def both(k: Any, x: Any) -> Any:
+        constant = k.full((), value, emberlet.bool)
+        if op == "where":
+            return k.where(constant, x, x * 2 + 1), k.where(x > 0, constant, x > 1)
+        return k.binary(op, x > 0, constant), k.binary(op, constant, x > 0)
+
+    numbers = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    found, wanted = (
+        both(x.backend, x) for x in (emberlet.asarray(numbers, backend=name) for name in ("wasm", "numpy"))
+    )
+    for got, want in zip(found, wanted, strict=True):
+        assert got.tolist() == want.tolist()
