@@ -615,9 +615,7 @@ def _number(word, names, what):
         return word
     if names is None or word not in names:
         known = (
-            "; use its number, since the class has no names"
-            if names is None
-            else "; there are {}".format(", ".join(names))
+            "use its number, since the class has no names" if names is None else "there are {}".format(", ".join(names))
         )
         raise EmberletError("STATE names an unknown {} {!r}; {}".format(what, word, known))
     return names.index(word)
