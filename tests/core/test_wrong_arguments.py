@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
-from emberlet.errors import DTypeError, EmberletError, ShapeError
+from emberlet.errors import DTypeError, EmberletError, IndexingError, ShapeError
 from emberlet.host.interface.declarations import read
 from support.every_backend import WGPU
 
@@ -193,3 +193,15 @@ def test_a_copy_larger_than_memory_is_refused_before_it_begins(count: int) -> No
         with pytest.raises((MemoryError, EmberletError)):
             call()
     assert time.monotonic() - start < 10
+
+
+def test_a_list_that_is_converted_is_not_taken_for_the_mistake() -> None:
+    x = F.zeros((2, 3))
+    for call, kind, words in (
+        (lambda: F.take(x, [7], axis=1), IndexingError, "index 7 is outside axis 1"),
+        (lambda: F.repeat(x, (1, 2), axis=1), ShapeError, "got 2 repeats for axis 1"),
+        (lambda: F.layer_norm(x, [1.0, 2.0]), ShapeError, "broadcast"),
+        (lambda: F.split_to_sequence(x, [2, 2], axis=1), ShapeError, "does not add up to the 3 of axis 1"),
+    ):
+        with pytest.raises(kind, match=words):
+            call()

@@ -51,8 +51,9 @@ def explained(
     for strict in (False, True) if isinstance(error, (TypeError, AttributeError)) and not meant else (False,):
         for argument, value, parameter in given:
             declared = types.get(parameter, "Any")
-            if meant and "TensorLike" not in declared:  # the function's own message is better
-                continue
+            listed = declared.startswith("TensorLike") and isinstance(value, (list, tuple))
+            if meant and (listed or "TensorLike" not in declared):
+                continue  # the function's own message is better, also about a list, which it has converted by now
             if said := _misfit(value, declared, strict):
                 return DTypeError(f"{name}: {argument} {said}")
     if meant:
