@@ -138,6 +138,28 @@ MASKS = {
         "Max Squeeze Attention",
         {**N, "least": LEAST, "flat": np.array([-1]), "col": np.array([-1, 1])},
     ),
+    "a mask of lengths behind an axis of 1": Pattern(
+        LENGTHS.format(
+            n="int32[N] n",
+            see="""u = Unsqueeze(n, i02)  w64 = Cast<to = 7>(u)  c = Less(r, w64)  c2 = Squeeze(c, i0)
+            see = Unsqueeze(c2, i12)""",
+            hidden=ADDED,
+        ),
+        [*KEYED[:3], np.array([2, 4], np.int32)],
+        "Attention",
+        {**N, "i02": np.array([0, 2])},
+    ),
+    "a mask of lengths reshaped behind an axis of 1": Pattern(
+        LENGTHS.format(
+            n="int64[N, 1] n",
+            see="""u = Reshape(n, row)  r1 = Add(r, n1)  c = LessOrEqual(r1, u)  c2 = Squeeze(c, i0)
+            c3 = Reshape(c2, four)  see = Expand(c3, ones4)""",
+            hidden=ADDED,
+        ),
+        [*KEYED[:3], np.array([[2], [4]])],
+        "Squeeze Attention",
+        {**N, "row": np.array([1, -1, 1]), "four": np.array([0, 1, 1, -1]), "ones4": np.array([1, 1, 1, 1])},
+    ),
     "a mask of padding that is gathered": Pattern(
         """(float[N, 2, S, 4] q, float[N, 2, S, 4] k1, float[N, 2, S, 4] v, bool[N, S] pad) => (float[N, 2, S, 4] y) {
         qs = Shape(q)  l = Gather<axis = 0>(qs, n2)  t1 = Gather<axis = 0>(qs, n0)  p1 = Range(n0, l, n1)
@@ -148,6 +170,19 @@ MASKS = {
         [*HEADS, np.array([[1, 1, 0], [1, 1, 1]], bool)],
         "InputSize Range Unsqueeze GreaterOrEqual Unsqueeze And Where Attention",
         {**N, "least": LEAST, "i123": np.array([1, 2, 3])},
+    ),
+    "a mask of padding without the first key": Pattern(
+        """(float[N, 2, 3, 4] q, float[N, 2, S, 4] k1, float[N, 2, S, 4] v, bool[N, S] pad)
+        => (float[N, 2, 3, 4] y) {
+        ks = Shape(k1)  l = Gather<axis = 0>(ks, n2)  t1 = Gather<axis = 0>(ks, n0)  p1 = Range(n0, l, n1)
+        bs = Range(n0, t1, n1)  b1 = Unsqueeze(bs, i123)  flat = Reshape(pad, last)
+        pl = Mul(b1, l)  at = Add(pl, p1)  got = Gather<axis = 0>(flat, at)  c1 = GreaterOrEqual(p1, n1)
+        rows = Unsqueeze(three_, i1)  far1 = Sub(rows, n1)  c2 = GreaterOrEqual(p1, far1)  c3 = And(c1, c2)
+        see = And(c3, got)  m = Where(see, zero, least)  kt = Transpose<perm = [0, 1, 3, 2]>(k1)
+        a = MatMul(q, kt)  b = Mul(a, half)  s = Add(b, m)  w = Softmax<axis = -1>(s)  y = MatMul(w, v) }""",
+        [*HEADS, np.array([[1, 1, 0], [1, 1, 1]], bool)],
+        "InputSize Range GreaterOrEqual Add GreaterOrEqual And Unsqueeze And Where Attention",
+        {**N, "three_": np.arange(3), "least": LEAST, "i123": np.array([1, 2, 3])},
     ),
     "a mask of padding and a window, gathered by coordinates": Pattern(
         """(float[N, 2, S, 4] q, float[N, 2, S, 4] k1, float[N, 2, S, 4] v, bool[N, S] pad) => (float[N, 2, S, 4] y) {
