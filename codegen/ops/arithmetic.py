@@ -78,18 +78,10 @@ class Pairwise(Node[AlignConfig], ABC):
     def host_type(self) -> ScalarType:
         known = [self.dims(i) for i in (0, 1)]
         a, b = (None if k is None else k[0] for k in known)
-        value: Dim = None
-        if isinstance(a, int) and isinstance(b, int):
-            value = self.compute(a, b)
         naturals = self.natural(0) and self.natural(1)
-        if naturals and value is None:
-            value = self.of_sizes(a, b)
+        value = self.of_sizes(a, b) if naturals else None
         surely = naturals and (self.operator != "-" or isinstance(value, str))
         return ScalarType(as_tensor(self.type(0)).dtype, value, surely)
-
-    def compute(self, a: int, b: int) -> int | None:
-        """The operation on ints that are known at compile time."""
-        return None
 
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
         """The operation on symbolic sizes, if its result is a size."""
@@ -121,9 +113,6 @@ class Pairwise(Node[AlignConfig], ABC):
 class Add(Pairwise):
     since, operator = (1, 6, 7, 13, 14), "+"
 
-    def compute(self, a: int, b: int) -> int | None:
-        return a + b
-
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
         return plus(a, b)
 
@@ -131,18 +120,12 @@ class Add(Pairwise):
 class Sub(Pairwise):
     since, operator = (1, 6, 7, 13, 14), "-"
 
-    def compute(self, a: int, b: int) -> int | None:
-        return a - b
-
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
         return minus(a, b)
 
 
 class Mul(Pairwise):
     since, operator = (1, 6, 7, 13, 14), "*"
-
-    def compute(self, a: int, b: int) -> int | None:
-        return a * b
 
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
         return scaled(b, a) if isinstance(a, int) else scaled(a, b) if isinstance(b, int) else None
@@ -152,9 +135,6 @@ class Div(Pairwise):
     """True division of floats; of integers, truncated toward zero."""
 
     since, operator = (1, 6, 7, 13, 14), "/"
-
-    def compute(self, a: int, b: int) -> int | None:
-        return None if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
     def of_sizes(self, a: Dim, b: Dim) -> Dim:
         return scaled(a, 1, b) if isinstance(b, int) else None

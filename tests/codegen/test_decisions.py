@@ -13,7 +13,7 @@ from emberlet.codegen.passes import run_passes
 from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError
 from support import near_misses
-from support.mask_patterns import MORE_PATTERNS
+from support.more_pass_patterns import MORE_PATTERNS
 from support.pass_patterns import PATTERNS as FIRST_PATTERNS
 from support.recorded import assert_recorded
 

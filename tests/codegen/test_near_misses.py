@@ -17,7 +17,7 @@ from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError
 from onnx import helper, numpy_helper
 from support import near_misses
-from support.mask_patterns import MORE_PATTERNS
+from support.more_pass_patterns import MORE_PATTERNS
 from support.onnx_models import generated, parse
 from support.pass_patterns import PATTERNS as FIRST_PATTERNS
 from support.pass_patterns import floats

@@ -214,6 +214,29 @@ def test_what_is_random_is_never_folded_or_merged() -> None:
     assert operators(after(model, *PASSES)).count("Bernoulli") == 2
 
 
+@pytest.mark.parametrize(("more", "taken"), [("six", "Neg"), ("four", "Exp")])
+def test_an_if_whose_condition_is_folded_is_the_branch_taken(more: str, taken: str) -> None:
+    model = parse(
+        f"""g (float[2, 3] x) => (float[2, 3] y, float[2, 3] w)
+            <float five = {{5.0}}> {{
+            total = ReduceSum<keepdims = 0>({more})  c = Greater(total, five)
+            z, w, unused = If (c) <
+                then_branch = t () => (float[2, 3] a, float[2, 3] d, float[2, 3] f) {{
+                    a = Neg(x)  d = Sin(x)  f = Cos(x) }},
+                else_branch = u () => (float[2, 3] b, float[2, 3] e, float[2, 3] h) {{
+                    b = Exp(x)  e = Tan(x)  h = Tanh(x) }}>
+            y = Abs(z)
+        }}"""
+    )
+    # more elements than the reader works out itself
+    held = {"four": np.zeros(9000, np.float32), "six": np.ones(9000, np.float32)}[more]
+    model.graph.initializer.append(numpy_helper.from_array(held, more))
+    rest = {"Neg": ["Neg", "Sin", "Abs"], "Exp": ["Exp", "Tan", "Abs"]}[taken]
+    check(model, ["fold", "constant-if", "dead"], rest, floats(2, 3))
+    (said,) = [line for line in run_passes(read_model(model).graph)[1] if line.startswith("constant-if")]
+    assert said == "constant-if: replaced 1 constant If by the branch taken"
+
+
 def test_an_if_whose_condition_turns_out_constant_is_the_branch_taken() -> None:
     model = parse(
         """g (float[2, 3] x) => (float[2, 3] y) {

@@ -1,5 +1,5 @@
-"""Graphs of rotary embeddings, masks and heads in the other forms that exporters give them, beside those of
-pass_patterns.py."""
+"""Graphs of rotary embeddings, masks, heads and dense layers in the other forms that exporters give them, beside those
+of pass_patterns.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .pass_patterns import HALVES, HEADS, NEIGHBORS, TURN, Pattern
+from .pass_patterns import HALVES, HEADS, NEIGHBORS, TURN, Pattern, floats, norm
 
 TABLES = {
     name: np.repeat(f(np.arange(6, dtype=np.float32)).reshape(1, 1, 3, 2), 2, axis=-1)
@@ -253,4 +253,63 @@ HEADED = {
         "Transpose Attention",
     ),
 }
-MORE_PATTERNS = {**ROTARY, **MASKS, **HEADED}
+# -- dense layers and normalizations -----------------------------------------------------------------------------------
+W: dict[str, Any] = {"w": floats(5, 5), "b": floats(5), **norm(5)}
+AROUND = "(float[N, 5] x) => (float[N, 5] y)"
+DENSE = {
+    "batch norm before a product": Pattern(
+        f"{AROUND} {{ n = BatchNormalization<epsilon = 0.01>(x, g, s, m, v)  y = MatMul(n, w) }}", [(2, 5)], "Linear", W
+    ),
+    "batch norm before a dense layer": Pattern(
+        f"{AROUND} {{ n = BatchNormalization(x, g, s, m, v)  y = Gemm(n, w, b) }}", [(2, 5)], "Gemm", W
+    ),
+    "batch norm before a transposed dense layer": Pattern(
+        f"{AROUND} {{ n = BatchNormalization(x, g, s, m, v)  y = Gemm<transB = 1>(n, w) }}", [(2, 5)], "Gemm", W
+    ),
+    "batch norm behind a dense layer": Pattern(
+        f"{AROUND} {{ p = Gemm(x, w)  y = BatchNormalization<epsilon = 0.01>(p, g, s, m, v) }}", [(2, 5)], "Gemm", W
+    ),
+    "a dense layer without a bias on merged axes": Pattern(
+        """(float[N, 3, 4, 5] x) => (float[N, 3, 2] y) {
+        a = Reshape(x, s)  p = Gemm<transB = 1>(a, w)  y = Reshape(p, r) }""",
+        [(2, 3, 4, 5)],
+        "Reshape Linear",
+        {"w": floats(2, 20), "s": np.array([-1, 20]), "r": np.array([-1, 3, 2])},
+    ),
+    "a dense layer on flattened axes": Pattern(
+        """(float[N, 3, 5] x) => (float[N, 3, 2] y) {
+        a = Flatten<axis = 2>(x)  p = MatMul(a, w)  q = Add(b, p)  y = Reshape(q, r) }""",
+        [(2, 3, 5)],
+        "Linear",
+        {"w": floats(5, 2), "b": floats(2), "r": np.array([-1, 3, 2])},
+    ),
+    "parts that are rolled": Pattern(
+        """(float[N, 6, 4] x) => (float[N, 6, 4] y) {
+        a = Slice(x, i2, far, i1)  b = Slice(x, i0, i2, i1)  c = Concat<axis = 1>(a, b)
+        d = Slice(c, last, far, i2)  e1 = Slice(c, i0, last, i2)  y = Concat<axis = -1>(d, e1) }""",
+        [(2, 6, 4)],
+        "Roll",
+    ),
+    "a choice of one number": Pattern(
+        """(float[N, 4] x, bool[N, 4] c) => (float[N, 4] y, float[N, 4] z) {
+        h = Shape(x)  w = Expand(half, h)  y = Where(c, w, x)  v = Expand(one1, h)  z = Where(c, x, v) }""",
+        [(2, 4), np.array([[1, 0, 0, 1], [0, 1, 1, 1]], bool)],
+        "Where Where",
+        {"one1": np.ones((1, 1), np.float32)},
+    ),
+    "sizes that may be chosen": Pattern(
+        """(float[N, 1] x, float[N, 4] z) => (float[N, 4] y) {
+        h = Shape(z)  e1 = Equal(h, last)  f = Where(e1, i1, h)  y = Expand(x, f) }""",
+        [(2, 1), (2, 4)],
+        "InputSize Sizes Equal Where Expand",
+    ),
+    "sizes of which one is left out": Pattern(
+        """(float[1, 4] x, float[N, 1] z) => (float[N, 4] y) {
+        h = Shape(z)  n = Slice(h, i0, i1)  c = Concat<axis = 0>(n, last)  t1 = Mul(ones, last)  e1 = Equal(c, t1)
+        f = Where(e1, ones, c)  y = Expand(x, f) }""",
+        [(1, 4), (2, 1)],
+        "InputSize Sizes Expand",
+        {"ones": np.array([1, 1])},
+    ),
+}
+MORE_PATTERNS = {**ROTARY, **MASKS, **HEADED, **DENSE}
