@@ -336,7 +336,10 @@ class Where(Plain):
     since = (9, 16)
 
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.dtype(1), broadcast(*(self.shape(i) for i in range(3)))),)
+        y, z = self.dtype(1), self.dtype(2)
+        if y is not z:
+            raise Problem(f"chooses between {y} and {z}, expected one dtype")
+        return (TensorType(y, broadcast(*(self.shape(i) for i in range(3)))),)
 
     def emit(self, e: Emitter) -> Emission:
         y, z = e.operand(1), e.operand(2)

@@ -49,7 +49,7 @@ class Optimizer(Node[OptimizerConfig], ABC):
     def count(self) -> int:
         """The number of optimized parameters."""
         count, rest = divmod(len(self.inputs) - 2, 2 + self.states)
-        if rest or count < 1:
+        if rest:
             raise Problem(f"{len(self.inputs)} inputs do not make 2 and a multiple of {2 + self.states}")
         return count
 

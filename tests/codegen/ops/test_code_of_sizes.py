@@ -49,7 +49,7 @@ a = Cast<to = 6>(n)  y = Cast<to = 7>(a) | a = Cast<to = 1>(six)  b = Sqrt(a)  y
 y = Unsqueeze(n, i0) | y = Unsqueeze(n, im1) | y = Reshape(n, im1) | y = Reshape(n, i1) | y = Reshape(n, none)
 y = Identity(s) | y = Reshape(s, im1) | y = Squeeze(s) | y = Unsqueeze(s, i0) | y = Cast<to = 7>(s)
 y = Cast<to = 1>(s)
-y = Gather(s, i1) | y = Gather(s, both) | y = Gather(s, im1) | y = Gather<axis = 0>(s, k) | y = Gather(s, cm2)
+y = Gather(s, i1) | y = Gather(s, both) | y = Gather(s, im1) | y = Gather<axis = 0>(s, k) | y = Gather(s, cm2) | y = Gather(s, cm3) | y = Gather(s, cm4) | y = Gather(s, i3) | y = Gather(s, none)
 y = Slice(s, i0, i2) | y = Slice(s, i1, far) | y = Slice(s, im1, far) | y = Slice(s, i0, im1, i0, i2)
 y = Slice(s, far, i0, i0, im1) | y = Slice(s, i2, i1) | a = Unsqueeze(k, i0)  y = Slice(s, a, far)
 a = Slice(s, i0, i1)  y = Squeeze(a) | a = Slice(s, i2, far)  y = Squeeze(a, i0)

@@ -15,7 +15,7 @@ from emberlet.codegen import load
 from emberlet.errors import ModelError
 from onnx import TensorProto, helper, numpy_helper, parser
 
-DOMAINS = {"ml": "ai.onnx.ml", "ms": "com.microsoft"}
+DOMAINS = {"ml": "ai.onnx.ml", "ms": "com.microsoft", "training": "ai.onnx.preview.training"}
 A: Any = np.array
 
 
@@ -35,7 +35,7 @@ def node(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> onnx.M
     graph.output.extend(onnx.ValueInfoProto(name=o) for o in made)
     imports = [helper.make_opsetid("", opset)]
     if domain:
-        imports.append(helper.make_opsetid(domain, version if prefix == "ms" else max(version, 3)))
+        imports.append(helper.make_opsetid(domain, max(version, 3) if prefix == "ml" else version))
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
@@ -56,6 +56,12 @@ SVM = {
     "coefficients": [1.0, -1.0], "support_vectors": [1.0, 2.0, 3.0, 4.0], "vectors_per_class": [1, 1], "rho": [0.5],
     "classlabels_ints": [0, 1], "_outputs": 2,
 }  # fmt: skip
+CLASSES = {
+    **{k: v for k, v in OLD.items() if k.startswith("nodes_")}, "class_treeids": [0, 0], "class_nodeids": [1, 2],
+    "class_ids": [0, 0], "class_weights": [1.0, 2.0], "classlabels_int64s": [0, 1], "_outputs": 2,
+}  # fmt: skip
+Q4 = ["float[1,2,3,4]"] * 3
+LSTM8 = ["uint8[1,3,8]", "uint8[1,2,8]", None, None, None, None, None, "float[1]", "uint8[1]", "float[1]", "uint8[1]"]
 GRAMS = {
     "pool_int64s": [1, 2, 3], "ngram_counts": [0], "ngram_indexes": [0, 1, 2], "mode": "TF", "min_gram_length": 1,
     "max_gram_length": 1, "max_skip_count": 0,
@@ -231,6 +237,30 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("ms.Attention", ["float[1,2,4]", "float[4,12]", *[None] * 4, "int32"], {"num_heads": 2}, "input 6, past_sequence"),
     ("ms.RotaryEmbedding", ["float[1,2,4]", "int64[1]", X2, X2], {"scale": 2.0}, "'scale' is 2.0; supported is 1.0"),
     ("ms.CDist", [X2, X2], {"metric": "cosine"}, "expected one of"),
+    ("ms.BiasSoftmax", [X3, X3], {"axis": 1, "is_inner_broadcast": 1}, "only the last axis is supported, found axis 1"),
+    ("ms.BiasSoftmax", [X3, X2], {"axis": 2, "is_inner_broadcast": 1}, "a bias of rank 2 broadcast inside scores of"),
+    ("ms.ExpandDims", [X2, A(3, np.int32)], {}, "does not exist in a result of rank 3"),
+    ("ms.ExpandDims", [X2, A(-4, np.int32)], {}, "does not exist in a result of rank 3"),
+    ("ms.DynamicQuantizeLSTM", ["float[1,3]", *LSTM8], {"hidden_size": 2}, "has rank 2, expected (steps, batch"),
+    # attributes and inputs that do not fit each other
+    ("Attention", Q4, {"qk_matmul_output_mode": 4, "_opset": 23}, "is 4, expected 0 to 3"),
+    ("Attention", Q4, {"qk_matmul_output_mode": -1, "_opset": 23}, "is -1, expected 0 to 3"),
+    ("ml.LinearRegressor", [X2], {"coefficients": [1.0] * 3, "intercepts": [1.0, 2.0]}, "2 intercepts for 1 rows"),
+    ("ml.TreeEnsembleClassifier", [X2], {**CLASSES, "base_values": [1.0, 2.0, 3.0]}, "3 base_values for 2 classes"),
+    ("ml.TreeEnsembleClassifier", [X2], {**CLASSES, "classlabels_int64s": [3]}, "the only label is 3"),
+    ("MaxPool", [X3], {"kernel_shape": [2, 2]}, "a kernel of (2, 2) on an input of rank 3"),
+    ("Resize", [X4, None, "float[4,1]"], {}, "expected one row"),
+    ("Tile", [X2, A([1, 2, 3])], {}, "3 repeats for a tensor of rank 2"),
+    ("Pad", [X2, A([1, 1])], {}, "2 pads for 2 axes, expected two for each"),
+    ("Where", ["bool[2,3]", X2, "double[2,3]"], {}, "chooses between float32 and float64, expected one dtype"),
+    ("Add", [X2, "double[2,3]"], {}, "the operands have dtypes float32 and float64"),
+    ("Add", [X2, "float[2,3,4]"], {"axis": 0, "broadcast": 1, "_opset": 6}, "does not line up the shapes"),
+    ("Add", [X2, "float[2,3]"], {"axis": 1, "broadcast": 1, "_opset": 6}, "does not line up the shapes"),
+    ("Sub", [X2, "float[2,3]"], {"axis": -1, "broadcast": 1, "_opset": 6}, "does not line up the shapes"),
+    ("training.Adagrad", ["float", "int64", X1, X1], {}, "4 inputs do not make 2 and a multiple of 3"),
+    ("training.Adagrad", ["float", "int64", X1], {}, "3 inputs do not make 2 and a multiple of 3"),
+    ("Squeeze", [X2, A([0])], {}, "axis 0 of shape (2, 3) is not 1"),
+    ("Squeeze", ["float[1,3]", A([0, 1])], {}, "axis 1 of shape (1, 3) is not 1"),
 ]  # fmt: skip
 
 
@@ -276,6 +306,25 @@ ALLOWED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("ms.MatMulNBits", NBITS_INPUTS, {**NBITS, "bits": 4}),
     ("ms.GroupQueryAttention", GQA_INPUTS, {**GQA, "causal": 1}),
     ("ms.MultiHeadAttention", ["float[1,2,4]", "float[1,2,4]", "float[1,2,4]"], {"num_heads": 2, "_outputs": 3}),
+    ("ms.BiasSoftmax", [X3, X3], {"axis": -1, "is_inner_broadcast": 1}),
+    ("ms.BiasSoftmax", [X3, "float[4,6]"], {"axis": 2, "is_inner_broadcast": 0}),
+    ("ms.ExpandDims", [X2, A(2, np.int32)], {}),
+    ("ms.ExpandDims", [X2, A(-3, np.int32)], {}),
+    ("ms.DynamicQuantizeLSTM", ["float[2,1,3]", *LSTM8], {"hidden_size": 2}),
+    ("Attention", Q4, {"qk_matmul_output_mode": 3, "_opset": 23}),
+    ("Attention", Q4, {"qk_matmul_output_mode": 0, "_opset": 23}),
+    ("ml.LinearRegressor", [X2], {"coefficients": [1.0] * 3, "intercepts": [1.0]}),
+    ("ml.TreeEnsembleClassifier", [X2], {**CLASSES, "base_values": [1.0]}),
+    ("ml.TreeEnsembleClassifier", [X2], {**CLASSES, "base_values": [1.0, 2.0]}),
+    ("MaxPool", [X3], {"kernel_shape": [2]}),
+    ("Resize", [X4, None, "float[4]"], {}),
+    ("Tile", [X2, A([1, 2])], {}),
+    ("Pad", [X2, A([1, 1, 0, 0])], {}),
+    ("Add", [X2, "float[2]"], {"axis": 0, "broadcast": 1, "_opset": 6}),
+    ("Add", [X2, "float[3]"], {"axis": -1, "broadcast": 1, "_opset": 6}),
+    ("Add", [X2, "float[2,3]"], {"axis": 0, "broadcast": 1, "_opset": 6}),
+    ("training.Adagrad", ["float", "int64", X1, X1, X1], {"_outputs": 2}),
+    ("Squeeze", ["float[1,3]", A([0])], {}),
 ]
 
 
