@@ -165,6 +165,23 @@ def test_tests_of_any_folder_that_execute_the_line_concern_the_bug(tmp_path: Pat
         assert Choice(ROOT, learned).folders(bug) == (*usual, "tests/store")
 
 
+def test_other_parametrizations_of_tests_that_execute_the_function_come_before_tests_with_its_words(
+    tmp_path: Path,
+) -> None:
+    """Only some of a test's parametrizations were measured: another may be the one that executes the line."""
+    file = ROOT / "core" / "names.py"
+    bug = bugs_of(file, file.read_bytes())[0]
+    learned = Learned(ROOT, tmp_path, ["core"])
+    found = [Covering("tests/core/test_x.py::test_y[0]", 0.1, False, 0.0)]
+    named = [f"tests/codegen/test_names.py::test_{n}" for n in range(400)]
+    items = [*named, *(f"tests/core/test_x.py::test_y[{n}]" for n in range(200))]
+    with mock.patch.object(learned, "covering", lambda file, line: found):
+        chosen = Choice(ROOT, learned).tests_for(bug, items)
+    assert all("test_y" in test for test in chosen[:150])
+    assert {test.partition("::")[0] for test in chosen[150:]} == {"tests/codegen/test_names.py"}
+    assert len(chosen) == 300
+
+
 def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -> None:
     found = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
     named = [folder for folders in FOLDERS.values() for folder in folders]

@@ -51,12 +51,14 @@ class Choice:
         """Those of `items` that may catch the bug, best first.
 
         First those known to execute the bug's line, fast and specific ones before others. Then, since only a sample was
-        measured, and not other processes: other parametrizations of those tests, then tests whose names or files have
+        measured, and not other processes: other parametrizations of those tests (of those known to execute the
+        function, if none is known to execute the line), then tests whose names or files have
         the words around the bug in them, then those known to execute the function. Within each of the four, the first
         parametrization of every test function comes before the second.
         """
         known = {covering.test: covering for covering in self.learned.covering(self._path(bug).as_posix(), bug.line)}
-        functions = {test.partition("[")[0] for test, covering in known.items() if covering.on_line}
+        executing = [test for test, covering in known.items() if covering.on_line] or list(known)
+        functions = {test.partition("[")[0] for test in executing}
         score = self._scores(bug, items)
         rank: Counter[tuple[int, str]] = Counter()
 
@@ -78,6 +80,9 @@ class Choice:
             ordered.append((place[0], rank[place], item))
             rank[place] += 1
         ordered.sort(key=lambda entry: entry[:2])
+        others = [entry for entry in ordered if entry[0] == 1]
+        if others and ordered[0] is others[0]:  # half of what may run, as it is only the function that they execute
+            ordered = others[: OTHERS // 2] + ordered[len(others) :]
         on_line = sum(entry[0] == 0 for entry in ordered)
         return [item for *_, item in ordered[: on_line + OTHERS]]
 
