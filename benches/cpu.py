@@ -6,7 +6,8 @@ runs mnist, digits and those architectures, operator by operator. The runtimes t
 because an idle thread of one would slow down the other. The best call counts; peak memory is the process's. If
 OPENBLAS_NUM_THREADS is 1, both have one thread, and processor time is measured, which other programs disturb less;
 `--threads` sets the number. OPENBLAS_CORETYPE is not passed on, so OpenBLAS runs its best kernels. mnist and silero are
-read from a folder of models beside the checkout. Rows of models that are not measured stay unchanged. Writes
+read from a folder of models beside the checkout. Where compiled plans use MKL, they are also measured with NumPy's own
+products (EMBERLET_BLAS=numpy). Rows of models that are not measured stay unchanged. Writes
 benches/results/cpu.md. The benchmark's own processes run it with `--child`.
 """
 
@@ -200,14 +201,16 @@ def measure(
 ) -> dict[str, dict[str, float]]:
     """The best of all rounds for each runtime; the environment says how many threads they have."""
     best: dict[str, dict[str, float]] = {}
+    ours_too = ["numpy"] if "MKL" in products(environment) else []
     with tempfile.TemporaryDirectory() as folder:
         generated = prepare(name, Path(folder))
         for _ in range(rounds):
-            for runtime in ("emberlet", "onnxruntime", *(["torch"] if torch and on_one_image(name) else [])):
+            for runtime in ("emberlet", *ours_too, "onnxruntime", *(["torch"] if torch and on_one_image(name) else [])):
                 python = torch if torch and runtime == "torch" else sys.executable
                 command = [python, __file__, "--child", runtime, name, folder, "--seconds", str(seconds)]
+                own = {**environment, "EMBERLET_BLAS": "numpy"} if runtime == "numpy" else environment
                 said = subprocess.run(
-                    command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8"
+                    command, env=own, check=True, capture_output=True, text=True, encoding="utf-8"
                 ).stdout
                 found = json.loads(said.splitlines()[-1])
                 best[runtime] = {k: min(v, best.get(runtime, found)[k]) for k, v in found.items()}
@@ -251,15 +254,21 @@ def main() -> int:
         ours, theirs = found["emberlet"], found["onnxruntime"]
         times = f"{ours['ms']:.3g} | {theirs['ms']:.3g} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
         torch = f"{found['torch']['ms']:.3g}" if "torch" in found else "–"
-        rows[name] = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} | {torch} |"
+        plain = f"{found['numpy']['ms']:.3g}" if "numpy" in found else "–"
+        rows[name] = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} | {torch} | {plain} |"
         print(rows[name], flush=True)
         write(rows, options.threads, options.out)
     return 0
 
 
-def kernels(environment: dict[str, str]) -> str:
-    """The name of NumPy's BLAS and of its kernels in such a process."""
-    code = "from emberlet.host import blas_kernels\nimport numpy\nprint(blas_kernels.summary())"
+def products(environment: dict[str, str]) -> str:
+    """What multiplies in such a process: NumPy's BLAS and its kernels, and MKL where compiled plans use it."""
+    code = """if True:
+        from emberlet.host import blas_kernels, mkl
+        import numpy
+        said = mkl.summary()
+        print(blas_kernels.summary() + (f"; {said} in compiled plans" if said else ""))
+    """
     command = [sys.executable, "-c", code]
     return subprocess.run(
         command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8"
@@ -267,8 +276,9 @@ def kernels(environment: dict[str, str]) -> str:
 
 
 HEAD = [
-    "| model | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's | torch ms |",
-    "|---|---:|---:|---:|---:|---:|---:|---:|",
+    "| model | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's | torch ms "
+    "| with NumPy's BLAS ms |",
+    "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
 ]
 
 
@@ -280,11 +290,12 @@ def write(rows: dict[str, str], threads: int, path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     blas_kernels.choose(environment)
     about = (
-        f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} ({kernels(environment)}), "
+        f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} ({products(environment)}), "
         f"onnxruntime {onnxruntime.__version__}. Milliseconds a call, the best of many; emberlet: the module, "
         f"compiled on NumPy; generate: from the ONNX file to the module and its weights; memory is the process's. "
-        f"minilm: 6 layers, 384 wide, 128 tokens; llama_step: a token behind {CACHED} others. A dash: not "
-        f"measured. `python3 dev.py bench cpu --threads 1`, with `--torch PYTHON` for torch"
+        f"minilm: 6 layers, 384 wide, 128 tokens; llama_step: a token behind {CACHED} others. With NumPy's BLAS: "
+        f"emberlet with EMBERLET_BLAS=numpy, where plans use MKL otherwise. A dash: not measured. "
+        f"`python3 dev.py bench cpu --threads 1`, with `--torch PYTHON` for torch"
     )
     title = f"## {threads} thread" + "s" * (threads > 1)
     parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []

@@ -23,7 +23,7 @@ NUMPY, MKL = "numpy", "mkl"
 _NEEDED = ("rt", "core", "sequential", "intel_lp64", "def", "mc3", "avx2", "avx512", "avx10", "vml_")
 _FUNCTIONS = (
     "cblas_sgemm", "cblas_sgemm_batch", "cblas_sgemm_compute", "cblas_sgemm_pack", "cblas_sgemm_pack_get_size",
-    "MKL_Set_Interface_Layer", "MKL_Set_Threading_Layer",
+    "vmsCdfNorm", "vmsExp", "MKL_Set_Interface_Layer", "MKL_Set_Threading_Layer",
 )  # fmt: skip
 _LP64, _SEQUENTIAL = 0, 1  # integers of 32 bits; one thread
 

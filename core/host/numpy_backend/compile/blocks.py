@@ -14,6 +14,8 @@ from .memory import Buffers
 from .steps import Step, arrays_in
 
 BLOCK = 1 << 17  # bytes of each array that a block covers
+# The same for a plan that several threads run: a thread whose call returns while another is in Python waits 20 µs.
+BLOCK_OF_THREAD = 1 << 19
 LONG = 1 << 18  # minimum bytes of an array for its chain to be split
 
 
@@ -23,13 +25,14 @@ def grouped(
     """The steps in their order, those that run block by block together in one group. kept: arrays needed before
     or behind; uses: `uses_of` all steps of the thread, where these are some of them."""
     groups: list[list[Step]] = []
+    size = BLOCK if uses is None else BLOCK_OF_THREAD
     at = 0
     uses = uses_of(steps, buffers) if uses is None else uses
     needed = {id(buffers.of(a)) for a in kept}
     while at < len(steps):
         end = _chain(steps, at, buffers)
         if end - at > 1:
-            groups.append(_cut(steps[at:end], buffers, uses, needed))
+            groups.append(_cut(steps[at:end], buffers, uses, needed, size))
             at = end
         else:
             groups.append([steps[at]])
@@ -91,17 +94,17 @@ def _same(a: Array, b: Array) -> bool:
     )
 
 
-def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[int]) -> list[Step]:
+def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[int], size: int) -> list[Step]:
     """The steps of all blocks, one block after the other. A block is a range of one axis and one index of each axis
     before it."""
     first: Array = steps[0].over  # type: ignore[assignment]
     shape = first.shape
     axis = 0
-    while axis < len(shape) - 1 and math.prod(shape[axis + 1 :]) * first.itemsize > BLOCK:
+    while axis < len(shape) - 1 and math.prod(shape[axis + 1 :]) * first.itemsize > size:
         axis += 1
     while axis < len(shape) - 1 and shape[axis] == 1:
         axis += 1
-    most = max(1, BLOCK // (math.prod(shape[axis + 1 :]) * first.itemsize))
+    most = max(1, size // (math.prod(shape[axis + 1 :]) * first.itemsize))
     count = -(-shape[axis] // -(-shape[axis] // most))  # blocks of about the same size
     block = (*(1,) * axis, min(count, shape[axis]), *shape[axis + 1 :])
     if block == shape:

@@ -44,10 +44,10 @@ def conv(w: Writer, call: Call) -> Any:
             whole = None if any(low or high for low, high in padding) else w.with_row(x)
             image, row = (image, None) if whole is None else (whole, row)
     if max(kernel) == 1:
-        _by_position(w, image[:, :, :: stride[0], :: stride[1]], _weights(matrix, row, True), target)
+        _by_position(w, image[:, :, :: stride[0], :: stride[1]], _weights(w, matrix, row, True), target)
     else:
         seen = windows.columns_of(image, kernel, stride, dilation)
-        _by_lines(w, seen, _weights(matrix, row, is_last(image)), target, is_last(image))
+        _by_lines(w, seen, _weights(w, matrix, row, is_last(image)), target, is_last(image))
     if bias is not None and row is None:
         w.map(np.add, result, _shift(w.array(bias), result.shape), out)
     elif result is not out:
@@ -55,12 +55,13 @@ def conv(w: Writer, call: Call) -> Any:
     return None
 
 
-def _weights(matrix: Array, row: Array | None, last: bool) -> Array:
+def _weights(w: Writer, matrix: Array, row: Array | None, last: bool) -> Array:
     """(elements that a position sees, outputs) of weights (outputs, inputs, height, width), with a bias as a last row.
-    last: whether the inputs are the last axis of those elements."""
-    order = (2, 3, 1, 0) if last else (1, 2, 3, 0)
-    out = matrix.transpose(order).reshape(-1, matrix.shape[0])
-    return np.ascontiguousarray(out if row is None else np.concatenate([out, row]))
+    last: whether the inputs are the last axis of those elements. MKL takes a view of the weights as they lie."""
+    order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
+    out = matrix.transpose(order).reshape(len(matrix), -1)
+    out = (out if row is None else np.concatenate([out, row.T], axis=1)).T
+    return out if w.mkl else np.ascontiguousarray(out)
 
 
 def _shift(bias: Array, shape: tuple[int, ...]) -> Array:

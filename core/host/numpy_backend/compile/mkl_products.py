@@ -1,7 +1,8 @@
-"""The products of a plan as calls of MKL, with constant operands laid out for it once (`host/mkl.py`).
+"""The products of a plan as calls of MKL, with weights laid out for it once, and some of its functions of elements
+(`host/mkl.py`).
 
-A plan is written with np.matmul. `prepare` makes steps of MKL of those that suit it; `bound` gives them the addresses
-of a set of buffers, which do not move.
+A plan is written with NumPy's functions. `prepare` makes steps of MKL of those that suit it; `bound` gives them the
+addresses of a set of buffers, which do not move.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from .steps import Step
 from .threads.workers import MOST
 
 LEAST = 1 << 23  # minimum multiplications of a plan: loading MKL takes 25 ms
-LARGE = 1 << 27  # minimum multiplications of a plan that several threads run: below, OpenBLAS's threads are quicker
-_ROWS, _PLAIN, _TRANSPOSED, _PACKED, _LEFT, _RIGHT = 101, 111, 112, 151, 161, 162
+LARGE = 1 << 29  # minimum multiplications of a plan that several threads run: below, OpenBLAS's threads are quicker
+PACKED = 512  # maximum rows of a product with packed weights: larger ones are as fast without
+_ROWS, _PLAIN, _TRANSPOSED, _PACKED, _RIGHT = 101, 111, 112, 151, 162
 _LARGEST = 2**31 - 1
 
 _int, _float = ctypes.c_int, ctypes.c_float
@@ -39,26 +41,26 @@ def library(multiplications: int) -> Any:
 
 
 class Packed:
-    """A constant operand of products with m rows, n columns and k terms in the layout of MKL's kernels."""
+    """Constant weights (k, n) in the layout of MKL's kernels for products with m rows."""
 
-    __slots__ = ("address", "memory", "right", "shape")
+    __slots__ = ("address", "memory", "shape")
 
-    def __init__(self, library: Any, matrix: Array, m: int, n: int, k: int, right: bool) -> None:
-        self.shape = matrix.shape
-        self.right = right
-        side = _RIGHT if right else _LEFT
-        layout = _layout(matrix)
-        assert layout is not None
+    def __init__(self, library: Any, matrix: Array, m: int) -> None:
+        self.shape = k, n = matrix.shape
+        how, between = _layout(matrix) or (_PLAIN, n)
         # MKL asks for at least 8 MB. Memory that it does not write to is never taken from the system.
-        self.memory = mmap.mmap(
-            -1, library.cblas_sgemm_pack_get_size(side, m, n, k), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        )
+        size = library.cblas_sgemm_pack_get_size(_RIGHT, m, n, k)
+        self.memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        start = matrix.__array_interface__["data"][0]
-        library.cblas_sgemm_pack(_ROWS, side, layout[0], m, n, k, 1.0, start, layout[1], self.address)
+        library.cblas_sgemm_pack(_ROWS, _RIGHT, how, m, n, k, 1.0, _start(matrix), between, self.address)
 
     def __repr__(self) -> str:
         return f"packed float32[{self.shape[0]}, {self.shape[1]}]"
+
+
+def _start(x: Array) -> int:
+    found: int = x.__array_interface__["data"][0]
+    return found
 
 
 def _layout(x: Array) -> tuple[int, int] | None:
@@ -76,17 +78,29 @@ def _layout(x: Array) -> tuple[int, int] | None:
 
 
 def prepare(library: Any, steps: list[Step], buffers: Buffers) -> None:
-    """Change the products among steps to those of MKL, where it computes them."""
+    """Change those steps to MKL's that it computes."""
     known: dict[Any, Packed] = {}
     for step in steps:
-        if step.function is not np.matmul or len(step.args) != 3 or not _fits(*step.args):
+        name = _ELEMENTWISE.get(step.function)
+        if name is not None:
+            if _lie_alike(*step.args):
+                step.function = Elementwise(library, name)
+        elif step.function is not np.matmul or not _fits(*step.args):
             continue
-        a, b, out = step.args
-        if out.ndim == 2:
-            step.args = _with_packed(library, a, b, out, buffers, known)
+        elif step.args[2].ndim == 2:
+            a, b, out = step.args
+            step.args = a, _weights(library, a, b, buffers, known), out
             step.function = Product(library)
-        elif buffers.of(out) is not None:
+        else:
             step.function = Products(library)
+
+
+def _lie_alike(x: Any, out: Array) -> bool:
+    """Whether each element of out is computed from one of x, in a run of memory or in place."""
+    arrays = isinstance(x, np.ndarray) and x.dtype == out.dtype == np.float32 and x.shape == out.shape
+    if not arrays or not (x.flags.c_contiguous and out.flags.c_contiguous) or x.size > _LARGEST:
+        return False
+    return _start(x) == _start(out) or not np.may_share_memory(x, out)
 
 
 def _fits(a: Array, b: Array, out: Array) -> bool:
@@ -100,17 +114,16 @@ def _fits(a: Array, b: Array, out: Array) -> bool:
     return rows and not (np.may_share_memory(out, a) or np.may_share_memory(out, b))
 
 
-def _with_packed(library: Any, a: Array, b: Array, out: Array, buffers: Buffers, known: dict[Any, Packed]) -> Any:
-    """The operands of a product of two matrices, one of them packed if it is constant."""
-    m, k = a.shape
-    for x, right in ((b, True), (a, False)):
-        if buffers.of(x) is not None:
-            continue
-        key = (x.__array_interface__["data"][0], x.shape, x.strides, m, b.shape[1], right)
-        if key not in known:
-            known[key] = Packed(library, x, m, b.shape[1], k, right)
-        return (a, known[key], out) if right else (known[key], b, out)
-    return a, b, out
+def _weights(library: Any, a: Array, b: Array, buffers: Buffers, known: dict[Any, Packed]) -> Any:
+    """b, packed if it is constant and its product with a is faster with that. Weights that lie row by row are
+    multiplied as fast in place, and need no second copy."""
+    m = len(a)
+    if not 1 < m <= PACKED or buffers.of(b) is not None or (_layout(b) or (_PLAIN,))[0] == _PLAIN:
+        return b
+    key = _start(b), b.shape, b.strides, m
+    if key not in known:
+        known[key] = Packed(library, b, m)
+    return known[key]
 
 
 class Product:
@@ -131,10 +144,9 @@ class Product:
         left, right = _operand(a), _operand(b)
         end = (_float(0), *_operand(out)[1:])
         sizes = (_int(m), _int(n), _int(k))
-        if Packed in (type(a), type(b)):
-            head = (_int(_ROWS), left[0], right[0])
-            return self.library.cblas_sgemm_compute, (*head, *sizes, *left[1:], *right[1:], *end)
         head = (_int(_ROWS), left[0], right[0])
+        if type(b) is Packed:
+            return self.library.cblas_sgemm_compute, (*head, *sizes, *left[1:], *right[1:], *end)
         return self.library.cblas_sgemm, (*head, *sizes, _float(1), *left[1:], *right[1:], *end)
 
 
@@ -156,7 +168,7 @@ class _Address(ctypes.c_void_p):
 
 
 def _address(x: Array) -> _Address:
-    found = _Address(x.__array_interface__["data"][0])
+    found = _Address(_start(x))
     found.held = x
     return found
 
@@ -200,7 +212,7 @@ _ONE, _ZERO = (_float * 1)(1), (_float * 1)(0)
 def _stack(x: Array, kept: Array, count: int) -> Any:
     """The addresses of the matrices of x, which keep its memory."""
     kind = type("Stack", (ctypes.Array,), {"_type_": ctypes.c_void_p, "_length_": count, "held": None})
-    start = x.__array_interface__["data"][0]
+    start = _start(x)
     offsets = np.zeros((), np.int64)
     for n, stride in zip(x.shape[:-2], x.strides[:-2], strict=True):
         offsets = offsets[..., None] + np.arange(n) * stride
@@ -209,6 +221,38 @@ def _stack(x: Array, kept: Array, count: int) -> Any:
     return found
 
 
+class Elementwise:
+    """A function of MKL that computes each element of out from one of x; both lie without gaps."""
+
+    # the most accurate variant; no error codes; subnormal numbers are kept
+    _MODE = ctypes.c_longlong(0x2 | 0x100 | 0x140000)
+
+    def __init__(self, library: Any, name: str) -> None:
+        self.library = library
+        self.__name__ = f"mkl.{name}"
+        self.name = name
+
+    def __call__(self, *args: Any) -> None:
+        function, found = self.bound(*args)
+        function(*found)
+
+    def bound(self, x: Array, out: Array) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function of MKL and its arguments for arrays that stay where they are."""
+        function = getattr(self.library, self.name)
+        function.restype = None
+        return function, (_int(x.size), _address(x), _address(out), self._MODE)
+
+
+def normal_cdf(x: Array, out: Array) -> None:
+    """The share of a normal distribution below each element: (1 + erf(x / √2)) / 2. Only in plans with MKL."""
+    given, found = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
+    Elementwise(mkl.library(), _ELEMENTWISE[normal_cdf])(given, found)
+    np.copyto(out, found)
+
+
+_ELEMENTWISE: dict[Any, str] = {normal_cdf: "vmsCdfNorm", np.exp: "vmsExp"}
+
+
 def bound(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A step in its set of buffers: one of MKL with addresses, another as it is."""
-    return function.bound(*args) if isinstance(function, (Product, Products)) else (function, args)
+    return function.bound(*args) if isinstance(function, (Product, Products, Elementwise)) else (function, args)

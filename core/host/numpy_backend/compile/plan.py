@@ -110,6 +110,7 @@ class Plan:
             self.steps = [s for group in groups for s in group]
             lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
         if mkl is not None:
+            writer.steps = []  # the last to hold copies of weights that get packed
             mkl_products.prepare(mkl, self.steps, writer.buffers)
         self._arena = writer.buffers.arrange()
         self._buffers = writer.buffers

@@ -24,7 +24,7 @@ from .splitting import LEAST, seconds, ways, written
 # tenth faster than with OpenBLAS's threads. SqueezeNet and MiniLM, with fewer than half of ResNet-50's, are a tenth
 # slower.
 LARGE = 1 << 31
-MEETING = 1.5e-5  # seconds that a meeting takes
+MEETING = 4e-5  # seconds that a meeting takes, with what it costs that one thread is done earlier
 WORK = 10_000  # bound of the search for elements that two arrays share
 
 Phase = list[list[Step]]  # the steps of each thread between two meetings
