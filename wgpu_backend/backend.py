@@ -124,13 +124,21 @@ class WgpuBackend(Recording):
         extent = shapes.size([x.shape[a] for a in axes])
         if _is_number(x) and op in ("max", "min", "any", "all") and least(extent) > 0 and dtype is x.dtype:
             return self.full(shape, x.data.arg, dtype)
-        if extent > LONG and x.data.op != "host":
+        if self._is_long(extent, shape, [x.shape[a] for a in axes]) and x.data.op != "host":
             if op in ("sum", "prod") and x.dtype.is_float and x.dtype.bits == 16:
                 # Partial results in the narrow dtype would overflow or be rounded.
                 wide = self.cast(x, dtypes.float32)
                 return self.cast(self.reshape(self._reduce_twice(op, wide, tuple(axes)), shape), x.dtype)
             return self.reshape(self._reduce_twice(op, x, tuple(axes)), shape)
         return self._record("reduce", (x,), args, "reduce", (op, tuple(axes), keepdims), dtype, shape)
+
+    def _is_long(self, extent, shape, lengths):
+        """Whether a reduction of `extent` elements each, axes of `lengths`, to `shape` takes two steps."""
+        return extent > LONG
+
+    def _pieces(self, length):
+        """How many pieces the longest axis of such a reduction is cut into."""
+        return min(PIECES, length)
 
     def _reduce_twice(self, op, x, axes):
         """A long reduction in two steps: the longest axis is cut into pieces, so that many workgroups share the
@@ -140,7 +148,7 @@ class WgpuBackend(Recording):
             if x.shape[a] > x.shape[long]:
                 long = a
         n = x.shape[long]
-        pieces = min(PIECES, n)
+        pieces = self._pieces(n)
         length = (n + pieces - 1) // pieces
         if pieces * length != n:
             fill = identity(op, storage.register(x.dtype))

@@ -70,6 +70,16 @@ def test_products_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], 
     assert divided.shared or m * n * k < 64
 
 
+@pytest.mark.parametrize("op", ["max", "min", "any"])
+def test_long_reductions_to_one_number_are_shared(divided: type[Divided], op: str) -> None:
+    x = np.random.default_rng(0).standard_normal((300, 301), np.float32)
+    x[7, 9] = -5e6 if op == "min" else 5e6
+    tensor = emberlet.asarray(x > 6 if op == "any" else x, backend="wasm")
+    found = compiled(lambda a: getattr(F, op)(a), tensor, backend="wasm")(tensor)
+    np.testing.assert_allclose(np.asarray(found), getattr(np, op)(x > 6 if op == "any" else x.astype(np.float64)), 1e-6)
+    assert divided.shared
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_convolutions_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
     choose = random.Random(seed)

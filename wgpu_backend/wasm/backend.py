@@ -16,6 +16,7 @@ from ..record.node import (
 from ..run import storage
 from . import engine
 from .image import Image
+from .kernels.split import ENOUGH, LEAST_WORK
 from .kernels.table import Options
 from .prepare import prepare
 
@@ -40,6 +41,13 @@ class WasmBackend(WgpuBackend):
             engine.available()
 
     half = False
+
+    def _is_long(self, extent, shape, lengths):
+        return extent >= LEAST_WORK and shapes.size(shape) < ENOUGH and self._pieces(max(lengths)) > 1
+
+    def _pieces(self, length):
+        """Equal ones, for threads to share; a padded one would need a test for each element."""
+        return max([1] + [n for n in range(ENOUGH, 4 * ENOUGH + 1) if length % n == 0])
 
     @property
     def device(self):

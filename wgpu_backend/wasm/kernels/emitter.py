@@ -11,6 +11,7 @@ from . import operations
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
 _REVERSE = bytes((12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))
+_EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27))
 _FIRST_BYTES = bytes((0, 4, 8, 12)) + bytes(12)
 
 
@@ -515,6 +516,11 @@ class Emitter:
             at, offset = self.address(slot, index, word, -3)
             reverse = self.f.let(self.four_at(word, at, offset))
             out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
+        elif c == 2 and size(word) == 4:  # the last element is read and not used; every memory ends with room for it
+            at, offset = self.address(slot, index, word)
+            at = self.f.let(at)
+            first, second = [memory("v128.load", at, offset=offset + n) for n in (0, 16)]
+            out = op("i8x16.shuffle", first, second, imm=_EVEN)
         elif c is None:
             return self._one_by_one(value)
         else:
