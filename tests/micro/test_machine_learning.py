@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.importer.trees import before_scaling
-from emberlet.micro.builder.kernels.trees import MIDDLE
 from onnx import TensorProto, helper
 from skl2onnx import to_onnx
 from sklearn.datasets import make_classification, make_regression
@@ -33,6 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from support.microcontrollers.rows import row_by_row, scores_of
 
 from tools.micropython import Port
 
@@ -80,34 +78,6 @@ def converted(estimator: Any, x: Array, y: Array) -> bytes:
 
 def built(data: bytes) -> BuildResult:
     return build(read_graph(data, "m"), Options("m"))
-
-
-def row_by_row(data: bytes, x: Array) -> list[Array]:
-    """onnxruntime's outputs, computed one row at a time, since it sums the trees of many rows in another order."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    rows = [session.run(None, {name: row[None]}) for row in x]
-    return [np.concatenate([np.asarray(row[k]) for row in rows]) for k in range(len(rows[0]))]
-
-
-def scores_of(result: BuildResult, x: Array) -> Array:
-    """The scores as the built module computes them, before a transform."""
-    graph, port = result.graph, result.program.inputs[0]
-    source, target = graph.inputs[0], graph.outputs[0]
-    if not graph.sums:
-        return np.array([graph.run({source: row})[target].reshape(-1) for row in x])
-    assert port.cuts is not None
-    wide, sums, found = port.size > len(port.cuts), graph.sums[target], []
-    nan, copies = port.nan
-    for row in x:
-        slots = zip(port.cuts, nan, [*row, *(row[k] for k in copies)], strict=True)
-        ranks = [r if np.isnan(v) else bisect_left(cuts, float(v)) for cuts, r, v in slots]
-        given = [b for r in ranks for b in ((r & 255, r >> 8) if wide else (r,))]
-        words = graph.run({source: np.array(given, np.uint8)})[target].view("<u4")
-        found.append((words.astype(np.int64) - MIDDLE) * sums.step)
-    return np.array(found)
 
 
 def places_of(result: BuildResult, x: Array) -> list[int]:
