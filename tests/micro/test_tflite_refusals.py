@@ -101,6 +101,7 @@ ACCEPTED: dict[str, Callable[[], Graph]] = {
     "the least zero point": lambda: model("RELU", dtype="int8", grid=(0.1, -128)),
     "the greatest byte": lambda: model("RELU", dtype="uint8", grid=(0.1, 255)),
     "a cast between floats": lambda: model("CAST", dtype="float16", out_dtype="float32"),
+    "a number in place of a row of one": lambda: model("RELU", shape=(1, 1), out=()),
     "no bias": lambda: dense((I8, [0.1], [0]), -1),
 }  # fmt: skip
 
@@ -185,6 +186,9 @@ REFUSED: dict[str, Callable[[], Graph]] = {
     "'t1' has shape (1, 4, 4, 2) in the file, but its operator gives (1, 4, 4, 3)": lambda: model(
         "RELU", out=(1, 4, 4, 2)
     ),
+    "'t1' has shape () in the file, but its operator gives (1, 4, 4, 3)": lambda: model("RELU", out=()),
+    "'t1' has shape (1,) in the file, but its operator gives (1, 1)": lambda: model("RELU", shape=(1, 1), out=(1,)),
+    "'t1' has shape (4, 4, 3) in the file, but its operator gives (1, 4, 4, 3)": lambda: model("RELU", out=(4, 4, 3)),
     "this operator is not supported": lambda: model("FLOOR_MOD", _ones(3)),
     "its inputs do not fit": lambda: model("MEAN", table="Reducer"),
 }  # fmt: skip
@@ -233,14 +237,32 @@ def test_what_follows_a_refused_operator_is_not_reported() -> None:
     assert str(raised.value).count("\n- ") == 1
 
 
-def test_an_activation_has_one_scale() -> None:
+@pytest.mark.parametrize(("scales", "zeros"), [((0.1, 0.2), (0, 0)), ((0.1,), (0, 0)), ((0.1, 0.2), (0,))])
+def test_an_activation_has_one_scale(scales: tuple[float, ...], zeros: tuple[int, ...]) -> None:
     file = File()
     x, y = (file.tensor((1, 4), "int8", 0.1, 0) for _ in range(2))
-    file.tensors[x].scales, file.tensors[x].zeros = (0.1, 0.2), (0, 0)
+    file.tensors[x].scales, file.tensors[x].zeros = scales, zeros
     file.operator("RELU", [x], [y])
     file.inputs, file.outputs = [x], [y]
-    with pytest.raises(ModelError, match="tensor 't0' has 2 scales; one for all of an activation is supported"):
+    with pytest.raises(ModelError, match=r"tensor 't0' has \d scales; one for all of an activation is supported"):
         read_graph(file.written(), "m")
+
+
+def test_a_variable_that_is_read_again_holds_what_was_assigned() -> None:
+    file = File()
+    x, a, b, y = (file.tensor((1, 4), "int8", 0.1, 3) for _ in range(4))
+    handle = file.tensor((), "resource")
+    file.operator("VAR_HANDLE", [], [handle], "VarHandle", SharedName="v")
+    file.operator("READ_VARIABLE", [handle], [a])
+    file.operator("ASSIGN_VARIABLE", [handle, x], [])
+    file.operator("READ_VARIABLE", [handle], [b])
+    file.operator("ADD", [a, b], [y], "Add")
+    file.inputs, file.outputs = [x], [y]
+    graph, kept = build(read_graph(file.written(), "m"), Options("m")).graph, dict[str, Any]()
+    given = [131 + n for n in (10, 20, 30)]
+    found = [graph.run({graph.inputs[0]: np.full((1, 4), v, np.uint8)}, kept)[graph.outputs[0]] for v in given]
+    # Zero bytes, which stand for -0.3, at first.
+    assert [int(f.reshape(-1)[0]) - 131 for f in found] == [7, 30, 50]
 
 
 # -- variables --------------------------------------------------------------------------------------------------------
@@ -398,6 +420,33 @@ def test_a_file_says_what_its_tensors_and_operators_are() -> None:
 def test_a_file_that_ends_behind_its_name_is_damaged(data: bytes) -> None:
     with pytest.raises(FormatError):
         read_file(data, "m")
+
+
+class Beyond(File):
+    """Writes numbers of buffers or of operator codes that the file does not have."""
+
+    def __init__(self, buffer: int = 0, code: int = 0) -> None:
+        super().__init__()
+        self.buffer, self.code = buffer, code
+
+    def _tensor(self, b: Any, t: Any, buffer: int, name: str) -> int:
+        return super()._tensor(b, t, buffer + self.buffer, name)
+
+    def _operator(self, b: Any, codes: list[str], op: Any) -> int:
+        return super()._operator(b, [*[""] * self.code, *codes], op)
+
+
+@pytest.mark.parametrize(("buffer", "code"), [(0, 0), (1, 0), (7, 0), (0, 1), (0, 7)])
+def test_a_file_that_names_what_it_does_not_have_is_damaged(buffer: int, code: int) -> None:
+    file = Beyond(buffer, code)
+    x, y = (file.tensor((1, 4), "float32") for _ in range(2))
+    file.operator("TANH", [x], [y])
+    file.inputs, file.outputs = [x], [y]
+    if not buffer and not code:
+        assert len(read_file(file.written(), "m")) == 1
+        return
+    with pytest.raises(FormatError, match=f"buffer {buffer}" if buffer else f"operator code {code}"):
+        read_file(file.written(), "m")
 
 
 def test_a_file_without_a_graph_is_refused() -> None:

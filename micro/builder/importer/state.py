@@ -150,7 +150,8 @@ class Importer:
             # The same bytes, as real numbers and as integers.
             copied = self.part_of(held, "again")
             self.layers.append(MapFloat(f"copy {held.name}", (held.name,), copied, self.shapes[held.name], ()))
-            self.grids[copied] = self.grids[held.name]
+            # A tensor of bytes without a scale holds whole numbers.
+            self.grids[copied] = self.grids.get(held.name) or Grid(1.0, before or 0)
             held = StoredTensor(copied, held.dims, held.order)
         self.outputs.append(held.name)
         if kind is not None:

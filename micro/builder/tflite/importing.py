@@ -264,18 +264,12 @@ class Converting:
         self.count += 1
         return f"{what} {self.count}"
 
-    def node(self, kind: str, inputs: Inputs, outputs: int = 1, name: str = "", **attributes: AttributeValue) -> Any:
+    def node(self, kind: str, inputs: Inputs, outputs: int = 1, **attributes: AttributeValue) -> Any:
         """The result or results of an ONNX node. Raises Problem."""
-        return self.node_of("", kind, inputs, outputs, name, **attributes)
-
-    def node_of(
-        self, domain: str, kind: str, inputs: Inputs, outputs: int = 1, name: str = "", **attributes: AttributeValue
-    ) -> Any:
-        """As `node`, for other domains."""
-        label = self._unused(name or self._label(kind))
+        label = self._unused(self._label(kind))
         made = tuple(Argument(self._fresh(label), UnknownType()) for _ in range(outputs))
         given = tuple(inputs)
-        operator = REGISTRY[(domain, kind)]
+        operator = REGISTRY[("", kind)]
         node = operator.make(label, given, made, Attributes(attributes, OPSET, given, made))
         for a in given:
             self.known.setdefault(a.name, a)
