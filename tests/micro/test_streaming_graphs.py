@@ -260,6 +260,67 @@ def test_layers_of_each_step_compute_new_steps_only(form: int) -> None:
     assert stream.calls_to_fill == 16 and streamed(graph, 1 if form == 2 else 0, 5).calls_to_fill == 4
 
 
+@pytest.mark.parametrize("form", range(3))
+def test_cuts_and_zeros_in_front_stay_in_the_stream(form: int) -> None:
+    over = Over(np.random.default_rng(2), form=form)
+    at = over.at
+    early, late, middle = over.cut("x", 0, 12), over.cut("x", 4, 12), over.cut("x", 3, 8)
+    over.padded()
+    wide = over.live[-1]
+    graph = Graph("m", tuple(over.layers), dict(over.shapes), ("x",), (early, late, middle, wide))
+    stream = streamed(graph, at, 2)
+    assert all(stream.shapes[name][at] == 2 for name in (early, late, middle))
+    check(graph, stream, at, 0)
+
+
+def test_a_move_that_is_no_cut_along_time_needs_the_whole_window() -> None:
+    shape = (16, 4)
+    ways = {
+        "backward": Part(60, 0, (Axis(16, (-4, 4)), Axis(4, (1, 1)))),
+        "of other channels": Part(0, 0, (Axis(16, (4, 2)), Axis(2, (2, 1)))),
+        "every second": Part(0, 0, (Axis(8, (8, 4)), Axis(4, (1, 1)))),
+        "turned": Part(0, 0, (Axis(16, (4, 1)), Axis(4, (1, 16)))),
+    }
+    for part in ways.values():
+        out = (8, 4) if part.axes[0].turns == 8 else (16, 2) if part.axes[1].turns == 2 else shape
+        layer = Move("y", ("x",), "y", out, (part,))
+        graph = Graph("m", (layer,), {"x": shape, "y": out}, ("x",), ("y",))
+        stream = streamed(graph, 0, 2)
+        assert local(graph, stream) == []
+        check(graph, stream, 0, 0)
+
+
+def test_a_dense_layer_reads_only_what_was_cut_out() -> None:
+    over = Over(np.random.default_rng(2), form=0)
+    cut = over.cut("x", 11, 5)
+    flat = over.new((20,), live=False)
+    over.layers.append(Reshape(flat, (cut,), flat, (20,)))
+    graph = Graph("m", tuple(over.layers), dict(over.shapes), ("x",), (flat,))
+    stream = streamed(graph, 0, 1)
+    kept = [layer.shape for layer in stream.layers if isinstance(layer, Slide)]
+    assert kept == [(5, 4)]
+    check(graph, stream, 0, 0)
+
+
+@pytest.mark.parametrize(("form", "inside"), [(0, True), (1, True), (1, False), (2, True), (2, False)])
+def test_a_sum_over_each_steps_channels_or_bands_computes_new_steps_only(form: int, inside: bool) -> None:
+    """Bands before time lie in one step's lanes; so do channels."""
+    over = Over(np.random.default_rng(0), form=form)
+    shape = over.shapes["x"]
+    if inside:
+        layer, out = (int(np.prod(shape[:-1])), CHANNELS, 1), shape[:-1]
+    elif form == 1:
+        layer, out = (16, BANDS, CHANNELS), (16, CHANNELS)
+    else:
+        layer, out = (1, BANDS, 16 * CHANNELS), (16, CHANNELS)
+    for operation in ("max", "sum"):
+        made = ReduceFloat("y", ("x",), "y", layer, operation)
+        graph = Graph("m", (made,), {"x": shape, "y": out}, ("x",), ("y",))
+        stream = streamed(graph, over.at, 2)
+        assert local(graph, stream) == (["reducefloat"] if inside or form == 1 else [])
+        check(graph, stream, over.at, 0)
+
+
 def test_a_factor_for_each_step_needs_the_whole_window() -> None:
     over = Over(np.random.default_rng(0), form=0)
     factors = np.arange(16, dtype=np.float32).reshape(16, 1)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CONVERTERS"]
 
-SAME, VALID = 0, 1
+VALID = 1
+"""The number of a padding without zeros; the other one is SAME."""
 
 
 def padding(op: FileOperator, sizes: Sequence[int], kernel: Sequence[int], dilations: Sequence[int]) -> tuple[int, ...]:

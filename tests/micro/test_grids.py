@@ -1,0 +1,380 @@
+"""Which grid each tensor of a quantized graph gets: the model's, the one its layer needs, or one over its range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.errors import UnsupportedError
+from emberlet.micro.builder.graph import Graph, Grid, Reshape
+from emberlet.micro.builder.kernels.arg import Arg
+from emberlet.micro.builder.kernels.constant import Constant
+from emberlet.micro.builder.kernels.elementwise import BinaryFloat, MapFloat
+from emberlet.micro.builder.kernels.interpolate import Interpolate
+from emberlet.micro.builder.kernels.lanes import Take, TopK
+from emberlet.micro.builder.kernels.layer import Layer
+from emberlet.micro.builder.kernels.move import Copy, Move, Part
+from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.pairs import CompareFloat, ExtremeFloat
+from emberlet.micro.builder.kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
+from emberlet.micro.builder.kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
+from emberlet.micro.builder.kernels.select import Select
+from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
+from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.quantization.calibrate import grid_over
+from emberlet.micro.builder.quantization.grids import bytes_of, clamp_of, on_grid, with_grids
+
+Array = np.ndarray[Any, Any]
+SHAPE = (2, 3)
+GRID = Grid(0.125, 100)
+OTHER = Grid(0.25, 128)
+WIDE = Grid(2.0**-10, 1 << 15, 16)
+HALVES, BYTES = Grid(1 / 128, 128), Grid(1.0, 0)
+Ranges = dict[str, tuple[float, float]]
+
+
+def graph_of(layers: Sequence[Layer], shapes: dict[str, tuple[int, ...]] | None = None, **more: Any) -> Graph:
+    named = {"x": SHAPE, "z": SHAPE, **{layer.output: SHAPE for layer in layers}, **(shapes or {})}
+    inputs = more.pop("inputs", ("x", "z"))
+    read = {n for layer in layers for n in layer.inputs} | {layer.output for layer in layers}
+    inputs = tuple(n for n in inputs if n in read)
+    kept = {n: s for n, s in named.items() if n in read}
+    return Graph("m", tuple(layers), kept, inputs, more.pop("outputs", (layers[-1].output,)), **more)
+
+
+def mapped(source: str, out: str, *chain: Any) -> MapFloat:
+    return MapFloat(out, (source,), out, SHAPE, chain)
+
+
+def both(operation: str, constant: Array | None = None, low: float = -inf, high: float = inf) -> BinaryFloat:
+    inputs = ("x", "z") if constant is None else ("x",)
+    other = SHAPE if constant is None else constant.shape
+    return BinaryFloat("y", inputs, "y", operation, SHAPE, other, constant, low, high)
+
+
+def softmax(log: bool = False, source: str = "x") -> SoftmaxFloat:
+    return SoftmaxFloat("y", (source,), "y", 2, 3, log)
+
+
+def recurrent(kind: type[Any], gates: int, **more: Any) -> Layer:
+    w, r, b = np.ones((gates * 3, 3)), np.ones((gates * 3, 3)), np.zeros(gates * 3)
+    return kind("y", ("x",), "y", 2, 3, w, r, b, b, False, True, False, **more)  # type: ignore[no-any-return]
+
+
+def moved(fill: float | None = None) -> Move:
+    return Move("y", ("x",), "y", SHAPE, (Part(0, 0, (Axis(6, (1, 1)),)),), fill)
+
+
+def joined() -> Move:
+    halves = (Part(0, 0, (Axis(3, (1, 1)),)), Part(0, 3, (Axis(3, (1, 1)),)))
+    return Move("y", ("x", "z"), "y", SHAPE, halves)
+
+
+def selected(*constants: Any) -> Select:
+    axes = (Axis(6, (*(1 if c is None or c.size > 1 else 0 for c in constants), 1)),)
+    names = tuple(n for n, c in zip(("x", "z", "z"), constants, strict=True) if c is None)
+    return Select("y", names, "y", SHAPE, axes, constants)  # type: ignore[arg-type]
+
+
+def pooled() -> AveragePoolFloat:
+    window = Window((1, 2), pads=(0, 1, 0, 0))
+    return AveragePoolFloat("y", ("x",), "y", SHAPE, window, window_counts(window, 1, 2))
+
+
+# -- grids that a layer needs -----------------------------------------------------------------------------------------
+
+NEEDED: dict[str, tuple[Layer, Grid]] = {
+    "lstm": (recurrent(LstmFloat, 4), HALVES),
+    "gru": (recurrent(GruFloat, 3), HALVES),
+    "gated gru": (recurrent(GatedGruFloat, 3), HALVES),
+    "rnn": (recurrent(RnnFloat, 1), HALVES),
+    "softmax": (softmax(), Grid(1 / 256, 0)),
+    "place": (Arg("y", ("x",), "y", (2, 3, 1), "max"), BYTES),
+    "places": (TopK("y", ("x",), "y", (2, 3, 1), 3, True, True), BYTES),
+    "comparison": (CompareFloat("y", ("x", "z"), "y", "less", SHAPE, SHAPE, None), BYTES),
+}
+
+
+@pytest.mark.parametrize("what", NEEDED)
+@pytest.mark.parametrize("sampled", [True, False])
+def test_a_layer_has_the_grid_that_it_needs(what: str, sampled: bool) -> None:
+    layer, grid = NEEDED[what]
+    given = {"x": GRID, "z": OTHER}
+    graph = graph_of([layer], grids={n: g for n, g in given.items() if n in layer.inputs})
+    ranges = dict.fromkeys(graph.shapes, (-3.0, 5.0)) if sampled else None
+    assert with_grids(graph, ranges).grids["y"] == grid
+
+
+@pytest.mark.parametrize("what", NEEDED)
+def test_a_layer_that_the_model_gives_another_grid_changes_it_behind(what: str) -> None:
+    layer, grid = NEEDED[what]
+    own = Grid(0.3, 7)  # no softmax has such steps
+    shapes = {"y:bytes": SHAPE, "y:bytes.1": SHAPE} if what == "lstm" else {}
+    layers = [*(mapped("x", name, ("abs", ())) for name in shapes), layer]
+    found = with_grids(graph_of(layers, shapes, grids={"x": GRID, "z": OTHER, "y": own}, outputs=("y", *shapes)), None)
+    name = "y:bytes.2" if shapes else "y:bytes"
+    assert [x.output for x in found.layers][-2:] == [name, "y"]
+    assert found.grids[name] == grid and found.grids["y"] == own and found.shapes[name] == SHAPE
+    assert found.layers[-1].inputs == (name,) and found.layers[-1].kind == "mapfloat"
+
+
+def test_a_softmax_keeps_a_grid_that_it_can_have() -> None:
+    for own in (Grid(1 / 128, 0), Grid(1 / 255, 3)):
+        found = with_grids(graph_of([softmax()], grids={"x": GRID, "y": own}), None)
+        assert found.grids["y"] == own and len(found.layers) == 1
+
+
+def test_wide_inputs_have_wide_results() -> None:
+    for layer, grid in ((recurrent(LstmFloat, 4), Grid(2.0**-15, 1 << 15, 16)), (softmax(), Grid(2.0**-16, 0, 16))):
+        assert with_grids(graph_of([layer], grids={"x": WIDE}), None).grids["y"] == grid
+    wide = Grid(2.0**-12, 0, 16)
+    found = with_grids(graph_of([softmax()], grids={"x": GRID, "y": wide}), None)
+    assert found.grids["y"] == wide and len(found.layers) == 1
+
+
+def test_a_relu_rnn_and_a_logarithm_have_a_grid_over_their_range() -> None:
+    for layer in (recurrent(RnnFloat, 1, relu=True), softmax(True)):
+        ranges = {"x": (-1.0, 1.0), "y": (-2.0, 5.0)}
+        assert with_grids(graph_of([layer], grids={"x": GRID}), ranges).grids["y"] == grid_over(-2, 5)
+
+
+# -- whole numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "grid"),
+    [
+        (0, 255, BYTES),
+        (-0.5, 255.5, BYTES),
+        (0, 256, None),
+        (-1, 5, Grid(1.0, 128)),
+        (-128.5, 127.5, Grid(1.0, 128)),
+        (-129, 3, None),
+        (-1, 128, None),
+        (-0.6, 127.6, None),
+    ],
+)
+def test_whole_numbers_have_steps_of_one_where_they_fit_a_byte(low: float, high: float, grid: Grid | None) -> None:
+    ranges = {"x": (-1.0, 1.0), "y": (float(low), float(high))}
+    found = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y", "gone"})), ranges)
+    assert found.grids["y"] == (grid or grid_over(low, high))
+    without = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y"}), grids={"x": GRID}), None)
+    assert without.grids["y"] == BYTES
+
+
+def test_bytes_of_the_model_have_steps_of_one_unless_it_says_otherwise() -> None:
+    graph = graph_of([mapped("x", "y", ("abs", ()))], integers={"x": 128, "y": 0})
+    assert with_grids(graph, {"x": (-9.0, 9.0), "y": (0.0, 9.0)}).grids["x"] == Grid(1.0, 128)
+    graph = graph_of([mapped("x", "y", ("abs", ()))], integers={"x": 128}, grids={"x": GRID})
+    assert with_grids(graph, {"x": (-9.0, 9.0), "y": (0.0, 9.0)}).grids["x"] == GRID
+
+
+# -- grids that tensors share -----------------------------------------------------------------------------------------
+
+SAME: dict[str, Layer] = {
+    "reshape": Reshape("y", ("x",), "y", SHAPE),
+    "copy": Copy("y", ("x",), "y", SHAPE),
+    "maxima": MaxPool("y", ("x",), "y", SHAPE, Window((1, 1)), -3.4e38),
+    "greatest": ReduceFloat("y", ("x",), "y", (2, 3, 1), "max"),
+    "greatest in order": TopK("y", ("x",), "y", (2, 3, 1), 3, True, False),
+    "between": Interpolate("y", ("x",), "y", (1, 2, 3), np.zeros(1), np.array([0.0, 0.5])),
+    "move": moved(),
+    "filled": moved(0.0),
+}
+APART: dict[str, Layer] = {
+    "sum": ReduceFloat("y", ("x",), "y", (2, 3, 1), "sum"),
+    "function": mapped("x", "y", ("abs", ())),
+    "joined": joined(),
+}
+
+
+@pytest.mark.parametrize("what", [*SAME, *APART])
+def test_elements_that_only_move_keep_their_grid(what: str) -> None:
+    layer = {**SAME, **APART}[what]
+    ranges: Ranges = {"x": (-1.0, 1.0), "z": (-1.0, 1.0), "y": (-4.0, 6.0)}
+    kept = {"x": GRID, "z": GRID} if what == "joined" else {"x": GRID}
+    found = with_grids(graph_of([layer], grids=kept), ranges)
+    assert found.grids["y"] == (GRID if what in SAME else grid_over(-4, 6))
+    backward = with_grids(graph_of([layer], grids={"y": OTHER}), ranges).grids["x"]
+    assert backward == (OTHER if what in SAME else grid_over(-1, 1))
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_tensors_that_exchange_elements_share_a_grid_over_both_ranges(what: str) -> None:
+    ranges: Ranges = {"x": (-1.0, 3.0), "y": (-4.0, 2.0), "w": (0.5, 7.0)}
+    layers = [SAME[what], Reshape("w", ("y",), "w", SHAPE)]
+    grids = with_grids(graph_of(layers), ranges).grids
+    assert set(grids.values()) == {grid_over(-4, 7)}
+
+
+def test_a_grid_passes_back_only_where_all_readers_have_it() -> None:
+    ranges: Ranges = {"x": (-1.0, 1.0), "y": (-1.0, 1.0), "w": (-1.0, 1.0), "v": (-1.0, 1.0)}
+    layers = [mapped("x", "v", ("abs", ())), Reshape("y", ("v",), "y", SHAPE), Reshape("w", ("v",), "w", SHAPE)]
+    assert with_grids(graph_of(layers, grids={"y": OTHER, "w": OTHER}), ranges).grids["v"] == OTHER
+    assert with_grids(graph_of(layers, grids={"y": OTHER, "w": GRID}), ranges).grids["v"] == grid_over(-1, 1)
+    other = [*layers[:2], mapped("v", "w", ("abs", ()))]
+    assert with_grids(graph_of(other, grids={"y": OTHER}), ranges).grids["v"] == grid_over(-1, 1)
+    given = graph_of(layers, grids={"y": OTHER, "w": OTHER}, outputs=("v", "y", "w"))
+    assert with_grids(given, ranges).grids["v"] == grid_over(-1, 1)
+
+
+# -- grids without samples --------------------------------------------------------------------------------------------
+
+CONSTANT = np.array([[-3.0, 0.5, 2.0]], np.float32)
+MIXED = np.array([[1.0, -1e9, 0.5], [2.0, -1e9, -4.0]], np.float32)
+DERIVED: dict[str, Layer] = {
+    "abs": mapped("x", "y", ("abs", ())),
+    "a parabola": mapped("x", "y", ("pow", (2.0,)), ("affine", (-0.5, 1.0))),
+    "sum of two": both("add"),
+    "difference": both("sub"),
+    "product": both("mul"),
+    "sum, clamped": both("add", None, -2.0, 3.0),
+    "sum with a constant": both("add", CONSTANT),
+    "product with a constant": both("mul", CONSTANT),
+    "a constant less": both("sub", CONSTANT, -9.0, 9.0),
+    "total": ReduceFloat("y", ("x",), "y", (2, 3, 1), "sum", 0.5),
+    "filled with more": Move("y", ("x", "z"), "y", SHAPE, joined().parts, 70.0),
+    "filled with less": Move("y", ("x", "z"), "y", SHAPE, joined().parts, -70.0),
+    "joined": joined(),
+    "greatest of two": ExtremeFloat("y", ("x", "z"), "y", "max", SHAPE, SHAPE, None),
+    "greatest of a constant": ExtremeFloat("y", ("x",), "y", "max", SHAPE, (1, 3), 50 * CONSTANT),
+    "chosen": selected(None, None, np.array([-80.0, 3.0, 90.0, 0, 0, 0], np.float32)),
+    "chosen from constants": selected(None, np.array([60.0], np.float32), np.array([-70.0], np.float32)),
+    "constant": Constant("y", (), "y", CONSTANT.repeat(2, 0)),
+}
+
+
+@pytest.mark.parametrize("what", DERIVED)
+def test_a_grid_that_is_derived_holds_what_the_layer_can_give(what: str) -> None:
+    """The results for the ends of the inputs' grids, and for every byte."""
+    layer = DERIVED[what]
+    given = {n: g for n, g in {"x": GRID, "z": OTHER}.items() if n in layer.inputs}
+    found = with_grids(graph_of([layer], grids=given), None).grids["y"]
+    seen = []
+    numbers = [GRID.scale * (np.arange(256) - GRID.zero), OTHER.scale * (np.arange(256) - OTHER.zero)]
+    for a in (*(np.full(6, v) for v in numbers[0][::5]), np.resize(numbers[0][[0, 255]], 6)):
+        for b in (np.full(6, numbers[1][0]), np.full(6, numbers[1][255]), np.zeros(6)):
+            values = {"x": a.astype(np.float32).reshape(SHAPE), "z": b.astype(np.float32).reshape(SHAPE)}
+            seen.append(layer.reference(*(values[n] for n in layer.inputs)))
+    if what.startswith(("chosen", "greatest")):  # anything that is read may be given
+        seen += [*numbers[0], *(numbers[1] if "z" in layer.inputs else ())]
+    if what == "greatest of a constant":
+        seen += [50 * CONSTANT.min(), 50 * CONSTANT.max()]
+    if what.startswith("filled"):
+        seen.append(layer.fill)  # type: ignore[attr-defined]
+    low, high = (float(f([f(np.asarray(v, float)) for v in seen])) for f in (np.min, np.max))
+    assert found.ends == pytest.approx((min(low, 0.0), max(high, 0.0)), abs=found.scale)
+
+
+def test_what_a_layer_without_samples_shares_or_computes() -> None:
+    assert with_grids(graph_of([pooled()], grids={"x": GRID}), None).grids["y"] == GRID
+    logs = with_grids(graph_of([softmax(True)], grids={"x": GRID}), None).grids["y"]
+    assert logs.ends == pytest.approx((-255 * GRID.scale - np.log(3), 0), abs=logs.scale)
+    wide = with_grids(graph_of([both("add")], grids={"x": WIDE, "z": OTHER}), None).grids["y"]
+    assert wide.bits == 16
+
+
+@pytest.mark.parametrize(
+    "layer", [both("div"), both("div", CONSTANT), mapped("x", "y", ("log", ()), ("pow", (-900.0,)))]
+)
+def test_what_has_no_range_needs_samples(layer: Layer) -> None:
+    grids = dict.fromkeys(layer.inputs, GRID)
+    with pytest.raises(UnsupportedError, match=r"m: quantized only in part: no scale for y; calibrate those"):
+        with_grids(graph_of([layer], grids=grids), None)
+
+
+def test_five_of_the_tensors_without_a_scale_are_named() -> None:
+    layers = [mapped("x", "a", ("abs", ()))]
+    layers += [mapped(a, b, ("abs", ())) for a, b in zip("abcdef", "bcdefg", strict=True)]
+    with pytest.raises(UnsupportedError, match="no scale for x, a, b, c, d; calibrate"):
+        with_grids(graph_of(layers), None)
+
+
+# -- masks before a softmax -------------------------------------------------------------------------------------------
+
+
+def masking(*constants: Any, between: bool = False, behind: str = "softmax") -> Graph:
+    layers: list[Layer] = [selected(*constants)]
+    layers[0] = Select("v", layers[0].inputs, "v", SHAPE, layers[0].axes, layers[0].constants_of)  # type: ignore[attr-defined]
+    if between:
+        layers.append(Reshape("u", ("v",), "u", SHAPE))
+    source = layers[-1].output
+    layers.append(softmax(source=source) if behind == "softmax" else mapped(source, "y", ("abs", ())))
+    return graph_of(layers)
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_mask_has_room_below_the_numbers_that_it_shows(between: bool) -> None:
+    lowest = np.array([-3e38], np.float32)
+    ranges = dict.fromkeys("xzuvy", (-2.0, 6.0)) | {"v": (-3e38, 6.0), "u": (-3e38, 6.0)}
+    found = with_grids(masking(None, lowest, None, between=between), ranges)
+    assert found.grids["v"] == grid_over(-2 - 8, 6)
+    if between:
+        assert found.grids["u"] == found.grids["v"]
+    # Numbers beside the hidden ones count.
+    found = with_grids(masking(None, MIXED, None, between=between), ranges)
+    assert found.grids["v"] == grid_over(-4 - 8, 6)
+    found = with_grids(masking(None, MIXED, lowest, between=between), ranges)
+    assert found.grids["v"] == grid_over(-4 - 8, 2)
+
+
+def test_a_choice_that_hides_nothing_or_is_read_elsewhere_has_its_own_range() -> None:
+    lowest = np.array([-3e38], np.float32)
+    ranges = dict.fromkeys("xzvy", (-2.0, 6.0)) | {"v": (-20.0, 6.0)}
+    assert with_grids(masking(None, lowest, None, behind="abs"), ranges).grids["v"] == grid_over(-20, 6)
+    assert with_grids(masking(None, CONSTANT.repeat(2, 0), None), ranges).grids["v"] == grid_over(-20, 6)
+    assert with_grids(masking(None, lowest, lowest), ranges).grids["v"] == grid_over(-20, 6)
+
+
+def test_a_mask_without_samples_is_derived_from_what_it_chooses() -> None:
+    lowest = np.array([-3e38], np.float32)
+    graph = masking(None, lowest, None)
+    graph = Graph("m", graph.layers, graph.shapes, graph.inputs, graph.outputs, grids={"x": OTHER, "z": GRID})
+    assert with_grids(graph, None).grids["v"] == grid_over(GRID.ends[0] - 8, GRID.ends[1])
+    graph = masking(None, MIXED, lowest)
+    graph = Graph("m", graph.layers, graph.shapes, graph.inputs, graph.outputs, grids={"x": OTHER})
+    assert with_grids(graph, None).grids["v"] == grid_over(-4 - 8, 2)
+
+
+# -- numbers on grids -------------------------------------------------------------------------------------------------
+
+
+def test_numbers_that_are_compared_are_those_of_the_nearest_byte() -> None:
+    assert on_grid((("less", (0.3,)), ("abs", ())), GRID) == (("less", (0.25,)), ("abs", ()))
+    assert on_grid((("equal", (1e6,)),), GRID) == (("equal", (1e6,)),)
+    assert on_grid((("less", (-1e6,)),), GRID) == (("less", (-1e6,)),)
+    assert on_grid((("less", (GRID.ends[1],)),), GRID) == (("less", (GRID.ends[1],)),)
+    assert on_grid((("clip", (0.3, 0.4)),), GRID) == (("clip", (0.3, 0.4)),)
+    assert on_grid((), GRID) == ()
+
+
+def test_bytes_of_a_grid_are_the_nearest_of_another() -> None:
+    real = GRID.scale * (np.arange(256) - GRID.zero)
+    wanted = np.clip(np.rint(real / OTHER.scale) + OTHER.zero, 0, 255)
+    np.testing.assert_array_equal(bytes_of(GRID, OTHER), wanted)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (-inf, inf, (0, 255)),
+        (0.0, inf, (100, 255)),
+        (-1.0, 2.0, (92, 116)),
+        (-inf, 0.0, (0, 100)),
+        (-99.0, 99.0, (0, 255)),
+    ],
+)
+def test_a_clamp_is_of_bytes(low: float, high: float, wanted: tuple[int, int]) -> None:
+    assert clamp_of(low, high, GRID) == wanted
+
+
+@pytest.mark.parametrize("table", [None, np.ones((4, 3), np.float32)])
+def test_a_pick_from_a_tensor_has_its_grid(table: Array | None) -> None:
+    inputs = ("x", "z") if table is None else ("z",)
+    layer = Take("y", inputs, "y", (1, 2 if table is None else 4, 3), 2, table)
+    ranges = {"x": (-1.0, 1.0), "z": (0.0, 1.0), "y": (-4.0, 6.0)}
+    grid = with_grids(graph_of([layer], grids={"x": GRID, "z": BYTES}), ranges).grids["y"]
+    assert grid == (GRID if table is None else grid_over(-4, 6))
