@@ -45,28 +45,40 @@ def fuse(graph: Graph) -> Graph:
 
 
 def separate_states(graph: Graph) -> Graph:
-    """Copy states that are written to other states before any state is written, so that the order of writing does not
-    matter."""
+    """Copy states that are outputs or are written to other states before any state is written, so that the order of
+    writing does not matter."""
     source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
-    layers: list[Layer] = [layer for layer in graph.layers if not isinstance(layer, Keep)]
+    written = {layer.output for layer in graph.layers if layer.output in graph.states}
+    layers: list[Layer] = []
     keeps: list[Layer] = []
     shapes, grids = dict(graph.shapes), dict(graph.grids)
-    for keep in graph.layers:
-        if not isinstance(keep, Keep):
+
+    def root(name: str) -> str:
+        while name in source:
+            name = source[name]
+        return name
+
+    def copy_of(name: str, what: str) -> str:
+        copied = f"{name}.{what}"
+        shapes[copied] = shapes[name]
+        if name in grids:
+            grids[copied] = grids[name]
+        layers.append(Copy(f"copy {copied}", (name,), copied, shapes[name]))
+        return copied
+
+    for layer in graph.layers:
+        if isinstance(layer, Reshape) and layer.output in graph.outputs and root(layer.output) in written:
+            layer = renamed(layer, {layer.inputs[0]: copy_of(layer.inputs[0], f"before {layer.output}")})
+        if not isinstance(layer, Keep):
+            layers.append(layer)
+    for layer in graph.layers:
+        if not isinstance(layer, Keep):
             continue
-        (name,) = keep.inputs
-        root = name
-        while root in source:
-            root = source[root]
-        if root in graph.states and root != keep.output:
-            copied = f"{name}.kept {len(keeps)}"
-            shapes[copied] = shapes[name]
-            if name in grids:
-                grids[copied] = grids[name]
-            layers.append(Copy(f"copy {keep.name}", (name,), copied, shapes[name]))
-            keep = renamed(keep, {name: copied})
-        keeps.append(keep)
-    return replace(graph, layers=(*layers, *keeps), shapes=shapes, grids=grids) if keeps else graph
+        (name,) = layer.inputs
+        if root(name) in graph.states and root(name) != layer.output:
+            layer = renamed(layer, {name: copy_of(name, f"kept {len(keeps)}")})
+        keeps.append(layer)
+    return replace(graph, layers=(*layers, *keeps), shapes=shapes, grids=grids) if written else graph
 
 
 def in_float32(graph: Graph) -> Graph:

@@ -247,6 +247,28 @@ def test_states_that_go_out_and_come_in_stay_on_the_board(seed: int) -> None:
         assert np.abs(dequantize(z, out.scale, out.zero).reshape(-1) - y.reshape(-1)).mean() < 0.06
 
 
+@pytest.mark.parametrize("how", ["Identity", "Squeeze", "Neg"])
+def test_an_output_that_is_a_state_is_what_it_was_before(how: str) -> None:
+    m = Maker()
+    m.constant("ax", [0])
+    m(how, "cache ax" if how == "Squeeze" else "cache", "y")
+    m("Add", "x cache", "new")
+    graph = m.model([1, 4], "y new").graph
+    cache = helper.make_tensor_value_info("cache", TensorProto.FLOAT, [1, 4])
+    made = helper.make_graph(m.nodes, "g", [graph.input[0], cache], graph.output, m.constants)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    built = build(read_graph(model.SerializeToString(), "m", None, {"cache": "new"}), Options("m", floats=True))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    before, kept = np.zeros((1, 4), np.float32), dict[str, Any]()
+    (state,), (out,) = built.program.kept, built.program.outputs
+    for k in range(3):
+        x = np.random.default_rng(k).standard_normal((1, 4)).astype(np.float32)
+        wanted, before = session.run(["y", "new"], {"x": x, "cache": before})
+        found = built.graph.run({"x": x}, kept)[built.graph.outputs[0]]
+        np.testing.assert_allclose(found.reshape(-1), wanted.reshape(-1), rtol=1e-6)
+    assert out.place != state[0]  # the state is written before the output is read
+
+
 @pytest.mark.parametrize(
     ("states", "says"),
     [

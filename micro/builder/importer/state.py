@@ -409,6 +409,18 @@ class Importer:
             raise ModelError("an output is an input state that a layer keeps")
         return layers, [name for name in self.inputs if name not in gone]
 
+    def _give_states_before(self) -> None:
+        """Give each output that is a state a tensor of its own: the state's value before this inference."""
+        for k, name in enumerate(self.outputs):
+            if name in self.states:
+                before = self.outputs[k] = self.fresh(f"{name}:before")
+                shape = self.shapes[before] = self.shapes[name]
+                self.layers.append(Reshape(f"give {name}", (name,), before, shape))
+                if name in self.grids:
+                    self.grids[before] = self.grids[name]
+                if name in self.integers:
+                    self.integers[before] = self.integers[name]
+
     def _is_labeled(self, name: str) -> bool:
         """Whether an output has a score for each class, or is the place of the class."""
         if name == self.decides:
@@ -417,6 +429,7 @@ class Importer:
 
     def graph(self) -> Graph:
         """The finished graph. Raises ModelError."""
+        self._give_states_before()
         layers, inputs = self._without_remembered()
         return Graph(
             self.name,
