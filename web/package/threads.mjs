@@ -12,7 +12,7 @@ const CONTROL = 16; // words of a worker's control block, of which thread.mjs us
 const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it has left the barrier of the last run
 
 // One thread and several take turns in TRIALS runs, and the faster goes on for AGAIN runs; then they are compared again, as
-// other programs may have taken or left a core. Runs of LONG milliseconds always have several threads.
+// other programs may have taken or left a core. A run of more than LONG milliseconds counts as five.
 const TRIALS = 24;
 const AGAIN = 2000;
 const LONG = 10;
@@ -169,13 +169,10 @@ export class Threaded {
     if (several) this.#onSeveral(found);
     else this.#run();
     const took = performance.now() - start;
-    if (!several && took > LONG) {
-      [this.#several, this.#left] = [true, Infinity];
-      return;
-    }
-    if (this.#left <= TRIALS / 2) this.#times[several].push(took); // the engine has optimized the code by now
-    this.#left -= 1;
-    if (this.#left) return;
+    const step = took > LONG ? 5 : 1; // odd, so that they take turns
+    if (step > 1 || this.#left <= TRIALS / 2) this.#times[several].push(took); // the engine has optimized the code by now
+    this.#left -= step;
+    if (this.#left > 0) return;
     const [alone, shared] = this.#times.map((times) => times.sort((a, b) => a - b)[times.length >> 1]);
     [this.#several, this.#left, this.#times] = [shared <= alone, AGAIN, [[], []]];
   }
