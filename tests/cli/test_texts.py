@@ -262,3 +262,25 @@ def test_trees_are_drawn_with_lines_where_the_terminal_has_them(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(encoding=encoding))
     assert inspect._shows_lines() is lines
+
+
+@pytest.mark.parametrize("done, shown_as", [
+    (0, "[........................] 0 bytes of 4.0 kB, 0 bytes/s"),
+    (1000, "[######..................] 1.0 kB of 4.0 kB, 500 bytes/s"),
+    (9000, "[########################] 9.0 kB of 4.0 kB, 4.5 kB/s"),
+])  # fmt: skip
+def test_bytes_show_their_share_and_rate(terminal: Terminal, clock: list[float], done: int, shown_as: str) -> None:
+    clock += [10.0, 12.0]
+    bar = progress.Bytes("writing", 4000)
+    bar.add(done)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) > 1
+
+    bar._redraw(types.SimpleNamespace(wait=wait))  # type: ignore[arg-type]
+    assert terminal.getvalue() == f"\r\x1b[Kwriting {shown_as}"
+    assert waits == [1.0, 0.2]
+    bar.__exit__()
+    assert terminal.getvalue().endswith("\r\x1b[K")
