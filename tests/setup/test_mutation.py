@@ -83,7 +83,7 @@ def test_a_guard_is_removed() -> None:
 
 
 @pytest.mark.parametrize("source", ['"""a < b"""', "x: A | B = y", "raise E(1 + 2)", "x = 'a' + b", "A = B | None",
-                                    "x = min(a, b)", "x = math.gcd(a, b)"])  # fmt: skip
+                                    "x = min(a, b)", "x = math.gcd(a, b)", "x = zip(a, strict=True)"])  # fmt: skip
 def test_what_only_a_reader_sees_is_left_alone(source: str) -> None:
     assert bugs_of(Path("x.py"), source.encode()) == []
 
