@@ -23,7 +23,8 @@ OF_MICROPYTHON = ("micropython.mjs", "micropython.wasm")
 
 
 def build_modules(folder: Path) -> None:
-    """Write what a page imports to `folder`: emberlet.mjs and everything that it loads. Raises BuildError."""
+    """Write the modules that a page imports to `folder`: emberlet.mjs and everything that it loads. Raises
+    BuildError."""
     build_runtime("micropython", folder)
     for name in MODULES:
         refresh(PACKAGE / f"{name}.mjs", folder / f"{name}.mjs")
@@ -65,7 +66,7 @@ def pack(out: Path, folder: Path) -> Path:
 
 
 def sizes(folder: Path) -> tuple[int, int]:
-    """Gzipped bytes of our own code in the package, and of MicroPython beside it."""
+    """The gzipped bytes of our own code in the package, and those of MicroPython."""
     code = [path for path in folder.iterdir() if path.suffix in (".mjs", ".wasm")]
     size = {path.name: len(gzip.compress(path.read_bytes(), 9, mtime=0)) for path in code}
     theirs = sum(size.pop(name) for name in OF_MICROPYTHON)
@@ -73,7 +74,7 @@ def sizes(folder: Path) -> tuple[int, int]:
 
 
 def version() -> str:
-    """Of emberlet."""
+    """emberlet's version."""
     found = re.search(r'^__version__ = "(.+)"$', (ROOT / "core" / "__init__.py").read_text(encoding="utf-8"), re.M)
     assert found
     return found[1]

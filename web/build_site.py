@@ -1,4 +1,4 @@
-"""Put a model of yours on a page of yours: a folder of static files, for any web server.
+"""Put your own model on your own page: a folder of static files, for any web server.
 
 python3 dev.py site MODEL.onnx --out out/site      installs what it needs first
 python3 web/build_site.py MODEL.onnx --out out/site
@@ -30,7 +30,7 @@ def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "floa
     --dim, "NAME=N" each. weights: its --weights.
 
     Raises:
-        BuildError: A runtime or a package is missing, or a plan is none, or `dims` are given with one.
+        BuildError: A runtime or a package is missing, a .plan file is not a plan, or `dims` are given with a plan.
     """
     if model.suffix == ".plan":
         check_plan(model, dims)
@@ -53,7 +53,7 @@ def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "floa
 
 
 def check_plan(plan: Path, dims: Sequence[str]) -> None:
-    """Raises BuildError where the file is no plan, or sizes are asked of it."""
+    """Raises BuildError if the file is not a plan, or if `dims` are given."""
     from emberlet.burnpack import Burnpack
     from emberlet.errors import EmberletError
     from emberlet.wgpu_backend.plan_file import KEY
@@ -63,24 +63,24 @@ def check_plan(plan: Path, dims: Sequence[str]) -> None:
     try:
         known = KEY in Burnpack.from_file(str(plan)).metadata
     except EmberletError as error:
-        raise BuildError(f"no plan: {error}") from error
+        raise BuildError(f"not a plan: {error}") from error
     if not known:
-        raise BuildError(f"{plan} is a burnpack, but no plan; `emberlet compile` makes one of the model")
+        raise BuildError(f"{plan} is a burnpack, but not a plan; `emberlet compile` makes a plan from the model")
 
 
 def compile_plan(model: Path, plan: Path, dims: Sequence[str], weights: str = "float32") -> int:
-    """`emberlet compile`, which tells what is wrong with a model on stderr; returns its exit status."""
+    """Run `emberlet compile`, which reports errors on stderr; returns its exit status."""
     try:
         from emberlet.host.cli import main as emberlet
     except ImportError as error:
-        raise BuildError(f"plans are made by emberlet, which is not installed (docs/install.md): {error}") from error
+        raise BuildError(f"making a plan needs emberlet, which is not installed (docs/install.md): {error}") from error
     return emberlet(
         ["compile", str(model), "--out", str(plan), "--weights", weights, *(f"--dim={dim}" for dim in dims)]
     )
 
 
 def sizes(out: Path) -> str:
-    """A table of what a visitor downloads."""
+    """A table of the files that a visitor downloads."""
     files = [out / "index.html", out / "model.plan", *sorted((out / "emberlet").iterdir())]
     found = [(file.read_bytes(), file.relative_to(out).as_posix()) for file in files]
     module = out / "model.wasm"

@@ -33,7 +33,7 @@ _WGPU_LEFT_OUT = (
     "wgpu/utils/imgui/",
     "wgpu/utils/glfw_present_info.py",
 )
-# What a plan needs on MicroPython, and what the errors about a damaged one do.
+# The modules that a plan needs on MicroPython, and those that the errors about a damaged plan need.
 _PLAN_RUNTIME = {
     "emberlet": "__init__ data shapes",
     "emberlet.dtypes": "__init__",

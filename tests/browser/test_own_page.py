@@ -278,7 +278,7 @@ def test_a_plan_is_looked_at_before_the_folder_is_made(
 ) -> None:
     (tmp_path / "text.plan").write_text("not a plan", encoding="utf-8")
     for plan, more, message in [
-        (tmp_path / "text.plan", [], "cannot build the site: no plan: "),
+        (tmp_path / "text.plan", [], "cannot build the site: not a plan: "),
         (tmp_path / "missing.plan", [], "missing.plan: No such file or directory"),
         (folder / "model.plan", ["--dim", "batch=2"], "is a plan already, of fixed sizes; --dim needs the model"),
     ]:

@@ -116,8 +116,8 @@ def test_compiled_model_in_javascript_under_a_strict_policy(page: Page) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("part.wasm", "part.wasm is no compiled model, or it is damaged"),
-        ("page.wasm", "page.wasm is no compiled model, or it is damaged"),
+        ("part.wasm", "part.wasm is not a compiled model, or it is damaged"),
+        ("page.wasm", "page.wasm is not a compiled model, or it is damaged"),
         ("absent.wasm", "absent.wasm could not be downloaded: the server says 404"),
     ],
 )

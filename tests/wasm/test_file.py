@@ -127,9 +127,9 @@ def test_every_dtype_has_its_typed_array(tmp_path: Path) -> None:
         ("model.run({})", 'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: undefined'),
         ("model.run({ image: new Float32Array(3) })", "found: Float32Array of 3"),
         ("model.run({ picture: 1 })", 'the model has no input "picture"; it takes image'),
-        ("load(bytes.subarray(0, 5000))", "is no compiled model, or it is damaged"),
-        ("load(new Uint8Array([60, 104, 116, 109, 108, 62, 0, 0, 0]))", "is no compiled model, or it is damaged"),
-        ("load(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]))", "none that `emberlet compile` wrote"),
+        ("load(bytes.subarray(0, 5000))", "is not a compiled model, or it is damaged"),
+        ("load(new Uint8Array([60, 104, 116, 109, 108, 62, 0, 0, 0]))", "is not a compiled model, or it is damaged"),
+        ("load(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]))", "not one that `emberlet compile` wrote"),
         ("model.release().then(() => model.run({ image: new Float32Array(64) }))", "the model was released"),
     ],
 )
@@ -197,7 +197,7 @@ def test_every_flipped_byte_is_refused_in_words_by_javascript(digits: Path) -> N
         """
     ).splitlines()
     assert len(said) == 100
-    words = ("is damaged", "is no compiled model", "none that `emberlet compile` wrote")
+    words = ("is damaged", "is not a compiled model", "not one that `emberlet compile` wrote")
     assert [line for line in said if not any(word in line for word in words)] == []
 
 

@@ -1,4 +1,4 @@
-// The typed arrays that JavaScript has for dtypes; of float16, where it has none, and of bfloat16, they hold the bits.
+// JavaScript's typed arrays for dtypes; for bfloat16, and for float16 without Float16Array, they hold the bits.
 
 export const ARRAYS = {
   float64: Float64Array,
@@ -16,5 +16,5 @@ export const ARRAYS = {
   bool: Uint8Array,
 };
 
-// Others are bytes: 4-bit integers are two a byte.
+// Others are bytes, with two 4-bit integers in a byte.
 export const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;

@@ -59,9 +59,9 @@ export async function header(arriving) {
   return whole;
 }
 
-// Write the rest of a file, from byte `position` on, to the GPU as it arrives. uploads: of each tensor { start, end, crc, name,
-// pages: [{ buffer, size }] }. told(position) hears of every part, and may be awaited. Throws an Error, with `damaged`
-// where bytes are not those that their checksum was made of.
+// Write the rest of a file, from byte `position` on, to the GPU as it arrives. uploads: for each tensor
+// { start, end, crc, name, pages: [{ buffer, size }] }. told(part) is called for every part and awaited. Throws an Error,
+// which has `damaged` if the file is too short or a checksum does not match.
 export async function toGpu(arriving, position, uploads, queue, told) {
   const waiting = uploads.map((upload) => ({ ...upload, sum: -1 })).sort((a, b) => a.start - b.start);
   const end = waiting.reduce((most, upload) => Math.max(most, upload.end), position);
@@ -125,7 +125,7 @@ const TABLE = Int32Array.from({ length: 256 }, (_, n) => {
   return n;
 });
 
-// CRC-32 of more bytes, from the (inverted) one of those before, or -1.
+// Continues an (inverted) CRC-32, which begins with -1, with more bytes.
 function crc32(bytes, sum) {
   for (let i = 0; i < bytes.length; i++) sum = TABLE[(sum ^ bytes[i]) & 255] ^ (sum >>> 8);
   return sum;

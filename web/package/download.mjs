@@ -2,7 +2,7 @@
 
 const SILENCE = 30000; // ms without a byte before a download is aborted
 
-// Fetch a file: a Response whose body fails, instead of waiting for ever, when nothing arrives for a while.
+// Fetch a file as a Response whose body fails, instead of waiting for ever, if nothing arrives for a while.
 // counted(bytes) is told of each part; `fetcher` is the fetch to use. Where no server answers at all, the Error is
 // `unreachable`.
 export async function download(resource, { options = {}, counted = () => {}, fetcher = fetch, silence = SILENCE } = {}) {

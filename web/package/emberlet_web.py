@@ -1,4 +1,4 @@
-"""What emberlet.mjs calls in Python: plans by number, each loaded from the head of its file while the rest arrives.
+"""The Python that emberlet.mjs calls: plans by number, each loaded from the head of its file while the rest arrives.
 
 JavaScript hands over small things as JSON and bytes in files; `emberlet_page` are the functions of it that are called
 from here.
@@ -26,7 +26,7 @@ class _Head(FileParts):
 
 
 async def open_plan(key, path, name):
-    """Allocate the plan in the file at `path`, which holds its header only; returns what JavaScript has to know."""
+    """Allocate the plan of the file at `path`, which holds only the header; returns the facts that JavaScript needs."""
     device = await open_device_async()
     head = _Head(path)
     try:
@@ -57,7 +57,7 @@ async def open_plan(key, path, name):
 
 
 def _told(plan, ports):
-    """Inputs or outputs in JSON's terms; "bytes" is the most that an open one has."""
+    """Inputs or outputs for JSON; "bytes" is the largest number for one of open size."""
     highest = tuple([high for _, _, high in plan.counts.symbols]) if plan.counts else None
     out = []
     for p in plan.ports(highest, ports):
@@ -77,7 +77,7 @@ def fill_plan(key):
 
 
 async def run_plan(key, given, session=None):
-    """Run with the inputs in files of their positions; given: JSON of [position, bytes, shape or null] of each.
+    """Run with the inputs from files named by position; given: JSON of [position, bytes, shape or null] for each.
 
     The results go to files alike; JavaScript reads their shapes as `answer`.
     """
@@ -98,7 +98,7 @@ async def run_plan(key, given, session=None):
 
 
 class _Shaped:
-    """Bytes of which JavaScript told the shape."""
+    """Bytes with the shape that JavaScript gave."""
 
     def __init__(self, data, shape):
         self.data = data
@@ -113,7 +113,7 @@ async def profile_plan(key, runs):
     from emberlet.wgpu_backend.run.stepwise import measure
 
     if plans[key].counts and not plans[key].program.steps:
-        raise BackendError("a model with open sizes is profiled with those of its last run; run it first")
+        raise BackendError("a model with open sizes is profiled with the sizes of its last run; run it first")
     return json.dumps(await measure(plans[key].program, emberlet_page.now, runs))
 
 
@@ -126,7 +126,7 @@ def _read(position, nbytes):
 
 
 def release_plan(key):
-    """Give the plan's memory back."""
+    """Free the plan's memory."""
     if key in plans:
         plans.pop(key).release()
 
@@ -141,7 +141,7 @@ class Session:
         self.carried = Carried(plan, pairs)
 
     async def run_async(self, inputs):
-        """`SavedPlan.run_async`, of the results that are no states."""
+        """`SavedPlan.run_async`, for the results that are not states."""
         program = self.plan.program
         found = await program.run_async(self.plan.words(inputs), self.carried)
         return self.plan.narrowed(found, [self.plan.outputs[i] for i in self.carried.wanted])
@@ -151,12 +151,12 @@ def open_session(key, number, pairs):
     """A session of a plan; pairs: lists of [position of an input, position of a result]."""
     if plans[key].counts:
         size = plans[key].counts.symbols[0][0]
-        raise BackendError(f"sessions take no model with open sizes; compile it with fixed ones, as --dim {size}=1")
+        raise BackendError(f"sessions take no model with open sizes; compile it with fixed sizes, as --dim {size}=1")
     sessions[number] = Session(plans[key], pairs)
 
 
 def set_state(number, position):
-    """Set a session's state to the bytes of the file of its position."""
+    """Set a session's state to the bytes in the file named by its position."""
     session = sessions[number]
     inputs = [None] * len(session.plan.inputs)
     port = session.plan.inputs[position]
@@ -166,7 +166,7 @@ def set_state(number, position):
 
 
 async def read_state(number, position):
-    """Write a session's state to the file of its position."""
+    """Write a session's state to the file named by its position."""
     session = sessions[number]
     port = session.plan.inputs[position]
     device = session.plan.program.device
@@ -181,6 +181,6 @@ def reset_session(number):
 
 
 def release_session(number):
-    """Give a session's memory back."""
+    """Free a session's memory."""
     if number in sessions:
         sessions.pop(number).carried.free()

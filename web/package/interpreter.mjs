@@ -24,7 +24,7 @@ function write(FS, files) {
   }
 }
 
-// It fetches its Wasm itself, twice where that fails, without a time limit: it is given our downloads instead.
+// MicroPython fetches its Wasm itself, twice if that fails, and without a time limit. Give it our downloads instead.
 async function load(wasm, counted) {
   let failure = null;
   const begin = () => {

@@ -27,7 +27,7 @@ export class Kept {
     return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   }
 
-  // { key, length } of what an address led to last: of the header and its length in bytes.
+  // { key, length } of an address's last plan: the header's hash and its length in bytes.
   async last(url) {
     return (await (await this.#cache.match(address(url)))?.json().catch(() => null)) ?? null;
   }
@@ -37,8 +37,8 @@ export class Kept {
     return this.#cache.match(`${KEYS}plan/${key}`);
   }
 
-  // Where the plan's bytes are to be written as they arrive: an object of write(part), and of close() or abort(). What
-  // is not closed is not kept; a full disk keeps nothing and disturbs nobody.
+  // An object with write(part), for the plan's bytes as they arrive, and close() or abort(). Without close() nothing is
+  // kept; with a full disk nothing is kept either, and nothing fails.
   write(url, key, length) {
     const { readable, writable } = new TransformStream();
     const writer = writable.getWriter();

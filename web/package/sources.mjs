@@ -4,8 +4,8 @@ import { Arriving, header } from "./arriving.mjs";
 import { download } from "./download.mjs";
 import { Kept } from "./kept.mjs";
 
-// { name, header, arriving, keeping, key } of a plan: its header has arrived, the rest is to come. keeping: where the
-// rest is to be written too, or null. key: of the plan where it comes from the Cache, to be forgotten if it is damaged.
+// { name, header, arriving, keeping, key } of a plan whose header has arrived. keeping: also gets the rest as it
+// arrives, or null. key: that of a plan from the Cache, which is deleted if it is damaged.
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
 export async function open(source, { cache = true, signal, fetcher = globalThis.fetch } = {}) {
   const given = await streamOf(source);

@@ -5,8 +5,8 @@ import type { Port, Result, Values } from "./emberlet.mjs";
 /**
  * Load a compiled model from an address or from bytes. Throws an Error of one sentence.
  *
- * threads: the most that its runs may have, at most 8. Default: as many as the processor has, at most 4. There is one
- * thread outside of workers, and in pages that are not cross-origin isolated.
+ * threads: the most threads that a run may use, up to 8. Default: as many as the processor has, up to 4. Outside of
+ * workers, and in pages that are not cross-origin isolated, a run has one thread.
  */
 export function load(
   source: string | URL | Request | Response | ArrayBuffer | ArrayBufferView | Blob,
@@ -24,7 +24,7 @@ export interface WasmModel {
   readonly threads: number;
   /** All outputs by name, each a new array; takes all inputs by name. */
   run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
-  /** `run`, at once. */
+  /** `run`, without awaiting. */
   runNow(inputs?: Readonly<Record<string, Values>>): Record<string, Result>;
   release(): Promise<void>;
 }

@@ -6,7 +6,7 @@
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
 // The file is a WebAssembly module with the weights in it; no Python is needed. Inputs and results are typed arrays, row
-// by row, as those of emberlet.mjs. What goes wrong is an Error with one sentence for a person.
+// by row, as those of emberlet.mjs. Every failure is an Error whose message is one sentence for people to read.
 
 // A word of the module's memory, 32 bits or a byte, for each element; and the typed array that JavaScript gives or gets.
 const DTYPES = {
@@ -38,7 +38,7 @@ export async function load(source, { signal, threads } = {}) {
   const { bytes, name } = await read(source, signal);
   const sections = [...sectionsOf(bytes, name)];
   const told = sections.find((one) => one.name === "emberlet");
-  if (!told) throw new Error(`${name} is a WebAssembly module, but none that \`emberlet compile\` wrote`);
+  if (!told) throw new Error(`${name} is a WebAssembly module, but not one that \`emberlet compile\` wrote`);
   let facts;
   try {
     facts = JSON.parse(new TextDecoder().decode(told.content));
@@ -55,7 +55,7 @@ export async function load(source, { signal, threads } = {}) {
     ({ instance } = await WebAssembly.instantiate(code));
   } catch (error) {
     const memory = error instanceof RangeError;
-    throw new Error(memory ? `${name} needs more memory than there is` : `${name} is damaged: ${error.message}`, { cause: error });
+    throw new Error(memory ? `${name} needs more memory than is available` : `${name} is damaged: ${error.message}`, { cause: error });
   }
   const { memory, run } = instance.exports;
   return new Model({ memory, run, threads: 1, release: () => {} }, facts, name);
@@ -100,7 +100,7 @@ class Model {
     return this.runNow(given);
   }
 
-  /** `run`, at once. */
+  /** `run`, without awaiting. */
   runNow(given = {}) {
     if (!this.#program) throw new Error("the model was released; load it again");
     const { memory } = this.#program;
@@ -177,7 +177,7 @@ async function read(source, signal) {
 
 // The sections of a module: { number, name, content, start, end }, the name and content of custom ones.
 function* sectionsOf(bytes, name) {
-  const damaged = () => new Error(`${name} is no compiled model, or it is damaged`);
+  const damaged = () => new Error(`${name} is not a compiled model, or it is damaged`);
   const magic = [0, 97, 115, 109, 1, 0, 0, 0];
   if (bytes.length < 8 || magic.some((byte, i) => bytes[i] !== byte)) throw damaged();
   let at = 8;

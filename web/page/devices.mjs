@@ -4,16 +4,16 @@ import { hasSimd } from "./emberlet/wasm.mjs";
 
 export const NAMES = { wgpu: "WebGPU", wasm: "WebAssembly", python: "plain Python" };
 
-// How the page tells what runs, where it is no GPU with a name of its own.
+// How the page names the device that runs: the name of the GPU, if it has one.
 export const told = (device, adapter) => adapter ?? `the CPU, in ${NAMES[device]}`;
 
-// What runs in place of a GPU, and why, as a sentence; "" where a GPU runs. why: of `devices`, or that a device failed.
+// A sentence: what runs in place of a GPU, and why; "" if a GPU runs. why: from `devices`, or that a device failed.
 export function note(why, device) {
   return why && device !== "wgpu" ? `${why}: the CPU runs the model, in ${NAMES[device]}.` : "";
 }
 
-// { there: names of devices, why: what is missing, or "" }. A browser may have navigator.gpu and still no
-// adapter, so one is asked for.
+// { there: names of devices, why: what is missing, or "" }. A browser may have navigator.gpu but no
+// adapter, so an adapter is requested.
 export async function devices() {
   const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
   const there = [...(adapter ? ["wgpu"] : []), ...(hasSimd() ? ["wasm"] : []), "python"];

@@ -9,7 +9,7 @@ const element = (name, properties = {}, ...children) => {
 };
 
 // The sizes that a model leaves open under a name, each to be chosen once for all inputs. known: { name: [lowest, highest] }
-// of a plan; other models tell no range.
+// for a plan; other models have no ranges.
 export class Sizes {
   #inputs = new Map();
 
@@ -29,7 +29,7 @@ export class Sizes {
     this.known = known;
   }
 
-  // The number of a size by its text: a name, or what is worked out of names, as "2 * past + 1".
+  // The number of a size from its text: a name, or a formula of names such as "2 * past + 1".
   of(text) {
     if (this.#inputs.has(text)) {
       const input = this.#inputs.get(text);
@@ -40,15 +40,15 @@ export class Sizes {
   }
 }
 
-// Of a sum of products of numbers and known names: the factors of each product; null where it is something else.
+// The factors of each product in a sum of products of numbers and known names; null for any other text.
 function factorsOf(text, known) {
   const terms = text.split(" + ").map((term) => term.split(" * ").map((one) => (/^-?\d+$/.test(one) ? Number(one) : one)));
   return terms.flat().every((one) => typeof one === "number" || one in known) ? terms : null;
 }
 
 export class Feed {
-  // port: { name, dtype, shape }, where a size that is open is a string or null; sizes: of those with a name; client: the
-  // worker that makes tensors of images.
+  // port: { name, dtype, shape }, where an open size is a string or null; sizes: those with a name; client: the
+  // worker that turns images into tensors.
   constructor(port, sizes, client) {
     this.port = port;
     this.named = sizes;
@@ -158,7 +158,7 @@ export class Feed {
     }
   }
 
-  // As many samples as the input takes.
+  // Records as many samples as the input takes.
   #record(sampleRate) {
     const count = this.shape.reduce((a, b) => a * b, 1);
     return this.#media({ audio: true }, async (stream) => {

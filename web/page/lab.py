@@ -1,6 +1,6 @@
 """The page's models: any generated module with its weights, the same under Pyodide and under MicroPython.
 
-JavaScript hands over bytes in files (/in0, /out0 …) and reads what is told from /answer.json.
+JavaScript hands over bytes in files (/in0, /out0 …) and reads the answers from /answer.json.
 """
 
 import json
@@ -69,7 +69,7 @@ def _port(port):
 
 
 async def run(shapes, again):
-    """Run on the files of the inputs, of these shapes; `again` times more for the time of later runs, in ms."""
+    """Run on the files of the inputs, which have these shapes, and `again` times more to time later runs, in ms."""
     backend = _state["backend"]
     given = []
     for i in range(len(shapes)):
@@ -105,7 +105,7 @@ async def run(shapes, again):
 
 
 def _threads():
-    """How many threads the next run has in WebAssembly; None elsewhere and for a model that is no single plan."""
+    """How many threads the next run has in WebAssembly; None elsewhere and for a model that is not a single plan."""
     compiled = _state["compiled"]
     if _state["backend"].name != "wasm" or compiled.cut is not None:
         return None
@@ -113,13 +113,13 @@ def _threads():
 
 
 async def _results(given):
-    """[(Tensor, its bytes)]: the result is on the host."""
+    """[(Tensor, its bytes)]: the results, once they are on the host."""
     compiled = _state["compiled"]
     out = await compiled.call_async(*given) if compiled else _state["model"](*given)
     found = []
     for x in list(out) if isinstance(out, tuple) else [out]:
         if not hasattr(x, "backend"):
-            raise ValueError(f"an output is no tensor, but {type(x).__name__}; the page shows tensors")
+            raise ValueError(f"an output is a {type(x).__name__}, not a tensor; the page shows only tensors")
         found.append((x, bytes((await x.to_data_async()).bytes)))
     return found
 

@@ -29,7 +29,7 @@ function tellDevice() {
   $("no-gpu").hidden = !$("no-gpu").textContent;
 }
 
-// -- what is dropped -------------------------------------------------------------------------------------------------
+// -- dropped files -------------------------------------------------------------------------------------------------
 
 async function take(files) {
   main.dataset.state = "loading";
@@ -132,7 +132,7 @@ async function open() {
   }
 }
 
-// The devices that run what is given, of those that this browser has.
+// The devices of this browser that can run the dropped files.
 function runnable() {
   if (!given.plan && !given.wasm) return there;
   return there.filter((device) => (device === "wgpu" && given.plan) || (device === "wasm" && given.wasm));
@@ -240,7 +240,7 @@ async function profile() {
       for (const text of [name, runs, ms.toFixed(2), `${((100 * ms) / all).toFixed(0)} %`]) row.insertCell().textContent = text;
     }
     $("kernels").hidden = false;
-    $("kernels-note").textContent = "Each dispatch alone, by the host's clock, less what an empty submission takes.";
+    $("kernels-note").textContent = "The time of each dispatch alone, by the host's clock, without the time of an empty submission.";
   } catch (error) {
     $("kernels-note").textContent = error.message;
   }

@@ -5,7 +5,7 @@ import { arrayOf } from "./emberlet/arrays.mjs";
 import { readable } from "./emberlet/interpreter.mjs";
 
 let python = null; // { run(code), FS } of the runtime that this worker has
-let model = null; // { run, profile }, whatever it is
+let model = null; // { run, profile }, for a model of any kind
 const fetchAny = globalThis.fetch.bind(globalThis);
 let arrived = 0;
 
@@ -68,7 +68,7 @@ const portLines = ({ inputs, outputs }) => [
   ...outputs.map((p) => `output  ${p.name}: ${p.dtype} (${p.shape.join(", ")})`),
 ];
 
-// How a model that JavaScript runs is run.
+// `run` of a model that JavaScript runs.
 const ofJavaScript = (compiled) => ({
   async run(values, shapes, again) {
     const given = {};
@@ -114,7 +114,7 @@ const commands = {
     python.FS.writeFile(`/model/${module.name}`, module.text);
     python.FS.writeFile(`/model/${weights.name}`, weights.bytes);
     const stem = module.name.replace(/\.py$/, "");
-    if (!/^[A-Za-z_]\w*$/.test(stem)) throw new Error(`${module.name} cannot be imported: its name is no Python name`);
+    if (!/^[A-Za-z_]\w*$/.test(stem)) throw new Error(`${module.name} cannot be imported: its name is not a Python name`);
     const code = `await lab.load(${JSON.stringify(stem)}, ${JSON.stringify(`/model/${weights.name}`)}, ${JSON.stringify(device)})`;
     const facts = await asked(code);
     model = {

@@ -1,4 +1,4 @@
-// The drawing pad: mouse, pen and finger by pointer events, and a pen that the keyboard moves.
+// The drawing pad: mouse, pen and finger draw by pointer events, and the keyboard moves a pen.
 
 const LINE = 0.075; // of the pad's width
 const STEP = 0.04; // of the pad's width, an arrow key's

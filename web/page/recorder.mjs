@@ -1,4 +1,4 @@
-// Collects a number of samples of sound, beside the page.
+// Collects a number of sound samples, outside the page's thread.
 
 class Recorder extends AudioWorkletProcessor {
   constructor({ processorOptions: { count } }) {

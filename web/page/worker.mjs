@@ -10,7 +10,7 @@ const module = {
 }[globalThis.name];
 for (const other of AHEAD[module] ?? []) import(other).catch(() => {}); // told of where it is needed
 
-// Fetch what a runtime certainly needs before the modules that request it have arrived.
+// Fetch the files that a runtime certainly needs before the modules that request them have arrived.
 const BEFORE = {
   pyodide: ["pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip", "packages/emberlet.zip"],
   micropython: ["emberlet/micropython.wasm"],
