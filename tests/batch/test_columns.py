@@ -1,4 +1,4 @@
-"""Columns of every kind become the array that an input of the model takes, or are refused in one sentence."""
+"""Columns of every kind become the array for an input of the model, or are refused with one sentence."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_rows_of_another_shape_are_refused(column: Any, i: Input, says: str) -> 
 @pytest.mark.parametrize("want", [d for d in dtypes.ALL if d.kind in ("float", "int", "uint", "bool")])
 @pytest.mark.parametrize("have", ["float64", "float16", "int64", "uint8", "bool", "bfloat16"])
 def test_numbers_change_only_where_every_one_is_kept(have: str, want: Any) -> None:
-    """Into floats of any width; integers into integers that hold the values; nothing else."""
+    """Numbers become floats of any width, and integers become integers that hold the values; nothing else changes."""
     name = "bool" if have == "bool" else have
     x = np.array([0, 1, 1]).astype(getattr(ml_dtypes, name, None) or np.dtype(name))
     i = taking(("n",), want)
@@ -439,7 +439,7 @@ def test_a_compiled_model_has_few_plans_and_fills_pieces_up() -> None:
         np.testing.assert_array_equal(doubled, x * 2)
     assert calls.planned == [16, 2, 5, 9, 12, 9, 12, 16, 2, 5, 16, 16, 16, 9]
     assert len(set(calls.planned)) == PLANS + 1
-    assert calls.plain == [7, 9]  # whether rows influence each other is tried once
+    assert calls.plain == [7, 9]  # whether rows influence each other is tested once
 
 
 def test_rows_that_influence_each_other_run_without_a_plan_of_their_size() -> None:

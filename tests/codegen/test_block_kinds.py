@@ -1,4 +1,4 @@
-"""The names of blocks that a file does not name, by what they compute."""
+"""Blocks that a file does not name are named after what they compute."""
 
 from __future__ import annotations
 

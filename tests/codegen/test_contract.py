@@ -1,4 +1,4 @@
-"""INPUTS and OUTPUTS of models with caches: the code for them gives every name as it was, in few lines."""
+"""INPUTS and OUTPUTS of models with caches: their code is short and gives every name unchanged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the passes make of each pattern and of every graph that differs from it in one place reads as recorded.
+"""The result of the passes for each pattern, and for every graph that differs from it in one place, is as recorded.
 
-tests/codegen/test_near_misses.py compares the results. This shows which graphs a pass still rewrites, and which not.
+tests/codegen/test_near_misses.py compares the results. This test shows which graphs a pass still rewrites.
 """
 
 from __future__ import annotations

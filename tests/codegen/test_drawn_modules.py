@@ -1,4 +1,4 @@
-"""Whatever modules a file claims for its nodes, the code with classes computes what the flat code does."""
+"""The code with classes computes the same as the flat code, whatever modules a file claims for its nodes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FORMS = {  # of a module path: how exporters write it
 
 
 class Drawn:
-    """A graph of drawn nodes in drawn modules: lists of layers that pass on one value or several, layers that read
-    what earlier ones made, constants of all layers, inner modules, and results of every module."""
+    """A graph of random nodes in random modules: lists of layers that pass on one value or several, layers that read
+    results of earlier ones, constants of all layers, inner modules, and results of every module."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Expressions of generated code mean what was meant, with no more parentheses than needed; lists become loops."""
+"""Expressions in generated code have the intended meaning and no unnecessary parentheses; lists become loops."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_text_of_an_expression_is_parsed_as_that_expression(seed: int) -> No
         made, tree = drawn(rng, rng.randint(1, 4))
         text = flat(made)
         assert ast.dump(ast.parse(text, mode="eval").body) == ast.dump(tree), text
-        # Python's own text has as many parentheses, or those of a power's operand and of tuples more.
+        # Python's own text has the same parentheses, and more around a power's operand and tuples.
         assert text.count("(") <= ast.unparse(tree).count("(") + text.count("**") + text.count(".shape"), text
 
 

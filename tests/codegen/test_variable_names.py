@@ -1,4 +1,5 @@
-"""The names of a function's variables, by what computes them and what takes them; which values get none."""
+"""The names of a function's variables, which follow from the operations that compute and use them; and values without a
+variable."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The code that each operator gives, and the shapes that are inferred, read as recorded.
+"""Each operator's code and inferred shapes are as recorded.
 
-Some of each operator's node cases: as they are, with a name for every size, of unknown rank, with constants.
-Other tests of this folder compare the results. This shows when the code itself changes, such as a size that is no
-longer known, a default that is written out, or a step at run time that was none before. Record again with a release of
-ONNX that has other cases.
+Some of each operator's node cases are read as they are, with a name for every size, with inputs of unknown rank, and
+with constants. Other tests in this folder compare the results. This one shows when the code itself changes, for example
+if a size is no longer known, a default is written out, or a step moves to run time. Record again with a release of ONNX
+that has other cases.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .cases import node_cases
 from .test_unknown_shapes import changed
 
 RECORDED = Path(__file__).parent / "snapshots" / "operators.txt"
-MOST, IN_EVERY_WAY = 6, 2  # cases of an operator: all, and those with more or less known of them
-DRAWN = re.compile(r"-?\d+\.\d{5,}(e-?\d+)?")  # numbers that another release of ONNX draws anew
+MOST, IN_EVERY_WAY = 6, 2  # cases per operator: all, and those whose inputs are also less or better known
+DRAWN = re.compile(r"-?\d+\.\d{5,}(e-?\d+)?")  # random numbers that differ between releases of ONNX
 CASE = re.compile(r"^(test_\w+): ", re.MULTILINE)
 
 
@@ -92,7 +92,7 @@ def one_by_one(model: onnx.ModelProto, arrays: list[np.ndarray]) -> Iterator[tup
 
 
 def said(name: str, model: onnx.ModelProto, inputs: list[Any], in_every_way: bool) -> list[str]:
-    """Lines about a case; of the ways that give the code of the first only the types."""
+    """Lines about a case; only the types for ways that give the same code as the first."""
     types, plain = code(model)
     out = [f"{name}: {types}", plain]
     if not in_every_way:

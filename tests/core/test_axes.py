@@ -1,4 +1,4 @@
-"""Open axes of a model's arguments: what their names say, which lengths fit, and the sizes that a plan is made for."""
+"""Open axes of a model's arguments: their names, the lengths that fit, and the sizes that a plan is made for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An argument that is left out has the value that ONNX's operator, or else PyTorch's, NumPy's or Burn's function gives
-it: the call without it computes the same as the call with it."""
+"""An omitted argument has the default of ONNX's operator, or else of PyTorch's, NumPy's or Burn's function: the call
+without it gives the same result as the call with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEEP = floats(2, 3, 4)
 LINE = floats(2, 4, 9)
 IMAGE = floats(2, 4, 9, 9)
 VOLUME = floats(1, 2, 5, 5, 5)
-SMALL = floats(2, 4, 3, 3) * 1e-2  # so that an epsilon is seen
+SMALL = floats(2, 4, 3, 3) * 1e-2  # so that an epsilon makes a difference
 COUNTS = integers(4, 4)
 BYTES = integers(4, 64, high=256, dtype="uint8")
 ROIS = F.asarray([[0.3, 0.2, 7.2, 6.1], [1.0, 2.0, 3.0, 9.0]], backend="numpy")
@@ -37,7 +37,7 @@ HEADS = floats(1, 2, 3, 4)
 STEPS, W4, R4 = floats(3, 2, 5), floats(1, 16, 5), floats(1, 16, 4)
 QKV = floats(1, 3, 8)
 
-# The call that leaves arguments out; what those are.
+# The call without the arguments; the arguments.
 CALLS = """
 adagrad(0.1, 3, X, X * 1e-4, X * X * 1e-9) | norm_coefficient=0.0, epsilon=1e-6, decay_factor=0.0
 adam(0.1, 3, X, X, X, X * X) | alpha=0.9, beta=0.999, norm_coefficient=0.0, norm_coefficient_post=0.0, epsilon=1e-6
@@ -269,7 +269,7 @@ def test_a_call_without_arguments_equals_the_one_with_their_defaults(call: str) 
     assert found[0] == found[1]
 
 
-# ONNX's table of the activations of RNN, GRU and LSTM, as far as it names a default; else that of the operator.
+# The defaults from ONNX's table of activations of RNN, GRU and LSTM; if it has none, from the operator.
 ACTIVATIONS = {
     "LeakyRelu": ((0.01,), ()), "ThresholdedRelu": ((1.0,), ()), "HardSigmoid": ((0.2,), (0.5,)), "Elu": ((1.0,), ()),
     "Affine": ((1.0,), (0.0,)), "ScaledTanh": ((1.0,), (1.0,)),
@@ -283,7 +283,7 @@ def test_an_activation_by_name_has_the_parameters_of_onnx(name: str) -> None:
     assert numbers(short(X)) == numbers(whole(X))
 
 
-# Arguments whose value is a choice of None or a function of others, and functions of texts and tables.
+# Arguments whose default None stands for a choice or depends on others, and functions of strings and tables.
 OTHERS = {
     "activation", "astype", "require_grad", "set_require_grad", "string_normalizer", "tokenize", "tree_ensemble",
     "qlinear_conv",

@@ -1,4 +1,5 @@
-"""An argument of a layer that is left out has the value of PyTorch's or Burn's layer: both give the same module."""
+"""An omitted argument of a layer has the default of PyTorch's or Burn's layer: with and without it the module is the
+same."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ LAYERS = {
 
 
 def content(x: Any) -> Any:
-    """What a module holds, its parameters' values included."""
+    """A module's contents, with its parameters' values."""
     if isinstance(x, Param):
         x = x.val()
     if isinstance(x, emberlet.Tensor):

@@ -91,7 +91,7 @@ def test_padding_by_name(backend: Any, pads: str, stride: int) -> None:
         x = draw.normal(size=(1, 2, 9, 8)).astype(np.float32)
         w = draw.normal(size=(3, 2, *kernel)).astype(np.float32)
         spread = np.zeros((3, 2, *[(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]), np.float32)
-        spread[:, :, :: dilation[0], :: dilation[1]] = w  # onnxruntime has no dilation where padding goes by name
+        spread[:, :, :: dilation[0], :: dilation[1]] = w  # onnxruntime has no dilation with named padding
         named = {"same": "SAME_UPPER"}.get(pads, pads.upper())
         expected = run_node("Conv", [x, spread], auto_pad=named, strides=[stride] * 2)
         found = F.conv(tensor(x), tensor(w), stride=stride, padding=pads, dilation=dilation)

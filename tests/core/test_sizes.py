@@ -1,4 +1,4 @@
-"""Symbolic sizes compute what Python's integers do, and what they know without a value is exact where it can be."""
+"""Symbolic sizes compute the same as Python's integers, and their facts are as exact as possible without a value."""
 
 from __future__ import annotations
 
@@ -186,7 +186,8 @@ def test_bounds_beyond_any_length_count_as_none() -> None:
     assert (least(-(n**4)), most(n**4)) == (-(1 << 62), 1 << 62)
 
 
-# The answer for the typical values, and the guard: what is compared with 0, or None where every value gives the answer.
+# The answer for the typical values, and the guard: the size that is compared with 0, or None if every value gives the
+# same answer.
 COMPARISONS = {
     "past + 1 > past": (True, None),
     "n >= 1": (True, None),

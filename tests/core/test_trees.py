@@ -1,4 +1,4 @@
-"""Ensembles of random trees, whose nodes may ask for membership in a set, against a recursive search."""
+"""Ensembles of random trees, whose nodes may test membership in a set, against a recursive search."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The plain Python backend where memory views cannot be cast and sorts are not stable, as under MicroPython, and
-functions that its `math` may lack, against NumPy and CPython's own."""
+"""The plain Python backend against NumPy with memory views that cannot be cast and sorts that are not stable, as under
+MicroPython; and functions that MicroPython's `math` may lack, against CPython's own."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_log1p_where_math_has_none() -> None:
 
 
 def _outcome(function: Any, *args: float) -> float:
-    """What NumPy computes, silently."""
+    """NumPy's result, without warnings."""
     with np.errstate(all="ignore"):
         return float(function(*np.array(args)))
 

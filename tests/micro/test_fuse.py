@@ -1,4 +1,4 @@
-"""Fusing keeps what a graph computes: graphs drawn at random, and what each fusion merges or leaves alone."""
+"""Fusing keeps a graph's results, for random graphs; and which layers each fusion merges or leaves alone."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_a_fused_graph_rounds_where_the_model_does(start: int) -> None:
                 np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
 
 
-# -- what is merged ---------------------------------------------------------------------------------------------------
+# -- layers that are merged
+# ---------------------------------------------------------------------------------------------------
 
 
 def graph_of(layers: Sequence[Layer], outputs: Sequence[str] = ("y",), **more: Any) -> Graph:

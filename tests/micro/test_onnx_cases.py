@@ -1,5 +1,5 @@
-"""ONNX's own cases of the operators that microcontrollers have: in float32 the results are the cases', or the build
-says what is not supported."""
+"""ONNX's own cases of the operators for microcontrollers: a float32 build gives the expected results, or says what is
+not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""float32 models of a .tflite file, an operator each in every way that it can be set, compute what LiteRT computes."""
+"""float32 models in .tflite files, each of one operator, give LiteRT's results for all options of the operator."""
 
 from __future__ import annotations
 

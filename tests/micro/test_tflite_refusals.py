@@ -1,4 +1,5 @@
-"""What a .tflite file may hold and cannot be converted is refused with its reason, and what borders on it is not."""
+"""Parts of .tflite files that cannot be converted are refused with the reason, and similar parts that can be are
+not."""
 
 from __future__ import annotations
 
@@ -349,7 +350,7 @@ def test_only_variables_are_set_by_a_subgraph_that_runs_once() -> None:
         read_graph(file.written(once), "m")
 
 
-# -- what the file itself holds ---------------------------------------------------------------------------------------
+# -- the file's own contents ---------------------------------------------------------------------------------------
 
 DTYPES = ["float32", "float16", "float64", "int8", "uint8", "int16", "int32", "int64", "uint32", "bool"]
 

@@ -1,4 +1,4 @@
-"""Texts that were recorded, in files of sections: `UPDATE_SNAPSHOTS=1 pytest FILE` records them again, for review."""
+"""Recorded texts, in files of sections. `UPDATE_SNAPSHOTS=1 pytest FILE` records them again, for review."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sections(file: Path) -> dict[str, str]:
 
 
 def assert_recorded(file: Path, title: str, text: str) -> None:
-    """Assert that a section says this; with UPDATE_SNAPSHOTS in the environment, record it."""
+    """Assert that a section has this text; with UPDATE_SNAPSHOTS in the environment, record it."""
     if recording():
         with file.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The kernels of many programs are those of a recorded table: their number, workgroups, and what their code counts.
+"""The kernels of many programs agree with a recorded table in their number, workgroups and counts of operations.
 
 `support.work` says how to write the table anew after a change that is meant to change kernels.
 """

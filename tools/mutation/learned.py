@@ -153,10 +153,11 @@ def _moved(new: str, old: str) -> dict[int, int]:
 
 
 def _around(text: str, line: int) -> tuple[set[int], list[int], list[int]]:
-    """(the lines whose execution meets a bug in this one, they and a few after them, the function around it).
+    """(the lines that reach a bug in this line when they run, the same and a few lines after them, the function around
+    it).
 
-    Inside a function's body the line itself meets it; among its parameters, the first line of the body; elsewhere the
-    lines in the file's functions that use what the statement binds, which then stand for the function too.
+    In a function's body this is the line itself; among its parameters, the body's first line; elsewhere, the lines of
+    the file's functions that use a name that the statement binds, which then also stand for the function.
     """
     tree = ast.parse(text)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]

@@ -1,6 +1,6 @@
-"""Sizes of inputs that models calculate with: what is known of the result, the code, and the result itself.
+"""Models that calculate with the sizes of inputs: the inferred type, the code, and the result.
 
-Nodes on integers become arithmetic on Python's numbers where these are sizes. The results are those of ONNX's reference
+Nodes on integers that are sizes become arithmetic on Python's numbers. The results are those of ONNX's reference
 implementation; the code and the types read as recorded.
 """
 
@@ -24,7 +24,7 @@ from support.onnx_models import parse
 from support.recorded import assert_recorded
 
 RECORDED = Path(__file__).parents[1] / "snapshots" / "sizes.txt"
-# s = (6, 3, N): six = 6, three = 3, n = N as numbers; k: a number that is only known when the model runs
+# s = (6, 3, N): six = 6, three = 3, n = N as numbers; k: a number that is known only when the model runs
 HEAD = """g (float[6, 3, N] x, int64 k) => (int64 y) {{ s = Shape(x)  six = Gather(s, c0)  three = Gather(s, c1)
     n = Gather(s, cm1)  {nodes} }}"""
 CONSTANTS: dict[str, Any] = {
@@ -119,7 +119,7 @@ def test_arithmetic_of_sizes(nodes: str) -> None:
         inputs = {"x": np.arange(18 * n, dtype=np.float32).reshape(6, 3, n), "k": np.array(k)}
         try:
             want: Any = ReferenceEvaluator(model).run(None, inputs)[0]
-        except Exception:  # what does not fit these sizes
+        except Exception:  # operators that do not fit these sizes
             with pytest.raises(EmberletError):
                 run(*(to_tensor(a, "numpy") for a in inputs.values()))
             continue

@@ -1,4 +1,4 @@
-"""Counts what generated kernels do: how often they are dispatched, and what is in their code."""
+"""Counts the dispatches of generated kernels and the operations in their code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEVICES: dict[str, tuple[Options, bool, bool]] = {
     "pages": (Options("cpu", 24, 1024), True, False),
 }
 OPEN = {"gpu": "gpu", "swiftshader": "software", "subgroups": "subgroups"}  # in plans of open sizes
-# What is counted in a kernel's WGSL, and a pattern of it.
+# The operations that are counted in a kernel's WGSL, each with its pattern.
 COUNTED = {
     "loops": r"\bfor \(|\bloop \{|\bwhile \(",
     "branches": r"\bif \(",
@@ -50,7 +50,7 @@ Row = dict[str, Any]
 
 
 def on_gpu(program: Program) -> dict[str, Row]:
-    """For each of `DEVICES` what its plan of a program counts, all kernels together; the error if it has none."""
+    """The counts of a program's plan for each of `DEVICES`, all kernels together; the error if it has no plan."""
     names = OPEN if program.dims else DEVICES
     return {name: _of_plan(program, name) for name in names}
 
@@ -100,7 +100,7 @@ def most(n: Any) -> Any:
 
 
 def in_wasm(program: Program) -> dict[str, Row]:
-    """What a program's WebAssembly kernels count, with and without relaxed instructions. How many threads share them is
+    """The counts of a program's WebAssembly kernels, with and without relaxed instructions. How many threads share them is
     measured on machines, and not recorded here."""
     return {name: _of_module(program, name == "relaxed") for name in ("relaxed", "simple")}
 

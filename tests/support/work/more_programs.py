@@ -1,5 +1,4 @@
-"""More of the programs whose kernels are counted: every elementwise operation, recurrences, kernels of one's own,
-random graphs."""
+"""More programs whose kernels are counted: every elementwise operation, recurrences, custom kernels, random graphs."""
 
 from __future__ import annotations
 
@@ -100,7 +99,8 @@ for kind, gates in GATES.items():
         if hidden <= 33:
             add(f"{kind} {said}", layer, (2, 3, 5) if at else (3, 2, 5), ("int32", (2,)))
 
-# -- kernels of one's own ---------------------------------------------------------------------------------------------
+# -- custom kernels ----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------------------
 
 SCALE = """
 {{ bindings }}

@@ -25,7 +25,7 @@ def lines(found: dict[str, Row], columns: list[str]) -> list[str]:
 
 
 def recorded(kind: str) -> dict[str, list[str]]:
-    """The table of a kind: program -> its lines; "columns" -> what the numbers in a line are."""
+    """The table of a kind: program -> its lines; "columns" -> the names of the numbers in a line."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in (FOLDER / f"{kind}.txt").read_text(encoding="utf-8").splitlines():
