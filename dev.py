@@ -9,9 +9,9 @@
     python3 dev.py soak [SCENARIO ...]  failures at random moments: interrupts, threads, lost devices, kills
     python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
     python3 dev.py release --check     build, check and try what would be published
-    python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
-    python3 dev.py web [OPTIONS]       build and serve the page
-    python3 dev.py site MODEL.onnx     a folder that runs a model of yours on a page of yours
+    python3 dev.py bench [NAME ...]    a benchmark; without a name, a list of them python3 dev.py web [OPTIONS]
+    build and serve the page
+    python3 dev.py site MODEL.onnx     a folder with your own page that runs your own model
 
 It restarts itself in `.venv`, which it creates on the first start, and installs whatever else a command needs, if this
 machine allows it; docs/development.md lists what goes where. With CI=true, a missing component is a failure.

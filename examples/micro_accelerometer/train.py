@@ -1,4 +1,4 @@
-"""Train the network of the accelerometer example and export it to ONNX, with samples to calibrate int8 with.
+"""Train the network of the accelerometer example and export it to ONNX, with samples for calibrating int8.
 
     pip install torch==2.13.0 onnx onnxscript
     python train.py

@@ -31,11 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("model", type=Path, help="an ONNX file, float32 or quantized (QDQ), or a .tflite file")
-    p.add_argument("--calibration", type=Path, metavar="NPZ", help="samples of the inputs, to calibrate int8 with")
+    p.add_argument("--calibration", type=Path, metavar="NPZ", help="samples of the inputs, for calibrating int8")
     p.add_argument(
         "--float",
         action="store_true",
-        help="stay float32, which is also what happens without --calibration if the model is not quantized",
+        help="stay float32; the default without --calibration if the model is not quantized",
     )
     p.add_argument("--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)")
     p.add_argument("--name", help="name of the modules (default: the model's file name)")
@@ -53,16 +53,19 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="INPUT=OUTPUT",
-        help="an input that takes what an output held after the call before: kept on the board; repeatable",
+        help="an input that gets an output of the previous call, kept on the board; repeatable",
     )
     p.add_argument(
         "--stream",
         type=int,
         metavar="AXIS",
-        help="the axis of the input that is time: each call takes new steps and gives what the whole window would",
+        help="the axis of the input that is time: each call takes new steps and gives the result for the whole window",
     )
     p.add_argument(
-        "--new-steps", type=int, metavar="N", help="steps that each call of a stream takes (default: as few as pay)"
+        "--new-steps",
+        type=int,
+        metavar="N",
+        help="new steps in each call of a stream (default: the fewest that save most work)",
     )
     p.add_argument("--weights", choices=WEIGHTS, default="file", help="where the weights are stored (default: file)")
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
@@ -72,13 +75,13 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         "--kernels",
         choices=KERNELS,
         default="assembly",
-        help="assembly where the board has kernels in it (the default), or viper everywhere",
+        help="assembly where the board supports it (default), or viper everywhere",
     )
     p.add_argument(
         "--int4",
         choices=INT4,
         default="packed",
-        help="weights of 4 bits two in a byte (default), or in a byte each, which is larger and faster",
+        help="4-bit weights: two per byte (default), or one per byte, which is larger and faster",
     )
     p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
     p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")

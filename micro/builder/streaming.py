@@ -62,8 +62,9 @@ Range = tuple[int, int]
 def streamed(graph: Graph, axis: int, new: int | None = None) -> Graph:
     """The graph, quantized or float32, as one that takes `new` steps along an axis of the model's input per inference.
 
-    new: None for the smallest number with which most layers compute new steps only. An output along time holds its new
-    steps. Raises UnsupportedError for a model with several inputs, or if the axis or the number of steps does not fit.
+    new: None for the smallest number with which layers that compute new steps only do the largest part of the work. An
+    output along time holds its new steps. Raises UnsupportedError for a model with several inputs, or if the axis or
+    the number of steps does not fit.
     """
     if len(graph.inputs) != 1:
         names = ", ".join(graph.inputs)

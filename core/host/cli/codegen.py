@@ -26,10 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="IN=OUT[:AXIS]",
-        help="an input that comes back as an output, longer along AXIS; 'none' to look for none; repeat for more",
+        help="an input that is returned as an output, longer along AXIS; 'none': look for none; repeat for more",
     )
     parser.add_argument("--explain", action="store_true", help="print what each pass did")
-    parser.add_argument("--force", action="store_true", help="write over a module that was edited")
+    parser.add_argument("--force", action="store_true", help="overwrite a module that was edited")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a comment for the top of the module")
 
 

@@ -17,17 +17,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="where to write (default: the model's name with .plan); NAME.wasm is a WebAssembly module, for no GPU",
+        help="where to write (default: the model's name with .plan); NAME.wasm writes a WebAssembly module",
     )
     parser.add_argument(
         "--weights",
         choices=("float32", "float16", "q8"),
         default="float32",
-        help="how the file stores large weights; q8: int8 with a float16 scale for 32 of them",
+        help="how the file stores large weights; q8: int8, with a float16 scale for each 32",
     )
     models.add_sizes(
         parser,
-        "; length=1..512 leaves it open: the plan runs every length from 1 to 512, or length=64..512:64 of 64 each",
+        "; length=1..512 leaves it open: the plan runs every length from 1 to 512; length=64..512:64: in steps of 64",
     )
     models.add_freeze(parser)
 

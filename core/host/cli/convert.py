@@ -16,14 +16,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", help="the file to write: .bpk, .safetensors or .npz")
     parser.add_argument("--half", action="store_true", help="store floats of 32 and 64 bits as float16")
     parser.add_argument(
-        "--filter", action="append", metavar="REGEX", help="keep tensors whose name matches; several: any of them"
+        "--filter",
+        action="append",
+        metavar="REGEX",
+        help="keep the tensors whose names match; if repeated, any of them",
     )
     parser.add_argument(
-        "--rename", action="append", metavar="REGEX=NAME", help="replace what matches in names; several: in order"
+        "--rename", action="append", metavar="REGEX=NAME", help="replace matches in names; if repeated, in order"
     )
     parser.add_argument("--key", help="the part of a PyTorch file to take, such as state_dict")
     parser.add_argument("--shard", metavar="SIZE", help="safetensors files of at most this size each: 500M, 2G")
-    parser.add_argument("--overwrite", action="store_true", help="replace the target where it exists")
+    parser.add_argument("--overwrite", action="store_true", help="replace the target if it exists")
 
 
 def run(arguments: argparse.Namespace) -> int:

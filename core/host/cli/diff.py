@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("b", help="weights of any format")
     parser.add_argument("--rename", action="append", metavar="REGEX=NAME", help="rename the tensors of A first")
     parser.add_argument("--key", help="the part of PyTorch files to compare, such as state_dict")
-    parser.add_argument("--atol", type=float, default=0.0, help="differences up to this count as none; 0")
+    parser.add_argument("--atol", type=float, default=0.0, help="ignore differences up to this (default: 0)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 

@@ -97,7 +97,7 @@ def add_freeze(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="make an input a constant: a number, a list ([1, 2]), a text or an .npy file; repeat for more",
+        help="make an input a constant: a number, a list ([1, 2]), a string or an .npy file; repeat for more",
     )
 
 

@@ -26,30 +26,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=COLUMN[,COLUMN…]",
         help="the column, or the columns of numbers, for an input of the model (default: the column of its name)",
     )
-    parser.add_argument("--preprocess", metavar="MODULE:FUNCTION", help="turns a batch into what the model takes")
+    parser.add_argument("--preprocess", metavar="MODULE:FUNCTION", help="a function from a batch to the model's inputs")
     parser.add_argument(
         "--output",
         action="append",
         default=[],
         metavar="NAME[=COLUMN]",
-        help="an output to write, and as what; repeat for more (default: all)",
+        help="an output to write, and its column; repeat for more (default: all)",
     )
-    parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="a column to write too; repeat")
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="COLUMN", help="an input column to copy; repeat for more"
+    )
     parser.add_argument("--backend", default="auto", help=f"{backends()} (default: wgpu on Ray's GPUs, else numpy)")
     parser.add_argument("--batch-size", type=int, metavar="N", help="rows that are computed at once (default: by size)")
-    parser.add_argument("--rows-per-file", type=int, metavar="N", help="8192 by default, 256 for pictures")
+    parser.add_argument("--rows-per-file", type=int, metavar="N", help="rows per file (default: 8192; pictures: 256)")
     parser.add_argument(
         "--ray", metavar="ADDRESS", help="a Ray cluster, HOST:PORT or auto (default: this machine alone)"
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes with the model (default: one a CPU)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes with the model (default: one per CPU)")
     parser.add_argument(
-        "--cpus", type=float, default=1, metavar="N", help="of a worker, for Ray and for BLAS (default: 1)"
+        "--cpus", type=float, default=1, metavar="N", help="CPUs of each worker, for Ray and for BLAS (default: 1)"
     )
-    parser.add_argument("--gpus", type=float, default=0, metavar="N", help="of a worker, for Ray: 1, or a part of one")
+    parser.add_argument("--gpus", type=float, default=0, metavar="N", help="GPUs of each worker, for Ray: 1 or less")
+    parser.add_argument("--resume", action="store_true", help="continue an earlier run with the same arguments")
     parser.add_argument(
-        "--resume", action="store_true", help="go on where an earlier run with the same arguments ended"
+        "--skip-bad", action="store_true", help="report rows that cannot be read or scored, and continue"
     )
-    parser.add_argument("--skip-bad", action="store_true", help="name and count what cannot be read or scored, go on")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
