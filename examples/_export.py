@@ -1,4 +1,4 @@
-"""What the training scripts of the examples share: from a PyTorch module to a small ONNX file.
+"""Writes a PyTorch module as a small ONNX file; all training scripts of the examples use it.
 
 pip install torch==2.13.0 onnx onnxscript
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def export(
     model: torch.nn.Module, x: torch.Tensor, path: Path, given: str, result: str, *, dynamic_batch: bool = False
 ) -> None:
-    """Write a network of one input and one output with its weights inside, in opset 20.
+    """Write a network with one input and one output as one file, in opset 20.
 
     x: an example of the input. given, result: the names of input and output in the file. dynamic_batch: the first axis
-    may have any length; else it has that of `x`.
+    may have any length, instead of `x`'s.
     """
     import torch
 
@@ -40,7 +40,8 @@ def export(
 
 
 def strip_notes(proto: onnx.ModelProto) -> None:
-    """Remove where on this machine each node's Python source lay: of no use elsewhere, and half of a small file."""
+    """Remove the path of each node's Python source on this machine, which is useless elsewhere and half of a small
+    file."""
     for node in proto.graph.node:
         del node.metadata_props[:]
         node.ClearField("doc_string")

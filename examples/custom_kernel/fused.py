@@ -1,7 +1,7 @@
-"""An operation of one's own: matrix product, addition and ReLU in one, added to backends from outside.
+"""A custom operation: matrix product, addition and ReLU in one, added to the backends from outside.
 
-`matmul_add_relu(lhs, rhs, bias)` works on every backend: on wgpu with the kernel in kernel.wgsl, on the others as the
-operations it is made of.
+`matmul_add_relu(lhs, rhs, bias)` works on every backend: on wgpu with the kernel in kernel.wgsl, on the others as a
+composition of existing operations.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_GROUPS = 65535  # along each dimension, WebGPU's limit
 
 def matmul_add_relu(lhs: Tensor, rhs: Tensor, bias: Tensor) -> Tensor:
     """max(lhs @ rhs + bias, 0): lhs (…, m, k), rhs (…, k, n), bias (…, m, n); leading dimensions broadcast, and so do
-    bias's last two. Raises ShapeError where they do not fit, BackendError where the tensors are not together.
+    bias's last two. Raises ShapeError if the shapes do not fit, BackendError if the tensors are on different backends.
     """
     if not lhs.backend is rhs.backend is bias.backend:
         raise BackendError(f"lhs is on {lhs.backend}, rhs on {rhs.backend}, bias on {bias.backend}; move them together")
     if min(lhs.ndim, rhs.ndim) < 2 or lhs.shape[-1] != rhs.shape[-2]:
-        raise ShapeError(f"matmul_add_relu: {lhs.shape} @ {rhs.shape}: columns of the first meet rows of the second")
+        raise ShapeError(f"matmul_add_relu: {lhs.shape} @ {rhs.shape}: columns of lhs must equal rows of rhs")
     shape = (*broadcast(lhs.shape[:-2], rhs.shape[:-2]), lhs.shape[-2], rhs.shape[-1])
     if broadcast(shape, bias.shape) != shape:
         raise ShapeError(f"matmul_add_relu: bias {bias.shape} does not broadcast to the product's {shape}")
@@ -41,13 +41,13 @@ def matmul_add_relu(lhs: Tensor, rhs: Tensor, bias: Tensor) -> Tensor:
 
 
 def reference(lhs: Tensor, rhs: Tensor, bias: Tensor) -> Tensor:
-    """The same from existing operations: what runs where nobody wrote a kernel, and what tests compare with."""
+    """The same from existing operations, for backends without a kernel and for comparison in tests."""
     return F.relu(lhs @ rhs + bias)
 
 
 @extend(WgpuBackend, "matmul_add_relu")
 def on_gpu(backend: Any, lhs: Tensor, rhs: Tensor, bias: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`matmul_add_relu` on a GPU: one kernel where it can serve. The caller has checked the shapes."""
+    """`matmul_add_relu` on a GPU, with one kernel where possible. The caller has checked the shapes."""
     *lead, m, n = shape
     batches = 1
     for size in lead:
@@ -55,7 +55,7 @@ def on_gpu(backend: Any, lhs: Tensor, rhs: Tensor, bias: Tensor, shape: tuple[in
     groups = (-(-n // WORKGROUP[0]), -(-m // WORKGROUP[1]), batches)
     kinds = {lhs.dtype, rhs.dtype, bias.dtype}
     if kinds != {dtypes.float32} or 0 in (*shape, lhs.shape[-1]) or max(groups) > MAX_GROUPS:
-        return reference(lhs, rhs, bias)  # what the kernel is not written for
+        return reference(lhs, rhs, bias)  # cases that the kernel does not support
     rank = len(shape)
     info = [s for x in (lhs, rhs, bias) for s in broadcast_strides(x.shape, rank)]
     info += [*strides(shape), *shape]

@@ -1,7 +1,7 @@
 """One model on every target this machine has: `python3 dev.py demo`.
 
-Generates Python from digits.onnx, has every target classify the same held-out images with that one file, and compares
-each with onnxruntime.
+Generates Python from digits.onnx, lets every target classify the same held-out images with that one file, and compares
+the results with onnxruntime's.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def expected(images: np.ndarray) -> np.ndarray:
 
 
 def show_digits(images: np.ndarray, labels: np.ndarray, logits: np.ndarray) -> None:
-    """Four of them as a person sees them; one that the model gets wrong is among them, if there is one."""
+    """Show four of the images, including one that the model gets wrong, if there is one."""
     said = logits.argmax(1)
     chance = np.exp(logits - logits.max(1, keepdims=True))
     chance = chance.max(1) / chance.sum(1)

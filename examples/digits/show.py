@@ -26,7 +26,7 @@ def side_by_side(images: Sequence[np.ndarray], captions: Sequence[str], gap: str
 
 
 def size(count: int | None) -> str:
-    """Bytes as a person reads them, three figures."""
+    """A number of bytes for people to read, with three digits."""
     if count is None:
         return "?"
     unit = next((unit for unit in ("B", "kB", "MB") if count < 999.5 * UNITS[unit]), "GB")
@@ -41,7 +41,7 @@ def milliseconds(value: float | None) -> str:
 
 
 class Table:
-    """Columns of fixed width; where the output is a terminal, what is being worked on shows until its row is there."""
+    """A table with columns of fixed width. On a terminal, the current work is shown until its row is complete."""
 
     def __init__(self, headings: Sequence[str], widths: Sequence[int]) -> None:
         self.widths = widths
@@ -54,11 +54,11 @@ class Table:
             print(f"{name:<{self.widths[0]}}  …", end="", flush=True)
 
     def row(self, cells: Sequence[str]) -> None:
-        """The first column to the left, the others to the right."""
+        """Print a row: the first column aligned left, the others right."""
         first = f"{cells[0]:<{self.widths[0]}}"
         others = [f"{cell:>{width}}" for cell, width in zip(cells[1:], self.widths[1:], strict=True)]
         self.line("  ".join([first, *others]))
 
     def line(self, text: str) -> None:
-        """A line across the columns, in place of what is being worked on."""
+        """Print a line across the columns, in place of the current work."""
         print(("\r\x1b[K" if self.live else "") + text, flush=True)

@@ -6,7 +6,8 @@
 writes, next to this file,
 
     digits.onnx   the network: `image` (batch, 1, 8, 8) float32 -> `logits` (batch, 10) float32
-    heldout.npz   the fifth it never saw: `images` (360, 8, 8) uint8 in 0..16, `labels` (360,) uint8
+    heldout.npz   a fifth of the images, not used for training: `images` (360, 8, 8) uint8 in 0..16, `labels` (360,)
+    uint8
 
 Nobody needs PyTorch to use the model: both files are committed. Every random choice is seeded, so that the same
 versions on the same kind of processor write the same files.
@@ -89,7 +90,7 @@ def jitter(images: Tensor) -> Tensor:
 
 
 def train(images: Tensor, labels: Tensor) -> Digits:
-    """Adam with one cosine cycle; what is returned is the running average of the weights, which generalizes better."""
+    """Train by Adam with one cosine cycle; returns the running average of the weights, which generalizes better."""
     model = Digits()
     average = copy.deepcopy(model)
     steps = EPOCHS * math.ceil(len(images) / BATCH)

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PYODIDE = ROOT / "web" / "node_modules" / "pyodide"
 JUPYTERLITE = ("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "jupyter-server")
-# What its kernel loads from Pyodide's index: package -> what it needs of the others.
+# The packages that the kernel loads from Pyodide's index: package -> those of the others that it needs.
 KERNEL = {
     "micropip": ["packaging"],
     "ipython": [
@@ -63,7 +63,7 @@ def build(out: Path) -> None:
         pip(python, "install", *JUPYTERLITE)
         names = sorted({*KERNEL, *(name for needed in KERNEL.values() for name in needed)})
         wanted = [OLDER.get(name, name) for name in names]
-        # For Pyodide's Python, not for the one that runs this script: older ones would get older releases.
+        # For Pyodide's Python, not for the one that runs this script, which would get older releases if it is older.
         lock = json.loads((PYODIDE / "pyodide-lock.json").read_text(encoding="utf-8"))
         options = ["--no-deps", "--only-binary=:all:", "--python-version", lock["info"]["python"]]
         pip(python, "download", *options, "--dest", str(folder / "wheels"), *wanted)

@@ -1,6 +1,6 @@
-"""Tell motions apart. On a board without a sensor, and on a desktop, the readings are those of motions.py.
+"""Recognize motions. On a board without a sensor, and on a desktop, the readings are those of motions.py.
 
-Copy what `emberlet micro build` wrote for the board, `emberlet/micro` and motions.py beside this file.
+Copy the files that `emberlet micro build` wrote for the board, `emberlet/micro` and motions.py beside this file.
 """
 
 import time
@@ -14,7 +14,7 @@ ROWS = Rows(accelerometer.input, *accelerometer.input_grids[0], columns=3, hop=1
 
 
 def watch(readings):
-    """The motions seen in a stream of readings, one every 16, and the milliseconds an inference took."""
+    """The motions seen in a stream of readings, one every 16, and the milliseconds that an inference took."""
     seen, spent = [], 0
     ROWS.clear()
     for reading in readings:

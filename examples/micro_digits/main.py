@@ -1,6 +1,6 @@
 """Read ten handwritten digits, shown as characters.
 
-Copy what `emberlet micro build` wrote for the board, and digits_to_read.py, beside this file.
+Copy the files that `emberlet micro build` wrote for the board, and digits_to_read.py, beside this file.
 """
 
 import time

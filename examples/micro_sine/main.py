@@ -1,6 +1,6 @@
-"""Follow the sine that three dense layers have learnt: as a curve of characters, and on the LED of a board with one.
+"""Show the sine that three dense layers have learnt, as a curve of characters and on the board's LED, if it has one.
 
-Copy what `emberlet micro build` wrote for the board beside this file.
+Copy the files that `emberlet micro build` wrote for the board beside this file.
 """
 
 import time
@@ -12,7 +12,7 @@ STEPS = 32
 
 
 def light():
-    """A function that sets the brightness of the board's LED from 0 to 1, where there is an LED to dim."""
+    """A function that sets the brightness of the board's LED from 0 to 1, if it has an LED that can be dimmed."""
     try:
         from machine import PWM, Pin
 

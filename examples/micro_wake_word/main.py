@@ -1,6 +1,6 @@
-"""Listen for three sounds. On a board without a microphone, and on a desktop, it listens to what sounds.py makes.
+"""Listen for three sounds. On a board without a microphone, and on a desktop, it listens to the sounds of sounds.py.
 
-Copy what `emberlet micro build` wrote for the board, `emberlet/micro` and sounds.py beside this file.
+Copy the files that `emberlet micro build` wrote for the board, `emberlet/micro` and sounds.py beside this file.
 """
 
 import time

@@ -27,7 +27,7 @@ EACH, HELD = 260, 60
 
 
 class Network(nn.Module):
-    """One convolution, then depthwise and pointwise ones, as wake word networks have them: 11,556 parameters."""
+    """One convolution, then depthwise and pointwise ones, as is usual for wake words: 11,556 parameters."""
 
     def __init__(self) -> None:
         super().__init__()

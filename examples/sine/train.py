@@ -6,7 +6,7 @@
 writes, next to this file,
 
     sine.onnx     three dense layers, 1 -> 16 -> 16 -> 1: `x` (batch, 1) float32 in 0..2π -> `y` (batch, 1) float32
-    heldout.npz   `x` (128, 1) float32 that it never saw, `y` (128, 1) float32 their sine
+    heldout.npz   `x` (128, 1) float32 not used for training, `y` (128, 1) float32 their sine
 
 Every random choice is seeded, so that the same versions on the same kind of processor write the same files.
 """
@@ -30,7 +30,7 @@ STEPS = 6000
 
 
 class Sine(nn.Module):
-    """Two hidden layers of sixteen rectified units: piecewise linear, good to about one part in a hundred."""
+    """Two hidden layers of sixteen rectified units: a piecewise linear function, accurate to about 1 %."""
 
     def __init__(self) -> None:
         super().__init__()

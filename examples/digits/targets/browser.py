@@ -19,7 +19,7 @@ TIME_LIMIT = 180_000
 
 
 def run(page: str, backend: str, kit: Kit) -> Answer:
-    """Serve the model and a page with the runtime, have the page classify."""
+    """Serve the model and a page with the runtime, and let the page classify."""
     sys.path.append(str(WEB))
     import build_page
     from serve import start_server
@@ -48,7 +48,7 @@ def run(page: str, backend: str, kit: Kit) -> Answer:
                 [[file.name for file in files], json.dumps(job)],
             )
     except BrowserError as error:
-        # What the runtime itself called is no help to whoever wrote the Python above it.
+        # The runtime's own frames do not help the author of the Python code above them.
         told = [line for line in str(error).splitlines() if not line.startswith("    at ")]
         raise TargetError("\n".join(told)) from None
     finally:

@@ -1,13 +1,13 @@
-"""Classify images with the generated model and tell the logits, the times and what was loaded.
+"""Classify images with the generated model and report the logits, the times and the loaded files.
 
-This one file runs on every target: CPython, MicroPython (Unix, 32-bit ARM, Wasm) and Pyodide. It therefore keeps to
-what MicroPython has.
+This one file runs on every target: CPython, MicroPython (Unix, 32-bit ARM, Wasm) and Pyodide. It therefore uses only
+features that MicroPython has.
 
     python classify.py JOB.json
 
 The job names folders to import from, the module, the backend, the weights (None: they are in the module), and a file
 of images, 64 bytes each, 0..16. The answer is one line of JSON; logits travel as the hexadecimal of their float32
-bytes, so that no target's way of printing floats matters.
+bytes, so that the targets' ways of printing floats do not matter.
 """
 
 import array
@@ -27,7 +27,7 @@ def clock():
 
 
 def read_images(path, count):
-    """`count` images of `path`, each 1×1×8×8 nested lists of floats 0..1: what the model takes."""
+    """`count` images of `path`, each 1×1×8×8 nested lists of floats 0..1, as the model takes them."""
     with open(path, "rb") as file:
         data = file.read(count * PIXELS)
     images = []
@@ -46,7 +46,7 @@ def load_model(job):
 
 
 def shipped(packages):
-    """The size in bytes of the loaded source files of these top-level packages, and how many they are."""
+    """The size in bytes and the number of the loaded source files of these top-level packages."""
     import os
 
     total = files = 0
@@ -59,7 +59,7 @@ def shipped(packages):
 
 
 def memory():
-    """Bytes of memory, where the platform tells: the most held so far, on MicroPython what is held now."""
+    """Bytes of memory, if the platform reports them: the most so far, or on MicroPython the bytes in use now."""
     if sys.implementation.name == "micropython":
         import gc
 
@@ -68,7 +68,7 @@ def memory():
         import pyodide_js
 
         return pyodide_js._module.HEAPU8.length
-    try:  # Linux: what getrusage tells there counts the process that started this one
+    try:  # Linux, where getrusage includes the process that started this one
         with open("/proc/self/status", encoding="utf-8") as status:
             return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     except OSError:
@@ -91,7 +91,7 @@ def adapter(job):
 
 
 class Run:
-    """A job on its way: one call a step, so that where Python is a guest its host can call again and again.
+    """A running job, one image per call, so that a host of Python can call it again and again.
 
     MicroPython in WebAssembly collects its garbage only between such calls.
     """
@@ -122,7 +122,7 @@ class Run:
         self.note(clock() - start, logits)
 
     async def step_async(self):
-        """The same where a GPU's answer can only be awaited."""
+        """Classify the next image where a GPU's results can only be awaited."""
         image = self.images[len(self.times)]
         start = clock()
         if self.model is None:
@@ -130,7 +130,7 @@ class Run:
 
             await open_device_async()
         logits = self.forward(image)
-        logits.backend.realize(logits)  # sends the work off; awaiting would do that too, and lose sight of the memory
+        logits.backend.realize(logits)  # submits the work; awaiting would do that too, but hide the memory
         self.memory = max(self.memory, memory() or 0)
         data = await logits.to_data_async()
         logits = data.to_list()[0]
@@ -142,7 +142,7 @@ class Run:
         self.logits.extend(array.array("f", logits))
 
     def answer(self):
-        """What was found, as JSON."""
+        """The results, as JSON."""
         later = sorted(self.times[1:])
         version = ".".join([str(n) for n in sys.implementation.version[:3]])
         return json.dumps(

@@ -14,7 +14,8 @@ TIME_LIMIT = 300
 
 
 def run_plain(kit: Kit) -> Answer:
-    """Isolated and without site-packages: what can be imported is the standard library, emberlet and the model."""
+    """Run isolated and without site-packages, so that only the standard library, emberlet and the model can be
+    imported."""
     alone = kit.scratch / "alone"
     alone.mkdir(exist_ok=True)
     if not (alone / "emberlet").exists():

@@ -23,7 +23,7 @@ ROOMY = 16 << 20
 
 
 def run(start: Callable[[], Port], embed: bool, kit: Kit) -> Answer:
-    """Classify; where the kit asks, find the smallest heap in which one image can be."""
+    """Classify, and if the kit asks for it, find the smallest heap in which one image can be classified."""
     port = start()
     name = f"{start.__name__}-{'embedded' if embed else 'file'}"
     answer = _classify(port, kit, name, embed, ROOMY)
@@ -31,7 +31,8 @@ def run(start: Callable[[], Port], embed: bool, kit: Kit) -> Answer:
 
 
 def run_wasm(kit: Kit) -> Answer:
-    """The Wasm build collects garbage only when Python returns to JavaScript: memory is what one image fills."""
+    """Run the Wasm build, which collects garbage only when Python returns to JavaScript: the memory is that of one
+    image."""
     job = kit.job("python", path=[])
     path = [device_tree(), kit.folder, CLASSIFY.parent]
     files = [CLASSIFY, kit.images, kit.folder / "digits.py", kit.folder / "digits.bpk", *device_tree().rglob("*.py")]

@@ -1,4 +1,4 @@
-"""What a target is, what it gets and what it answers."""
+"""A target, its input and its answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CLASSIFY = Path(__file__).with_name("classify.py")
 
 
 class TargetError(Exception):
-    """A target was there and did not answer; the message holds what it printed."""
+    """A target was available and did not answer; the message holds its output."""
 
 
 @dataclass(frozen=True)
 class Kit:
-    """What the demo lays out for every target.
+    """The files and options that the demo gives to every target.
 
     Attributes:
         folder: Holds `digits.py` and `digits.bpk`.
@@ -31,7 +31,7 @@ class Kit:
         images: A file of images, 64 bytes each.
         count: How many of them to classify.
         scratch: For a target's own files.
-        find_heap: Whether to find the smallest heap on MicroPython, which takes a dozen runs.
+        find_heap: Whether to find the smallest heap on MicroPython, in a dozen runs.
     """
 
     folder: Path
@@ -42,7 +42,7 @@ class Kit:
     find_heap: bool = True
 
     def job(self, backend: str, *, embed: bool = False, **changes: Any) -> dict[str, Any]:
-        """What `classify.py` is told."""
+        """The job for `classify.py`."""
         folder = self.embedded if embed else self.folder
         job = {
             "path": [str(folder)],
@@ -56,7 +56,7 @@ class Kit:
         return {**job, **changes}
 
     def write(self, name: str, job: Mapping[str, Any]) -> Path:
-        """The job as a file."""
+        """Write the job to a file."""
         path = self.scratch / f"{name}.json"
         path.write_text(json.dumps(job), encoding="utf-8")
         return path
@@ -68,16 +68,16 @@ class Kit:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a target made of the images.
+    """A target's results for the images.
 
     Attributes:
         logits: (count, 10) float32.
         first: Milliseconds from importing the model to the first logits.
         steady: Median milliseconds of the images after it; None when there was one.
-        memory: Bytes, or None where the platform does not tell.
+        memory: Bytes, or None if the platform does not report them.
         shipped: Bytes of the model, its weights and the files of emberlet that were loaded.
-        python: Which interpreter.
-        adapter: Which GPU, on one.
+        python: The interpreter.
+        adapter: The GPU, if one was used.
     """
 
     logits: np.ndarray
@@ -116,11 +116,11 @@ class Target:
     """One way of running the model.
 
     Attributes:
-        key: What `--only` calls it.
-        name: What the table calls it.
+        key: Its name for `--only`.
+        name: Its name in the table.
         run: Classifies the images of a kit.
-        needs: Components (tools/components.py) without which it is not there.
-        modules: Python modules, likewise.
+        needs: Components (tools/components.py) that it needs.
+        modules: Python modules that it needs.
     """
 
     key: str
@@ -130,7 +130,7 @@ class Target:
     modules: tuple[str, ...] = ()
 
     def missing(self) -> str | None:
-        """What is missing and what to do about it; None when the target is there."""
+        """What is missing and what to do about it; None if the target is available."""
         for module in self.modules:
             if importlib.util.find_spec(module) is None:
                 return f"the Python package {module} is missing: `pip install {module}`"
