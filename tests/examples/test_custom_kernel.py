@@ -104,7 +104,7 @@ def test_another_dtype_takes_the_operations_it_is_made_of(fused, gpu):
     ("shapes", "says"),
     [
         (((3, 4), (5, 6), (6,)), r"\(3, 4\) @ \(5, 6\): columns of lhs must equal rows of rhs"),
-        (((4,), (4, 6), (6,)), "columns of the first"),
+        (((4,), (4, 6), (6,)), "columns of lhs"),
         (((2, 3, 4), (3, 4, 6), (6,)), "do not broadcast"),
         (((3, 4), (4, 6), (5,)), "do not broadcast"),
         (((3, 4), (4, 6), (2, 3, 6)), r"bias \(2, 3, 6\) does not broadcast to the product's \(3, 6\)"),
