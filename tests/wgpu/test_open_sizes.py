@@ -374,7 +374,7 @@ def test_indices_are_checked_against_the_length_of_the_call():
         (5, "dims is a dict"),
         (["x"], "dims is a dict"),
         ({3: 4}, "dims must name axes or inputs, found 3"),
-        ({"x": {0: ("a", "b")}}, "the open axis 'a' gets is a number, None, a pair"),
+        ({"x": {0: ("a", "b")}}, "the limit of the open axis 'a' is a number, None, a pair"),
         ({"x": {0: ("a", 8.5)}}, "found 8.5"),
         ({"x": {0: ("a", range(9, 2))}}, "has no length in range"),
         ({"x": {0: ("a", (1, 2, 3))}}, "found \\(1, 2, 3\\)"),
