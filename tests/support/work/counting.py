@@ -100,8 +100,8 @@ def most(n: Any) -> Any:
 
 
 def in_wasm(program: Program) -> dict[str, Row]:
-    """The counts of a program's WebAssembly kernels, with and without relaxed instructions. How many threads share them is
-    measured on machines, and not recorded here."""
+    """The counts of a program's WebAssembly kernels, with and without relaxed instructions. How many threads share them
+    is measured on machines, and not recorded here."""
     return {name: _of_module(program, name == "relaxed") for name in ("relaxed", "simple")}
 
 
