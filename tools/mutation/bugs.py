@@ -90,9 +90,7 @@ class _Finder:
     def _below(self, node: ast.AST, scope: str) -> Iterator[Bug]:
         if isinstance(node, LEFT_ALONE) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
             return
-        if (
-            isinstance(node, ast.keyword) and node.arg == "strict"
-        ):  # of zip: as `assert`, it only checks the code itself
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: checks the code itself
             return
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             scope = f"{scope}.{node.name}".lstrip(".")
