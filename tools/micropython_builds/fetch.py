@@ -18,6 +18,8 @@ from pathlib import Path
 from ..paths import CACHE
 
 FOLDER = CACHE / "micropython"
+# Packages to fall back on.
+LOCKED = Path(__file__).with_name("locked.txt")
 # The release whose MicroPython is fetched, and the key that signs it (it comes with every Debian).
 SUITE = "trixie"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -66,20 +68,43 @@ def fetch_source(folder: Path) -> Path:
         FetchError: apt failed.
     """
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        options = _apt(Path(scratch), _run("dpkg", "--print-architecture").strip(), "deb-src")
-        _run("apt-get", *options, "source", "--download-only", "micropython", cwd=Path(scratch))
-        archive = next(Path(scratch).glob("micropython_*.orig.tar.xz"))
+        try:
+            options = _apt(Path(scratch), _run("dpkg", "--print-architecture").strip(), "deb-src")
+            _run("apt-get", *options, "source", "--download-only", "micropython", cwd=Path(scratch))
+            archive = next(Path(scratch).glob("micropython_*.orig.tar.xz"))
+        except FetchError as error:
+            (archive,) = _locked(Path(scratch), "source", error)
         _run("tar", "-xf", str(archive), "-C", str(folder))
     return next(folder.glob("micropython-*"))
 
 
 def _download(scratch: Path, architecture: str) -> list[Path]:
     """Fetch micropython and all that it depends on into `scratch`."""
-    options = _apt(scratch, architecture, "deb")
-    tree = _run("apt-cache", *options, "depends", "--recurse", "--important", "micropython")
-    names = sorted({line for line in tree.splitlines() if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", line)})
-    _run("apt-get", *options, "download", *names, cwd=scratch / "packages")
+    try:
+        options = _apt(scratch, architecture, "deb")
+        tree = _run("apt-cache", *options, "depends", "--recurse", "--important", "micropython")
+        names = sorted({line for line in tree.splitlines() if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", line)})
+        _run("apt-get", *options, "download", *names, cwd=scratch / "packages")
+    except FetchError as error:
+        return _locked(scratch, architecture, error)
     return sorted((scratch / "packages").glob("*.deb"))
+
+
+def _locked(scratch: Path, architecture: str, error: FetchError) -> list[Path]:
+    """The files of locked.txt, compared with their SHA-256: a mirror that is being updated may have all packages while
+    its indexes contradict each other. Raises `error` where there are none, FetchError where one cannot be had."""
+    rows = [line.split() for line in LOCKED.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    files = []
+    for _, digest, path in (row for row in rows if row[0] == architecture):
+        files.append(scratch / path.rpartition("/")[2])
+        address = f"{str(_mirror()).rstrip('/')}/{path}"
+        try:
+            _run("/usr/lib/apt/apt-helper", "download-file", address, str(files[-1]), f"SHA256:{digest}")
+        except FetchError as missing:
+            raise FetchError(f"{error}\n{missing}") from error
+    if not files:
+        raise error
+    return files
 
 
 def _apt(scratch: Path, architecture: str, kind: str) -> list[str]:
