@@ -302,7 +302,11 @@ class Contraction:
             f.set(at, e.index(by_column, element, e.addresses[slot]))
             places.append(f.get(at))
             e.close()
-        in_row = op("i32.eq", op("i32.sub", places[-1], places[0]), i32(element * (width - 1)))
+        # All of them: a reversed line and the next may have the ends of a row.
+        in_row = i32(1)
+        for n in range(1, width):
+            neighbor = op("i32.eq", op("i32.sub", places[n], places[0]), i32(element * n))
+            in_row = op("i32.and", in_row, neighbor) if n > 1 else neighbor
         return places, f.let(in_row)
 
     def _apart(self, index):
@@ -325,17 +329,16 @@ class Contraction:
         a, b, step = self._pointers(first_row)
         depth = what.depth()
         unroll = 4 if depth % 4 == 0 else 2 if depth % 2 == 0 else 1
-        if 0 <= self.by_row < 1 << 26 and 0 <= self.by_k < 1 << 26 and step < 1 << 26:
-            while depth // unroll * unroll != depth:
-                unroll //= 2
+        left_offset = self._offsets(a, (4 * self.by_k, unroll), (4 * self.by_row, self.rows))
+        right_offset = self._offsets(b, (step, unroll))
         e.loop("depth", depth, unroll)
         right = [f.local("v128") for _ in range(vectors)]
         left = f.local("v128")
         for u in range(unroll):
             for v in range(vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=u * step + 16 * v))
+                f.set(right[v], memory("v128.load", f.get(b), offset=right_offset(u) + 16 * v))
             for r in range(self.rows):
-                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * (u * self.by_k + r * self.by_row)))
+                f.set(left, memory("v128.load32_splat", f.get(a), offset=left_offset(u, r)))
                 for v in range(vectors):
                     f.set(sums[r][v], self._multiplied(f.get(left), f.get(right[v]), f.get(sums[r][v])))
         f.set(a, op("i32.add", f.get(a), i32(4 * unroll * self.by_k)))
@@ -364,6 +367,17 @@ class Contraction:
             step = 16 * self.vectors
         e.close()
         return a, b, step
+
+    def _offsets(self, pointer, *axes):
+        """A function from places along axes to the bytes from the pointer. axes: (bytes of a step, number of places).
+
+        Offsets of loads are not negative. Where an axis runs backward in memory, as in a reversed kernel, the pointer
+        moves to the first of the bytes.
+        """
+        lowest = sum([min(0, step * (count - 1)) for step, count in axes])
+        if lowest:
+            self.f.set(pointer, op("i32.add", self.f.get(pointer), i32(lowest)))
+        return lambda *places: sum([place * axis[0] for place, axis in zip(places, axes)]) - lowest
 
     def _zeros(self):
         """A local for each vector of a tile's sums, set to zero."""

@@ -111,6 +111,7 @@ class _Direct(Contraction):
         offsets = [0]
         for axis in range(looped, len(inner)):
             offsets = [at + 4 * n * self.steps[axis] for at in offsets for n in range(inner[axis])]
+        left_offset = self._offsets(a, (4 * self.by_k, len(offsets)), (4 * self.by_row, self.rows))
         for axis in range(looped):
             e.loop("at{}".format(axis), inner[axis])
         right = [f.local("v128") for _ in range(self.vectors)]
@@ -119,7 +120,7 @@ class _Direct(Contraction):
             for v in range(self.vectors):
                 f.set(right[v], memory("v128.load", f.get(b), offset=offset + 16 * v))
             for r in range(self.rows):
-                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * (k * self.by_k + r * self.by_row)))
+                f.set(left, memory("v128.load32_splat", f.get(a), offset=left_offset(k, r)))
                 for v in range(self.vectors):
                     f.set(sums[r][v], self._multiplied(f.get(left), f.get(right[v]), f.get(sums[r][v])))
         if looped:

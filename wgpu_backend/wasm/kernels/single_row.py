@@ -44,8 +44,8 @@ class _SingleRow(Contraction):
         self.parts = max(1, SUMS // self.vectors)
 
     def serves(self):
-        """Whether neighboring columns are neighbors in memory, too."""
-        return Contraction.serves(self) and self._direct()
+        """Whether neighboring columns are neighbors in memory, too, and terms follow each other forward."""
+        return Contraction.serves(self) and self._direct() and self.by_k >= 0 and self.step >= 0
 
     def _share(self, panels):
         Contraction._share(self, panels)
