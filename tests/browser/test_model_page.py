@@ -148,7 +148,7 @@ def test_a_compiled_model_runs_and_stands_in_for_a_plan(browser: Browser, site: 
     page.close()
 
 
-def test_a_model_of_a_millisecond_runs_on_threads_and_the_page_says_so(
+def test_a_model_of_a_millisecond_runs_on_threads_where_they_are_faster_and_the_page_says_so(
     browser: Browser, site: Server, tmp_path: Path
 ) -> None:
     weight = helper.make_tensor("w", TensorProto.FLOAT, [512, 512], np.ones((512, 512), np.float32))
@@ -168,7 +168,8 @@ def test_a_model_of_a_millisecond_runs_on_threads_and_the_page_says_so(
             steady = page.evaluate(TEXTS)["steady"]
             if threads == 1 or steady.endswith(" threads"):
                 break
-        assert steady.endswith(f" median, {threads} threads" if threads > 1 else " median")
+        # The first runs decide by their times: on a busy machine, one thread may have been faster.
+        assert steady.endswith((" median", f" median, {threads} threads"))
         page.close()
 
 
