@@ -161,3 +161,8 @@ def test_copies_and_pickles_name_the_backend(backend):
         assert twin.backend is backend
         assert twin.dtype is x.dtype
         assert twin.tolist() == x.tolist()
+
+
+def test_a_stream_to_another_device_is_refused():
+    with pytest.raises(DTypeError, match="stream is 1; it takes None"):
+        emberlet.asarray([1.0]).to_device("python", stream=1)
