@@ -12,7 +12,8 @@ const CONTROL = 16; // words of a worker's control block, of which thread.mjs us
 const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it has left the barrier of the last run
 
 // One thread and several take turns in TRIALS runs, and the faster goes on for AGAIN runs; then they are compared again, as
-// other programs may have taken or left a core. A run of more than LONG milliseconds counts as five.
+// other programs may have taken or left a core. A run of more than LONG milliseconds counts as three. The first half is not
+// timed: the engine optimizes the code then. Of the times of each, the lower quartile counts, which few disturbances reach.
 const TRIALS = 24;
 const AGAIN = 2000;
 const LONG = 10;
@@ -169,11 +170,11 @@ export class Threaded {
     if (several) this.#onSeveral(found);
     else this.#run();
     const took = performance.now() - start;
-    const step = took > LONG ? 5 : 1; // odd, so that they take turns
-    if (step > 1 || this.#left <= TRIALS / 2) this.#times[several].push(took); // the engine has optimized the code by now
+    const step = took > LONG ? 3 : 1; // odd, so that they take turns
+    if (this.#left <= TRIALS / 2) this.#times[several].push(took);
     this.#left -= step;
     if (this.#left > 0) return;
-    const [alone, shared] = this.#times.map((times) => times.sort((a, b) => a - b)[times.length >> 1]);
+    const [alone, shared] = this.#times.map((times) => times.sort((a, b) => a - b)[times.length >> 2]);
     [this.#several, this.#left, this.#times] = [shared <= alone, AGAIN, [[], []]];
   }
 
