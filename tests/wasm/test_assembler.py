@@ -128,3 +128,8 @@ def test_an_instruction_leaves_a_value_of_its_type() -> None:
         if name != "select":  # of the type of its operands
             assert leaves(name, type), name
             assert not type or not leaves(name, "i64" if type == "f32" else "f32"), name
+
+
+def test_a_negative_number_has_no_unsigned_bytes():
+    with pytest.raises(ValueError, match="-1 is negative"):
+        unsigned(-1)

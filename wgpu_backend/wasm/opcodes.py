@@ -6,7 +6,9 @@ instruction that leaves nothing on the stack.
 
 
 def unsigned(n):
-    """n >= 0 as unsigned LEB128."""
+    """n >= 0 as unsigned LEB128. Raises ValueError if n is negative, such as a wrong offset of a load."""
+    if n < 0:
+        raise ValueError("{} is negative and has no unsigned LEB128".format(n))
     out = []
     while True:
         low = n & 0x7F
