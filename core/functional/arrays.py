@@ -94,7 +94,7 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         if dtype is not None and dtype.is_bool and found is not dtypes.bool:
             flat = [v != 0 for v in flat]
         dtype = dtype or found
-        if isinstance(first, str) and dtype is not found:
+        if found is dtypes.string and dtype is not found:
             refuse("string")
         if dtype.is_integer and flat:
             from .promotion import whole_numbers
