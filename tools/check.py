@@ -15,6 +15,14 @@ from .steps import say
 
 # Type-checked in addition to the distribution's CPython-only files.
 TYPED = ("dev.py", "tests/conftest.py", "tests/support/*.py", "tools/*.py")
+# Modules that write a file of the tree with `--fix`, and otherwise compare it.
+WRITERS = (
+    ("pages", "tools.generated.contrib_page"),
+    ("pages", "tools.generated.micro_operators"),
+    ("schemas", "tools.generated.operator_schemas"),
+    ("operators", "tools.generated.operator_places"),
+    ("stubs", "emberlet.host.interface.module_stubs"),
+)
 UTF_8 = ("--select=PLW1514",)  # every file is opened with its encoding
 PACKAGES = re.compile(r"^packages = \[[^\]]*\]$", re.MULTILINE)
 
@@ -25,18 +33,12 @@ def check(*, fix: bool = False) -> bool:
     ruff_format = [] if fix else ["--check"]
     results = [
         check_packages(fix=fix),
-        check_generated(fix=fix),
-        check_bytecode_kernels(fix=fix),
-        _tool("pages", [sys.executable, "-m", "tools.generated.contrib_page", *ruff_fix]),
-        _tool("pages", [sys.executable, "-m", "tools.generated.micro_operators", *ruff_fix]),
-        _tool("schemas", [sys.executable, "-m", "tools.generated.operator_schemas", *ruff_fix]),
-        _tool("operators", [sys.executable, "-m", "tools.generated.operator_places", *ruff_fix]),
-        _tool("stubs", [sys.executable, "-m", "emberlet.host.interface.module_stubs", *ruff_fix]),
-        _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
+        check_written(fix=fix),
+        tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # Run separately, because enabling preview rules would change ruff's other rules too.
-        _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", "--preview", *UTF_8, "."]),
-        _tool("ruff format", ["ruff", "format", "--quiet", *ruff_format, "."]),
-        _mypy(),
+        tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", "--preview", *UTF_8, "."]),
+        tool("ruff format", ["ruff", "format", "--quiet", *ruff_format, "."]),
+        type_check(),
     ]
     if not all(results) and not fix:
         say("`python3 dev.py check --fix` formats, and repairs what it can.")
@@ -58,6 +60,14 @@ def check_packages(*, fix: bool = False) -> bool:
     unknown, gone = sorted(set(found) - set(listed)), sorted(set(listed) - set(found))
     say(f"packages: pyproject.toml lacks {unknown} and names {gone}, which are gone; run `python3 dev.py check --fix`")
     return False
+
+
+def check_written(*, fix: bool = False) -> bool:
+    """Whether every file of the tree that is written from others matches them."""
+    results = [check_generated(fix=fix), check_bytecode_kernels(fix=fix)]
+    for name, module in WRITERS:
+        results.append(tool(name, [sys.executable, "-m", module, *(["--fix"] if fix else [])]))
+    return all(results)
 
 
 def check_generated(*, fix: bool = False) -> bool:
@@ -84,16 +94,16 @@ def check_bytecode_kernels(*, fix: bool = False) -> bool:
     return False
 
 
-def _mypy() -> bool:
+def type_check() -> bool:
     """Type-check the CPython-only files; files that also run on MicroPython are only read for their names."""
     tree = typing_tree()
     typed = [str(file.relative_to(ROOT)) for pattern in TYPED for file in sorted(ROOT.glob(pattern))]
     files = [str((tree / target).relative_to(ROOT)) for target, _ in host_files()]
     shown = {str((tree / target).relative_to(ROOT)): str(file.relative_to(ROOT)) for target, file in host_files()}
-    return _tool("mypy", ["mypy", "--no-error-summary", *typed, *files], shown)
+    return tool("mypy", ["mypy", "--no-error-summary", *typed, *files], shown)
 
 
-def _tool(name: str, command: list[str], renamed: dict[str, str] | None = None) -> bool:
+def tool(name: str, command: list[str], renamed: dict[str, str] | None = None) -> bool:
     """Run a tool of the environment; print its output, with file names relative to the tree."""
     tool = shutil.which(command[0], path=os.path.dirname(sys.executable)) or command[0]
     done = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from unittest import mock
@@ -12,7 +14,8 @@ import pytest
 
 from tools.layout import package_folders
 from tools.mutation import report, runner
-from tools.mutation.bugs import bugs_of, compiles
+from tools.mutation.bugs import KINDS, bugs_of, compiles
+from tools.mutation.checking import NAMES, Checks
 from tools.mutation.choosing import NOT_OF_ONE_FOLDER, Choice, batches, room_of
 from tools.mutation.choosing import TESTS as FOLDERS
 from tools.mutation.copies import Copy
@@ -138,6 +141,80 @@ def test_a_seed_draws_the_same_bugs_of_every_kind() -> None:
     assert all(compiles(bug) for bug in drawn)
 
 
+def test_only_bugs_of_the_kinds_asked_for_are_seeded(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = project / "package" / "clamp.py"
+    runner.main([str(file), "--kind", "guard", "arithmetic"], project, {"scratch": file.parent})
+    said = capsys.readouterr().out
+    assert said.startswith("2 bugs")
+    assert "clamp.py:5 guard: caught" in said
+    assert "clamp.py:11 arithmetic: SURVIVED" in said
+
+
+def test_every_kind_of_bug_can_be_asked_for() -> None:
+    assert {bug.kind for bug in runner.candidates(ROOT, list(package_folders().values()), [])} == set(KINDS)
+
+
+CHECK = """import subprocess, sys
+
+
+def type_check():
+    return tool("mypy", [sys.executable, "-m", "mypy", "package"])
+
+
+def tool(name, command):
+    command = [sys.executable, "-m", *command] if name == "ruff" else command
+    done = subprocess.run(command, capture_output=True, text=True)
+    print("\\n".join([f"{name}:", done.stdout]))
+    return done.returncode == 0
+
+
+def check_written():
+    return True
+"""
+CHECKED = """from math import inf
+
+
+def length(of: str | None) -> int:
+    if of is None:
+        return 0
+    return len(of)
+
+
+def finite(x: float) -> bool:
+    if x == inf:
+        return False
+    return True
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [(5, r"mypy: package.checked\.py:7: error: Argument 1 to \"len\""), (11, "ruff: .*`math.inf`")]
+)
+def test_what_check_finds_is_caught(project: Path, line: int, said: str) -> None:
+    """A guard that only narrows a type, and an import that only a guard needs."""
+    file = project / "package" / "checked.py"
+    file.write_text(CHECKED, encoding="utf-8")
+    shutil.copytree(ROOT / "tools" / "mutation", project / "tools" / "mutation")
+    for name in ("__init__.py", "paths.py", "steps.py"):
+        shutil.copy(ROOT / "tools" / name, project / "tools")
+    (project / "tools" / "check.py").write_text(CHECK, encoding="utf-8")
+    (bug,) = [bug for bug in bugs_of(file, file.read_bytes()) if bug.line == line and bug.kind == "guard"]
+    (verdict,) = runner.run([bug], project, {"scratch": file.parent}, 1, 60)
+    assert re.match(said, verdict.caught_by)
+
+
+@pytest.mark.parametrize("failing", ["type_check", "check_written"])
+def test_a_check_that_fails_anyway_catches_nothing(project: Path, failing: str) -> None:
+    file = project / "package" / "clamp.py"
+    shutil.copytree(ROOT / "tools" / "mutation", project / "tools" / "mutation")
+    for name in ("__init__.py", "paths.py", "steps.py"):
+        shutil.copy(ROOT / "tools" / name, project / "tools")
+    fails = CHECK.replace(f"def {failing}():\n    return", f"def {failing}():\n    return False and")
+    (project / "tools" / "check.py").write_text(fails, encoding="utf-8")
+    checks = Checks(Copy(project, project / ".cache" / "copy", {"scratch": file.parent}))
+    assert checks.names == [name for name in NAMES if name != {"type_check": "mypy"}.get(failing, "generated")]
+
+
 def test_a_path_that_is_not_there_is_named() -> None:
     with pytest.raises(StepError, match=r"core/nothing\.py: no Python file of the distribution"):
         runner.candidates(ROOT, list(package_folders().values()), [os.path.join("core", "nothing.py")])
@@ -165,21 +242,33 @@ def test_tests_of_any_folder_that_execute_the_line_concern_the_bug(tmp_path: Pat
         assert Choice(ROOT, learned).folders(bug) == (*usual, "tests/store")
 
 
-def test_other_parametrizations_of_tests_that_execute_the_function_come_before_tests_with_its_words(
-    tmp_path: Path,
-) -> None:
+def test_files_take_turns_and_those_whose_tests_execute_the_function_get_more_of_the_time(tmp_path: Path) -> None:
     """Only some of a test's parametrizations were measured: another may be the one that executes the line."""
     file = ROOT / "core" / "names.py"
     bug = bugs_of(file, file.read_bytes())[0]
     learned = Learned(ROOT, tmp_path, ["core"])
-    found = [Covering("tests/core/test_x.py::test_y[0]", 0.1, False, 0.0)]
-    named = [f"tests/codegen/test_names.py::test_{n}" for n in range(400)]
-    items = [*named, *(f"tests/core/test_x.py::test_y[{n}]" for n in range(200))]
-    with mock.patch.object(learned, "covering", lambda file, line: found):
-        chosen = Choice(ROOT, learned).tests_for(bug, items)
-    assert all("test_y" in test for test in chosen[:150])
-    assert {test.partition("::")[0] for test in chosen[150:]} == {"tests/codegen/test_names.py"}
-    assert len(chosen) == 300
+    found = [
+        Covering("tests/core/test_slow.py::test_y[0]", 5.0, True, 0.0),
+        Covering("tests/core/test_slow.py::test_y[1]", 5.0, True, 0.0),
+        Covering("tests/core/test_x.py::test_y[0]", 0.1, False, 0.0),
+    ]
+    named = [f"tests/codegen/test_names.py::test_{n}" for n in range(40)]
+    others = [f"tests/core/test_{name}.py::test_y[{n}]" for name in ("slow", "x") for n in range(40)]
+    unrelated = ["tests/core/test_zzz.py::test_zzz"]
+    seconds = {covering.test: covering.seconds for covering in found} | dict.fromkeys(named, 0.1)
+    with (
+        mock.patch.object(learned, "covering", lambda file, line: found),
+        mock.patch.object(learned, "seconds", lambda: seconds),
+    ):
+        choice = Choice(ROOT, learned)
+        chosen = choice.tests_for(bug, [*named, *others, *unrelated])
+        estimated = choice.estimated(others)
+    assert chosen[0] == "tests/core/test_slow.py::test_y[0]"
+    assert sorted(chosen) == sorted([*named, *others])
+    assert estimated["tests/core/test_slow.py::test_y[39]"] == 5.0, "as long as the others of its function"
+    halfway = [test.partition("::")[0] for test in chosen[1:50]]
+    assert halfway.count("tests/core/test_x.py") > halfway.count("tests/codegen/test_names.py") > 5
+    assert 0 < halfway.count("tests/core/test_slow.py") < 10
 
 
 def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -> None:
@@ -191,10 +280,12 @@ def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -
 
 def test_batches_grow_and_stay_within_a_folder_of_tests() -> None:
     tests = [f"tests/{'ab'[n % 2]}/test_x.py::test_{n}" for n in range(100)]
-    found = list(batches(tests))
+    found = list(batches(tests, dict.fromkeys(tests, 0.5)))
     assert sorted(test for batch in found for test in batch) == sorted(tests)
     assert all(len({room_of(test) for test in batch}) == 1 for batch in found)
-    assert [len(batch) for batch in found] == [12, 12, 38, 38]
+    assert [len(batch) for batch in found] == [2, 2, 6, 6, 18, 17, 24, 23, 1, 1]
+    slow = list(batches(tests, dict.fromkeys(tests, 60.0)))
+    assert [len(batch) for batch in slow] == [1] * 100
 
 
 def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(project: Path) -> None:

@@ -37,6 +37,7 @@ ARITHMETIC = {
     ast.BitAnd: ("&", "|"),
     ast.BitOr: ("|", "&"),
 }
+KINDS = ("comparison", "arithmetic", "and/or", "negation", "constant", "arguments", "condition", "guard")
 SYMMETRIC = {"min", "max", "gcd", "lcm", "hypot"}  # functions of two arguments in any order: exchanging them is no bug
 # Nothing inside these is changed: texts, types and raised errors.
 LEFT_ALONE = (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom, ast.Assert)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -16,6 +16,8 @@ TESTS = {
     "codegen": ("tests/codegen", "tests/conformance", "tests/models", "tests/cli", "tests/fuzz"),
     "core": ("tests/core", "tests/codegen", "tests/conformance", "tests/cli", "tests/fuzz", "tests/models"),
     "core/batch": ("tests/batch", "tests/cli"),
+    "core/burnpack": ("tests/core", "tests/store", "tests/fuzz", "tests/cli", "tests/codegen", "tests/wgpu"),
+    "core/onnxruntime": ("tests/codegen", "tests/session", "tests/cli", "tests/store"),
     "core/session": ("tests/session", "tests/cli"),
     "core/store": ("tests/store", "tests/core"),
     "micro": ("tests/micro",),
@@ -27,8 +29,13 @@ TESTS = {
 NOT_OF_ONE_FOLDER = ("tests/digits", "tests/docs", "tests/examples", "tests/setup", "tests/soak")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PIECE = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+")  # of snake_case and CamelCase
-UNKNOWN_SECONDS = 0.5  # of a test that was not measured
-OTHERS = 300  # the maximum number of tests to run that are not known to execute a bug's line
+UNKNOWN_SECONDS = 0.5  # of a test when none of its file was measured
+LEAD = 20  # seconds for the tests that are known to execute a bug's line, before other tests get their turn
+# The share of the time that a test has, relative to one whose file and name fit the bug's words best.
+ON_LINE = 4.0  # it or another parametrization of it executes the line
+IN_FUNCTION = 2.0  # ... the function around the line
+NEIGHBOR = 0.3  # at least, if another test of its file executes the function
+FIRST_BATCH, LAST_BATCH = 2.0, 24.0  # seconds
 
 
 class Choice:
@@ -48,43 +55,77 @@ class Choice:
         return tuple(folder for folder in folders if (self.root / folder).is_dir())
 
     def tests_for(self, bug: Bug, items: Sequence[str]) -> list[str]:
-        """Those of `items` that may catch the bug, best first.
+        """Those of `items` that may catch the bug, best first; the caller stops when its time is used.
 
-        First those known to execute the bug's line, fast and specific ones before others. Then, since only a sample was
-        measured, and not other processes: other parametrizations of those tests (of those known to execute the
-        function, if none is known to execute the line), then tests whose names or files have
-        the words around the bug in them, then those known to execute the function. Within each of the four, the first
-        parametrization of every test function comes before the second.
+        First those known to execute the bug's line, one parametrization of each test function, fast and specific ones
+        before others, as long as they take `LEAD` seconds. Then, since only a sample was measured, and not other
+        processes, all other tests of the files that may concern the bug. The files take turns, so that a slow one does
+        not use all the time: one whose tests execute the line gets more of it than one whose tests execute the
+        function, and that one more than one that only has the words around the bug in it.
         """
         known = {covering.test: covering for covering in self.learned.covering(self._path(bug).as_posix(), bug.line)}
-        executing = [test for test, covering in known.items() if covering.on_line] or list(known)
-        functions = {test.partition("[")[0] for test in executing}
-        score = self._scores(bug, items)
-        rank: Counter[tuple[int, str]] = Counter()
+        on_line = {test.partition("[")[0] for test, covering in known.items() if covering.on_line}
+        functions = {test.partition("[")[0] for test in known}
+        files = {function.partition("::")[0] for function in functions}
+        score, seconds = self._scores(bug, items), self.estimated(items)
+        best = max(score.values(), default=0.0) or 1.0
 
-        def group(item: str) -> int:
-            if item in known:
-                return 0 if known[item].on_line else 3
-            return 1 if item.partition("[")[0] in functions else 2
+        def weight(item: str) -> float:
+            """Its share of the time, relative to that of other tests."""
+            function = item.partition("[")[0]
+            if function in on_line:
+                return ON_LINE if item not in known or known[item].on_line else ON_LINE / 4
+            if function in functions:
+                return IN_FUNCTION
+            words = score[item] / best
+            return max(words, NEIGHBOR) if item.partition("::")[0] in files else words
 
         def cost(item: str) -> float:
             covering = known.get(item)
-            seconds = covering.seconds if covering else UNKNOWN_SECONDS
-            return (seconds + 0.05) / (0.02 + score[item] + (covering.rarity if covering else 0.0))
+            return (seconds[item] + 0.05) / (0.02 + score[item] + (covering.rarity if covering else 0.0))
 
-        ordered = []
-        for item in sorted(items, key=cost):
-            place = group(item), item.partition("[")[0]
-            if place[0] == 2 and not score[item]:
-                continue
-            ordered.append((place[0], rank[place], item))
-            rank[place] += 1
-        ordered.sort(key=lambda entry: entry[:2])
-        others = [entry for entry in ordered if entry[0] == 1]
-        if others and ordered[0] is others[0]:  # half of what may run, as it is only the function that they execute
-            ordered = others[: OTHERS // 2] + ordered[len(others) :]
-        on_line = sum(entry[0] == 0 for entry in ordered)
-        return [item for *_, item in ordered[: on_line + OTHERS]]
+        by_cost = sorted(items, key=cost)
+        lead: list[str] = []
+        led: set[str] = set()
+        used = 0.0
+        for item in by_cost:
+            if item in known and known[item].on_line and (function := item.partition("[")[0]) not in led:
+                if used + seconds[item] <= LEAD:
+                    lead.append(item)
+                    led.add(function)
+                    used += seconds[item]
+        first = set(lead)
+        times: Counter[str] = Counter()  # parametrizations of a test function so far
+        weighted = []
+        for item in by_cost:
+            if item not in first and (share := weight(item)):
+                function = item.partition("[")[0]
+                times[function] += 1
+                weighted.append((times[function] / share, item, share))
+        weighted.sort(key=lambda entry: entry[0])
+        spent: Counter[str] = Counter()  # the time of a test file so far, by its tests' weights
+        turns = []
+        for _, item, share in weighted:
+            file = item.partition("::")[0]
+            spent[file] += (seconds[item] + 0.02) / share
+            turns.append((spent[file], item))
+        return lead + [item for _, item in sorted(turns)]
+
+    def estimated(self, items: Sequence[str]) -> dict[str, float]:
+        """The seconds of each test: as measured, or the mean of its function's or of its file's measured tests."""
+        known = self.learned.seconds()
+        sums: dict[str, tuple[float, int]] = {}
+        for test, time in known.items():
+            for place in (test.partition("[")[0], test.partition("::")[0]):
+                total, count = sums.get(place, (0.0, 0))
+                sums[place] = total + time, count + 1
+        means = {place: total / count for place, (total, count) in sums.items()}
+        return {
+            item: known.get(
+                item, means.get(item.partition("[")[0], means.get(item.partition("::")[0], UNKNOWN_SECONDS))
+            )
+            for item in items
+        }
 
     def _scores(self, bug: Bug, items: Sequence[str]) -> dict[str, float]:
         """How related each test is to a bug, by the words of its file and its name; 0 for unrelated."""
@@ -135,18 +176,21 @@ def parts_of(names: Iterable[str]) -> set[str]:
     return found - {""}
 
 
-def batches(tests: Sequence[str]) -> Iterator[list[str]]:
-    """Batches of growing size, each split by test folder.
+def batches(tests: Sequence[str], seconds: Mapping[str, float]) -> Iterator[list[str]]:
+    """Batches of growing length in seconds, each split by test folder.
 
     Most bugs are caught by the first tests, and each batch costs a fork and the fixtures of its tests.
     """
-    at, size = 0, 24
+    at, most = 0, FIRST_BATCH
     while at < len(tests):
         by_room: dict[str, list[str]] = {}
-        for test in tests[at : at + size]:
-            by_room.setdefault(room_of(test), []).append(test)
+        used = 0.0
+        while at < len(tests) and used < most:
+            by_room.setdefault(room_of(tests[at]), []).append(tests[at])
+            used += seconds[tests[at]] + 0.02
+            at += 1
         yield from by_room.values()
-        at, size = at + size, size * 4
+        most = min(most * 3, LAST_BATCH)
 
 
 def room_of(test: str) -> str:

@@ -2,7 +2,7 @@
 
 Started by rooms.py in a copy of the tree as `python room.py SECONDS TESTS...`; SECONDS: the processor time that
 collecting may take, 0 for any. Requests and answers are lines of JSON on the original standard input and output, which
-the tests do not get.
+the tests do not get. The first line has the tests' names ("items") and the seconds that collecting took.
 
     {"do": "run", "tests": [numbers], "limits": [seconds], "seconds": most, "file": path, "sound": text}
         runs tests in this order up to the first failure; if a file is given, the functions that were loaded from its
@@ -55,7 +55,7 @@ class Room:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = session.items
-        self.say(items=[item.nodeid for item in session.items])
+        self.say(items=[item.nodeid for item in session.items], seconds=_processor_time())
         while line := self.requests.readline():
             self.serve(json.loads(line))
         return True

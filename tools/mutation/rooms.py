@@ -51,7 +51,9 @@ class Room:
             encoding="utf-8",
             start_new_session=True,
         )
-        self.items: list[str] = next(iter(self._answers()), {}).get("items", [])
+        collected = next(iter(self._answers()), {"items": [], "seconds": seconds})
+        self.items: list[str] = collected["items"]
+        self.seconds: float = collected["seconds"]  # of processor time, to collect them
         self.number = {item: at for at, item in enumerate(self.items)}
 
     def run(

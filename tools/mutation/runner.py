@@ -8,13 +8,15 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
 from ..steps import StepError, say
 from . import report
-from .bugs import Bug, bugs_of, compiles
+from .bugs import KINDS, Bug, bugs_of, compiles
+from .checking import Checks
 from .choosing import Choice, batches, room_of
 from .copies import Copy
 from .learned import Learned
@@ -22,7 +24,8 @@ from .rooms import Outcome, Room
 
 ENOUGH = 0.95  # the share of bugs to be caught
 GENERATED = "_bytecode.py"  # generated from another file: `dev.py check` compares them
-FRESH = 60  # tests, of those most likely to catch a bug, that are run in a new process before it is said to survive
+FRESH = 0.15  # the share of a bug's time that is left to run its first tests in a new process
+FEW = 60  # of them at most, if the bug is not in code that runs on import
 COLLECTING = 120  # seconds of processor time to import a tree with a bug
 
 
@@ -51,6 +54,7 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a folder, a file, or FILE:LINE; else everything")
     parser.add_argument("--count", type=int, default=20, help="how many bugs (20)")
     parser.add_argument("--seed", type=int, help="draws the same bugs again in the same tree")
+    parser.add_argument("--kind", nargs="+", choices=KINDS, metavar="KIND", help=f"only some of {', '.join(KINDS)}")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that work side by side (1)")
     parser.add_argument("--seconds", type=float, default=60, help="of processor time for the tests of a bug (60)")
     parser.add_argument(
@@ -62,7 +66,8 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     if not hasattr(os, "fork"):
         raise StepError("dev.py mutate forks its test processes, which this system cannot do: use Linux or macOS")
     seed = asked.seed if asked.seed is not None else random.randrange(10**6)
-    bugs = draw(candidates(root, list(packages.values()), asked.paths), asked.count, seed)
+    found = candidates(root, list(packages.values()), asked.paths)
+    bugs = draw([bug for bug in found if bug.kind in (asked.kind or KINDS)], asked.count, seed)
     say(f"{len(bugs)} bugs, seed {seed}")
     start = time.monotonic()
     verdicts = run(bugs, root, packages, asked.jobs, asked.seconds, asked.measure * 60, start + asked.minutes * 60)
@@ -176,6 +181,7 @@ class Trials:
         self.lock, self.learning = Lock(), Lock()
         self.seconds: dict[str, float] = {}  # of the tests that were measured
         self.rooms: dict[tuple[Path, str], Room] = {}
+        self.checks: dict[Path, Checks] = {}  # by copy
         self.sound: dict[str, bool] = {}  # tests that caught something: whether they pass without a bug
 
     def verdict(self, bug: Bug, copy: Copy) -> Verdict:
@@ -183,39 +189,71 @@ class Trials:
         by_test = {item: room for room in rooms.values() for item in room.items}
         tests = self.choice.tests_for(bug, [item for item in by_test if self.sound.get(item, True)])
         verdict = Verdict(bug, bug.diff((copy.folder / bug.file.relative_to(copy.root)).read_bytes()), "", 0, True, 0.0)
-        at_import = False
-        for batch in batches(tests):
+        limit = self.limit * (1 - FRESH)
+        checked = at_import = False
+        for batch in batches(tests, self.choice.estimated(tests)):
             while batch and verdict.decided and not at_import:
-                outcome = self.seeded(bug, copy, by_test[batch[0]], batch, self.limit - verdict.seconds)
+                outcome = self.seeded(bug, copy, by_test[batch[0]], batch, limit - verdict.seconds)
                 at_import = outcome.changed_at_import
                 if self.caught(outcome, verdict, by_test):
                     return verdict
                 batch = batch[batch.index(outcome.failed) + 1 :] if outcome.failed else []
-                verdict.decided = not outcome.over and verdict.seconds < self.limit
-        self.in_a_new_process(bug, copy, tests, verdict, by_test)
+                verdict.decided = not outcome.over and verdict.seconds < limit
+            if not checked and self.checked(bug, copy, verdict):
+                return verdict
+            checked = True
+            if at_import or not verdict.decided:
+                break
+        if not checked and self.checked(bug, copy, verdict):
+            return verdict
+        self.in_a_new_process(bug, copy, tests, verdict, by_test, at_import)
         return verdict
 
+    def checked(self, bug: Bug, copy: Copy, verdict: Verdict) -> bool:
+        """Whether `dev.py check` finds the bug."""
+        if copy.folder not in self.checks:
+            self.checks[copy.folder] = Checks(copy)
+        verdict.caught_by = self.checks[copy.folder].caught(bug)
+        return bool(verdict.caught_by)
+
     def in_a_new_process(
-        self, bug: Bug, copy: Copy, tests: list[str], verdict: Verdict, by_test: dict[str, Room]
+        self, bug: Bug, copy: Copy, tests: list[str], verdict: Verdict, by_test: dict[str, Room], at_import: bool
     ) -> None:
-        """Run the first tests where modules are imported with the bug."""
-        first = [test for test in tests if self.sound.get(test, True)][:FRESH]
-        for folder in dict.fromkeys(room_of(test) for test in first):
-            here = [test for test in first if room_of(test) == folder]
-            copy.seed(bug)
-            try:
-                room = Room(copy.folder, list(dict.fromkeys(test.partition("::")[0] for test in here)), COLLECTING)
-                try:
-                    if missing := [test for test in here if test not in room.number]:
+        """Run the first tests where modules are imported with the bug; if it is `at_import`, as many as there is time
+        for."""
+        left = max(self.limit - verdict.seconds, self.limit * FRESH)
+        seconds = self.choice.estimated(tests)
+        enough = accumulate(seconds[test] for test in tests)
+        first = [test for test, used in zip(tests, enough, strict=True) if used <= left and self.sound.get(test, True)]
+        first = first if at_import else first[:FEW]
+        files: dict[str, list[str]] = {}
+        for file in dict.fromkeys(test.partition("::")[0] for test in first):
+            files.setdefault(room_of(file), []).append(file)
+        fresh: dict[str, Room] = {}
+        copy.seed(bug)
+        try:
+            for batch in batches(first, seconds):
+                folder = room_of(batch[0])
+                if folder not in fresh:
+                    room = fresh[folder] = Room(copy.folder, files[folder], COLLECTING)
+                    left -= room.seconds
+                    verdict.seconds += room.seconds
+                    if missing := [test for test in first if room_of(test) == folder and test not in room.number]:
                         verdict.caught_by = f"{missing[0].partition('::')[0]} (it cannot be collected)"
                         return
-                    outcome = room.run(here, self.limit, self.seconds)
-                finally:
-                    room.close()
-            finally:
-                copy.mend(bug)
-            if self.caught(outcome, verdict, by_test):
-                return
+                while batch and left > 0:
+                    outcome = fresh[folder].run(batch, left, self.seconds)
+                    left -= outcome.seconds
+                    copy.mend(bug)
+                    if self.caught(outcome, verdict, by_test):
+                        return
+                    copy.seed(bug)
+                    batch = batch[batch.index(outcome.failed) + 1 :] if outcome.failed else []
+        finally:
+            copy.mend(bug)
+            for room in fresh.values():
+                room.close()
+        verdict.decided = verdict.decided and (left > 0 or not at_import) and len(first) >= min(len(tests), FEW)
 
     def caught(self, outcome: Outcome, verdict: Verdict, by_test: dict[str, Room]) -> bool:
         verdict.ran += len(outcome.ran)
