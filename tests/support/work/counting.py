@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -44,7 +45,7 @@ COUNTED = {
     "vectors": r"\bvec[234]<",
     "calls": r"\w\(",
 }
-
+DIGEST = "digest"  # of everything that a plan says
 
 Row = dict[str, Any]
 
@@ -55,20 +56,25 @@ def on_gpu(program: Program) -> dict[str, Row]:
     return {name: _of_plan(program, name) for name in names}
 
 
-def _of_plan(program: Program, device: str) -> Row:
+def plan_of(program: Program, device: str) -> Any:
+    """A program's Plan for a device. Raises UnsupportedError if it has none."""
     backend = WgpuBackend(planning=True)
     if program.dims:
-        plan = _open(program.function, program.examples(), backend, program.dims)[2][OPEN[device]][0]
-    else:
-        options, apart, backend._half = DEVICES[device]
-        traced, _ = traced_for(program.function, program.examples(), backend)
-        if not apart:
-            reorder_weights(traced.roots, lambda nodes: evaluate(nodes, get_backend("numpy")), {})
-        try:
-            plan, _ = make_plan(traced.roots, options, apart=apart)
-        except UnsupportedError as error:
-            return {"error": type(error).__name__}
+        return _open(program.function, program.examples(), backend, program.dims)[2][OPEN[device]][0]
+    options, apart, backend._half = DEVICES[device]
+    traced, _ = traced_for(program.function, program.examples(), backend)
+    if not apart:
+        reorder_weights(traced.roots, lambda nodes: evaluate(nodes, get_backend("numpy")), {})
+    return make_plan(traced.roots, options, apart=apart)[0]
+
+
+def _of_plan(program: Program, device: str) -> Row:
+    try:
+        plan = plan_of(program, device)
+    except UnsupportedError as error:
+        return {"error": type(error).__name__}
     row = _of_any(plan)
+    row[DIGEST] = digest(plan)
     texts = [plan.kernels[step.kernel][1] for step in plan.steps]
     row["groups"] = sum(most(g[0]) * most(g[1]) * most(g[2]) for g in (step.groups for step in plan.steps))
     row["invocations"] = sum(
@@ -94,6 +100,22 @@ def _of_any(plan: Any) -> Row:
     }
 
 
+def digest(what: Any) -> str:
+    return hashlib.sha256(written(what).encode()).hexdigest()[:12]
+
+
+def written(what: Any) -> str:
+    """Plain data, and objects by their public attributes, as a text: all of a plan with its kernels and buffers."""
+    if isinstance(what, list | tuple):
+        return f"[{', '.join(map(written, what))}]"
+    if isinstance(what, dict):
+        return f"{{{', '.join(f'{key}: {written(value)}' for key, value in what.items())}}}"
+    if hasattr(what, "__dict__"):
+        return type(what).__name__ + written({k: v for k, v in vars(what).items() if not k.startswith("_")})
+    assert what is None or isinstance(what, str | bytes | int | float), what
+    return repr(what)
+
+
 def most(n: Any) -> Any:
     """A number, or the upper bound of one that depends on open sizes."""
     return n if isinstance(n, int | float) else n.scope.bounds(n)[1] if hasattr(n, "scope") else n.most
@@ -117,6 +139,7 @@ def _of_module(program: Program, relaxed: bool) -> Row:
     functions = [plan.kernels[step.kernel][1] for step in plan.steps]
     return {
         **_of_any(plan),
+        DIGEST: digest([plan, functions]),
         "code": sum(map(len, functions)),  # bytes
         "locals": sum(len(f.locals) for f in functions),
         "scratch": sum(f.scratch for f in functions),  # bytes

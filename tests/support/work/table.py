@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from . import more_programs  # noqa: F401 (it adds to PROGRAMS)
-from .counting import Row, in_wasm, on_gpu
+from . import edge_programs, more_programs  # noqa: F401 (they add to PROGRAMS)
+from .counting import DIGEST, Row, digest, in_wasm, on_gpu
 from .programs import PROGRAMS, Program
 
 FOLDER = Path(__file__).parent
@@ -14,14 +14,15 @@ KINDS: dict[str, Callable[[Program], dict[str, Row]]] = {"gpu": on_gpu, "wasm": 
 
 
 def lines(found: dict[str, Row], columns: list[str]) -> list[str]:
-    """A program's rows as lines of the table. "as above" stands for the numbers of the row before."""
+    """A program's rows as lines of the table. "as above" stands for the numbers of the row before. The last line is a
+    digest of the plans of all devices."""
     out = []
     before = ""
     for device, row in found.items():
         said = row["error"] if "error" in row else " ".join(str(row.get(name, 0)) for name in columns)
         out.append(f"{device}: {'as above' if said == before else said}")
         before = said
-    return out
+    return [*out, f"digest: {digest([row.get(DIGEST) for row in found.values()])}"]
 
 
 def recorded(kind: str) -> dict[str, list[str]]:
@@ -48,7 +49,7 @@ def write() -> None:
     for kind, counted in KINDS.items():
         rows = {n: counted(program) for n, program in PROGRAMS.items() if kind == "gpu" or not program.dims}
         columns = list(dict.fromkeys(key for found in rows.values() for row in found.values() for key in row))
-        columns = [name for name in columns if name != "error"]
+        columns = [name for name in columns if name not in ("error", DIGEST)]
         out = ["columns", "  " + " ".join(columns)]
         for name, found in rows.items():
             out += [name, *("  " + line for line in lines(found, columns))]

@@ -1,0 +1,395 @@
+"""Programs at both sides of what decides between kernels: sizes, dtypes, strides, layouts and readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from emberlet import dtypes
+from emberlet import functional as F
+from emberlet.backend.protocol import BINARY, REDUCE, UNARY
+from emberlet.tensor import Tensor
+
+from .more_programs import DTYPES, each, of
+from .programs import add, conv, weight
+
+Part = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def together(name: str, parts: list[Part]) -> None:
+    """One program of several unrelated ones, each a function and its inputs."""
+    inputs: list[Any] = []
+    ranges = []
+    for _, given in parts:
+        ranges.append((len(inputs), len(inputs) + len(given)))
+        inputs += given
+
+    def all_of_them(*tensors: Tensor) -> tuple[Any, ...]:
+        results: list[Any] = []
+        for (function, _), (begin, end) in zip(parts, ranges, strict=True):
+            found = function(*tensors[begin:end])
+            results += found if isinstance(found, tuple) else (found,)
+        return tuple(results)
+
+    add(name, all_of_them, *inputs)
+
+
+def turned(x: Tensor) -> Tensor:
+    return F.permute_dims(x, (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2))
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b
+
+
+def repeated(x: Tensor, count: int) -> Tensor:
+    for i in range(count):
+        x = F.abs(x) + i
+    return x
+
+
+def joined(x: Tensor, count: int) -> Tensor:
+    y = x
+    for i in range(count):
+        y = y * x + i
+    return y
+
+
+# -- products: around every size at which another kernel takes over ---------------------------------------------------
+
+for m in (1, 2, 3, 5, 7, 8, 12, 13):
+    together(
+        f"edge: products of {m} rows", [(product, ((m, k), (k, n))) for k in (1, 3, 4, 5) for n in (1, 3, 4, 7, 8, 9)]
+    )
+for m, k in [(1, 16), (1, 511), (1, 512), (1, 513), (1, 1025), (2, 513), (16, 513)]:
+    together(f"edge: products of {m} rows of {k}",
+        [(product, ((m, k), (k, n))) for n in (8, 9, 12, 16, 24, 31, 32, 33, 127, 128, 129, 1024, 1025)])  # fmt: skip
+for dtype in ("float16", "int8", "uint8", "int16", "uint16", "int32", "uint32"):
+    together(f"edge: products of {dtype}", [
+        (product, ((dtype, (m, k)), (dtype, (k, n)))) for m, k, n in
+        [(1, 4, 8), (1, 3, 8), (1, 8, 33), (2, 4, 8), (3, 5, 7), (6, 9, 16), (7, 64, 24)]
+    ])  # fmt: skip
+for one, other in [("int8", "int8"), ("uint8", "int8"), ("int16", "uint8"), ("uint16", "int8"), ("int8", "int32")]:
+    together(f"edge: integer products of {one} and {other}", [
+        (lambda a, b, z=z: (F.astype(a, "int32") - z) @ F.astype(b, "int32"), ((one, (m, k)), (other, (k, n))))
+        for z in (0, 3)
+        for m, k, n in [(1, 4, 8), (1, 8, 40), (4, 7, 8), (6, 3, 9), (7, 16, 12), (2, 4, 7), (13, 64, 70)]
+    ])  # fmt: skip
+    together(f"edge: integer convolutions of {one} and {other}", [
+        (lambda a, b, p=padding, s=stride: conv(F.astype(a, "int32") - 2, F.astype(b, "int32"), s, p),
+         ((one, (1, c, 6, 7)), (other, (5, c, 3, 3))))
+        for c in (1, 2, 3) for stride, padding in [(1, 0), (1, 1), (2, 1)]
+    ])  # fmt: skip
+READ = {  # how an operand is read
+    "turned": turned,
+    "backwards": lambda x: F.flip(x, -1),
+    "upside down": lambda x: F.flip(x, -2),
+    "every other": lambda x: F.concat([x, x], -1)[..., ::2],
+    "a part": lambda x: F.pad(x, ((0, 0),) * (len(x.shape) - 1) + ((0, 1),))[..., 1:],
+    "a sum": lambda x: x + 1,
+    "a costly function": lambda x: F.exp(x) + F.sin(x),
+    "padded": lambda x: F.pad(x, ((0, 0),) * (len(x.shape) - 2) + ((1, 1), (2, 2))),
+    "joined": lambda x: F.concat([x[..., :2], x], -1),
+    "a row": lambda x: F.broadcast_to(x[..., :1, :], x.shape),
+    "a column": lambda x: F.broadcast_to(x[..., :1], x.shape),
+    "from int8": lambda x: F.astype(F.astype(x, "int8"), "float32"),
+    "a flag": lambda x: F.astype(x > 0, "float32"),
+    "taken": lambda x: F.take(x, weight(x, (8,), "int64"), axis=-1),
+    "chosen": lambda x: F.where(x > 0, x, 0.5),
+    "a ramp": lambda x: x * 0 + F.reshape(F.arange(x.shape[-1], dtype="float32", device=x.backend), (1, -1)),
+    "a constant": lambda x: F.zeros(x.shape, device=x.backend),
+    "reshaped": lambda x: F.reshape(F.reshape(x, (-1, 2)), x.shape),
+    "split and turned": lambda x: F.reshape(turned(F.reshape(x, (4, -1))), x.shape),
+}
+for how, read in READ.items():
+
+    def left(a: Tensor, b: Tensor, read: Any = read) -> Tensor:
+        x = read(a)
+        return x @ b[: x.shape[-1]]
+
+    def right(a: Tensor, b: Tensor, read: Any = read) -> Tensor:
+        y = read(b)
+        return a[:, : y.shape[0]] @ y
+
+    together(f"edge: products, left operand {how}", [
+        (left, ((m, k), (40, n))) for m, k, n in [(12, 12, 16), (12, 12, 9), (40, 24, 64)]
+    ])  # fmt: skip
+    together(f"edge: products, right operand {how}", [
+        (right, ((m, 72), (k, n))) for m, k, n in [(40, 12, 16), (42, 12, 12), (44, 24, 64), (1, 12, 16)]
+    ])  # fmt: skip
+    add(f"edge: rows, {how}", lambda x, read=read: (F.softmax(read(x), -1), F.softmax(read(x), 0)), (12, 16))
+    add(f"edge: maps, {how}", lambda x, y, read=read: (
+        F.exp(read(x)), read(x)[:8, :8] + y[0], turned(read(x))), (12, 16), (8, 8))  # fmt: skip
+    add(f"edge: sums, {how}", lambda x, read=read: (F.sum(read(x), 0), F.sum(read(x), 1), F.max(read(x))), (12, 16))
+    add(f"edge: scans, {how}", lambda x, read=read: (
+        F.cumulative_sum(read(x), axis=0), F.cumulative_sum(read(x), axis=1)), (12, 16))  # fmt: skip
+STORED = {  # what is made of a result
+    "turned": turned,
+    "a test": lambda y: y > 0,
+    "int8": lambda y: F.astype(y, "int8"),
+    "uint8": lambda y: F.astype(y, "uint8"),
+    "int32": lambda y: F.astype(y, "int32"),
+    "float16": lambda y: F.astype(y, "float16"),
+    "of two": lambda y: F.reshape(y, (2, -1, 2)) * 2,
+    "a part of a concatenation": lambda y: F.concat([y[:, :1], y * 2], 1),
+    "both": lambda y: (y, F.exp(y)),
+    "with itself": lambda y: y * F.sigmoid(y),
+}
+for what, made in STORED.items():
+    together(f"edge: products made {what}", [
+        (lambda a, b, made=made: made(a @ b), ((m, 16), (16, n))) for m, n in [(1, 24), (8, 8), (12, 9), (36, 64)]
+    ])  # fmt: skip
+    add(f"edge: convolutions made {what}", lambda x, w, made=made: made(F.reshape(conv(x, w, 1, 1), (12, -1))),
+        (1, 3, 12, 9), (12, 3, 3, 3))  # fmt: skip
+together("edge: batches of products", [
+    (product, ((2, 3, 8, 12), (2, 3, 12, 8))),
+    (product, ((3, 8, 12), (2, 3, 12, 8))),
+    (product, ((2, 1, 8, 12), (3, 12, 8))),
+    (product, ((5, 15, 12), (12, 8))),
+    (product, ((5, 16, 12), (12, 8))),
+    (product, ((5, 1, 12), (12, 8))),
+    (product, ((1, 3, 12), (12, 8))),
+    (product, ((4, 3, 12), (1, 12, 8))),
+    (product, ((12,), (12, 8))),
+    (product, ((3, 12), (12,))),
+])  # fmt: skip
+
+# -- products through workgroup memory --------------------------------------------------------------------------------
+
+for count, m, k, n in [
+    (256, 32, 32, 32), (255, 32, 32, 32), (256, 31, 32, 32), (256, 32, 31, 32), (256, 32, 32, 31), (256, 33, 36, 34),
+    (64, 129, 64, 136), (128, 128, 48, 129), (256, 40, 33, 35),
+]:  # fmt: skip
+    add(f"edge: {count} products {m}x{k}x{n}", product, (count, m, k), (count, k, n))
+add("edge: 256 products turned", lambda a, b: turned(a) @ turned(b), (256, 40, 64), (256, 48, 40))
+add("edge: 256 products of float16", product, ("float16", (256, 32, 40)), ("float16", (256, 40, 36)))
+add("edge: 256 products of int32", product, ("int32", (256, 32, 40)), ("int32", (256, 40, 36)))
+add("edge: 256 products with an epilogue", lambda a, b, c: F.relu(a @ b + c) * 2,
+    (256, 64, 64), (256, 64, 64), (64,))  # fmt: skip
+add("edge: 256 products made a test", lambda a, b: a @ b > 1, (256, 64, 64), (256, 64, 64))
+add("edge: 256 products made turned", lambda a, b: turned(a @ b), (256, 64, 64), (256, 64, 64))
+add(
+    "edge: 256 products of a sum", lambda a, b: (a + 1) @ F.astype(b, "float32"), (256, 64, 64), ("int8", (256, 64, 64))
+)
+add("edge: 256 products by one matrix", product, (256, 64, 64), (64, 64))
+add("edge: pointwise convolutions in blocks", conv, (256, 32, 8, 8), (64, 32, 1, 1))
+add("edge: pointwise convolutions in groups", lambda x, w: conv(x, w, 1, 0, 1, 2), (128, 64, 8, 8), (64, 32, 1, 1))
+add("edge: open products in blocks", lambda x: x @ weight(x, (64, 64)), (256, 40, 64),
+    dims={"x": {1: ("length", (1, 512))}})  # fmt: skip
+
+# -- convolutions -----------------------------------------------------------------------------------------------------
+
+for groups, cin, cout in [(1, 1, 1), (1, 3, 2), (1, 4, 3), (2, 4, 4), (4, 4, 4), (4, 4, 8), (4, 8, 4)]:
+    for spatial, kernel in [((9,), (3,)), ((6, 7), (3, 3)), ((6, 7), (1, 1)), ((5, 12), (2, 3)), ((4, 3), (2, 2))]:
+        together(f"edge: convolutions {cin} to {cout} in {groups}, {len(spatial)}-D {spatial[-1]} by {kernel[-1]}", [
+            (lambda x, w, s=stride, p=padding, d=dilation, g=groups: conv(x, w, s, p, d, g),
+             ((2, cin, *spatial), (cout, cin // groups, *kernel)))
+            for stride, padding, dilation in [(1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1), (3, 1, 1), (1, 2, 2)]
+            if all(d + 2 * padding > dilation * (n - 1) for d, n in zip(spatial, kernel, strict=True))
+        ])  # fmt: skip
+together("edge: depthwise convolutions", [
+    (lambda x, w, s=stride: conv(x, w, s, 0, 1, 4), ((1, 4, h, w), (4, 1, k, m)))
+    for stride, h, w, k, m in [
+        (1, 7, 10, 7, 7), (1, 8, 11, 7, 8), (2, 9, 9, 3, 3), (2, 9, 8, 3, 3), (1, 3, 6, 3, 3), (1, 4, 5, 2, 2),
+        (1, 9, 12, 1, 3),
+    ]
+])  # fmt: skip
+together("edge: depthwise convolutions of what is computed", [
+    (lambda x, w: conv(x * 2, w, 1, 0, 1, 4), ((1, 4, 8, 8), (4, 1, 3, 3))),
+    (lambda x, w: conv(F.flip(x, -1), w, 1, 0, 1, 4), ((1, 4, 8, 8), (4, 1, 3, 3))),
+    (lambda x, w: conv(F.permute_dims(x, (0, 1, 3, 2)), w, 1, 0, 1, 4), ((1, 4, 8, 8), (4, 1, 3, 3))),
+    (lambda x, w: conv(x, F.flip(w, -1), 1, 0, 1, 4), ((1, 4, 8, 8), (4, 1, 3, 3))),
+    (lambda x, w: conv(x, F.astype(w, "float32"), 1, 0, 1, 4), ((1, 4, 8, 8), ("int8", (4, 1, 3, 3)))),
+    (lambda x, w: conv(F.permute_dims(x, (0, 3, 1, 2)), w, 1, 0, 1, 4), ((1, 8, 8, 4), (4, 1, 3, 3))),
+    (lambda x, w: conv(x, w, 1, 0, 1, 4), (("int32", (1, 4, 8, 8)), ("int32", (4, 1, 3, 3)))),
+])  # fmt: skip
+together("edge: convolutions of what is computed", [
+    (lambda x, w: conv(x * 2, w, 1, 1), ((1, 4, 8, 9), (6, 4, 3, 3))),
+    (lambda x, w: conv(F.flip(x, -1), w), ((1, 4, 8, 19), (6, 4, 3, 3))),
+    (lambda x, w: conv(F.permute_dims(x, (0, 1, 3, 2)), w), ((1, 4, 18, 8), (6, 4, 3, 3))),
+    (lambda x, w: conv(F.permute_dims(x, (0, 3, 1, 2)), w), ((1, 8, 18, 4), (6, 4, 3, 3))),
+    (lambda x, w: conv(x, F.flip(w, -1)), ((1, 4, 8, 18), (6, 4, 3, 3))),
+    (lambda x, w: conv(x, F.flip(w, 0)), ((1, 4, 8, 18), (6, 4, 3, 3))),
+    (lambda x, w: conv(x, w * 2), ((1, 4, 8, 18), (6, 4, 3, 3))),
+    (lambda x, w: conv(x, F.permute_dims(w, (1, 0, 2, 3))), ((1, 4, 8, 18), (4, 6, 3, 3))),
+])  # fmt: skip
+for rows in (1, 2, 3, 6, 7, 8, 20):
+    together(f"edge: convolutions to {rows} channels", [
+        (conv, ((1, c, 5, w), (rows, c, h, k)))
+        for c in (1, 2, 5) for w in (7, 9, 10, 18, 25) for h, k in [(1, 1), (1, 3), (3, 3)]
+    ])  # fmt: skip
+add("edge: convolutions of large kernels", lambda x, w, v: (conv(x, w), conv(x, v)), (1, 2, 5, 20), (4, 2, 1, 7),
+    (4, 2, 1, 8))  # fmt: skip
+
+# -- reductions, rows and scans around every limit --------------------------------------------------------------------
+
+for length in (127, 128, 129, 255, 256, 512, 513, 1023, 1024, 1025, 8191, 8192, 60000, 60001):
+    add(f"edge: reductions of {length}", lambda x: (
+        F.sum(x, 1), F.max(x, 1), F.argmax(x, 1), F.all(x > 0, 1), F.sum(F.astype(x, "int32"), 1)),
+        (1, length))  # fmt: skip
+    add(f"edge: reductions of {length}, several", lambda x: (F.sum(x, 1), F.argmin(x, 1)), (33, length))
+    add(f"edge: rows of {length}", lambda x: (F.softmax(x, 1), F.layer_norm(x, weight(x, x.shape[1:]),
+        weight(x, x.shape[1:]))) if x.shape[1] <= 1 << 13 else F.softmax(x, 1), (3, length))  # fmt: skip
+    add(
+        f"edge: scans of {length}",
+        lambda x: (F.cumulative_sum(x, axis=1), x.backend.cumulative("max", x, 1)),
+        (2, length),
+    )
+for count in (1, 2, 31, 32, 33, 511, 512, 2048, 2049, 16384, 16385, 65535, 65536):
+    add(f"edge: {count} reductions", lambda x: (F.sum(x, 1), F.argmax(x, 1)), (count, 128))
+    add(f"edge: {count} rows", lambda x: F.softmax(x, 1), (count, 128))
+    add(f"edge: {count} scans", lambda x: F.cumulative_sum(x, axis=1), (count, 128))
+for length in (4, 8, 31, 32, 33, 64, 100):
+    add(f"edge: short rows of {length}", lambda x: (F.softmax(x, -1), F.softmax(x, 1)), (2, 5, length))
+    add(f"edge: rows to one value of {length}", lambda x: (
+        F.var(x, -1), F.exp(F.max(x, -1, keepdims=True) + F.sum(x, -1, keepdims=True))), (6, length))  # fmt: skip
+for count in (255, 256, 257):
+    for op in ("none", "add", "mul", "max", "min"):
+        add(f"edge: scatters of {count} lines, {op}", lambda x, i, u, op=op: x.backend.scatter(x, i, u, 0, op),
+            (9, count), ("int64", (4, count)), (4, count))  # fmt: skip
+add("edge: scatters into parts of lines", lambda x, i, u: x.backend.scatter(x, i, u, 1, "add"),
+    (300, 9, 4), ("int64", (300, 5, 3)), (300, 5, 3))  # fmt: skip
+add(
+    "edge: scatters of nothing", lambda x, i, u: x.backend.scatter(x, i, u, 0, "add"), (9, 4), ("int64", (0, 4)), (0, 4)
+)
+add("edge: scatters of bools", lambda x, i, u: x.backend.scatter(x, i, u, 0, "none"),
+    ("bool", (9, 300)), ("int64", (4, 300)), ("bool", (4, 300)))  # fmt: skip
+for op in ("add", "max"):
+    add(f"edge: scatters of float16, {op}", lambda x, i, u, op=op: x.backend.scatter(x, i, u, 0, op),
+        ("float16", (9, 300)), ("int64", (4, 300)), ("float16", (4, 300)))  # fmt: skip
+    add(f"edge: scatters of few float16, {op}", lambda x, i, u, op=op: x.backend.scatter(x, i, u, 0, op),
+        ("float16", (9, 3)), ("int64", (4, 3)), ("float16", (4, 3)))  # fmt: skip
+for length in (1, 2, 3, 1023, 1024, 1025, 2049):
+    add(f"edge: sorts of {length}", lambda x: F.sort(x), (3, length))
+for size in (16383, 16384, 65535, 65536):
+    add(f"edge: maps of {size}", lambda x: (F.exp(x), F.astype(x, "uint8")), (size,))
+
+# -- attention --------------------------------------------------------------------------------------------------------
+
+for q, kv, heads, size in [
+    (1, 16, 1, 8), (2, 15, 1, 8), (7, 64, 1, 16), (7, 65, 1, 16), (8, 65, 1, 16), (9, 300, 2, 5), (64, 32, 4, 128),
+    (64, 32, 4, 129), (127, 40, 2, 16), (129, 3, 2, 16), (1024, 64, 32, 64), (16, 60000, 1, 4), (16, 60001, 1, 4),
+    (512, 512, 8, 128), (3, 20, 2, 127), (33, 200, 3, 12),
+]:  # fmt: skip
+    add(f"edge: attention {q} of {kv} in {heads} by {size}", lambda q, k, v: F.attention(q, k, v),
+        (1, heads, q, size), (1, heads, kv, size), (1, heads, kv, size))  # fmt: skip
+add(
+    "edge: attention with wider values",
+    lambda q, k, v: F.attention(q, k, v),
+    (1, 2, 9, 8),
+    (1, 2, 20, 8),
+    (1, 2, 20, 13),
+)
+add("edge: attention of float16", lambda q: F.attention(q, q, q), ("float16", (1, 2, 20, 8)))
+add("edge: attention into rows", lambda q: F.reshape(F.permute_dims(F.attention(q, q, q), (0, 2, 1, 3)), (20, 16)),
+    (1, 2, 20, 8))  # fmt: skip
+add("edge: attention made a test", lambda q: F.attention(q, q, q) > 0, (1, 2, 20, 8))
+add("edge: attention with a bias of float16", lambda q, b: F.attention(q, q, q, F.astype(b, "float32")),
+    (1, 2, 20, 8), ("float16", (20, 20)))  # fmt: skip
+
+# -- joining and splitting --------------------------------------------------------------------------------------------
+
+for count in (2, 5, 6, 7, 9, 17):
+    add(f"edge: {count} in a row", lambda *given: F.concat([F.exp(x) for x in given], 0), *[(3, 4)] * count)
+    add(f"edge: {count} sums in a row", lambda *given: F.concat([F.sum(x, 1) for x in given], 0), *[(3, 4)] * count)
+    add(f"edge: sum of {count}", lambda *given: sum(given[1:], given[0]), *[(3, 4)] * count)
+    add(f"edge: {count} in turn", lambda x, n=count: sum([F.sin(x + i) for i in range(n)], x), (5, 4))
+add("edge: halves of sums in a row", lambda x, y: F.concat([F.sum(x, 1), y], 0), (3, 4), (3,))
+add("edge: a part twice in a row", lambda x: F.concat([F.sum(x, 1)] * 2, 0), (3, 4))
+add("edge: nothing in a row", lambda x: F.concat([F.sum(x, 1), x[:0, 0], F.max(x, 1)], 0), (3, 4))
+add("edge: long chains", lambda x: repeated(x, 60), (6, 5))
+add("edge: forks that join", lambda x, y: (
+    joined(F.sum(x, 1), 5), joined(F.sum(x, 1), 30), joined(x @ y, 5), joined(F.softmax(x, 1), 3)),
+    (6, 5), (5, 7))  # fmt: skip
+add("edge: forks that do not join", lambda x: (F.exp(F.sum(x, 1)), F.sin(F.sum(x, 1))), (6, 5))
+add("edge: a fork with another shape", lambda x: F.exp(F.sum(x, 1)) * F.sum(x, 1)[:1], (6, 5))
+add("edge: two sums in one", lambda x, y: F.sum(x, 1) * F.max(y, 1), (6, 5), (6, 9))
+add("edge: a sum and a product in one", lambda x, y: F.sum(x, 1, keepdims=True) + x @ y, (6, 5), (5, 1))
+add("edge: computed again", lambda x, y: (F.exp(x)[:, None] + y, (x * 2)[:, None] * y), (6,), (6, 9))
+add("edge: normalizations", lambda x: (
+    (x - F.mean(x, 1, keepdims=True)) / F.sqrt(F.var(x, 1, keepdims=True) + 1e-5),
+    F.log_softmax(x, 0), x / F.max(F.abs(x)), F.sum(x, 1, keepdims=True) * 2), (6, 12))  # fmt: skip
+add("edge: a normalization that is also read inside", lambda x: (
+    F.softmax(x, 1), F.sum(F.exp(x - F.max(x, 1, keepdims=True)), 1, keepdims=True)), (6, 12))  # fmt: skip
+add("edge: rows of ints and bools", lambda x: (
+    x - F.max(x, 1, keepdims=True), F.astype(F.all(x > 0, 1, keepdims=True), "int32") * x),
+    ("int32", (6, 12)))  # fmt: skip
+add("edge: rows over two axes", lambda x: x - F.mean(x, (1, 2), keepdims=True), (6, 3, 4))
+add("edge: rows over axes apart", lambda x: x - F.mean(x, (0, 2), keepdims=True), (6, 3, 4))
+for start, stop, step in [(0, 6, 2), (5, None, -1), (1, 5, 3)]:
+    add(f"edge: parts {start}:{stop}:{step}", lambda x, s=slice(start, stop, step): (
+        x[s] * 2, x[:, s] + 1, F.sum(x[s], 0), x[s] @ x[:, s]), (6, 6))  # fmt: skip
+
+# -- operations on fewer elements than a vector has -------------------------------------------------------------------
+
+for dtype in DTYPES:
+    add(f"edge: unary operations on few {dtype}", each(lambda op, x: x.backend.unary(op, x), of(UNARY, dtype)),
+        (dtype, (3,)))  # fmt: skip
+    add(f"edge: binary operations on few {dtype}", each(lambda op, x, y: x.backend.binary(op, x, y), of(BINARY, dtype)),
+        (dtype, (3,)), (dtype, (1,)))  # fmt: skip
+    add(
+        f"edge: casts of few {dtype}",
+        lambda x: tuple(F.astype(x, d) for d in DTYPES if d != x.dtype.name),
+        (dtype, (3,)),
+    )
+    add(f"edge: order of few {dtype}", lambda x: (F.sort(x), F.sort(x, descending=True)), (dtype, (3,)))
+    names = [n for n in REDUCE if (dtype == "bool") == (n in ("any", "all"))]
+    add(
+        f"edge: reductions of few {dtype}",
+        each(lambda op, x: x.backend.reduce(op, x, (1,), False), names),
+        (dtype, (3, 3)),
+    )
+    add(f"edge: choices of {dtype}", lambda c, x, y: (
+        F.where(c, x, y), F.where(c[:, None], F.permute_dims(x[None], (1, 0)), y), F.concat([x, y], 0)[1:5]),
+        ("bool", (3,)), (dtype, (3,)), (dtype, (3,)))  # fmt: skip
+for one, other in [("float32", "int32"), ("uint32", "float32"), ("int32", "uint32"), ("float16", "int16"),
+                   ("uint16", "float16"), ("int8", "uint8"), ("bfloat16", "uint16"),
+                   ("int16", "bfloat16")]:  # fmt: skip
+    for count in (3, 8):
+        add(f"edge: bits of {count} {one} as {other}", lambda x, a=one, b=other: x.backend.bitcast(
+            F.astype(x, a), getattr(dtypes, b)), (count,))  # fmt: skip
+NUMBERS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, -1.0, float("inf"), float("nan"))
+for op in ("pow", "maximum", "minimum", "add", "lt"):
+    for count in (3, 8):
+        add(f"edge: {op} of {count} and numbers", each(lambda n, x, op=op: x.backend.binary(
+            op, x, x.backend.full((), n, x.dtype)), NUMBERS), (count,))  # fmt: skip
+for way, made in {
+    "joined and turned": lambda x, y: F.permute_dims(F.concat([x, y], 1), (1, 0)),
+    "joined and backwards": lambda x, y: F.flip(F.concat([x, y], 1), 1),
+    "joined and reshaped": lambda x, y: F.reshape(F.concat([x, y], 1), (-1, 9)),
+    "joined, every other": lambda x, y: F.concat([x, y], 1)[:, ::2],
+    "joined with a constant": lambda x, y: F.concat([x, F.ones((6, 2), device=x.backend), y], 1),
+    "padded and turned": lambda x, y: F.permute_dims(F.pad(x, ((1, 0), (2, 3))), (1, 0)),
+    "padded and backwards": lambda x, y: F.flip(F.pad(x, ((1, 0), (2, 3))), 1),
+    "padded and reshaped": lambda x, y: F.reshape(F.pad(x, ((1, 1), (2, 1))), (-1, 6)),
+    "padded by rows": lambda x, y: F.pad(x, ((1, 2), (0, 0))),
+    "padded sum": lambda x, y: F.pad(x + y[:, :9], ((0, 0), (1, 1)), value=2.0),
+    "padded counter": lambda x, y: F.pad(F.arange(9, dtype="float32", device=x.backend) * 2, ((2, 2),)) + y[0, :1],
+    "turned back": lambda x, y: F.permute_dims(F.permute_dims(x, (1, 0)) + 1, (1, 0)),
+    "three axes turned": lambda x, y: F.permute_dims(F.reshape(y, (3, 4, 6)), (2, 0, 1)) + 1,
+    "three axes partly turned": lambda x, y: F.permute_dims(F.reshape(y, (3, 4, 6)), (1, 0, 2)) * 2,
+    "expanded": lambda x, y: F.broadcast_to(x[:, :1], (6, 12)) * y,
+    "expanded rows": lambda x, y: F.broadcast_to(y[:1], (6, 12)) - y,
+    "by digits": lambda x, y: F.reshape(F.tile(x, (2, 2)), (-1,)) + 1,
+    "repeated": lambda x, y: F.repeat(x, 3, axis=1) + 1,
+    "taken": lambda x, y: F.take(y, F.astype(x[0], "int32"), axis=1),
+    "taken rows": lambda x, y: F.take(y, F.astype(x[0], "int32"), axis=0),
+    "taken and summed": lambda x, y: F.sum(F.take(y, F.astype(x[0], "int32"), axis=0), 0),
+    "gathered": lambda x, y: x.backend.gather(y, F.astype(x, "int32"), 1),
+    "negative positions": lambda x, y: F.take(y, F.astype(x[0], "int32") - 3, axis=1),
+    "bools": lambda x, y: F.logical_xor(x > 0, F.flip(x, 1) < 1),
+    "bools summed": lambda x, y: F.sum(F.astype(x > 0, "int32"), 1) + F.astype(F.any(y > 1, 1), "int32"),
+    "narrow": lambda x, y: F.astype(F.flip(F.astype(x, "int8"), 1), "int32") + F.astype(F.astype(x, "uint8"), "int32"),
+    "narrow, every other": lambda x, y: F.astype(F.astype(y, "int8")[:, ::2], "int32") + 1,
+    "narrow, turned": lambda x, y: F.permute_dims(F.astype(y, "uint8"), (1, 0)),
+}.items():  # fmt: skip
+    add(f"edge: {way}", lambda x, y, made=made: (made(x, y), F.exp(F.astype(made(x, y), "float32"))), (6, 9), (6, 12))
+    add(f"edge: {way}, numbers at run time", lambda x, y, made=made: F.sum(F.astype(made(x * 2, y + 1), "float32")),
+        (6, 9), (6, 12))  # fmt: skip
+for dtypes_of in (("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")):
+    add(f"edge: quantized products of {' and '.join(dtypes_of)}", lambda a, b, x, y: (
+        F.matmul_integer(a, b, x, y), F.matmul_integer(a, b), F.matmul_integer(a[:1], b, x)),
+        (dtypes_of[0], (7, 12)), (dtypes_of[1], (12, 40)), (dtypes_of[0], ()), (dtypes_of[1], ()))  # fmt: skip
+    add(f"edge: quantized convolutions of {' and '.join(dtypes_of)}", lambda a, b, x, y: (
+        F.conv_integer(a, b, x, y, padding=1), F.conv_integer(a, b), F.conv_integer(a, b, x, stride=2)),
+        (dtypes_of[0], (1, 3, 9, 9)), (dtypes_of[1], (5, 3, 3, 3)), (dtypes_of[0], ()), (dtypes_of[1], ()))  # fmt: skip
