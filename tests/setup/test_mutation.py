@@ -305,6 +305,30 @@ def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(proje
     assert [(c.test, c.on_line) for c in again.covering("package/clamp.py", 9)] == [(test, True)]
 
 
+def test_only_new_and_changed_tests_are_measured_again(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def measure() -> str:
+        copy = Copy(project, project / ".cache" / "copy", {"scratch": project / "package"})
+        room = Room(copy.folder, ["tests"])
+        try:
+            learned = Learned(project, project / ".cache" / "learned", ["package"])
+            learned.learn(room, copy.folder)
+        finally:
+            room.close()
+        assert sorted(learned.seconds()) == sorted(room.items)
+        covering = sorted(c.test.partition("::test_")[2] for c in learned.covering("package/clamp.py", 6) if c.on_line)
+        return f"{capsys.readouterr().out.strip().rpartition(': ')[2]}; {' '.join(covering)}"
+
+    file = project / "tests" / "test_clamp.py"
+    file.write_text(TESTS + "\n\ndef test_low():\n    clamp(1, 5)\n", encoding="utf-8")
+    assert measure() == "2 of 2 tests; clamp"
+    file.write_text(TESTS + "\n\ndef test_low():\n    clamp(9, 5)\n", encoding="utf-8")
+    assert measure() == "1 of 2 tests; clamp low"
+    file.write_text(TESTS.replace("test_clamp", "test_renamed"), encoding="utf-8")
+    assert measure() == "1 of 1 tests; renamed"
+    file.write_text("# Moved\n" + TESTS.replace("test_clamp", "test_renamed"), encoding="utf-8")
+    assert measure() == "; renamed"
+
+
 IMPORTED = '''"""What runs on import."""
 
 TABLE = {n: n + 1 for n in range(3)}

@@ -1,4 +1,4 @@
-"""The lines that each test executes, measured once and cached under .cache/mutate until the test file changes."""
+"""The lines that each test executes, measured once and cached under .cache/mutate until the test function changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,12 +21,20 @@ NEAR = 3  # the number of lines after a bug's that are used to find the closest 
 
 @dataclass
 class Measured:
-    """A test file's tests: their seconds, and for each file of the distribution the lines they execute."""
+    """Some tests of a file: their seconds, and for each file of the distribution the lines they execute."""
 
-    digest: str
+    functions: dict[str, str]  # test function -> digest of its text
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[str, bytes]] = field(default_factory=dict)  # file -> test -> a bit for each line
     sources: dict[str, str] = field(default_factory=dict)  # file -> digest of the text that the lines are of
+
+    def keep(self, functions: set[str]) -> bool:
+        """Forget the tests of other functions; whether any is left."""
+        self.functions = {function: text for function, text in self.functions.items() if function in functions}
+        self.seconds = {test: time for test, time in self.seconds.items() if _function(test) in functions}
+        for file, tests in self.lines.items():
+            self.lines[file] = {test: bits for test, bits in tests.items() if test in self.seconds}
+        return bool(self.functions)
 
 
 @dataclass
@@ -50,40 +58,44 @@ class Learned:
         """seconds: the processor time that measuring may take; the rest is measured by the next run."""
         self.root, self.folder, self.left = root, folder, seconds
         self.below = tuple(f"{name}/" for name in below)  # the distribution's folders
-        self.files: dict[str, Measured] = {}
+        self.files: dict[str, list[Measured]] = {}
         for test in sorted((root / "tests").rglob("test_*.py")):
             name = test.relative_to(root).as_posix()
             if (kept := self._file(name)).exists():
-                measured = pickle.loads(kept.read_bytes())
-                if measured.digest == _digest(test.read_bytes()):
-                    self.files[name] = measured
+                self.files[name] = pickle.loads(kept.read_bytes())
 
     def learn(self, room: Room, copy: Path) -> None:
-        """Run a sample of every test file of the room that is not known yet, or has changed."""
+        """Run a sample of every test function of the room that is not known yet, or has changed."""
         by_file: dict[str, list[str]] = defaultdict(list)
         for item in room.items:
             by_file[item.partition("::")[0]].append(item)
         for name, items in by_file.items():
-            if name in self.files or self.left <= 0:
+            now = _functions((self.root / name).read_text(encoding="utf-8"))
+            parts = self.files.get(name, [])
+            known = {
+                function for part in parts for function, text in part.functions.items() if now.get(function) == text
+            }
+            unknown = [item for item in items if _function(item) not in known]
+            if not unknown or self.left <= 0:
                 continue
-            measured = Measured(_digest((self.root / name).read_bytes()))
-            for test, seconds, lines in room.learn(sample(items), copy, SECONDS):
+            measured = Measured({function: now.get(function, "") for function in map(_function, unknown)})
+            for test, seconds, lines in room.learn(sample(unknown), copy, SECONDS):
                 measured.seconds[test] = seconds
                 for file, bits in lines.items():
                     if file.startswith(self.below):
                         measured.lines.setdefault(file, {})[test] = bits
             for file in measured.lines:
                 measured.sources[file] = self._keep((copy / file).read_bytes())
-            self.files[name] = measured
+            self.files[name] = [*(part for part in parts if part.keep(known)), measured]
             kept = self._file(name)
             kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_bytes(pickle.dumps(measured))
+            kept.write_bytes(pickle.dumps(self.files[name]))
             self.left -= sum(measured.seconds.values())
             say(f"measured {name}: {len(measured.seconds)} of {len(items)} tests")
 
     def seconds(self) -> dict[str, float]:
         """The processor time of every test that was measured."""
-        return {test: time for measured in self.files.values() for test, time in measured.seconds.items()}
+        return {test: time for measured in self._parts() for test, time in measured.seconds.items()}
 
     def covering(self, file: str, line: int) -> list[Covering]:
         """The tests that execute the line, or the function around it.
@@ -95,7 +107,7 @@ class Learned:
         meets, near, function = _around(text, line)
         moved: dict[str, dict[int, int]] = {}
         found: list[tuple[str, float, list[int]]] = []
-        for measured in self.files.values():
+        for measured in self._parts():
             if file not in measured.lines:
                 continue
             digest = measured.sources[file]
@@ -112,6 +124,10 @@ class Learned:
             Covering(test, seconds, not meets.isdisjoint(executed), sum(1 / times[number] for number in executed))
             for test, seconds, executed in found
         ]
+
+    def _parts(self) -> Iterator[Measured]:
+        for parts in self.files.values():
+            yield from parts
 
     def _file(self, test: str) -> Path:
         return self.folder / (test.replace("/", ".") + ".pickle")
@@ -134,6 +150,20 @@ def sample(items: Iterable[str]) -> list[str]:
     for names in of_function.values():
         chosen += names[:: min(4, max(1, -(-len(names) // SAMPLE)))]
     return chosen
+
+
+def _function(test: str) -> str:
+    """test_y for tests/core/test_x.py::TestX::test_y[0]."""
+    return test.partition("[")[0].rpartition("::")[2]
+
+
+def _functions(text: str) -> dict[str, str]:
+    """Function -> a digest of its text and its decorators'."""
+    found: dict[str, str] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found[node.name] = found.get(node.name, "") + ast.unparse(node)
+    return {name: _digest(text.encode()) for name, text in found.items()}
 
 
 def _digest(content: bytes) -> str:
