@@ -49,10 +49,16 @@ def gradient(
     Raises Problem.
     """
     xs, zs, y = (_attribute(node, name) for name in ("xs", "zs", "y"))
-    if len(y) != 1 or not xs or len(node.input) != len(xs) + len(zs) or len(node.output) > len(xs):
+    if len(y) != 1 or len(node.input) != len(xs) + len(zs) or len(node.output) > len(xs):
         raise Problem(f"xs {xs}, zs {zs} and y {y} do not fit {len(node.input)} inputs and {len(node.output)} outputs")
     tape = Tape(label)
-    values = dict(zip((*xs, *zs), node.input, strict=True))
+    values: dict[str, str] = {}
+    copies: list[NodeProto] = []
+    for name, source in zip((*xs, *zs), node.input, strict=True):
+        if source in values.values():  # one tensor under two names: each has a derivative of its own
+            copies.append(make_node("Identity", [source], [f"{label}::{name}"], name=f"{label}::{name}"))
+            source = f"{label}::{name}"
+        values[name] = source
     path = between(before, set(values), y[0])
     forward: list[NodeProto] = []
     for n in path:  # computed again, since the inputs need not be the tensors that xs and zs name
@@ -81,7 +87,7 @@ def gradient(
         if output:
             found = of.get(values[x]) or tape.emit("Sub", values[x], values[x])
             tape.nodes.append(make_node("Identity", [found], [output], name=f"{label}::{output}"))
-    return forward, tape.nodes
+    return [*copies, *forward], tape.nodes
 
 
 def between(before: Sequence[NodeProto], sources: set[str], y: str) -> list[NodeProto]:
