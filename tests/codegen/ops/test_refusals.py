@@ -23,7 +23,7 @@ def node(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> onnx.M
     """The model of one node. Attributes that begin with an underscore: the opset and the number of outputs."""
     prefix, _, name = operator.rpartition(".")
     domain = DOMAINS.get(prefix, "")
-    opset, outputs, version = (attributes.pop(k, n) for k, n in (("_opset", 21), ("_outputs", 1), ("_version", 1)))
+    opset, outputs, version = (attributes.pop(k, n) for k, n in (("_opset", 21), ("_outputs", 1), ("_version", 0)))
     names = ["" if x is None else f"i{k}" for k, x in enumerate(inputs)]
     texts = ", ".join(f"{x} i{k}" for k, x in enumerate(inputs) if isinstance(x, str))
     graph = parser.parse_graph(f"g ({texts}) => () {{ }}")
@@ -35,7 +35,7 @@ def node(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> onnx.M
     graph.output.extend(onnx.ValueInfoProto(name=o) for o in made)
     imports = [helper.make_opsetid("", opset)]
     if domain:
-        imports.append(helper.make_opsetid(domain, max(version, 3) if prefix == "ml" else version))
+        imports.append(helper.make_opsetid(domain, version or (3 if prefix == "ml" else 1)))
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
