@@ -1,12 +1,13 @@
 """The result of the passes for each pattern, and for every graph that differs from it in one place, is as recorded.
 
-tests/codegen/test_near_misses.py compares the results. This test shows which graphs a pass still rewrites, and groups those
-that become the same graph. `support.graph_text.graph_text` prints one whose digest differs.
+tests/codegen/test_near_misses.py compares the results. This test shows which graphs a pass still rewrites, and groups
+those that become the same graph. `support.graph_text.graph_text` prints one whose digest differs.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
@@ -21,6 +22,7 @@ from support.pass_patterns import PATTERNS as FIRST_PATTERNS
 from support.recorded import assert_recorded
 
 RECORDED = Path(__file__).parent / "snapshots" / "decisions.txt"
+PAIRS = Path(__file__).parent / "snapshots" / "decisions_of_pairs.txt"
 
 PATTERNS = {**FIRST_PATTERNS, **MORE_PATTERNS}
 
@@ -38,11 +40,19 @@ def left(model: onnx.ModelProto) -> str:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_the_passes_decide_as_recorded(name: str) -> None:
     model = PATTERNS[name].model()
-    made = {"as it is": left(model)}
-    for kind in near_misses.KINDS.values():
-        made.update((label, left(changed)) for label, changed in kind(model))
+    changes = [change for kind in near_misses.KINDS.values() for change in kind(model)]
+    assert_recorded(RECORDED, name, grouped([("as it is", model), *changes]))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_the_passes_decide_as_recorded_about_two_changes(name: str) -> None:
+    changes = near_misses.drawn_pairs(PATTERNS[name].model(), 12, sum(map(ord, name)))
+    assert_recorded(PAIRS, name, grouped(changes))
+
+
+def grouped(models: Iterable[tuple[str, onnx.ModelProto]]) -> str:
+    """A line for each graph that the passes make, with what it was made from."""
     alike: dict[str, list[str]] = {}
-    for label, graph in made.items():
-        alike.setdefault(graph, []).append(label)
-    lines = [f"{graph}: {'; '.join(labels)}" for graph, labels in alike.items()]
-    assert_recorded(RECORDED, name, "\n".join(lines))
+    for label, model in models:
+        alike.setdefault(left(model), []).append(label)
+    return "\n".join(f"{graph}: {'; '.join(labels)}" for graph, labels in alike.items())

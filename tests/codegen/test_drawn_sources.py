@@ -1,9 +1,9 @@
 """The code of drawn modules and of small models is as recorded, letter by letter.
 
-The results are compared in test_drawn_modules.py and test_repetition.py; this test shows decisions that change the code
-and no result: names, order, what is a class, a list or a loop. Each line holds the size of a source and its digest. After
-a deliberate change, `UPDATE_SNAPSHOTS=1 pytest FILE` records them again; print a source of before and after to see what
-changed.
+The results are compared in test_drawn_modules.py and test_repetition.py; this test shows decisions that change the
+code and no result: names, order, what is a class, a list or a loop. Each line holds the size of a source and its
+digest. After a deliberate change, `UPDATE_SNAPSHOTS=1 pytest FILE` records them again; print a source of before and
+after to see what changed.
 """
 
 from __future__ import annotations

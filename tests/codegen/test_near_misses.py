@@ -79,3 +79,11 @@ def test_permutations_of_an_input_of_unknown_rank_are_joined() -> None:
     model.graph.input[0].type.tensor_type.ClearField("shape")
     assert left(model) == ["Transpose"]
     assert same("", model, [floats(2, 3, 4)])
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_two_changes_of_a_pattern_compute_the_same_as_before(name: str) -> None:
+    pattern = PATTERNS[name]
+    model, arrays = pattern.model(), pattern.arrays()
+    for label, made in near_misses.drawn_pairs(model, 12, sum(map(ord, name))):
+        same(label, made, added(made, arrays, model))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import numpy as np
@@ -180,3 +181,14 @@ KINDS = {
     "given": given,
     "doubles": doubles,
 }
+
+
+def drawn_pairs(model: onnx.ModelProto, count: int, seed: int) -> Iterator[tuple[str, onnx.ModelProto]]:
+    """Models with two changes, of kinds and places drawn at random."""
+    draw = random.Random(seed)
+    first = [change for kind in KINDS.values() for change in kind(model)]
+    for one, changed in draw.sample(first, min(count, len(first))):
+        second = [change for kind in draw.sample([*KINDS.values()], 3) for change in kind(changed)]
+        if second:
+            other, made = draw.choice(second)
+            yield f"{one}, {other}", made
