@@ -44,8 +44,8 @@ def softmax(backend, x, axis):
 
 def _soft_row(row, rounded=None):
     peak = max(row)
-    total = 0.0
     try:
+        # A NaN anywhere, or an infinite maximum (inf - inf), makes the sum NaN, and with it the whole row.
         if rounded:
             e = [rounded(exp(rounded(v - peak))) for v in row]
             total = sum(e)
@@ -54,8 +54,5 @@ def _soft_row(row, rounded=None):
             e = [exp(v - peak) for v in row]
             total = sum(e)
     except (ValueError, OverflowError):
-        total = float("nan")
-    # A NaN anywhere, or an infinite maximum (inf - inf), makes the whole row NaN.
-    if total != total or peak - peak != 0:
         return [float("nan")] * len(row)
     return [v / total for v in e]

@@ -42,7 +42,22 @@ def test_backends_have_one_instance_by_any_of_their_names():
     assert copy.deepcopy(get_backend("numpy")) is get_backend("numpy")
 
 
-@pytest.mark.parametrize("name", ["cuda", "numpy:x", "", "python:-1", "python:1", "numpy:1"])
+def test_a_registered_backend_is_made_once_for_each_index():
+    second = get_backend("loops:2")
+    assert isinstance(second, LoopsBackend) and second.index == 2
+    assert get_backend("loops:2") is second
+    assert get_backend("loops").index == 0
+    assert get_backend("loops:0") is get_backend("loops") is not second
+
+
+def test_the_package_shows_only_the_public_names_of_the_registry():
+    assert registry.available is available
+    for name in ("missing", "not_within", "has_additions", "no_such_name"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(registry, name)
+
+
+@pytest.mark.parametrize("name", ["cuda", "numpy:x", "", "python:-1", "python:1", "numpy:1", "loops:x", "loops:-1"])
 def test_unknown_names_list_the_known_ones(name):
     with pytest.raises(BackendError, match="python"):
         get_backend(name)

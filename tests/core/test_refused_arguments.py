@@ -68,6 +68,16 @@ col2im(Z(1, 8, 9), (4, 4), 0) -> Shape: do not fold
 concat([Z(2, 3), Z(3, 3)], axis=1) -> Shape: do not join
 concat([Z(2, 3), Z(2, 4)], axis=0) -> Shape: do not join
 concat([]) -> Shape: at least one tensor
+conv(Z(1, 2), Z(2, 2)) -> Shape: conv
+conv(Z(1, 2, 5), Z(2, 2)) -> Shape: conv
+conv(Z(1, 2, 5), Z(2, 2, 3, 3)) -> Shape: conv
+conv(Z(1, 4, 5), Z(3, 2, 3), groups=2) -> Shape: groups
+conv(Z(1, 4, 5), Z(4, 4, 3), groups=2) -> Shape: groups
+conv(Z(1, 2, 5), Z(3, 2, 3), Z(2)) -> Shape: bias
+conv(Z(1, 2, 5), Z(3, 2, 3), padding=(1, 1)) -> Shape: padding
+conv(Z(1, 2, 5), Z(3, 2, 3), stride=(1, 1)) -> Shape: stride
+conv(Z(1, 2, 5), Z(3, 2, 6)) -> Shape: kernel
+conv(Z(1, 2, 5), Z(3, 2, 3), dilation=3) -> Shape: kernel
 conv_integer(Z(1, 2, **BYTES), Z(1, 2, **BYTES)) -> Shape: does not fit weight
 conv_integer(Z(1, 2, 5, **BYTES), Z(1, 2, 3, 3, **BYTES)) -> Shape: does not fit weight
 conv_integer(Z(1, 2, 5, **BYTES), Z(4, 1, 3, **BYTES)) -> Shape: does not fit weight
@@ -156,6 +166,8 @@ matmul(Z(2, 3), Z(2, 3)) -> Shape: 3 columns do not match 2 rows
 matmul_nbits(F.asarray(1.0), Z(64, **BYTES), Z(4), rows=32, columns=4) -> Shape: does not fit a weight
 matrix_transpose(Z(3)) -> Shape: at least 2 axes
 max_pool(Z(1, 1, 3), 5, padding=0, ceil_mode=False) -> Shape: kernel
+max_pool(Z(1, 1, 3), 5, 2, ceil_mode=True) -> Shape: kernel
+max_pool(Z(1, 1, 3), 5, 3) -> Shape: kernel
 meshgrid(Z(2), indexing="yx") -> Value: 'yx'
 moveaxis(Z(2, 3), (0, 1), (0,)) -> Shape: 2 sources and 1 destinations
 moveaxis(Z(2, 3), (0, 0), (0, 1)) -> Shape: twice
@@ -304,6 +316,12 @@ layer_norm(Z(2, 3), Z(3), Z(1, 3)) -> (2, 3)
 linear_attention(Z(1, 2, 8), Z(1, 2, 4), Z(1, 2, 4), num_heads=4, kv_num_heads=2, update_rule="linear")[0] -> (1, 2, 8)
 linspace(0.0, 1.0, 0) -> (0,)
 local_response_norm(Z(2, 3), 1) -> (2, 3)
+max_pool(Z(1, 1, 3), 5, 3, ceil_mode=True) -> (1, 1, 1)
+conv(Z(1, 4, 5), Z(4, 2, 3), Z(4), groups=2) -> (1, 4, 3)
+conv(Z(1, 2, 5), Z(3, 2, 5)) -> (1, 3, 1)
+conv(Z(1, 2, 5), Z(3, 2, 3), dilation=2) -> (1, 3, 1)
+conv(Z(1, 2, 5), Z(3, 2, 3), padding=[(-1, 0)]) -> (1, 3, 2)
+conv(Z(1, 2, 5), Z(3, 2, 3), padding=[(1, -1)]) -> (1, 3, 3)
 one_against_one(Z(2, 0), 1) -> (2, 1)
 one_hot(I(0), 0) -> (1, 0)
 pad(Z(2, 3), [(0, 0), (-3, 0)]) -> (2, 0)

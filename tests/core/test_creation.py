@@ -1,0 +1,309 @@
+"""Creation functions on the backend and in the dtype that is asked for, and conversions: compared with NumPy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.data import TensorData
+from emberlet.errors import DTypeError, FormatError, ShapeError
+from emberlet.functional.creation import transfer
+
+LIKE = emberlet.asarray(np.array([[1, 2, 3], [4, 5, 6]], np.int16), backend="python")
+
+# A call without keywords -> (its dtype, its backend); x is LIKE.
+CALLS = {
+    "full((2, 3), 7)": ("int64", "numpy"),
+    "full((2, 3), 7.5)": ("float32", "numpy"),
+    "full((2, 3), True)": ("bool", "numpy"),
+    "zeros((2, 3))": ("float32", "numpy"),
+    "ones((2, 3))": ("float32", "numpy"),
+    "empty((2, 3))": ("float32", "numpy"),
+    "full_like(x, 7)": ("int16", "python"),
+    "zeros_like(x)": ("int16", "python"),
+    "ones_like(x)": ("int16", "python"),
+    "empty_like(x)": ("int16", "python"),
+    "arange(5)": ("int64", "numpy"),
+    "arange(5.0)": ("float32", "numpy"),
+    "linspace(0, 4, 5)": ("float32", "numpy"),
+    "eye(3)": ("float32", "numpy"),
+}
+
+
+def called(call: str, **options: Any) -> Any:
+    names = {name: getattr(F, name) for name in [call.partition("(")[0]]}
+    return eval(call[:-1] + ", **options)", {**names, "x": LIKE, "options": options})
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_dtype_and_the_backend_are_those_asked_for(call):
+    dtype, backend = CALLS[call]
+    other = "numpy" if backend == "python" else "python"
+    own = called(call)
+    assert (own.dtype.name, own.device) == (dtype, backend)
+    for options, expected in (
+        ({"dtype": "float64"}, ("float64", backend)),
+        ({"dtype": emberlet.uint8}, ("uint8", backend)),
+        ({"backend": other}, (dtype, other)),
+        ({"device": other}, (dtype, other)),
+        ({"backend": other, "device": backend}, (dtype, other)),
+        ({"backend": emberlet.get_backend(other), "dtype": "int32"}, ("int32", other)),
+    ):
+        found = called(call, **options)
+        assert (found.dtype.name, found.device) == expected, options
+        assert found.shape == own.shape
+        if "True" not in call and "7.5" not in call:
+            assert found.tolist() == own.tolist()
+
+
+# As NumPy has them: the same words for both.
+SAME = """
+arange(7); arange(2, 7); arange(2, 7, 2); arange(7, 2, -2); arange(7, 2); arange(2, 7, -1); arange(0); arange(-3)
+arange(1.5); arange(0.0, 1.0, 0.25); arange(0.0, 1.1, 0.25); arange(3.0, -1.0, -1.5); arange(1.0, 0.0); arange(0, 1.0)
+arange(0, 6, 3); arange(0, 7, 3); arange(0, 8, 3); arange(0, 1, 0.5); arange(5, 5); arange(5.0, 5.0)
+linspace(0, 1, 5); linspace(0, 1, 1); linspace(0, 1, 0); linspace(2, -3, 6); linspace(0, 1, 2); linspace(3, 3, 4)
+linspace(0, 1, 5, endpoint=False); linspace(0, 1, 1, endpoint=False); linspace(2, -3, 2, endpoint=False)
+linspace(0, 10, 4, dtype="int64"); linspace(0, 10, 5, endpoint=False, dtype="int32")
+linspace(0.0, 1.0, 7, dtype="float64")
+eye(3); eye(2, 4); eye(4, 2); eye(3, k=1); eye(3, k=-2); eye(3, 5, k=2); eye(3, k=3); eye(0); eye(3, dtype="int32")
+full((2, 3), 4); full((), 4.5); full(3, 2); full((2, 0), 1); full((2,), True); zeros((2, 1)); ones(4); ones(())
+""".replace("\n", ";").split(";")
+
+
+@pytest.mark.parametrize("text", [text.strip() for text in SAME if text.strip()])
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+def test_a_creation_function_gives_what_numpy_gives(text, backend):
+    name = text.partition("(")[0]
+    found = eval(text[:-1] + ", backend=backend)", {name: getattr(F, name), "backend": backend})
+    expected = eval(text, {name: getattr(np, name)})
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(np.asarray(found.tolist()).reshape(expected.shape), expected, rtol=1e-6)
+    if "linspace" in text and "dtype" not in text and "endpoint" not in text and found.size > 1:
+        assert found.tolist()[-1] == expected[-1]
+
+
+@pytest.mark.parametrize("k", [-3, -2, -1, 0, 1, 2, 3])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2), (2, 3, 3)])
+def test_triangles_and_masks_are_numpys(k, shape):
+    a = np.arange(1.0, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+    x = emberlet.asarray(a, backend="python")
+    assert F.tril(x, k=k).tolist() == np.tril(a, k).tolist()
+    assert F.triu(x, k=k).tolist() == np.triu(a, k).tolist()
+    ones = np.ones(shape, bool)
+    for name, filled in (("tril_mask", ~np.tril(ones, k)), ("triu_mask", ~np.triu(ones, k)),
+                         ("diag_mask", ~(np.tril(ones, k) & np.triu(ones, k)))):  # fmt: skip
+        found = getattr(F, name)(shape, k, backend="python")
+        assert (found.tolist(), found.dtype.name, found.device) == (filled.tolist(), "bool", "python")
+
+
+@pytest.mark.parametrize("lengths", [(), (3,), (3, 2), (2, 3, 4), (1, 2), (2, 0)])
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_a_grid_is_numpys(lengths, indexing):
+    arrays = [np.arange(n, dtype=np.float32) + 10 * i for i, n in enumerate(lengths)]
+    found = F.meshgrid(*[emberlet.asarray(a, backend="python") for a in arrays], indexing=indexing)
+    expected = np.meshgrid(*arrays, indexing=indexing)
+    assert [f.shape for f in found] == [e.shape for e in expected]
+    assert [f.tolist() for f in found] == [e.tolist() for e in expected]
+
+
+def test_a_grid_of_positions_is_numpys():
+    for shape in ((3,), (2, 3), (2, 1, 2)):
+        expected = np.moveaxis(np.indices(shape), 0, -1)
+        found = F.cartesian_grid(shape, backend="python")
+        assert (found.tolist(), found.device, found.dtype.name) == (expected.tolist(), "python", "int64")
+
+
+@pytest.mark.parametrize("shape", [2.5, (2, "3"), (None,), (-1, 2), -3])
+def test_what_is_no_shape_is_refused(shape):
+    with pytest.raises((ShapeError, DTypeError)):
+        F.zeros(shape)
+    assert F.zeros((np.int64(3), 2)).shape == (3, 2)
+
+
+def test_asarray_shares_or_copies_as_asked():
+    x = emberlet.asarray([1.0, 2.0], backend="python")
+    assert F.asarray(x) is x
+    assert F.asarray(x, dtype="float32", backend="python", copy=False) is x
+    copied = F.asarray(x, copy=True)
+    assert copied.data[0] is not x.data[0] and copied.tolist() == [1.0, 2.0]
+    assert F.asarray(x, dtype="int8").dtype.name == "int8"
+    assert F.asarray(x, backend="numpy").device == "numpy"
+    for options in ({"dtype": "int8"}, {"backend": "numpy"}, {"backend": "numpy", "dtype": "int8"}):
+        with pytest.raises(ValueError, match="copy"):
+            F.asarray(x, copy=False, **options)
+    for value in (1, 2.0, True, "text", [1.0], (1, 2), []):
+        with pytest.raises(ValueError, match="copy"):
+            F.asarray(value, copy=False)
+        assert F.asarray(value, copy=True).tolist() == F.asarray(value).tolist()
+    words = F.asarray(["a", "b"], backend="python")
+    assert F.asarray(words, copy=True).tolist() == ["a", "b"]
+    assert F.asarray(words, copy=True).data[0] is not words.data[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        ([], None, "float32"), ([[], []], None, "float32"), ([1, 2], None, "int64"), ([1, 2.5], None, "float32"),
+        ([True, False], None, "bool"), ([True, 2], None, "int64"), ([True, 2.5], None, "float32"),
+        (["a"], None, "string"), ([1, 2], "bool", "bool"), ([0.5, 0.0], "bool", "bool"), ([True], "int8", "int8"),
+        (range(3), None, "int64"), (range(3), "float16", "float16"), ("word", None, "string"), (3, "uint8", "uint8"),
+        ([1.9, -1.9], "int8", "int8"), ((1, (2)), None, "int64"), (((1,), (2,)), None, "int64"),
+    ],
+)  # fmt: skip
+def test_the_dtype_of_numbers_follows_from_the_widest(values, dtype, expected):
+    found = F.asarray(values, dtype=dtype, backend="python")
+    assert (found.dtype.name, found.device) == (expected, "python")
+    if expected == "string":
+        assert found.tolist() == values
+    else:
+        wanted = np.asarray(list(values) if isinstance(values, range) else values)
+        wanted = wanted.astype({"bool": bool, "int8": np.int8}.get(expected, wanted.dtype))
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(np.asarray(found.tolist()).reshape(wanted.shape), wanted)
+
+
+def test_lists_of_tensors_and_arrays_are_stacked():
+    x = emberlet.asarray([1.0, 2.0], backend="python")
+    for values in ([x, x], (x, x), [x, [3.0, 4.0]], [[1.0, 2.0], x], [np.ones(2, np.float32), x], [[x], [x]]):
+        found = F.asarray(values, backend="python")
+        assert (found.dtype.name, found.device, found.shape[0]) == ("float32", "python", 2)
+        assert F.asarray(values, dtype="float64", backend="python").dtype.name == "float64"
+    scalars = [F.asarray(3, backend="python"), F.asarray(4, backend="python")]
+    assert F.asarray(scalars).tolist() == [3, 4]
+    assert F.asarray(scalars).dtype.name == "int64"
+    assert F.asarray([[scalars[0]], [scalars[1]]]).tolist() == [[3], [4]]
+
+
+def test_tensors_move_between_backends_and_dtypes():
+    x = emberlet.asarray([1.5, 2.5], backend="python")
+    assert transfer.move(x, "python").data is x.data
+    assert transfer.move(x, "numpy").device == "numpy"
+    both = x.to("numpy", emberlet.int32)
+    assert (both.device, both.dtype.name, both.tolist()) == ("numpy", "int32", [1, 2])
+    assert x.to(emberlet.float16).dtype.name == "float16"
+    assert x.to("float32").data is x.data
+    assert x.to("loops").device == "loops" and x.to("loops:0").device == "loops"
+    assert x.to(emberlet.get_backend("numpy")).device == "numpy"
+    assert x.to_device("numpy").device == "numpy"
+    with pytest.raises((ValueError, DTypeError), match="None"):
+        x.to_device("numpy", stream=3)
+    words = F.asarray(["a", "b"], backend="python")
+    assert (words.to("numpy").tolist(), words.to("numpy").device) == (["a", "b"], "numpy")
+    assert transfer.duplicate(words).tolist() == ["a", "b"]
+    moved = x.astype("int32", device="numpy")
+    assert (moved.device, moved.dtype.name) == ("numpy", "int32")
+    assert x.astype("float32", copy=False) is x
+    assert x.astype("float32") is not x and x.astype("float32").data is x.data
+    assert x.cast("float32").data is x.data
+    assert F.bitcast(x, "float32").data is x.data
+    assert F.bitcast(x, "int32").tolist() == np.array([1.5, 2.5], np.float32).view(np.int32).tolist()
+
+
+def test_conversions_by_burns_names():
+    x = emberlet.asarray([[0.0, 2.5]], backend="python")
+    assert [t.dtype.name for t in (x.int(), x.bool(), x.float(), x.to_full_precision())] == [
+        "int64", "bool", "float32", "float32"]  # fmt: skip
+    assert x.bool().tolist() == [[False, True]] and x.int().tolist() == [[0, 2]]
+    assert x.from_full_precision("float16").dtype.name == "float16"
+    for same in (x.detach(), x.require_grad(), x.set_require_grad(True)):
+        assert same is not x and same.data is x.data
+    assert x.is_require_grad() is False
+    assert x[0, 1].into_scalar() == 2.5 == asyncio.run(x[0, 1].item_async())
+    assert asyncio.run(x.to_data_async()) == x.to_data() == x.into_data()
+
+
+def test_tensor_data_is_checked_and_compared():
+    data = TensorData(b"\1\2\3\4", (2, 2), "uint8")
+    assert (
+        data.to_list() == [[1, 2], [3, 4]]
+        and data.to_vec() == [1, 2, 3, 4]
+        and len(data) == 4
+        and [*data] == [1, 2, 3, 4]
+    )
+    assert data == TensorData(bytearray(b"\1\2\3\4"), (2, 2), "uint8")
+    assert data != TensorData(b"\1\2\3\4", (4,), "uint8")
+    assert data != TensorData(b"\1\2\3\4", (2, 2), "int8")
+    assert data != TensorData(b"\1\2\3\5", (2, 2), "uint8")
+    assert data != b"\1\2\3\4"
+    words = TensorData(["a", "b"], (2,), "string")
+    assert words == TensorData(["a", "b"], (2,), "string") != TensorData(["a", "c"], (2,), "string")
+    assert words.to_vec() == words.to_list() == ["a", "b"] and words.to_tensor("python").tolist() == ["a", "b"]
+    for wrong in ((b"\1\2\3", (2, 2), "uint8"), (b"\1\2\3\4\5", (2, 2), "uint8"), (["a"], (2,), "string")):
+        with pytest.raises(FormatError):
+            TensorData(*wrong)
+    assert data.convert("uint8") is data
+    assert data.convert("float32").to_vec() == [1.0, 2.0, 3.0, 4.0]
+    assert TensorData.from_list([[1, 2], [3, 4]], dtype="uint8") == data
+    assert TensorData.from_list([1, 2, 3, 4], (2, 2), "uint8") == data
+    assert TensorData.from_list(["a", "b"], dtype="string") == words
+    assert TensorData.from_list(["a", "b"], (2, 1), "string").shape == (2, 1)
+    assert F.asarray(data, dtype="int32").tolist() == [[1, 2], [3, 4]]
+    assert F.asarray(data, backend="python").device == "python"
+
+
+KINDS = {
+    "bool": ("bool",), "int8": ("signed integer", "integral", "numeric"),
+    "uint16": ("unsigned integer", "integral", "numeric"), "float16": ("real floating", "numeric"),
+    "float64": ("real floating", "numeric"), "string": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_kinds_of_a_dtype(name):
+    every = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric")
+    assert tuple(kind for kind in every if F.isdtype(name, kind)) == KINDS[name]
+    dtype = emberlet.dtypes.dtype(name)
+    assert F.isdtype(dtype, dtype) and not F.isdtype(dtype, emberlet.int32)
+    assert F.isdtype(dtype, (emberlet.int32, dtype)) and not F.isdtype(dtype, (emberlet.int32, emberlet.uint8))
+    assert not F.isdtype(dtype, ())
+    with pytest.raises(ValueError, match="unknown kind"):
+        F.isdtype(dtype, "number")
+
+
+def test_the_namespace_lists_the_dtypes_of_a_kind():
+    info = emberlet.__array_namespace_info__()
+    assert len(info.dtypes()) == 11
+    assert sorted(info.dtypes(kind="real floating")) == ["float32", "float64"]
+    assert sorted(info.dtypes(kind=("bool", "unsigned integer"))) == ["bool", "uint16", "uint32", "uint64", "uint8"]
+    assert info.default_device() == "numpy" and "python" in info.devices()
+    assert info.default_dtypes()["integral"] is info.default_dtypes()["indexing"] is emberlet.int64
+
+
+FACTS = ("eps", "max", "min", "smallest_normal")
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
+def test_facts_of_floats_are_numpys(name):
+    found, expected = F.finfo(name), np.finfo(name)
+    assert [getattr(found, fact) for fact in FACTS] == [float(getattr(expected, fact)) for fact in FACTS]
+    assert found.bits == expected.bits
+    assert F.finfo(F.zeros((1,), dtype=name)).dtype.name == name
+
+
+NARROW = """bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float6_e2m3fn float6_e3m2fn
+float4_e2m1fn"""
+
+
+@pytest.mark.parametrize("name", NARROW.split())
+def test_facts_of_narrow_floats_are_those_of_ml_dtypes(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    found, expected = F.finfo(name), ml_dtypes.finfo(getattr(ml_dtypes, name))
+    assert [getattr(found, fact) for fact in FACTS] == [float(getattr(expected, fact)) for fact in FACTS]
+
+
+def test_promotion_of_several_is_numpys():
+    names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
+    for a in names:
+        for b in names:
+            expected = np.result_type(np.dtype(a), np.dtype(b)).name
+            if expected != "float64":
+                assert F.result_type(a, b).name == expected
+                assert F.can_cast(a, b) == (expected == b)
+    assert F.result_type("uint8", 3, 2.5).name == "float32"
+    assert F.result_type(3, "uint8").name == "uint8"
+    assert F.result_type(LIKE, "int8").name == "int16"
+    assert F.can_cast(LIKE, "int32") and not F.can_cast(LIKE, "int8") and not F.can_cast("string", "int8")
