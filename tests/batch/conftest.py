@@ -12,6 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from support.onnx_models import parse
+from support.ray_stand_in import ray_stand_in
+
+__all__ = ["ray_stand_in"]
 
 NETWORK = """
 network (float[batch,1,28,28] image) => (float[batch,10] scores) {

@@ -1,0 +1,286 @@
+"""What scoring asks of Ray, with a stand-in for it that notes it: the pipeline, the tally of rows, the record."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from emberlet.batch import Predictor, ray_cluster, scoring
+from emberlet.batch.files import File, Part
+from emberlet.batch.rows import Reading
+from emberlet.errors import EmberletError, FormatError
+from pyarrow import fs as arrow_fs
+from pyarrow import parquet
+from support.ray_stand_in import Actor
+
+from tools.paths import ROOT
+
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+LOCAL = arrow_fs.LocalFileSystem()
+
+
+# -- what workers and readers tell
+
+
+def parts_of_ray(ray_stand_in: Any) -> Any:
+    return importlib.import_module("emberlet.batch.ray_parts")
+
+
+def test_the_tally_counts_rows_and_lists_each_skipped_row_once(ray_stand_in: Any) -> None:
+    tally = parts_of_ray(ray_stand_in).Tally()
+    assert (tally.state(), tally.skipped(), tally.failure()) == ((0, 0), [], None)
+    tally.add(5, [("b", 2, "late"), ("a", 7, "bad")])
+    tally.add(3, [("a", 7, "again")])
+    assert tally.state() == (8, 2)
+    assert tally.skipped() == [("a", 7, "again"), ("b", 2, "late")]
+    tally.fail("first")
+    tally.fail("second")
+    assert tally.failure() == "first"
+
+
+def test_the_tally_keeps_the_reasons_of_a_thousand_rows(ray_stand_in: Any) -> None:
+    tally = parts_of_ray(ray_stand_in).Tally()
+    tally.add(0, [("a", i, "why") for i in range(1002)])
+    assert tally.state() == (0, 1002)
+    assert [why for _, _, why in tally.skipped()] == ["why"] * 1000 + [""] * 2
+
+
+def array_part(folder: Path, rows: int) -> Part:
+    np.save(folder / "a.npy", np.arange(2 * rows, dtype=np.float32).reshape(rows, 2))
+    path = str(folder / "a.npy")
+    file = File(path, path, 0, os.path.getsize(path), 1)
+    return Part(".npy", (file,), 0, rows)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_every_part_is_a_task_that_reads_its_rows(skip: bool, ray_stand_in: Any, tmp_path: Path) -> None:
+    part = array_part(tmp_path, 5)
+    tally = Actor(parts_of_ray(ray_stand_in).Tally())
+    source = parts_of_ray(ray_stand_in).Rows([part, part], Reading(LOCAL, None, (), 2), skip, tally)
+    assert source.estimate_inmemory_data_size() == 2 * part.size
+    tasks = source.get_read_tasks(99, per_task_row_limit=7)
+    assert len(tasks) == 2
+    read, about, more = tasks[0]
+    assert vars(about) == {"num_rows": None, "size_bytes": part.size, "input_files": None, "exec_stats": None}
+    assert more == {"per_task_row_limit": 7}
+    tables = list(read())
+    assert [len(t) for t in tables] == [2, 2, 1]
+    assert [n for t in tables for n in t["source_row"].to_pylist()] == [0, 1, 2, 3, 4]
+    assert tally.state.remote() == (0, 0)
+
+
+@pytest.mark.parametrize(("done", "after"), [(0, ""), (3, " (after 3 rows, which were read)")])
+def test_a_part_that_fails_stops_the_run_or_is_noted(
+    done: int, after: str, ray_stand_in: Any, monkeypatch: Any
+) -> None:
+    module = parts_of_ray(ray_stand_in)
+
+    def tables(part: Part, reading: Reading) -> Iterator[pa.Table]:
+        if done:
+            yield pa.table({"x": [0] * 1})
+            yield pa.table({"x": [0] * (done - 1)})
+        raise FormatError("/d/a.csv: line 3 is broken\nmore")
+
+    monkeypatch.setattr(module, "tables", tables)
+    part = Part("CSV", (File("/d/a.csv", "/d/a.csv", 0, 9, 1),), 0, None)
+    tally = Actor(module.Tally())
+    assert sum(len(t) for t in module._read(part, None, True, tally)) == done
+    assert tally.skipped.remote() == [("/d/a.csv", -1, f"line 3 is broken{after}")]
+    assert tally.failure.remote() is None
+    with pytest.raises(FormatError, match="line 3 is broken"):
+        list(module._read(part, None, False, tally))
+    assert tally.failure.remote() == "/d/a.csv: line 3 is broken"
+    assert len(tally.skipped.remote()) == 1
+
+
+def test_a_worker_reports_what_it_scored_and_why_it_failed(ray_stand_in: Any, tmp_path: Path) -> None:
+    module = parts_of_ray(ray_stand_in)
+    tally = Actor(module.Tally())
+    options = {"keep": (), "system": LOCAL, "skip": True, "batch_size": None, "pictures": False}
+    worker = module.Worker(Predictor(DIGITS), options, tally)
+    place = {"source_file": pa.array(["f"] * 3), "source_row": pa.array([0, 1, 2]), "row_id": pa.array([0, 1, 2])}
+    image = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(image.ravel()), 64)
+    found = worker(pa.table({**place, "image": column}))
+    assert found.num_rows == 3
+    assert tally.state.remote() == (3, 0)
+    assert ray_stand_in.gets == []  # nothing is waited for where nothing was skipped
+    assert worker(pa.table({**place, "image": pa.array(["x", "y", "z"])})).num_rows == 0
+    assert tally.state.remote() == (3, 3)
+    assert ray_stand_in.gets == [None]
+    with pytest.raises(Exception, match="source_file"):
+        worker(pa.table({"image": column}))
+    assert "source_" in tally.failure.remote()
+
+
+# -- the pipeline
+
+
+def job(folder: Path, **changed: Any) -> scoring.Job:
+    part = array_part(folder, 5)
+    options = {"keep": (), "system": LOCAL, "skip": False, "batch_size": None, "pictures": False}
+    fields: dict[str, Any] = {
+        "predictor": Predictor(DIGITS), "out": "given/", "system": LOCAL, "folder": str(folder / "out"),
+        "files": None, "parts": [part, part, part], "reading": Reading(LOCAL, None, (), 2), "options": options,
+        "block_bytes": 12345, "rows": 5, "record": {"emberlet score": 1}, "done": False,
+    }  # fmt: skip
+    return scoring.Job(**{**fields, **changed})
+
+
+@pytest.mark.parametrize(("gpus", "elsewhere"), [(0, False), (0.5, True)])
+def test_the_pipeline_reads_scores_and_writes(gpus: float, elsewhere: bool, ray_stand_in: Any, tmp_path: Path) -> None:
+    work = job(tmp_path)
+    assert scoring._scored(work, "/stored", 4, 2, gpus, elsewhere, None) == []
+    (read, (source,), reading), (scored, (worker,), scoring_with), (write, target, writing) = ray_stand_in.calls
+    assert (read, scored, write) == ("read_datasource", "map_batches", "write_parquet")
+    assert reading == {"num_cpus": 0.5, "concurrency": 4, "override_num_blocks": 3}
+    assert (source._parts, source._reading, source._skip) == (work.parts, work.reading, False)
+    assert worker.__name__ == "Worker"
+    assert scoring_with.pop("fn_constructor_args")[:2] == (work.predictor, work.options)
+    assert vars(scoring_with.pop("compute")) == {"size": 4, "max_tasks_in_flight_per_actor": 2}
+    more: dict[str, Any] = {"num_gpus": 0.5} if gpus else {}
+    if elsewhere:
+        more["runtime_env"] = {"env_vars": ray_cluster.variables(2)}
+    assert scoring_with == {"batch_size": None, "batch_format": "pyarrow", "num_cpus": 2, **more}
+    context = writing.pop("context")
+    assert (target, writing) == ((work.folder,), {"filesystem": LOCAL, "ray_remote_args": {"num_cpus": 0.25}})
+    assert context.enable_progress_bars is False and context.print_on_execution_start is False
+    assert context.target_max_block_size == 12345
+    config = vars(context.checkpoint_config)
+    assert config == {
+        "column": "row_id", "path": "/stored", "delete_checkpoint_on_success": False, "override_filesystem": LOCAL,
+        "checkpoint_actor_memory_bytes": 64 << 20,
+    }  # fmt: skip
+
+
+def test_on_other_file_systems_the_given_location_is_written(ray_stand_in: Any, tmp_path: Path) -> None:
+    system = SimpleNamespace()
+    scoring._scored(job(tmp_path, system=system), "/stored", 1, 1, 0, False, None)
+    _, target, writing = ray_stand_in.calls[-1]
+    assert target == ("given/",) and writing["filesystem"] is system
+    assert writing["context"].checkpoint_config.path == "given.checkpoint"
+
+
+def test_a_failure_is_that_which_a_worker_told_or_the_last_line_of_rays(
+    ray_stand_in: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    ray_stand_in.written = RuntimeError("a trace\n  the cause  \n\n")
+    with pytest.raises(EmberletError, match=r"^Ray gave up: the cause$"):
+        scoring._scored(job(tmp_path), "/stored", 1, 1, 0, False, None)
+    assert ray_stand_in.gets[-1] == 10
+    monkeypatch.setattr(parts_of_ray(ray_stand_in).Tally, "failure", lambda self: "row 3 is bad")
+    with pytest.raises(EmberletError, match=r"^row 3 is bad$"):
+        scoring._scored(job(tmp_path), "/stored", 1, 1, 0, False, None)
+
+    def gone(self: Any) -> None:
+        raise LookupError("the actor died")
+
+    monkeypatch.setattr(parts_of_ray(ray_stand_in).Tally, "failure", gone)
+    with pytest.raises(EmberletError, match=r"^Ray gave up: the cause$"):
+        scoring._scored(job(tmp_path), "/stored", 1, 1, 0, False, None)
+
+
+def test_a_job_that_is_done_starts_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(ray_cluster, "connected", lambda *a: pytest.fail("connected"))
+    work = job(tmp_path, done=True)
+    out = Path(work.folder)
+    out.mkdir()
+    parquet.write_table(pa.table({"x": [1, 2]}), out / "a.parquet")
+    parquet.write_table(pa.table({"x": [3]}), out / "b.parquet")
+    (out / "note.txt").write_text("x", encoding="utf-8")
+    found = scoring.run(work)
+    assert (found.rows, found.files, found.seconds, found.workers, found.skipped) == (3, 2, 0.0, 0, [])
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("address", [None, "h:1"])
+def test_a_run_records_that_it_is_done_and_drops_its_checkpoint(
+    resumed: bool, address: str | None, tmp_path: Path, monkeypatch: Any
+) -> None:
+    work = job(tmp_path)
+    stored = Path(work.folder + ".checkpoint")
+    stored.mkdir()
+    if resumed:
+        scoring._write_record(work, False)
+    seen: list[Any] = []
+
+    @contextmanager
+    def connected(*args: Any) -> Iterator[int]:
+        seen.append(args)
+        yield 3
+
+    def scored(of: Any, where: str, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Any) -> Any:
+        assert scoring._read_record(LOCAL, of.folder) == {"emberlet score": 1, "done": False}
+        assert stored.exists() is resumed  # what lies beside a folder that is gone is of an earlier run
+        seen.append((where, workers, cpus, gpus, elsewhere, report))
+        parquet.write_table(pa.table({"x": [1, 2]}), Path(of.folder) / "a.parquet")
+        return [("a", 1, "why")]
+
+    monkeypatch.setattr(ray_cluster, "connected", connected)
+    monkeypatch.setattr(scoring, "_scored", scored)
+    report = print
+    found = scoring.run(work, address=address, workers=5, cpus=2, gpus=1, report=report, quiet=True)  # type: ignore[arg-type]
+    assert seen == [(address, 5, 2, 1, True), (str(stored), 3, 2, 1, address is not None, report)]
+    assert (found.rows, found.files, found.workers, found.skipped) == (2, 1, 3, [("a", 1, "why")])
+    assert 0 <= found.seconds < 60
+    assert scoring._read_record(LOCAL, work.folder) == {"emberlet score": 1, "done": True}
+    assert not stored.exists()
+
+
+@pytest.mark.parametrize("skipped", [[], [("a", 1, "why"), ("b", 2, "no")]])
+def test_a_run_that_scores_nothing_is_an_error_if_rows_were_skipped(
+    skipped: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    @contextmanager
+    def connected(*args: Any) -> Iterator[int]:
+        yield 3
+
+    monkeypatch.setattr(ray_cluster, "connected", connected)
+    monkeypatch.setattr(scoring, "_scored", lambda *args: skipped)
+    if not skipped:
+        assert scoring.run(job(tmp_path)).rows == 0
+        return
+    with pytest.raises(EmberletError, match=r"^no row could be scored; the first: a: why$"):
+        scoring.run(job(tmp_path))
+    assert (scoring._read_record(LOCAL, job(tmp_path).folder) or {})["done"] is False
+
+
+def test_progress_is_told_from_a_thread_until_the_end(ray_stand_in: Any) -> None:
+    told: list[Any] = []
+    enough = threading.Event()
+
+    def report(*args: Any) -> None:
+        told.append(args)
+        enough.set()
+
+    tally = Actor(SimpleNamespace(state=lambda: (3, 1)))
+    with scoring._watched(tally, 9, report) as nothing:
+        assert nothing is None
+        assert enough.wait(20)
+    assert told[0] == (3, 9, 1)
+    assert ray_stand_in.gets[0] == 5
+    silent = scoring._watched(tally, 9, None)
+    with silent:
+        assert not silent._thread.is_alive()
+
+
+def test_modules_of_functions_are_sent_along_except_emberlets(ray_stand_in: Any, monkeypatch: Any) -> None:
+    sent = ray_stand_in.sent
+    for name, wanted in ((None, []), ("nowhere", []), ("emberlet.batch", []), ("json", [("+", "json"), ("-", "json")])):
+        sent.clear()
+        with scoring._by_value(SimpleNamespace(resolve=lambda name=name: name)):  # type: ignore[arg-type]
+            assert sent == wanted[:1]
+        assert sent == wanted
+    sent.clear()
+    with pytest.raises(KeyError), scoring._by_value(SimpleNamespace(resolve=lambda: "json")):  # type: ignore[arg-type]
+        raise KeyError
+    assert len(sent) == 2
