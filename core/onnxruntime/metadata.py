@@ -71,11 +71,8 @@ def _type(t: Any) -> str:
 
 
 def _shape(t: Any, fixed: Mapping[str, int], by_denotation: Mapping[str, int]) -> list[Any]:
-    kind = t.WhichOneof("value")
-    if kind == "optional_type":
+    if t.WhichOneof("value") == "optional_type":
         return _shape(t.optional_type.elem_type, fixed, by_denotation)
-    if kind != "tensor_type":
-        return []
     return [_size(d, fixed, by_denotation) for d in t.tensor_type.shape.dim]
 
 

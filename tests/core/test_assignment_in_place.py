@@ -1,0 +1,189 @@
+"""Which assignments write into the array that a tensor holds, and which make a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import dtypes
+from emberlet.backend import get_backend
+from emberlet.host import assignment as on_host
+from emberlet.host.counts import COUNTS
+from emberlet.host.numpy_backend import assignment
+from emberlet.tensor import Tensor
+
+pytestmark = pytest.mark.skipif(not COUNTS, reason="this interpreter's reference counts say nothing")
+NUMPY, PYTHON = get_backend("numpy"), get_backend("python")
+
+
+def made() -> Tensor:
+    """A tensor that nothing else shares."""
+    return Tensor(np.zeros((3, 4), np.float32), dtypes.float32, (3, 4), NUMPY)
+
+
+def quick(x: Tensor, key: Any, value: Any) -> bool:
+    return assignment.assign_in_place(x, key, value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        0, 2, -3, (1, -4), (2, 3), slice(None), slice(0, 3), slice(-3, 3, 1), slice(None, None, -1), (slice(1, 2), 3),
+        (slice(None), slice(0, 4, 2)), (),
+    ],
+)  # fmt: skip
+def test_integers_and_slices_within_the_axes_are_written_in_place(key: Any) -> None:
+    x = made()
+    array = np.asarray(x.data).copy()
+    where = x.data.ctypes.data
+    assert quick(x, key, 5.0)
+    array[key] = 5.0
+    assert x.data.ctypes.data == where
+    assert x.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        3, -4, (0, 4), (0, -5), (0, 0, 0), True, np.int64(1), None, Ellipsis, (0, None), [0], slice(None, None, 0),
+        slice(0, 4), slice(-4, None), slice(None, None, 4), slice(True, None), slice(0, np.int64(2)),
+        (0, slice(0, 5)), (slice(None, 4), 0),
+    ],
+)  # fmt: skip
+def test_other_keys_are_left_to_the_general_code(key: Any) -> None:
+    x = made()
+    assert not quick(x, key, 5.0)
+    assert not x.data.any()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "written"),
+    [
+        (dtypes.float32, 1.5, True), (dtypes.float64, 1.5, True), (dtypes.float16, 1.5, False),
+        (dtypes.float32, 1, False), (dtypes.float32, True, False), (dtypes.float32, np.float32(1), False),
+        (dtypes.BY_NAME["bool"], True, True),
+        (dtypes.BY_NAME["bool"], 1, False), (dtypes.BY_NAME["bool"], 1.0, False),
+        (dtypes.int8, 127, True), (dtypes.int8, 128, False), (dtypes.int8, -128, True), (dtypes.int8, -129, False),
+        (dtypes.uint8, 0, True), (dtypes.uint8, -1, False), (dtypes.uint8, 255, True), (dtypes.uint8, 256, False),
+        (dtypes.int64, True, False), (dtypes.int64, 1.0, False), (dtypes.int64, -(1 << 63), True),
+        (dtypes.int64, 1 << 63, False),
+    ],
+)  # fmt: skip
+def test_numbers_of_the_dtype_are_written_in_place(dtype: Any, value: Any, written: bool) -> None:
+    x = Tensor(np.zeros((2,), dtype.name), dtype, (2,), NUMPY)
+    assert quick(x, 0, value) is written
+    assert x.tolist()[0] == (value if written else 0)
+
+
+def test_tensors_of_the_same_dtype_and_backend_are_written_in_place() -> None:
+    x = made()
+    assert not quick(x, 1, made())  # of three rows
+    row = Tensor(np.arange(4, dtype=np.float32), dtypes.float32, (4,), NUMPY)
+    assert quick(x, 1, row)
+    assert x.tolist() == [[0] * 4, [0, 1, 2, 3], [0] * 4]
+    assert not quick(x, 1, Tensor(np.arange(3, dtype=np.float32), dtypes.float32, (3,), NUMPY))
+    assert not quick(x, 1, Tensor(np.arange(4), dtypes.int64, (4,), NUMPY))
+    assert not quick(x, 1, emberlet.asarray([9.0] * 4, device=PYTHON))
+    assert x.tolist()[1] == [0, 1, 2, 3]
+    turned = Tensor(np.arange(4, dtype=np.float32), dtypes.float32, (4,), NUMPY)
+    turned[::-1] = turned
+    assert turned.tolist() == [3, 2, 1, 0]
+
+
+def test_arrays_that_something_shares_are_left_alone() -> None:
+    x = made()
+    other = Tensor(x.data, x.dtype, x.shape, NUMPY)
+    assert not quick(x, 0, 5.0)
+    del other
+    assert quick(x, 0, 5.0)
+    base = np.zeros((4, 4), np.float32)
+    assert not quick(Tensor(base[:3], dtypes.float32, (3, 4), NUMPY), 0, 5.0)
+    fixed = made()
+    fixed.data.flags.writeable = False
+    assert not quick(fixed, 0, 5.0)
+    assert not quick(Tensor(np.zeros(3, ">f4"), dtypes.float32, (3,), NUMPY), 0, 5.0)
+    assert not base.any()
+
+
+def test_without_reference_counts_nothing_is_written_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignment, "COUNTS", False)
+    assert not quick(made(), 0, 5.0)
+
+
+# -- plain Python
+
+
+def listed(*values: float) -> Tensor:
+    return Tensor((list(values), 0, None), dtypes.float32, (len(values),), PYTHON)
+
+
+def test_a_list_of_its_own_is_written_in_place() -> None:
+    x = listed(1.0, 2.0, 3.0)
+    where = id(x.data[0])
+    x[1] = 9.0
+    assert (id(x.data[0]), x.tolist()) == (where, [1.0, 9.0, 3.0])
+
+
+@pytest.mark.parametrize("how", ["buffer", "data", "offset", "strides", "longer", "memory"])
+def test_a_shared_or_partial_list_is_copied(how: str) -> None:
+    buffer: Any = [1.0, 2.0, 3.0]
+    if how == "offset":
+        x = Tensor(([0.0, *buffer], 1, None), dtypes.float32, (3,), PYTHON)
+    elif how == "strides":
+        x = Tensor((buffer, 0, (1,)), dtypes.float32, (3,), PYTHON)
+    elif how == "longer":
+        x = Tensor(([*buffer, 4.0], 0, None), dtypes.float32, (3,), PYTHON)
+    elif how == "memory":
+        x = Tensor((memoryview(np.float32(buffer)), 0, None), dtypes.float32, (3,), PYTHON)
+    elif how == "data":
+        held = (list(buffer), 0, None)
+        x = Tensor(held, dtypes.float32, (3,), PYTHON)
+    else:
+        x = Tensor((buffer, 0, None), dtypes.float32, (3,), PYTHON)
+    before = x.data[0]
+    was = list(before)
+    x[1] = 9.0
+    assert x.data[0] is not before
+    assert list(before) == was
+    assert x.tolist() == [1.0, 9.0, 3.0]
+
+
+def test_without_reference_counts_lists_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_host, "COUNTS", False)
+    x = listed(1.0, 2.0)
+    where = x.data[0]
+    x[0] = 9.0
+    assert where == [1.0, 2.0] and x.tolist() == [9.0, 2.0]
+
+
+def test_a_backend_that_writes_itself_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Own(type(NUMPY)):  # type: ignore[misc]
+        answers = (True, True)
+
+        def assign_in_place(self, x: Any, key: Any, value: Any) -> bool:
+            asked.append("quick")
+            return self.answers[0]
+
+        def write_region(self, x: Any, *region: Any) -> bool:
+            asked.append("region")
+            return self.answers[1]
+
+    backend = Own()
+    x = Tensor(np.zeros(3, np.float32), dtypes.float32, (3,), backend)
+    for answers, calls, value in (((True, True), ["quick"], 0.0), ((False, True), ["quick", "region"], 0.0),
+                                  ((False, False), ["quick", "region"], 7.0)):  # fmt: skip
+        asked.clear()
+        Own.answers = answers
+        on_host.assign(x, 1, 7.0)
+        assert asked == calls
+        assert x.tolist()[1] == value
+
+
+def test_an_empty_region_is_left_to_the_general_code() -> None:
+    x = listed(1.0, 2.0)
+    x[5:9] = 3.0
+    assert x.tolist() == [1.0, 2.0]
