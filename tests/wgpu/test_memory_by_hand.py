@@ -104,7 +104,7 @@ def test_a_step_reads_its_outputs_and_frees_what_only_it_has_used(gpu: Any, free
 
 
 def test_a_model_with_one_result_and_no_states(gpu: Any, freed: list[int]) -> None:
-    run = Steps(gpu, lambda x: x + 1, [(0, 5, None)])
+    run = Steps(gpu, lambda x: x + 1, [(0, 1, None)])
     (y,) = run(tensor(gpu, 1.0))
     assert gpu.to_list(y) == [2.0]
     assert run.steps.step([tensor(gpu, 1.0)]) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from typing import Any
@@ -52,7 +53,7 @@ Row = dict[str, Any]
 
 def on_gpu(program: Program) -> dict[str, Row]:
     """The counts of a program's plan for each of `DEVICES`, all kernels together; the error if it has no plan."""
-    names = OPEN if program.dims else DEVICES
+    names = OPEN if program.dims else ["gpu"] if program.tile else DEVICES
     return {name: _of_plan(program, name) for name in names}
 
 
@@ -61,7 +62,9 @@ def plan_of(program: Program, device: str) -> Any:
     backend = WgpuBackend(planning=True)
     if program.dims:
         return _open(program.function, program.examples(), backend, program.dims)[2][OPEN[device]][0]
-    options, apart, backend._half = DEVICES[device]
+    known, apart, backend._half = DEVICES[device]
+    options = copy.copy(known)
+    options.tile = program.tile
     traced, _ = traced_for(program.function, program.examples(), backend)
     if not apart:
         reorder_weights(traced.roots, lambda nodes: evaluate(nodes, get_backend("numpy")), {})

@@ -12,11 +12,13 @@ from emberlet.tensor import Tensor
 
 
 class Program(NamedTuple):
-    """function(*tensors) -> a tensor or a tuple of tensors; inputs: (dtype, shape) of each; dims: axes left open."""
+    """function(*tensors) -> a tensor or a tuple of tensors; inputs: (dtype, shape) of each; dims: axes left open; tile:
+    the Tile of every contraction on a GPU, None for those that are chosen."""
 
     function: Callable[..., Any]
     inputs: tuple[tuple[str, tuple[int, ...]], ...]
     dims: dict[str, Any] | None = None
+    tile: Any = None
 
     def examples(self) -> list[Tensor]:
         return [emberlet.asarray(np.zeros(shape, dtype), backend="python") for dtype, shape in self.inputs]
@@ -25,11 +27,13 @@ class Program(NamedTuple):
 PROGRAMS: dict[str, Program] = {}
 
 
-def add(name: str, function: Callable[..., Any], *inputs: Any, dims: dict[str, Any] | None = None) -> None:
+def add(
+    name: str, function: Callable[..., Any], *inputs: Any, dims: dict[str, Any] | None = None, tile: Any = None
+) -> None:
     """inputs: shapes of float32, or (dtype, shape)."""
     assert name not in PROGRAMS
     given = tuple(x if x and isinstance(x[0], str) else ("float32", x) for x in inputs)
-    PROGRAMS[name] = Program(function, given, dims)
+    PROGRAMS[name] = Program(function, given, dims, tile)
 
 
 def weight(x: Tensor, shape: tuple[int, ...], dtype: str = "float32") -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from . import edge_programs, more_programs  # noqa: F401 (they add to PROGRAMS)
+from . import edge_products, edge_programs, more_programs  # noqa: F401 (they add to PROGRAMS)
 from .counting import DIGEST, Row, digest, in_wasm, on_gpu
 from .programs import PROGRAMS, Program
 
@@ -47,7 +47,11 @@ def compared(kind: str, table: dict[str, list[str]], name: str) -> tuple[list[st
 def write() -> None:
     """Write the tables for the kernels of this tree."""
     for kind, counted in KINDS.items():
-        rows = {n: counted(program) for n, program in PROGRAMS.items() if kind == "gpu" or not program.dims}
+        rows = {
+            n: counted(program)
+            for n, program in PROGRAMS.items()
+            if kind == "gpu" or not (program.dims or program.tile)
+        }
         columns = list(dict.fromkeys(key for found in rows.values() for row in found.values() for key in row))
         columns = [name for name in columns if name not in ("error", DIGEST)]
         out = ["columns", "  " + " ".join(columns)]
