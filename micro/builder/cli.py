@@ -141,8 +141,8 @@ def _sizes(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _state(text: str) -> tuple[str, str]:
     """Input and output of a --state. Raises EmberletError."""
-    source, equals, output = text.partition("=")
-    if not source or not equals or not output:
+    source, _, output = text.partition("=")
+    if not source or not output:
         raise EmberletError(f"--state is {text!r}, expected INPUT=OUTPUT, such as cache=new_cache")
     return source, output
 

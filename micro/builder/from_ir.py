@@ -76,7 +76,7 @@ def graph_of(
 
 
 def _check_states(model: Model, states: Mapping[str, str]) -> None:
-    """Raises ModelError if a state names an unknown input or output."""
+    """Raises ModelError if a state names an unknown input or output, or if all outputs are states."""
     for source, kind, known in (
         (states.keys(), "input", [a.name for a in model.graph.inputs]),
         (states.values(), "output", [a.name for a in model.graph.outputs]),
@@ -84,6 +84,11 @@ def _check_states(model: Model, states: Mapping[str, str]) -> None:
         for name in source:
             if name not in known:
                 raise ModelError(f"--state: the model has no {kind} {name!r}; its {kind}s are {', '.join(known)}")
+    if states and {a.name for a in model.graph.outputs} <= set(states.values()):
+        raise ModelError(
+            f"--state: every output of the model ({', '.join(states.values())}) would be kept, and none given out; "
+            "add an output to the model, such as an Identity of one"
+        )
 
 
 def _import(

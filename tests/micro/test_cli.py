@@ -147,6 +147,9 @@ def test_samples_that_are_not_finite_are_refused(
     assert told.startswith(f"emberlet: {samples}: {says}") and told.count("\n") == 1
 
 
+NO_SIZES = ("image", "1,1,8,8", "=1,1,8,8", "image=", "image=1,,8", "image=1,x", "image=1,8,")
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
@@ -154,6 +157,8 @@ def test_samples_that_are_not_finite_are_refused(
         (["--percentile", "0"], "--percentile is 0, expected more than 50 and at most 100"),
         (["--micropython", "latest"], "--micropython is 'latest', expected a release such as 1.22"),
         (["--weights", "partition", "--partition", "model"], "--partition is 'model', expected its start in bytes"),
+        *((["--shape", text], f"--shape is {text!r}, expected NAME=SIZES") for text in NO_SIZES),
+        *((["--state", text], f"--state is {text!r}, expected INPUT=OUTPUT") for text in ("cache", "=new", "cache=")),
     ],
 )
 def test_options_out_of_range_are_one_line(
@@ -162,6 +167,52 @@ def test_options_out_of_range_are_one_line(
     assert build(samples, tmp_path, "--board", "rp2", *more) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"emberlet: {says}") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "written"),
+    [
+        ([], None),
+        (["--board", "rp2"], {"chip": "rp2", "label": "model", "start": 0}),
+        (["--board", "rp2", "--partition", "0x100000"], {"chip": "rp2", "label": "model", "start": 1 << 20}),
+        (["--board", "esp32"], {"chip": "esp32", "label": "model", "start": 0}),
+        (["--board", "esp32", "--partition", "2nd"], {"chip": "esp32", "label": "2nd", "start": 0}),
+        (["--partition", "4096"], {"chip": "rp2", "label": "model", "start": 4096}),
+        (["--partition", "nets"], {"chip": "esp32", "label": "nets", "start": 0}),
+        (["--weights", "partition"], {"chip": "esp32", "label": "model", "start": 0}),
+    ],
+)
+def test_where_weights_lie_in_flash(
+    samples: Path, tmp_path: Path, more: list[str], written: dict[str, object] | None
+) -> None:
+    assert build(samples, tmp_path, *(["--weights", "partition", *more] if more else [])) == 0
+    found = json.loads((tmp_path / "build.json").read_text(encoding="utf-8"))["partition"]
+    assert found == written
+
+
+def summing(path: Path, *outputs: str) -> None:
+    """A model of y = x + a with open sizes."""
+    x, a, *ys = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", "n"]) for n in ("x", "a", *outputs))
+    nodes = [helper.make_node("Add", ["x", "a"], ["y"]), helper.make_node("Identity", ["y"], ["z"])]
+    graph = helper.make_graph(nodes, "graph", [x, a], ys)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("sizes", [["x=1,3", "a=1,3"], ["batch=1", "n=3"]])
+def test_sizes_and_states_are_given_by_name(tmp_path: Path, sizes: list[str]) -> None:
+    summing(tmp_path / "sum.onnx", "y", "z")
+    given = [part for text in sizes for part in ("--shape", text)]
+    assert main(["build", str(tmp_path / "sum.onnx"), "--out", str(tmp_path), "--state", "a=y", *given]) == 0
+    text = (tmp_path / "sum.py").read_text(encoding="utf-8")
+    assert "x: 3" in text and "a: 3" not in text
+
+
+def test_a_model_whose_outputs_are_all_states_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summing(tmp_path / "sum.onnx", "y")
+    given = ["--state", "a=y", "--shape", "batch=1", "--shape", "n=3"]
+    assert main(["build", str(tmp_path / "sum.onnx"), "--out", str(tmp_path), *given]) == 2
+    told = capsys.readouterr().err
+    assert "--state: every output of the model (y) would be kept, and none given out; add an output" in told
 
 
 def test_a_single_array_is_refused_as_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,6 +190,11 @@ MERGED: dict[str, tuple[list[Layer], str]] = {
         [Reshape("a", ("x",), "a", (24,)), Reshape("b", ("a",), "b", (6, 4)), Reshape("y", ("b",), "y", (4, 6))],
         "reshape",
     ),
+    "nothing behind a convolution": ([conv("x", "a"), mapped("a", "y")], "conv mapfloat"),
+    "a factor behind a clamp without ends": (
+        [conv("x", "a"), mapped("a", "y", ("clip", (-inf, inf)), HALF)],
+        "conv",
+    ),
     "what nothing reads": ([mapped("x", "a", ABS), conv("a", "b"), mapped("x", "y", HALF)], "mapfloat"),
 }  # fmt: skip
 
@@ -224,6 +229,19 @@ def test_what_the_caller_reads_stays() -> None:
     assert set(fused.outputs) <= {layer.output for layer in fused.layers}
 
 
+def test_a_reshape_in_front_of_a_layer_that_needs_its_shape_stays() -> None:
+    layers = [Reshape("a", ("x",), "a", (24,)), MapFloat("y", ("a",), "y", (24,), (ABS,))]
+    fused = fuse(replace(graph_of(layers), shapes={"x": IMAGE, "a": (24,), "y": (24,)}))
+    assert kinds(fused) == "reshape mapfloat"
+    layers = [
+        Reshape("a", ("x",), "a", (24,)),
+        Reshape("y", ("a",), "y", (6, 4)),
+        MapFloat("z", ("a",), "z", (24,), ()),
+    ]
+    shapes = {"x": IMAGE, "a": (24,), "y": (6, 4), "z": (24,)}
+    assert kinds(fuse(replace(graph_of(layers, ("y", "z")), shapes=shapes))) == "reshape reshape mapfloat"
+
+
 def test_a_reshape_that_the_caller_reads_stays() -> None:
     layers = [Reshape("a", ("x",), "a", (24,)), Reshape("y", ("a",), "y", (6, 4))]
     assert kinds(fuse(graph_of(layers, ("a", "y")))) == "reshape reshape"
@@ -236,6 +254,14 @@ def test_a_quantizer_merges_into_the_layer_before() -> None:
     graph = graph_of([mapped("x", "a", ABS), mapped("a", "y")], grids={"y": QUARTERS})
     fused = fuse(graph)
     assert kinds(fused) == "mapfloat" and fused.grids == {"y": QUARTERS}
+
+
+def test_a_quantizer_merges_into_a_convolution_that_nothing_else_reads() -> None:
+    layers: list[Layer] = [conv("x", "a"), mapped("a", "y")]
+    fused = fuse(graph_of(layers, grids={"y": QUARTERS}))
+    assert kinds(fused) == "conv" and fused.layers[0].output == "y"
+    assert kinds(fuse(graph_of(layers, ("a", "y"), grids={"y": QUARTERS}))) == "conv mapfloat"
+    assert kinds(fuse(graph_of(layers, grids={"a": Grid(0.5, 128), "y": QUARTERS}))) == "conv mapfloat"
 
 
 @pytest.mark.parametrize("again", [QUARTERS, Grid(0.5, 128)])
