@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import replace
+from functools import cache
+from math import ceil, log2
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,9 @@ from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
 from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.lanes import OneHot, Take
+from emberlet.micro.builder.kernels.pool import AveragePoolFloat
+from emberlet.micro.builder.kernels.power import PowerFloat
 from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import grid_over, observe, ranges_of
 from emberlet.micro.builder.quantization.quantize import quantize_graph
@@ -27,8 +32,11 @@ from emberlet.micro.builder.streaming import streamed
 from emberlet.micro.builder.tflite import importing  # noqa: F401 (it adds the arithmetic that rounds twice)
 from support.microcontrollers.described import described, planned
 from support.microcontrollers.drawn_graphs import IMAGE, drawn
+from support.microcontrollers.float_layers import float_cases, function_cases
 from support.microcontrollers.graphs_over_time import over_time
 from support.recorded import assert_recorded
+
+from tools.microcontrollers.random_layers import Case
 
 RECORDED = Path(__file__).with_name("recorded_builds.txt")
 
@@ -88,6 +96,41 @@ def over_steps(seed: int) -> Graph:
     return streamed(graph, axis, (None, 1, 2, 5)[seed % 4])
 
 
+@cache
+def layers_drawn() -> list[Case]:
+    return [*float_cases(41, 156), *function_cases()]
+
+
+def of_one_layer(seed: int, bits: int, doubled: bool = False) -> Graph:
+    """A float32 layer drawn at random on grids whose scales are powers of two."""
+    case = layers_drawn()[seed - FIRST]
+    layer, at_hand = case.layer, max(float(np.abs(case.expected).max(initial=0)), 0.1)
+    shapes = {**{n: x.shape for n, x in zip(layer.inputs, case.inputs, strict=True)}, layer.output: case.shape}
+    grids = {n: Grid(2.0 ** (-k - bits + 4), (1 << bits) * (k + 3) // 7, bits) for k, n in enumerate(layer.inputs)}
+    grids[layer.output] = Grid(2.0 ** (ceil(log2(at_hand)) + 1 - bits), 1 << bits - 1, bits)
+    whole = frozenset(layer.inputs[-1:] if isinstance(layer, Take | OneHot) else ())
+    if isinstance(layer, PowerFloat):
+        grids["x"] = replace(grids["x"], zero=0)
+    elif isinstance(layer, AveragePoolFloat):
+        grids["y"] = grids["x"]
+    grids = {n: grid for n, grid in grids.items() if n not in whole}
+    graph = Graph("m", (layer,), shapes, layer.inputs, (layer.output,), grids=grids, doubled=doubled, whole=whole)
+    return quantize_graph(graph)
+
+
+def a_layer_in_bytes(seed: int) -> Graph:
+    return of_one_layer(seed, 8)
+
+
+def a_layer_rounding_twice(seed: int) -> Graph:
+    return of_one_layer(seed, 8, True)
+
+
+def a_layer_in_words(seed: int) -> Graph:
+    return of_one_layer(seed, 16)
+
+
+FIRST = 500
 BUILDS: dict[Callable[[int], Graph], int] = {
     floats: 40,
     bytes_by_samples: 40,
@@ -97,13 +140,16 @@ BUILDS: dict[Callable[[int], Graph], int] = {
     partly_in_words: 30,
     with_own_quantizers: 30,
     over_steps: 60,
+    a_layer_in_bytes: 200,
+    a_layer_rounding_twice: 200,
+    a_layer_in_words: 200,
 }
 
 
 @pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.__name__)
 def test_what_a_graph_becomes(build: Callable[[int], Graph]) -> None:
     lines: list[str] = []
-    for seed in range(500, 500 + BUILDS[build]):
+    for seed in range(FIRST, FIRST + BUILDS[build]):
         lines.append(f"seed {seed}")
         try:
             graph = build(seed)
