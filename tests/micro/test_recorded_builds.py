@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from math import ceil, log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,11 @@ from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
 from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.elementwise import BinaryFloat
 from emberlet.micro.builder.kernels.lanes import OneHot, Take
 from emberlet.micro.builder.kernels.pool import AveragePoolFloat
 from emberlet.micro.builder.kernels.power import PowerFloat
+from emberlet.micro.builder.kernels.recurrent_float import RnnFloat
 from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import grid_over, observe, ranges_of
 from emberlet.micro.builder.quantization.quantize import quantize_graph
@@ -102,7 +105,8 @@ def layers_drawn() -> list[Case]:
 
 
 def of_one_layer(seed: int, bits: int, doubled: bool = False) -> Graph:
-    """A float32 layer drawn at random on grids whose scales are powers of two."""
+    """A float32 layer drawn at random on grids whose scales are powers of two; some with steps of constants and of
+    weights that the model chose."""
     case = layers_drawn()[seed - FIRST]
     layer, at_hand = case.layer, max(float(np.abs(case.expected).max(initial=0)), 0.1)
     shapes = {**{n: x.shape for n, x in zip(layer.inputs, case.inputs, strict=True)}, layer.output: case.shape}
@@ -113,8 +117,17 @@ def of_one_layer(seed: int, bits: int, doubled: bool = False) -> Graph:
         grids["x"] = replace(grids["x"], zero=0)
     elif isinstance(layer, AveragePoolFloat):
         grids["y"] = grids["x"]
+    elif isinstance(layer, RnnFloat) and layer.relu:
+        grids["y"] = replace(grids["y"], zero=0)
+    elif isinstance(layer, BinaryFloat) and layer.constant is not None and seed % 2:
+        layer = replace(layer, grid=(2.0**-5, 77))
+    more: dict[str, Any] = {"whole": whole, "doubled": doubled}
+    if isinstance(layer, DotFloat | DepthwiseFloat) and seed % 4:
+        scale, zero = ((2.0**-5, 100), (0.5, 128), (0.5, 7))[seed % 4 - 1]
+        more |= {"weight_scales": {layer.name: np.array([scale])}, "weight_zeros": {layer.name: zero}}
+        more |= {"packed": frozenset([layer.name])}
     grids = {n: grid for n, grid in grids.items() if n not in whole}
-    graph = Graph("m", (layer,), shapes, layer.inputs, (layer.output,), grids=grids, doubled=doubled, whole=whole)
+    graph = Graph("m", (layer,), shapes, layer.inputs, (layer.output,), grids=grids, **more)
     return quantize_graph(graph)
 
 
