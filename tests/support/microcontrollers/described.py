@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.program import Program
+from emberlet.micro.builder.quantization.reference import Requant
+from emberlet.micro.builder.quantization.sixteen import DifferenceRequant, SumRequant
 
 
 def digest(text: str | bytes) -> str:
@@ -17,12 +19,15 @@ def digest(text: str | bytes) -> str:
 
 
 def words(value: Any, exact: bool = True) -> str:
-    """A value with everything in it. Without `exact`, of arrays only the shape, no floats and no large integers: those
-    that a platform's rounding could change."""
+    """A value with everything in it. Without `exact`, of arrays only the shape, no floats, factors, zero points or
+    large integers: those that a platform's rounding could change."""
+    if not exact and isinstance(value, Requant | SumRequant | DifferenceRequant):
+        return type(value).__name__
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}" + (digest(value.tobytes()) if exact else "")
     if is_dataclass(value):
-        return f"{type(value).__name__}({', '.join(words(getattr(value, f.name), exact) for f in fields(value))})"
+        shown = [f.name for f in fields(value) if exact or not f.name.startswith(("factor", "zero"))]
+        return f"{type(value).__name__}({', '.join(words(getattr(value, name), exact) for name in shown)})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{words(k)}: {words(v, exact)}' for k, v in value.items())}}}"
     if isinstance(value, tuple | list):
