@@ -26,7 +26,6 @@ from .types import (
     ShapeType,
     TensorType,
     Type,
-    UnknownType,
     as_tensor,
     describe,
 )
@@ -186,10 +185,7 @@ class Node(ABC, Generic[C]):
         return known if dims is not None and len(known) == len(dims) else None
 
     def hosted(self, i: int) -> bool:
-        """Whether input i is, or can be, a Python number or a tuple of ints in the generated code."""
-        t = self.type(i)
-        if isinstance(t, ScalarType | ShapeType):
-            return True
+        """Whether input i is a constant that can be a Python number or a tuple of ints in the generated code."""
         value = self.value(i)
         return value is not None and value.dtype.is_integer and len(value.shape) <= 1 and value.size <= 64
 
@@ -205,19 +201,13 @@ class Node(ABC, Generic[C]):
 
     def graphs(self) -> tuple[Graph, ...]:
         """The subgraphs in the config."""
-        names = graph_fields(self.config)
-        if not names:
-            return ()
-        held = (getattr(self.config, name) for name in names)
+        held = (getattr(self.config, name) for name in graph_fields(self.config))
         return tuple(g for g in held if isinstance(g, Graph))
 
     def uses(self) -> tuple[Argument, ...]:
         """The inputs, and the outer values that the subgraphs read."""
-        graphs = self.graphs() if graph_fields(self.config) else ()
-        if not graphs:
-            return self.inputs
         captured: dict[str, Argument] = {}
-        for graph in graphs:
+        for graph in self.graphs():
             inside = {a.name for a in graph.inputs}
             for node in graph.nodes:
                 for a in node.uses():
@@ -236,10 +226,6 @@ class Node(ABC, Generic[C]):
             for i, a in enumerate(self.inputs)
         )
         node = replace(self, inputs=inputs)
-        if any(isinstance(a.type, UnknownType) for a in inputs):
-            return replace(
-                node, outputs=tuple(replace(o, type=UnknownType()) if o.present else o for o in node.outputs)
-            )
         types = node.infer()
         if len(types) < len(self.outputs) and any(o.present for o in self.outputs[len(types) :]):
             raise Problem(f"has {len(self.outputs)} outputs, expected at most {len(types)}")

@@ -294,13 +294,14 @@ class Reader:
         if len(self.problems) > before:
             self.problems[before:] = [f"in {quoted(label)} ({call.op_type}), {p}" for p in self.problems[before:]]
         for key, formal in zip(call.output, function.output, strict=False):
+            if not key:
+                continue
             found = inner.find(formal)
-            if found is None and self.read_nodes > self.most_nodes:  # reported only once
+            if found is None:
+                if self.read_nodes <= self.most_nodes:  # else reported already
+                    raise Problem(f"the function's body does not produce {quoted(formal)}")
                 found = Argument(key, UnknownType())
-            if key and found is None:
-                raise Problem(f"the function's body does not produce {quoted(formal)}")
-            if key and found is not None:
-                scope.values[key] = found
+            scope.values[key] = found
 
     def decided(
         self,
@@ -319,7 +320,7 @@ class Reader:
             return False
         taken = "then_branch" if condition.value.item() else "else_branch"
         branch = self.attributes(node, scope, references).get(taken)
-        if branch is None or not callable(branch):
+        if not callable(branch):
             raise Problem(f"has no {taken}")
         graph = branch(())
         out.extend(graph.nodes)

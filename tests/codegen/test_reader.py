@@ -1,0 +1,373 @@
+"""The parts of the reader on their own: names of modules, the order of nodes, the parser it chooses, frozen values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet import dtypes
+from emberlet.codegen import load
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import MapType, TensorType
+from emberlet.codegen.ir.value import Inline, Stored
+from emberlet.codegen.protobuf import TensorProto
+from emberlet.codegen.reader import parsing, read_model
+from emberlet.codegen.reader.freezing import frozen, unknown
+from emberlet.codegen.reader.modules import named_scope, written_scopes
+from emberlet.codegen.reader.order import ordered, reads
+from emberlet.codegen.reader.values import Values
+from emberlet.errors import ModelError
+from onnx import helper, numpy_helper
+from support.hostile_models import with_external
+from support.onnx_models import parse
+
+F, I64 = dtypes.float32, dtypes.int64
+DEEP = "/".join(["a"] * 64)
+
+
+# -- modules ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("Conv_3", None),
+        ("/layer1/layer1.0/conv1/Conv", "layer1 0 conv1"),
+        ("/layer1/layer2.0/conv1/Conv", "layer1 layer2 0 conv1"),
+        ("/a/b/a.b.0/Conv", "a b 0"),
+        ("/a/x/a.b.0/Conv", "a x a b 0"),
+        ("/a/a/Conv", "a a"),
+        ("fused /a/b/Gemm", "a b"),
+        ("/a/b/Add/SkipLayerNormFusion/", "a b"),
+        ("/a/b/Add//MatMulFusion/AddFusion", "a b"),
+        ("/a/Relu_1/Conv_output", "a"),
+        ("/a/Add/Mul/x", "a"),
+        ("/a/MyFusion_2/x", "a"),
+        ("/a/Adder/x", "a Adder"),
+        ("a/b;a/c;d/E", "a"),
+        ("d/E;a/b;a/c", "a"),
+        ("model/Layer/x;model/Layer/y;other/Layer/z", "model"),
+        ("model/Relu/x;plain", "model"),
+        ("A/x;B/y", None),
+        (f"{DEEP}/x", " ".join(["a"] * 64)),
+        (f"{DEEP}/a/x", None),
+        ("a" + "." * 253 + "/b/c/x", "a b c"),
+        ("a" + "." * 254 + "/b/c/x", None),
+    ],
+)
+def test_the_module_in_a_nodes_name(name: str, path: str | None) -> None:
+    assert named_scope(name) == (None if path is None else tuple(path.split()))
+
+
+SCOPES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
+NEWER = "pkg.torch.onnx.namespace"
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "kinds"),
+    [
+        ({}, None, {}),
+        ({"other": "a"}, None, {}),
+        ({SCOPES: "['', 'layers', 'layers.0', 'add']", CLASSES: "['p.Model', 'nn.ModuleList', 'p.Block', 'aten.add']"},
+         "layers 0", {"": "Model", "layers": "ModuleList", "layers 0": "Block"}),
+        ({SCOPES: "['', 'layers.0', 'add']", CLASSES: "['p.Model', 'aten.add']"}, "layers 0", {"": "Model"}),
+        ({SCOPES: "['', 'fc', 'add']"}, "fc", {}),
+        ({SCOPES: "[]"}, "", {}),
+        ({NEWER: ": p.Model/fc: nn.Linear/addmm: aten"}, "fc", {"": "Model", "fc": "Linear"}),
+        ({"namespace": ": p.Model/layers.0@1: p.Block/add: aten"}, "layers 0", {"": "Model", "layers 0": "Block"}),
+        ({NEWER: ": p.Model/a: p.A/x: y", "namespace": ": p.Other/b: p.B/x: y"}, "a", {"": "Model", "a": "A"}),
+        ({NEWER: "", "namespace": ": p.Model/b: p.B/x: y"}, None, {}),
+        ({SCOPES: "['', 'fc', 'add']", NEWER: ": p.Model/a: p.A/x: y"}, "fc", {}),
+        ({SCOPES: "['', '_empty_nn_module_stack_from_metadata_hook', 'add']"}, None, {}),
+        ({SCOPES: f"['', '{DEEP.replace('/', '.')}', 'add']"}, " ".join(["a"] * 64), {}),
+        ({SCOPES: f"['', '{DEEP.replace('/', '.')}.a', 'add']"}, None, {}),
+    ],
+)  # fmt: skip
+def test_the_module_in_a_nodes_metadata(written: dict[str, str], path: str | None, kinds: dict[str, str]) -> None:
+    node = helper.make_node("Add", ["a", "b"], ["c"])
+    for key, value in written.items():
+        node.metadata_props.add(key=key, value=value)
+    found: Any = {}
+    assert written_scopes(node, found) == (None if path is None else tuple(path.split()))  # type: ignore[arg-type]
+    if path is not None:
+        assert found == {tuple(k.split()): v for k, v in kinds.items()}
+
+
+def test_the_first_class_of_a_module_stays() -> None:
+    node = helper.make_node("Add", ["a", "b"], ["c"])
+    node.metadata_props.add(key="namespace", value=": p.Model/fc: nn.Linear/addmm: aten")
+    kinds = {("fc",): "Dense"}
+    written_scopes(node, kinds)  # type: ignore[arg-type]
+    assert kinds == {("fc",): "Dense", (): "Model"}
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def nodes(text: str) -> list[onnx.NodeProto]:
+    """Nodes from "a = x, b = a x": outputs and inputs."""
+    parts = [part.split(" = ") for part in text.split(", ")]
+    return [helper.make_node("Any", i.split(), o.split()) for o, i in parts]
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("a = x, b = a, c = x", "a b c"),  # the file's order, where it is one
+        ("a = x, c = b, b = a", "a b c"),
+        ("d = b c, c = a, b = a, a = x", "a b c d"),
+        ("x = b, b = x", "x b"),  # x is given: the first node's output is not what the second reads
+        ("b = a a, a = x", "a b"),
+        ("b = a, a = x, a = y", "a a b"),
+    ],
+)
+def test_nodes_come_after_what_they_read(text: str, want: str) -> None:
+    problems: list[str] = []
+    made = nodes(text)
+    found: Any = ordered(made, {"x", "y"}, problems)  # type: ignore[arg-type]
+    assert [n.output[0] for n in found] == want.split() or sorted(want.split()) == sorted(n.output[0] for n in found)
+    at = {id(n): i for i, n in enumerate(found)}
+    first = {n.output[0]: at[id(n)] for n in reversed(made)}
+    assert all(first.get(i, -1) < at[id(n)] for n in made for i in n.input if i not in ("x", "y"))
+    assert not problems
+    assert ("a = x, b = a, c = x" != text) or found is made
+
+
+def test_a_cycle_is_named_by_its_first_node() -> None:
+    problems: list[str] = []
+    made = nodes("a = x, b = c, c = b, d = c")
+    assert [n.output[0] for n in ordered(made, {"x"}, problems)] == ["a"]  # type: ignore[arg-type]
+    assert problems == ["node 'Any': is part of a cycle"]
+    made[1].name = "here"
+    problems.clear()
+    ordered(made, {"x"}, problems)  # type: ignore[arg-type]
+    assert problems == ["node 'here': is part of a cycle"]
+
+
+def test_a_node_reads_what_its_bodies_take_from_outside() -> None:
+    model = parse("""g (bool c, float x, float z) => (float y) {
+        y = If(c) <then_branch = t () => (float p) { q = Neg(x)  p = Neg(q) },
+                   else_branch = e () => (float z) { r = If(c) <then_branch = a () => (float w) { w = Exp(v) },
+                                                                else_branch = b () => (float q) {}> }> }""")
+    assert reads(model.graph.node[0]) == {"c", "x", "v", "q", "z"}  # type: ignore[arg-type]
+
+
+# -- parsing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "imported", "installed", "own"),
+    [
+        (9, False, True, True),
+        (10, False, True, False),
+        (9, True, True, False),
+        (9, True, False, True),
+        (10, False, False, True),
+        (9, False, False, True),
+    ],
+)
+def test_onnx_reads_a_file_if_it_is_large_or_onnx_is_imported_anyway(
+    size: int, imported: bool, installed: bool, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "SMALL", 10)
+    monkeypatch.setattr(parsing, "has_onnx", lambda: installed)
+    monkeypatch.setattr(parsing, "by_onnx", lambda data: "onnx")
+    monkeypatch.setattr(parsing.protobuf, "parse", lambda kind, data: "own")
+    modules = {k: v for k, v in sys.modules.items() if k != "onnx"}
+    monkeypatch.setattr(sys, "modules", {**modules, "onnx": onnx} if imported else modules)
+    assert parsing.parsed(bytes(size), "model") == ("own" if own else "onnx")
+
+
+# -- constants --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize(("size", "kind"), [(64, Inline), (65, Stored)])
+def test_the_bytes_of_a_large_constant_are_read_when_needed(size: int, kind: type, raw: bool) -> None:
+    tensor: Any = helper.make_tensor("t", onnx.TensorProto.FLOAT, [size], np.arange(size, dtype=np.float32), raw=False)
+    if raw:
+        tensor = numpy_helper.from_array(np.arange(size, dtype=np.float32))
+    assert isinstance(Values(None).value(tensor).source, kind)
+
+
+@pytest.mark.parametrize(("size", "kind"), [(64, Inline), (65, Stored)])
+def test_the_bytes_of_a_large_sparse_constant_are_made_when_needed(size: int, kind: type) -> None:
+    values = helper.make_tensor("v", onnx.TensorProto.FLOAT, [1], [2.0])
+    indices = helper.make_tensor("i", onnx.TensorProto.INT64, [1], [3])
+    found = Values(None).dense(helper.make_sparse_tensor(values, indices, [size]))
+    assert isinstance(found.source, kind)
+    assert found.list() == [2.0 if i == 3 else 0.0 for i in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (helper.make_tensor("v", onnx.TensorProto.STRING, [1], [b"a"]), "a sparse tensor of string is not supported"),
+        (helper.make_tensor("v", onnx.TensorProto.INT4, [1], [1]), "a sparse tensor of int4 is not supported"),
+    ],
+)
+def test_a_sparse_tensor_of_another_dtype_is_refused(values: Any, words: str) -> None:
+    indices = helper.make_tensor("i", onnx.TensorProto.INT64, [1], [3])
+    with pytest.raises(Problem, match=words):
+        Values(None).dense(helper.make_sparse_tensor(values, indices, [4]))
+
+
+@pytest.mark.parametrize("rank", [64, 65])
+def test_a_sparse_tensor_has_at_most_64_axes(rank: int) -> None:
+    values = helper.make_tensor("v", onnx.TensorProto.FLOAT, [1], [2.0])
+    indices = helper.make_tensor("i", onnx.TensorProto.INT64, [1], [0])
+    made = helper.make_sparse_tensor(values, indices, [1] * rank)
+    if rank == 64:
+        assert Values(None).dense(made).list() == [2.0]
+        return
+    with pytest.raises(Problem, match="of a sparse tensor is impossible"):
+        Values(None).dense(made)
+
+
+@pytest.mark.parametrize("code", [27, 28])
+def test_6_bit_floats_lie_one_in_an_entry_or_packed(code: int) -> None:
+    typed = TensorProto()
+    typed.data_type = code
+    typed.dims.extend([5])
+    typed.int32_data.extend([1, 63, 0, 32, 17])
+    packed = sum(v << 6 * i for i, v in enumerate([1, 63, 0, 32, 17])).to_bytes(4, "little")
+    raw = TensorProto()
+    raw.data_type = code
+    raw.dims.extend([5])
+    raw.raw_data = packed
+    assert bytes(Values(None).value(typed).raw()) == bytes(Values(None).value(raw).raw()) == packed
+    typed.dims[0] = 4
+    with pytest.raises(Problem, match="holds 5 bytes"):
+        Values(None).value(typed)
+
+
+OUTSIDE = "which is not a path inside the model's folder"
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("", OUTSIDE), ("../w.data", OUTSIDE), ("a/../w.data", OUTSIDE), ("a\\..\\w.data", OUTSIDE),
+        ("a\0b", OUTSIDE), ("C:w.data", OUTSIDE), ("z:\\w.data", OUTSIDE), ("/w.data", OUTSIDE),
+        ("CC:w.data", "is missing"), ("..w.data", "is missing"), (".", "is missing"), ("a" * 300, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_external_data_lies_in_the_models_folder(location: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "w.data").write_bytes(bytes(16))
+    (tmp_path / "C:w.data").write_bytes(bytes(16))
+    (tmp_path / "z:\\w.data").write_bytes(bytes(16))
+    with pytest.raises(ModelError, match=words):
+        load(with_external(tmp_path, location=location))
+
+
+def test_external_data_of_bytes_is_refused(tmp_path: Path) -> None:
+    path = Path(with_external(tmp_path, location="w.data"))
+    with pytest.raises(ModelError, match=r"lies in the file 'w\.data'; give the model's path, not its bytes"):
+        load(path.read_bytes())
+
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_input_is_called_once() -> None:
+    model = parse("h (float[2] x, float[2] x) => (float[2] y) { y = Neg(x) }")
+    with pytest.raises(ModelError, match="graph 'h': two inputs are called 'x'"):
+        load(model)
+
+
+def test_an_input_without_a_type_is_refused() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    model.graph.input[0].ClearField("type")
+    with pytest.raises(ModelError, match="input 'x': 'x' has no type"):
+        load(model)
+    model.graph.input[0].type.SetInParent()
+    with pytest.raises(ModelError, match="input 'x': 'x' has no type"):
+        load(model)
+
+
+def test_an_empty_optional_has_the_type_that_is_written() -> None:
+    kind = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [2])
+    made = [helper.make_node("Optional", [], ["o"], type=kind), helper.make_node("OptionalHasElement", ["o"], ["y"])]
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [])]
+    model = helper.make_model(helper.make_graph(made, "g", [], outputs), opset_imports=[helper.make_opsetid("", 18)])
+    assert load(model, "numpy")().tolist() is False
+
+
+def test_one_shape_says_more_than_the_other() -> None:
+    model = parse(
+        "g (float[N, 3] x) => (float[batch, 3] y) <float[unit, 3] a> { a = Neg(x)  y = Compress<axis = 0>(a, c) }"
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.array([True]), "c"))
+    graph = read_model(model).graph
+    assert [n.outputs[0].type.shape for n in graph.nodes] == [("N", 3), ("batch", 3)]  # type: ignore[union-attr]
+
+
+# -- frozen inputs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "shape", "want"),
+    [
+        (1, dtypes.bool, (), [True]), (0, dtypes.bool, (1,), [False]), (True, dtypes.bool, (1, 1), [True]),
+        (2, F, (1,), [2.0]), (2.5, F, (), [2.5]), ([1, 2.5], F, (2,), [1.0, 2.5]), (3, I64, (1, 1, 1), [3]),
+        ("no", dtypes.string, (1,), ["no"]), (["a", "b"], dtypes.string, (2,), ["a", "b"]),
+        ((1, 2), I64, ("n",), [1, 2]), ([[1], [2]], I64, ("n", "m"), [1, 2]), ([1, 2], I64, None, [1, 2]),
+        (np.int64([4, 5]), I64, (None,), [4, 5]), (np.float32([[4], [4]]), F, ("n", 1), [4.0, 4.0]),
+    ],
+)  # fmt: skip
+def test_a_frozen_value_is_that_of_the_input(given: Any, dtype: Any, shape: Any, want: list[Any]) -> None:
+    value = frozen(given, TensorType(dtype, shape), {})
+    assert value.list() == want and value.dtype is dtype
+    assert shape is None or len(value.shape) == len(shape)
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "shape", "words"),
+    [
+        (2, dtypes.bool, (), "its dtype is bool, found 2"),
+        ([True, 3], dtypes.bool, (2,), "its dtype is bool, found 3"),
+        ("a", dtypes.bool, (), "its dtype is bool, found 'a'"),
+        (True, F, (), "its dtype is float32, found True"),
+        ("a", F, (), "its dtype is float32, found 'a'"),
+        (True, I64, (), "its dtype is int64, found True"),
+        (1.0, I64, (), "its dtype is int64, found 1.0"),
+        (1, dtypes.string, (), "its dtype is string, found 1"),
+        ([1, 2], I64, (1,), r"its shape is \(1,\), but the given value has \(2,\)"),
+        ([1, 2], I64, (1, 2), r"its shape is \(1, 2\), but the given value has \(2,\)"),
+        ([1], I64, (1, 1), r"its shape is \(1, 1\), but the given value has \(1,\)"),
+        ([[1, 2]], I64, ("n", "n"), r"its shape is \(1, 1\), but the given value has \(1, 2\)"),
+        ([[1], [2]], I64, (None, 2), r"its shape is \(\?, 2\), but the given value has \(2, 1\)"),
+        (1, I64, (2,), r"its shape is \(2,\), but the given value has \(\)"),
+        (np.float64([1.0]), F, (1,), "its dtype is float32, but the given value has float64"),
+    ],
+)
+def test_a_frozen_value_that_does_not_fit_is_refused(given: Any, dtype: Any, shape: Any, words: str) -> None:
+    with pytest.raises(Problem, match=words):
+        frozen(given, TensorType(dtype, shape), {})
+
+
+def test_a_frozen_size_holds_for_the_next_input() -> None:
+    sizes: dict[str, int] = {}
+    frozen([1, 2, 3], TensorType(I64, ("n",)), sizes)
+    assert sizes == {"n": 3}
+    frozen([1, 2, 3], TensorType(I64, ("n",)), sizes)
+    with pytest.raises(Problem, match=r"its shape is \(3,\), but the given value has \(2,\)"):
+        frozen([1, 2], TensorType(I64, ("n",)), sizes)
+
+
+def test_a_map_cannot_be_frozen() -> None:
+    with pytest.raises(Problem, match="only tensors can be frozen, and this is dict of int64 to float32"):
+        frozen(1, MapType(I64, F), {})
+
+
+def test_a_name_to_freeze_that_is_no_input_is_said() -> None:
+    said = unknown(["input_id", "quantum", "w"], ["input_ids", "w"], {"w"})
+    assert said == [
+        "there is no input 'input_id' to freeze (did you mean 'input_ids'?); the model has 'input_ids'",
+        "there is no input 'quantum' to freeze; the model has 'input_ids'",
+    ]
+    assert unknown(["a"], [], set()) == ["there is no input 'a' to freeze; the model has no inputs"]
