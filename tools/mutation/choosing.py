@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from .bugs import Bug
@@ -34,6 +35,7 @@ LEAD = 20  # seconds for the tests that are known to execute a bug's line, befor
 # The share of the time that a test has, relative to one whose file and name fit the bug's words best.
 ON_LINE = 4.0  # it or another parametrization of it executes the line
 IN_FUNCTION = 2.0  # ... the function around the line
+ELSEWHERE = 0.5  # at most, if it was measured and does not execute the function
 NEIGHBOR = 0.3  # at least, if another test of its file executes the function
 FIRST_BATCH, LAST_BATCH = 2.0, 24.0  # seconds
 
@@ -57,27 +59,28 @@ class Choice:
     def tests_for(self, bug: Bug, items: Sequence[str]) -> list[str]:
         """Those of `items` that may catch the bug, best first; the caller stops when its time is used.
 
-        First those known to execute the bug's line, one parametrization of each test function, fast and specific ones
-        before others, as long as they take `LEAD` seconds. Then, since only a sample was measured, and not other
-        processes, all other tests of the files that may concern the bug. The files take turns, so that a slow one does
-        not use all the time: one whose tests execute the line gets more of it than one whose tests execute the
-        function, and that one more than one that only has the words around the bug in it.
+        First those known to execute the bug's line, one parametrization of each test function before the second, fast
+        and specific ones before others, as long as they take `LEAD` seconds. Then, since only a sample was measured,
+        and not other processes, all other tests of the files that may concern the bug. The files take turns, so that a
+        slow one does not use all the time: one whose tests execute the line gets more of it than one whose tests
+        execute the function, and that one more than one that only has the words around the bug in it.
         """
         known = {covering.test: covering for covering in self.learned.covering(self._path(bug).as_posix(), bug.line)}
         on_line = {test.partition("[")[0] for test, covering in known.items() if covering.on_line}
         functions = {test.partition("[")[0] for test in known}
         files = {function.partition("::")[0] for function in functions}
-        score, seconds = self._scores(bug, items), self.estimated(items)
+        score, seconds, measured = self._scores(bug, items), self.estimated(items), self.learned.seconds()
         best = max(score.values(), default=0.0) or 1.0
 
         def weight(item: str) -> float:
             """Its share of the time, relative to that of other tests."""
-            function = item.partition("[")[0]
-            if function in on_line:
-                return ON_LINE if item not in known or known[item].on_line else ON_LINE / 4
+            function, words = item.partition("[")[0], score[item] / best
+            if item in known:
+                return ON_LINE if known[item].on_line else IN_FUNCTION
+            if item in measured:  # it does not execute the function, at least not in its own process
+                return words * ELSEWHERE
             if function in functions:
-                return IN_FUNCTION
-            words = score[item] / best
+                return ON_LINE if function in on_line else IN_FUNCTION
             return max(words, NEIGHBOR) if item.partition("::")[0] in files else words
 
         def cost(item: str) -> float:
@@ -85,17 +88,17 @@ class Choice:
             return (seconds[item] + 0.05) / (0.02 + score[item] + (covering.rarity if covering else 0.0))
 
         by_cost = sorted(items, key=cost)
-        lead: list[str] = []
-        led: set[str] = set()
-        used = 0.0
-        for item in by_cost:
-            if item in known and known[item].on_line and (function := item.partition("[")[0]) not in led:
-                if used + seconds[item] <= LEAD:
-                    lead.append(item)
-                    led.add(function)
-                    used += seconds[item]
-        first = set(lead)
         times: Counter[str] = Counter()  # parametrizations of a test function so far
+        executing: list[tuple[int, str]] = []
+        for item in by_cost:
+            if item in known and known[item].on_line:
+                times[item.partition("[")[0]] += 1
+                executing.append((times[item.partition("[")[0]], item))
+        executing.sort(key=lambda entry: entry[0])
+        until = accumulate(seconds[item] for _, item in executing)
+        lead = [item for (_, item), used in zip(executing, until, strict=True) if used <= LEAD]
+        first = set(lead)
+        times.clear()
         weighted = []
         for item in by_cost:
             if item not in first and (share := weight(item)):
