@@ -113,7 +113,8 @@ def test_what_an_earlier_call_left_is_not_read() -> None:
 def test_activations_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(workers, "available", lambda mkl=False: count)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, lambda n: None))
-    monkeypatch.setattr(mkl_products, "LARGE", 0)
+    monkeypatch.setattr(schedule, "LARGE", 0)
+    monkeypatch.setattr(schedule, "LARGE_LOCKED_WITH_MKL", 0)
     monkeypatch.setattr(schedule, "LEAST", 0.0)
     random = np.random.default_rng(3)
 
@@ -179,7 +180,8 @@ def test_networks_give_what_the_model_gives(
     monkeypatch.setattr(layout, "LARGE", least)
     monkeypatch.setattr(workers, "available", lambda mkl=False: count)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, lambda n: None))
-    monkeypatch.setattr(mkl_products, "LARGE", 0)
+    monkeypatch.setattr(schedule, "LARGE", 0)
+    monkeypatch.setattr(schedule, "LARGE_LOCKED_WITH_MKL", 0)
     monkeypatch.setattr(schedule, "LEAST", 0.0)
     random = np.random.default_rng(groups)
     model = _network(random, groups)
@@ -264,14 +266,27 @@ def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_threads_than_a_plan_has_are_left_to_numpys_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(mkl.VARIABLE, raising=False)
     monkeypatch.setattr(mkl, "library", lambda: "the library")
-    for threads, size, found in (
-        (1, 1 << 25, "the library"),
-        (2, 1 << 28, None),
-        (2, 1 << 30, "the library"),
-        (16, 1 << 40, None),
+    for locked, threads, size, found in (
+        (False, 1, 1 << 23, "the library"),
+        (False, 1, (1 << 23) - 1, None),
+        (False, 2, (1 << 26) - 1, None),
+        (False, 2, 1 << 26, "the library"),
+        (False, 4, 1 << 26, "the library"),
+        (False, 5, 1 << 40, None),
+        (True, 2, (1 << 29) - 1, None),
+        (True, 2, 1 << 29, "the library"),
     ):
+        monkeypatch.setattr(schedule, "machine", lambda locked=locked: None if locked else "a machine")
         monkeypatch.setattr(blas_kernels, "threads", lambda n=threads: n)
         assert mkl_products.library(size) == found
+
+
+@pytest.mark.parametrize(
+    ("locked", "with_mkl", "least"), [(False, False, 26), (False, True, 26), (True, False, 31), (True, True, 29)]
+)
+def test_large_plans_have_threads(monkeypatch: pytest.MonkeyPatch, locked: bool, with_mkl: bool, least: int) -> None:
+    monkeypatch.setattr(schedule, "machine", lambda: None if locked else "a machine")
+    assert [schedule.large(n, with_mkl) for n in ((1 << least) - 1, 1 << least)] == [False, True]
 
 
 def test_a_plan_with_mkl_uses_some_of_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.host.numpy_backend.compile import blocks, lowering, memory, steps
+from emberlet.host.numpy_backend.compile import blocks, compile, lowering, memory, steps
 from emberlet.host.numpy_backend.compile.memory import Buffers, Memory
 from emberlet.host.numpy_backend.compile.steps import Step
 
@@ -277,3 +278,17 @@ def test_the_small_functions_of_plans() -> None:
             lowering.take_into(x, np.array([0, index]), 1, np.empty((2, 2)))
     assert lowering.reshaped(x.T, (6,)) is None and lowering.reshaped(x, (3, 2)).base is not None
     assert len(list(steps.arrays_in([x, [x, (x,)], 3, F.zeros((1,), backend="numpy")]))) == 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("step", [1, 2, 4, 8])
+def test_numbers_are_negated_whatever_lies_between_them(dtype: Any, step: int) -> None:
+    x = emberlet.asarray(np.arange(1, 81).reshape(2, 40).astype(dtype), backend="numpy")
+
+    def model(x: Any) -> Any:
+        part = x[:, ::step]
+        return F.stack([-part, part, -part], axis=-1)
+
+    want = np.asarray(model(x))
+    assert (want[..., 0] == -np.arange(1, 81).reshape(2, 40)[:, ::step]).all()
+    np.testing.assert_array_equal(np.asarray(compile(model, x)(x)), want)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.errors import IndexingError
-from emberlet.host.numpy_backend.compile import Compiled, compile
+from emberlet.host.numpy_backend.compile import Compiled, compile, plan
 from emberlet.host.numpy_backend.compile.threads import schedule, splitting, workers
 from emberlet.module import Module
 from emberlet.param import Param
@@ -27,13 +27,18 @@ def drawn(*shape: int) -> Tensor:
     return emberlet.asarray(CHOOSE.standard_normal(shape).astype(np.float32), backend="numpy")
 
 
-@pytest.fixture(autouse=True)
-def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Use two threads, or as many as a test says, for plans of any size; gives the numbers that OpenBLAS was set to."""
+@pytest.fixture(autouse=True, params=["from C", "from Python"])
+def threads(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
+    """Use two threads, or as many as a test says, for plans of any size, whose steps are called from C where they can
+    be, or all from Python; gives the numbers that OpenBLAS was set to."""
+    if request.param == "from Python":
+        monkeypatch.setattr(plan, "machine", lambda: None)
+        monkeypatch.setenv("EMBERLET_CALLS", "python")  # for the processes that a test starts
     told: list[int] = []
     monkeypatch.setattr(workers, "available", lambda mkl=False: 2)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, told.append))
-    monkeypatch.setattr(schedule, "LARGE", 0)
+    for limit in ("LARGE", "LARGE_LOCKED", "LARGE_LOCKED_WITH_MKL"):
+        monkeypatch.setattr(schedule, limit, 0)
     monkeypatch.setattr(schedule, "LEAST", 0.0)
     monkeypatch.setattr(splitting, "CALL", 0.0)
     monkeypatch.setattr(schedule, "MEETING", 0.0)
@@ -189,7 +194,8 @@ from emberlet.host.numpy_backend.compile import compile
 from emberlet.host.numpy_backend.compile.threads import schedule, splitting, workers
 workers.available = lambda mkl=False: 2
 workers._blas = lambda: (lambda: 2, lambda n: None)
-schedule.LARGE, schedule.LEAST, splitting.CALL, schedule.MEETING = 0, 0.0, 0.0, 0.0
+schedule.LARGE = schedule.LARGE_LOCKED = schedule.LARGE_LOCKED_WITH_MKL = 0
+schedule.LEAST, splitting.CALL, schedule.MEETING = 0.0, 0.0, 0.0
 class Layers(emberlet.Module):
     def __init__(self):
         self.weight = emberlet.Param(emberlet.asarray(np.ones((48, 48), np.float32) / 48, backend="numpy"))

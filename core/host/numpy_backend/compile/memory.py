@@ -154,7 +154,7 @@ class Memory:
             if not x.size:  # it may begin outside its buffer
                 return np.empty(x.shape, x.dtype)
             memory, offset = self._places[id(buffer.base)]
-            return np.ndarray(x.shape, x.dtype, memory, offset + _address(x) - _address(buffer.base), x.strides)
+            return np.ndarray(x.shape, x.dtype, memory, offset + address(x) - address(buffer.base), x.strides)
         if isinstance(x, Tensor):
             return Tensor(self.relocated(x.data), x.dtype, x.shape, x.backend)
         if type(x) in (list, tuple):
@@ -162,6 +162,7 @@ class Memory:
         return x
 
 
-def _address(x: Array) -> int:
+def address(x: Array) -> int:
+    """Where the first element of an array lies."""
     found: int = x.__array_interface__["data"][0]
     return found

@@ -17,12 +17,12 @@ import numpy as np
 
 from ... import blas_kernels, mkl
 from ..storage import Array
-from .memory import Buffers
+from .memory import Buffers, address
 from .steps import Step
+from .threads.schedule import large
 from .threads.workers import MOST
 
 LEAST = 1 << 23  # minimum multiplications of a plan: loading MKL takes 25 ms
-LARGE = 1 << 29  # minimum multiplications of a plan that several threads run: below, OpenBLAS's threads are quicker
 PACKED = 512  # maximum rows of a product with packed weights: larger ones are as fast without
 _ROWS, _PLAIN, _TRANSPOSED, _PACKED, _RIGHT = 101, 111, 112, 151, 162
 _LARGEST = 2**31 - 1
@@ -35,7 +35,7 @@ def library(multiplications: int) -> Any:
     if multiplications < LEAST or mkl.asked() == mkl.NUMPY:
         return None
     threads = blas_kernels.threads() or 1
-    if not mkl.asked() and (threads > MOST or (threads > 1 and multiplications < LARGE)):
+    if not mkl.asked() and (threads > MOST or (threads > 1 and not large(multiplications, mkl=True))):
         return None
     return mkl.library()
 
@@ -52,15 +52,10 @@ class Packed:
         size = library.cblas_sgemm_pack_get_size(_RIGHT, m, n, k)
         self.memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        library.cblas_sgemm_pack(_ROWS, _RIGHT, how, m, n, k, 1.0, _start(matrix), between, self.address)
+        library.cblas_sgemm_pack(_ROWS, _RIGHT, how, m, n, k, 1.0, address(matrix), between, self.address)
 
     def __repr__(self) -> str:
         return f"packed float32[{self.shape[0]}, {self.shape[1]}]"
-
-
-def _start(x: Array) -> int:
-    found: int = x.__array_interface__["data"][0]
-    return found
 
 
 def _layout(x: Array) -> tuple[int, int] | None:
@@ -100,7 +95,7 @@ def _lie_alike(x: Any, out: Array) -> bool:
     arrays = isinstance(x, np.ndarray) and x.dtype == out.dtype == np.float32 and x.shape == out.shape
     if not arrays or not (x.flags.c_contiguous and out.flags.c_contiguous) or x.size > _LARGEST:
         return False
-    return _start(x) == _start(out) or not np.may_share_memory(x, out)
+    return address(x) == address(out) or not np.may_share_memory(x, out)
 
 
 def _fits(a: Array, b: Array, out: Array) -> bool:
@@ -120,7 +115,7 @@ def _weights(library: Any, a: Array, b: Array, buffers: Buffers, known: dict[Any
     m = len(a)
     if not 1 < m <= PACKED or buffers.of(b) is not None or (_layout(b) or (_PLAIN,))[0] == _PLAIN:
         return b
-    key = _start(b), b.shape, b.strides, m
+    key = address(b), b.shape, b.strides, m
     if key not in known:
         known[key] = Packed(library, b, m)
     return known[key]
@@ -168,7 +163,7 @@ class _Address(ctypes.c_void_p):
 
 
 def _address(x: Array) -> _Address:
-    found = _Address(_start(x))
+    found = _Address(address(x))
     found.held = x
     return found
 
@@ -212,7 +207,7 @@ _ONE, _ZERO = (_float * 1)(1), (_float * 1)(0)
 def _stack(x: Array, kept: Array, count: int) -> Any:
     """The addresses of the matrices of x, which keep its memory."""
     kind = type("Stack", (ctypes.Array,), {"_type_": ctypes.c_void_p, "_length_": count, "held": None})
-    start = _start(x)
+    start = address(x)
     offsets = np.zeros((), np.int64)
     for n, stride in zip(x.shape[:-2], x.strides[:-2], strict=True):
         offsets = offsets[..., None] + np.arange(n) * stride

@@ -25,7 +25,7 @@ from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
 from .lowering import lower
-from .memory import Buffer, Buffers, _address, owner
+from .memory import Buffer, Buffers, address, owner
 from .open_tracing import Points, at_point, trace, values
 from .steps import Step, Writer, lifetimes
 from .tracing import Trace, ValueNeeded, assemble
@@ -396,14 +396,14 @@ class _Finder:
             at = {index[id(b)] for index, b in zip(self.index, found, strict=True) if b is not None}
             if len(at) > 1 or None in found:
                 raise ValueNeeded("the NumPy calls depend on the lengths")
-            starts = [_address(b.base) for b in found if b is not None]
+            starts = [address(b.base) for b in found if b is not None]
             return self._view(at.pop(), xs, starts)
         if any(b is not None for b in found):
             raise ValueNeeded("the NumPy calls depend on the lengths")
         if all(v is x for v in xs):
             return x
         if all(v.shape == x.shape and v.strides == x.strides for v in xs):
-            if all(_address(v) == _address(x) for v in xs) or all(np.array_equal(v, x) for v in xs):
+            if all(address(v) == address(x) for v in xs) or all(np.array_equal(v, x) for v in xs):
                 return x
         if len({owner(v) for v in xs}) > 1:
             raise ValueNeeded("the elements of a constant depend on the lengths")
@@ -412,11 +412,11 @@ class _Finder:
             whole = whole.base
         if not whole.flags.c_contiguous:
             raise ValueNeeded("a constant lies in memory with gaps")
-        return self._view(whole.reshape(-1).view(np.uint8), xs, [_address(whole)] * len(xs))
+        return self._view(whole.reshape(-1).view(np.uint8), xs, [address(whole)] * len(xs))
 
     def _view(self, memory: Any, xs: Sequence[Array], starts: list[int]) -> View:
         number = self.numbers.number
-        offset = number([_address(v) - start for v, start in zip(xs, starts, strict=True)])
+        offset = number([address(v) - start for v, start in zip(xs, starts, strict=True)])
         shape = [number(n) for n in zip(*(v.shape for v in xs), strict=True)]
         # Along an axis of one element NumPy's stride may be anything.
         strides = [number(n) for n in zip(*(v.strides for v in xs), strict=True)]

@@ -16,8 +16,11 @@ from .blocks import grouped
 from .layout import channels_last
 from .lowering import lower
 from .memory import Memory
+from .native import records
+from .native.machine import machine
 from .steps import Step, Writer, lifetimes
 from .threads import schedule, workers
+from .threads.splitting import seconds
 from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
 
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
@@ -41,16 +44,20 @@ class Bound:
     def __init__(self, plan: Plan, memory: Memory) -> None:
         self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
         self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
-        made = {id(s): mkl_products.bound(s.function, tuple(memory.relocated(a) for a in s.args)) for s in plan.steps}
-        self.steps = [made[id(s)] for s in plan.steps]
-        self.meeting = workers.Meeting(plan.threads)
+        native = machine()
+        made: dict[int, records.Planned] = {}
+        for s in plan.steps:
+            function, args = mkl_products.bound(s.function, tuple(memory.relocated(a) for a in s.args))
+            made[id(s)] = function, args, seconds(s), records.of_step(native, function, args)
+        self.steps = records.joined(native, [made[id(s)] for s in plan.steps])
+        self.meeting = workers.Meeting(plan.threads, native)
         self.parts: list[workers.Calls] = []
         for t in range(plan.threads if plan.threads > 1 else 0):
-            meets = [(self.meeting.of(t, number), ()) for number in range(2)]
-            calls: list[Any] = []
+            meets = [self.meeting.step(t, number) for number in range(2)]
+            steps: list[records.Planned] = []
             for number, phase in enumerate(plan.phases):
-                calls += [*([meets[number % 2]] if number else []), *(made[id(s)] for s in phase[t])]
-            self.parts.append(calls)
+                steps += [*([meets[number % 2]] if number else []), *(made[id(s)] for s in phase[t])]
+            self.parts.append(records.joined(native, steps))
 
     def run(self) -> None:
         """Run the steps."""
@@ -77,7 +84,7 @@ class Plan:
         relus.delay(traced)
         size = schedule.multiplications(traced.calls)
         mkl = mkl_products.library(size)
-        large = size >= (mkl_products.LARGE if mkl else schedule.LARGE)
+        large = schedule.large(size, mkl is not None)
         self.threads = workers.available(mkl is not None) if large else 1
         writer = Writer(traced, channels_last(traced.calls), self.threads, mkl is not None)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)

@@ -15,15 +15,19 @@ import numpy as np
 from .....dtypes import float32
 from ...storage import Array
 from ..blocks import uses_of
-from ..memory import Buffer, Buffers
+from ..memory import Buffer, Buffers, address
+from ..native.machine import machine
 from ..steps import Step, arrays_in
 from ..tracing import Call
 from .splitting import LEAST, seconds, ways, written
 
-# Minimum multiplications of a plan that several threads run. On two cores (Intel), ResNet-50, with twice as many, is a
-# tenth faster than with OpenBLAS's threads. SqueezeNet and MiniLM, with fewer than half of ResNet-50's, are a tenth
-# slower.
-LARGE = 1 << 31
+# Minimum multiplications of a plan that several threads run. ShuffleNet, with 2^27, takes 4.7 instead of 8.0 ms on two
+# cores (Intel) in threads of its own, of which one has to be woken in each call (50 µs).
+LARGE = 1 << 26
+# The same where every step takes Python's lock. ResNet-50, with twice as many, is a tenth faster than with OpenBLAS's
+# threads; SqueezeNet and MiniLM, with fewer than half of ResNet-50's, are a tenth slower. With MKL, which has no
+# threads here, MiniLM is faster too.
+LARGE_LOCKED, LARGE_LOCKED_WITH_MKL = 1 << 31, 1 << 29
 MEETING = 4e-5  # seconds that a meeting takes, with what it costs that one thread is done earlier
 WORK = 10_000  # bound of the search for elements that two arrays share
 
@@ -47,6 +51,13 @@ def multiplications(calls: Iterable[Call]) -> int:
                 terms *= n
             found += count * terms
     return found
+
+
+def large(multiplications: int, mkl: bool) -> bool:
+    """Whether several threads run a plan of so many multiplications."""
+    if machine() is not None:
+        return multiplications >= LARGE
+    return multiplications >= (LARGE_LOCKED_WITH_MKL if mkl else LARGE_LOCKED)
 
 
 class _Since:
@@ -90,7 +101,7 @@ def scheduled(steps: list[Step], buffers: Buffers, threads: int) -> list[Phase]:
         starts: dict[int, dict[int, int]] = {}  # id of a buffer -> thread -> where it writes first
         for t, part in best[2] if len(best[2]) > 1 else ():
             for array in written(part):
-                starts.setdefault(id(buffers.of(array)), {}).setdefault(t, _address(array))
+                starts.setdefault(id(buffers.of(array)), {}).setdefault(t, address(array))
         for key, at in starts.items():
             if len(at) == threads:
                 cuts[key] = [at[t] for t in range(1, threads)]
@@ -152,18 +163,13 @@ def uses(phases: list[Phase], buffers: Buffers) -> list[dict[int, int]]:
     for t in threads:
         for step in (step for phase in phases for step in phase[t]):
             for array, buffer, changed in _used(step, buffers):
-                key = (t, changed, _address(array), array.shape, array.strides)
+                key = (t, changed, address(array), array.shape, array.strides)
                 seen.setdefault(id(buffer), {})[key] = t, array, changed
     for number, arrays in seen.items():
         entries = list(arrays.values())
         if any(a[0] < b[0] and (a[2] or b[2]) and _overlap(a[1], b[1]) for a in entries for b in entries):
             for of_thread in found:
                 of_thread[number] = of_thread.get(number, 0) + 1
-    return found
-
-
-def _address(x: Array) -> int:
-    found: int = x.__array_interface__["data"][0]
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...storage import Array
+from ..memory import address
 from ..steps import Step, arrays_in, shares
 
 RATE, SPEED = 1e11, 1.5e10  # multiplications and additions, and bytes, that a thread does in a second
@@ -100,7 +101,7 @@ def _bounds(
         behind = out.ndim - axis
         if x.ndim < behind or x.shape[-behind] != n or x.strides[-behind] <= 0:
             continue
-        at = [(cut - _address(x)) // x.strides[-behind] for cut in cuts.get(id(owner(x)), [])]
+        at = [(cut - address(x)) // x.strides[-behind] for cut in cuts.get(id(owner(x)), [])]
         edges = [0, *at, n]
         if at and all(a < b for a, b in zip(edges, edges[1:], strict=False)) and tuple(at) not in seen:
             seen.add(tuple(at))
@@ -139,8 +140,3 @@ def _along(x: Array, axis: int, lo: int, hi: int) -> Array:
     if axis < 0 or x.shape[axis] == 1:
         return x
     return x[(*(slice(None),) * axis, slice(lo, hi))]
-
-
-def _address(x: Array) -> int:
-    found: int = x.__array_interface__["data"][0]
-    return found

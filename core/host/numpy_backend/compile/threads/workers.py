@@ -2,7 +2,7 @@
 
 NumPy lets other threads run while it computes, and OpenBLAS multiplies in the thread that asks if its own number of
 threads is 1. A worker waits for a lock while it has nothing to do, which takes no processor time. The parts of a plan
-meet where one reads what another writes.
+meet where one reads what another writes: without Python's lock where their steps run without it (`native/`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 
 from .... import blas_kernels
+from ..native.machine import Machine
+from ..native.records import Planned
+from ..native.semaphores import Semaphores
 
 Calls = Sequence[tuple[Callable[..., Any], Sequence[Any]]]
 
@@ -47,16 +50,22 @@ def available(mkl: bool = False) -> int:
 class Meeting:
     """Where the threads of one call at a time wait for each other. error: what the first thread that failed raised."""
 
-    __slots__ = ("_done", "_locks", "error", "stopped", "threads")
+    __slots__ = ("_done", "_locks", "_semaphores", "error", "stopped", "threads")
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, machine: Machine | None = None) -> None:
         self.threads = threads
         self.error: BaseException | None = None
         self.stopped = False
         # [number of the meeting % 2][who has come][who waits for it]: a thread may come to the next meeting before
         # another has seen that it came to this one.
         self._locks = [[[_held() for _ in range(threads)] for _ in range(threads)] for _ in range(2)]
+        self._semaphores = None if machine is None else Semaphores(machine, threads)
         self._done = [_held() for _ in range(threads)]
+
+    def step(self, thread: int, number: int) -> Planned:
+        """A meeting as a step of a thread."""
+        found = None if self._semaphores is None else self._semaphores.meeting(thread, number)
+        return self.of(thread, number), (), 0.0, found
 
     def of(self, thread: int, number: int) -> Callable[[], None]:
         """The function by which a thread says that it has come to a meeting, and waits for the others. It raises
@@ -87,6 +96,8 @@ class Meeting:
     def stop(self, error: BaseException | None) -> None:
         """Let no thread wait for one that has failed."""
         self.stopped = True
+        if self._semaphores is not None:
+            self._semaphores.stop()
         if self.error is None and not isinstance(error, Stopped):
             self.error = error
         for lock in (*(lock for two in self._locks for row in two for lock in row), *self._done):
@@ -188,6 +199,8 @@ def _together(meeting: Meeting, parts: Sequence[Calls], team: list[_Worker]) -> 
             started.append(worker)
             worker.start(meeting, thread, parts[thread])
         for function, args in parts[0]:
+            if meeting.stopped:
+                raise Stopped
             function(*args)
         meeting.join()
         if meeting.error is not None:
