@@ -8,6 +8,7 @@ place of each buffer.
 from __future__ import annotations
 
 import math
+import mmap
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ....tensor import Tensor
 from ..storage import Array
 
 _ALIGNED = 64
+RESERVED = 1 << 16  # minimum bytes of a buffer that the system reserves itself
 
 
 class Buffer:
@@ -30,7 +32,7 @@ class Buffer:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any = None, key: Any = None) -> None:
         self.nbytes = max(1, math.prod(shape) * dtype.itemsize)
-        self.base = np.empty(self.nbytes, np.uint8)
+        self.base = _reserved(self.nbytes)
         self.array: Array = np.ndarray(shape, dtype, self.base)
         self.fill = fill
         self.key = (shape, dtype, fill, key)
@@ -40,8 +42,16 @@ class Buffer:
         self.arena = 0
 
 
+def _reserved(nbytes: int) -> Array:
+    """Memory that nobody accesses. Of the C library's heap it would keep parts from others that the system has to give
+    memory for: 7 MB for SqueezeNet."""
+    if nbytes < RESERVED or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(nbytes, np.uint8)
+    return np.frombuffer(mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+
+
 def owner(array: Array) -> int:
-    """The id of the array that owns the memory."""
+    """The id of what owns the memory of an array."""
     held: Any = array
     while getattr(held, "base", None) is not None:
         held = held.base
@@ -59,7 +69,7 @@ class Buffers:
         """An array of a new buffer."""
         buffer = Buffer(tuple(shape), dtype, fill, key)
         self.all.append(buffer)
-        self._by_owner[id(buffer.base)] = buffer
+        self._by_owner[owner(buffer.base)] = buffer
         return buffer.array
 
     def of(self, array: Array) -> Buffer | None:

@@ -49,7 +49,9 @@ class Bound:
         for s in plan.steps:
             function, args = mkl_products.bound(s.function, tuple(memory.relocated(a) for a in s.args))
             made[id(s)] = function, args, seconds(s), records.of_step(native, function, args)
-        self.steps = records.joined(native, [made[id(s)] for s in plan.steps])
+        # Several threads rarely run the steps in their order: no second table for that.
+        alone = native if plan.threads == 1 else None
+        self.steps = records.joined(alone, [(*made[id(s)][:3], made[id(s)][3] if alone else None) for s in plan.steps])
         self.meeting = workers.Meeting(plan.threads, native)
         self.parts: list[workers.Calls] = []
         for t in range(plan.threads if plan.threads > 1 else 0):
@@ -119,6 +121,7 @@ class Plan:
         if mkl is not None:
             writer.steps = []  # the last to hold copies of weights that get packed
             mkl_products.prepare(mkl, self.steps, writer.buffers)
+
         self._arena = writer.buffers.arrange()
         self._buffers = writer.buffers
         self._free: list[Bound] = []

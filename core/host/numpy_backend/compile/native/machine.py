@@ -111,8 +111,9 @@ class Machine:
         self._semaphore(at, 0, 0)
 
     def call(self, records: Sequence[Any], held: Any) -> tuple[Any, tuple[Any, ...]]:
-        """(a function, its arguments) that call the functions of the records. held: what their addresses are of."""
-        table = np.stack(records)
+        """(a function, its arguments) that call the functions of arrays of records. held: what their addresses are
+        of."""
+        table = np.concatenate(records)
         start: int = table.__array_interface__["data"][0]
         at = _Place(start)
         at.held = table, held, self
@@ -159,10 +160,11 @@ def record(
     count: int = 1,
     steps: tuple[int, int] = (0, 0),
 ) -> Any:
-    """A record of a function. floats: of single precision; steps: what is added to the first two integers."""
-    found = np.zeros(WORDS, np.int64)
-    found[0], found[1], found[2], found[3] = function, count, *steps
+    """An array of one record. floats: of single precision; steps: what is added to the first two integers."""
+    records = np.zeros((1, WORDS), np.int64)
+    found = records[0]
+    found[:4] = function, count, *steps
     found[4 : 4 + min(REGISTERS, len(integers))] = integers[:REGISTERS]
     found[12 : 12 + max(0, len(integers) - REGISTERS)] = integers[REGISTERS:]
     found[10:12].view(np.float32)[: 2 * len(floats) : 2] = floats
-    return found
+    return records

@@ -16,13 +16,14 @@ from .machine import FLOATS, REGISTERS, STACK, Machine, address_of, record
 from .ufuncs import loop
 
 MOST = 4096  # maximum records of a step, and rows of elements: beyond, NumPy takes as long
+TARGET, SOURCE = 4, 5  # the words of a record that have memcpy's first arguments
 ROW = 32  # minimum bytes of rows that are copied as they are; shorter ones element by element
 LONGEST = 0.02  # seconds of steps that run as one call
 WORK = 10_000  # bound of the search for elements that two arrays share
 _C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 _UFUNCS = {maximum: np.maximum, minimum: np.minimum}
 
-Found = tuple[list[Any], list[Any]]  # records, and what their addresses are of
+Found = tuple[list[Any], list[Any]]  # arrays of records, and what their addresses are of
 # a function, its arguments, about how many seconds it takes, its records if it has any
 Planned = tuple[Callable[..., Any], Sequence[Any], float, Found | None]
 
@@ -105,14 +106,14 @@ def _axes(arrays: Sequence[Array], shape: tuple[int, ...]) -> list[Axis]:
     return out
 
 
-def _offsets(axes: Sequence[Axis], number: int) -> list[list[int]]:
+def _offsets(axes: Sequence[Axis], number: int) -> list[Any]:
     """For each array, the offsets in bytes of all indices of the axes."""
     found = []
     for a in range(number):
         at = np.zeros((), np.int64)
         for axis in axes:
             at = at[..., None] + np.arange(axis[0]) * axis[1 + a]
-        found.append(at.reshape(-1).tolist())
+        found.append(at.reshape(-1))
     return found
 
 
@@ -167,16 +168,20 @@ def _of_copy(machine: Machine, source: Array, target: Array) -> Found | None:
     if last != [source.itemsize, target.itemsize] or n * source.itemsize < ROW:
         longest = max(axes, key=lambda axis: axis[0])
         return _of_elements_along(machine, source, target, axes, longest)
-    if math.prod(axis[0] for axis in axes[:-2]) > MOST:
+    outer = axes[:-1]
+    longest = max(outer, key=lambda axis: axis[0], default=(1, 0, 0))
+    if outer:
+        outer.remove(longest)
+    count, *steps = longest
+    if math.prod(axis[0] for axis in outer) > MOST:
         return None
-    count, *steps = axes[-2] if len(axes) > 1 else (1, 0, 0)
-    to_source, to_target = _offsets(axes[:-2], 2)
-    starts = address(source), address(target)
-    records = [
-        record(machine.copy, (starts[1] + t, starts[0] + s, n * source.itemsize), (), count, (steps[1], steps[0]))
-        for s, t in zip(to_source, to_target, strict=True)
-    ]
-    return records, [source, target]
+    to_source, to_target = _offsets(outer, 2)
+    whole = n * source.itemsize
+    one = record(machine.copy, (address(target), address(source), whole), (), count, (steps[1], steps[0]))
+    records = np.repeat(one, len(to_source), axis=0)
+    records[:, TARGET] += to_target
+    records[:, SOURCE] += to_source
+    return [records], [source, target]
 
 
 def _of_elements_along(machine: Machine, source: Array, target: Array, axes: list[Axis], inner: Axis) -> Found | None:
