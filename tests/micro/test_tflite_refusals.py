@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.tflite.reading import FileTensor, read_file, values
+from support.microcontrollers.described import described
+from support.recorded import assert_recorded
 
 from tools.microcontrollers.tflite_files import File
 
@@ -84,6 +87,7 @@ def cut(begin: Array, end: Array, steps: Array, **masks: int) -> Graph:
     return model("STRIDED_SLICE", begin, end, steps, shape=(1, 6), out=(1, 3), table="StridedSlice", **masks)
 
 
+RECORDED = Path(__file__).with_name("recorded_imports.txt")
 I8 = _ones(2, 4, dtype="int8")
 KERNEL = _ones(2, 1, 1, 3)
 
@@ -453,3 +457,9 @@ def test_a_file_that_names_what_it_does_not_have_is_damaged(buffer: int, code: i
 def test_a_file_without_a_graph_is_refused() -> None:
     with pytest.raises(ModelError, match="holds no graph"):
         read_graph(bytes(4) + b"TFL3", "m")
+
+
+def test_the_layers_of_what_borders_on_a_refusal_are_recorded() -> None:
+    """`UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
+    lines = [line for what, make in ACCEPTED.items() for line in (what, *described(make()))]
+    assert_recorded(RECORDED, "tflite beside a refusal", "\n".join(lines))
