@@ -207,12 +207,16 @@ def test_sizes_and_states_are_given_by_name(tmp_path: Path, sizes: list[str]) ->
     assert "x: 3" in text and "a: 3" not in text
 
 
-def test_a_model_whose_outputs_are_all_states_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_whose_outputs_are_all_states_is_refused_and_takes_another_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     summing(tmp_path / "sum.onnx", "y")
     given = ["--state", "a=y", "--shape", "batch=1", "--shape", "n=3"]
     assert main(["build", str(tmp_path / "sum.onnx"), "--out", str(tmp_path), *given]) == 2
     told = capsys.readouterr().err
     assert "--state: every output of the model (y) would be kept, and none given out; add an output" in told
+    summing(tmp_path / "sum.onnx", "y", "z")
+    assert main(["build", str(tmp_path / "sum.onnx"), "--out", str(tmp_path), *given]) == 0
 
 
 def test_a_single_array_is_refused_as_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

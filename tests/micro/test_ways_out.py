@@ -55,6 +55,9 @@ FOLLOWED = {
     ),
     "convert the model with these": "test_tflite.py::test_models_at_random_are_exact",
     "--state: the model has no": "test_streaming.py::test_states_that_go_out_and_come_in_stay_on_the_board",
+    "--state: every output of the model": (
+        "test_cli.py::test_a_model_whose_outputs_are_all_states_is_refused_and_takes_another_output"
+    ),
     "quantized only in part": "test_refusals.py::test_a_model_quantized_in_part_is_built_with_samples_or_float",
     "a sum of 16-bit activations": (
         "test_sixteen_bits.py::test_what_outgrows_words_of_32_bits_is_built_with_samples_or_float"
