@@ -288,6 +288,27 @@ def test_batches_grow_and_stay_within_a_folder_of_tests() -> None:
     assert [len(batch) for batch in slow] == [1] * 100
 
 
+def test_a_test_that_ends_the_process_counts_if_it_does_so_by_itself(project: Path) -> None:
+    (project / "tests" / "test_ends.py").write_text(
+        "import os\nleft = []\n"
+        "def test_first(): left.append(1)\n"
+        "def test_second(): left and os._exit(3)\n"
+        "def test_third(): pass\n"
+        "def test_fourth(): os._exit(4)\n",
+        encoding="utf-8",
+    )
+    room = Room(
+        Copy(project, project / ".cache" / "copy", {"scratch": project / "package"}).folder, ["tests/test_ends.py"]
+    )
+    try:
+        all_four, two = room.run(room.items, 60, {}), room.run(room.items[:2], 60, {})
+    finally:
+        room.close()
+    assert [test.partition("::test_")[2] for test in all_four.ran] == ["first", "second", "third"]
+    assert (all_four.failed, all_four.why) == ("tests/test_ends.py::test_fourth", " (status 4)")
+    assert (len(two.ran), two.failed) == (2, "")
+
+
 def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(project: Path) -> None:
     packages = {"scratch": project / "package"}
     copy = Copy(project, project / ".cache" / "copy", packages)
