@@ -46,7 +46,7 @@ class Session:
         self._first_step = False  # whether it is the first one, and has not ended well
 
     def __repr__(self):
-        names = ", ".join([e.name for e in self._entries])
+        names = ", ".join([str(e.name) for e in self._entries])
         limit = "" if self.capacity is None else " of {}".format(self.capacity)
         return "Session({}, length {}{}, states {})".format(type(self.model).__name__, self.length, limit, names)
 
@@ -467,7 +467,7 @@ class Session:
             return self
         target = self.length - n
         kept = self._snapshots.get(target)
-        replaced = [e.name for e in self._entries if e.axis is None]
+        replaced = [str(e.name) for e in self._entries if e.axis is None]
         if replaced and kept is None:
             raise EmberletError(
                 "cannot rewind to length {}: each step replaces {}, and the value it had is gone; call snapshot() or "

@@ -1,0 +1,153 @@
+"""What a session of emberlet.onnxruntime runs on, what it is called, and what install() puts in place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as theirs
+import pytest
+from emberlet import onnxruntime as ours
+from emberlet.host.numpy_backend.compile import Compiled
+from emberlet.onnxruntime import session as sessions
+
+TEXT = """<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y, float[M] z) {
+  y = Relu(x)
+  one = Constant<value_ints = [-1]>()
+  z = Reshape(x, one)
+}"""
+X = np.float32([[1, -2, 3]])
+
+
+def model(change: Any = lambda graph: None) -> bytes:
+    found = onnx.parser.parse_model(TEXT)
+    change(found.graph)
+    return bytes(found.SerializeToString())
+
+
+def quiet(ort: Any) -> Any:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return options
+
+
+def of(ort: Any, data: Any, **more: Any) -> Any:
+    return ort.InferenceSession(data, quiet(ort), **more)
+
+
+def test_the_cpu_runs_one_plan_on_numpy() -> None:
+    made = of(ours, model(), providers=["CPUExecutionProvider"])
+    assert made._backend.name == "numpy"
+    assert isinstance(made._model, Compiled)
+
+
+def test_without_numpy_plain_python_runs_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "backend_of", lambda provider: "python")
+    made = of(ours, model())
+    assert made._backend.name == "python"
+    assert type(made._model).__name__ == "G"
+    assert made.run(["y"], {"x": X})[0].tolist() == [[1, 0, 3]]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("g", "g.G"), ("", "model.Network"), ("my graph", "my_graph.MyGraph")])
+def test_the_class_is_named_as_the_graph(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "backend_of", lambda provider: "python")
+    made = of(ours, model(lambda graph: setattr(graph, "name", name)))
+    found = type(made._model)
+    assert f"{found.__module__}.{found.__name__}" == kind
+
+
+def test_outputs_without_a_shape_get_the_inferred_one() -> None:
+    def change(graph: Any) -> None:
+        graph.output[0].type.tensor_type.ClearField("shape")
+
+    for data in (model(), model(change)):
+        told = [[(o.name, o.type, len(o.shape)) for o in of(ort, data).get_outputs()] for ort in (theirs, ours)]
+        assert told[0] == told[1]
+    assert of(ours, model(change)).get_outputs()[0].shape == ["N", 3]
+    assert of(ours, model()).get_outputs()[1].shape == ["M"]
+
+
+@pytest.mark.parametrize("source", [3, None, 2.5, ["a"]])
+def test_a_model_is_a_path_or_bytes(source: Any) -> None:
+    for ort in (theirs, ours):
+        with pytest.raises(TypeError, match=f"Unable to load from type '{type(source)}'"):
+            ort.InferenceSession(source)
+
+
+def test_a_model_is_read_from_any_kind_of_path(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model())
+    for source in (str(path), path, os.fspath(path), path.read_bytes()):
+        assert of(ours, source).run(["y"], {"x": X})[0].tolist() == [[1, 0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("await the _async twin instead", "this browser cannot suspend Python .*run_awaited"), ("lost", ": lost$")],
+)
+def test_a_failure_while_computing_is_a_runtime_exception(said: str, told: str, monkeypatch: Any) -> None:
+    made = of(ours, model())
+
+    def fail(values: Any) -> Any:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(made, "_quick", fail)
+    with pytest.raises(sessions.RuntimeException, match=told):
+        made.run(None, {"x": X})
+
+
+@pytest.mark.parametrize("name", ["nothing", "Values", "OrtValues"])
+def test_a_name_that_is_none_is_an_attribute_error_of_the_module(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'emberlet.onnxruntime' has no attribute '{name}'$"):
+        getattr(ours, name)
+
+
+def test_names_that_need_numpy_are_loaded_when_they_are_asked_for() -> None:
+    from emberlet.onnxruntime import values
+
+    assert ours.OrtValue is values.OrtValue
+    assert ours.IOBinding is ours.SessionIOBinding is values.IOBinding
+    assert ours.OrtDevice is values.OrtDevice
+
+
+@pytest.fixture
+def clean(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """sys.modules without onnxruntime, as it was at the end."""
+    for name in [n for n in sys.modules if n.partition(".")[0] == "onnxruntime"]:
+        monkeypatch.delitem(sys.modules, name)
+    preferred: list[Any] = []
+    monkeypatch.setattr(ours, "prefer", preferred.append)
+    yield preferred
+    for name in [n for n in sys.modules if n.partition(".")[0] == "onnxruntime"]:
+        del sys.modules[name]
+    vars(ours).pop("capi", None)
+
+
+def test_installing_puts_this_module_and_its_inside_in_place(clean: Any) -> None:
+    ours.install(["CPUExecutionProvider"])
+    ours.install()  # again is fine
+    assert clean == [["CPUExecutionProvider"], None]
+    import onnxruntime
+    from onnxruntime.capi import _pybind_state
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    assert onnxruntime is ours and _pybind_state is state
+    assert state.InferenceSession is ours.InferenceSession
+    assert state.InvalidArgument is sessions.InvalidArgument
+    assert state.Fail is sessions.Fail
+    assert "OrtValue" not in vars(state)  # NumPy is imported only if it is asked for
+    assert state.OrtValue is ours.OrtValue
+    assert all(hasattr(state, name) for name in ours.__all__)
+    assert onnxruntime.capi._pybind_state is state
+
+
+def test_the_real_onnxruntime_is_not_replaced(clean: Any) -> None:
+    sys.modules["onnxruntime"] = theirs
+    with pytest.raises(ImportError, match="onnxruntime is imported already"):
+        ours.install()
+    assert sys.modules["onnxruntime"] is theirs
