@@ -214,7 +214,9 @@ def _lists(e: Expr) -> list[Expr]:
 
 
 def _fits(e: Expr, indent: int, s: Assign) -> bool:
-    return "\n" not in (text := spread(e, indent, len(", ".join(s.targets)) + 3)) and len(text) + indent <= WIDTH
+    """Whether the assignment of `e` is one line."""
+    before = len(", ".join(s.targets)) + 3
+    return "\n" not in (text := spread(e, indent, before)) and indent + before + len(text) <= WIDTH
 
 
 def _short(e: Expr) -> bool:

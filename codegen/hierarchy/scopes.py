@@ -181,11 +181,8 @@ def unwrapped(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:
     said = {owner(a)[:1] for node in nodes for a in parameters(node)} - {()}
     while True:
         first = {p[:1] for p in paths if p}
-        if (
-            len(first) != 1
-            or first & said
-            or not all(len(p) != 1 or not parameters(n) for p, n in zip(paths, nodes, strict=True))
-        ):
+        holds = any(len(p) == 1 and parameters(n) for p, n in zip(paths, nodes, strict=True))
+        if len(first) != 1 or first & said or holds:
             return paths
         paths = [p[1:] for p in paths]
 

@@ -95,13 +95,12 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
             after, what = run(graph)
             if after is graph:
                 settled[name] = graph
-            if "dead" in wanted and name != "dead" and after is not graph:
+                continue
+            done[name] += what
+            if "dead" in wanted:
                 after, gone = dead.run(after)  # dead readers must not hide single uses
                 done["dead"] += gone
-            done[name] += what
-            if after is not graph:
-                graph = after
-                found = classes_of(graph)
+            graph, found = after, classes_of(after)
         if graph is before:
             break
     graph = sizes.forgotten(graph) if wanted else graph

@@ -12,6 +12,7 @@ from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.generation import translate
 from emberlet.codegen.hierarchy import writer
 from support.drawn_modules import SIZE, Drawn
+from support.drawn_networks import DrawnNetwork
 
 
 def _results(model: onnx.ModelProto, inputs: list[Any], flat: bool) -> list[bytes]:
@@ -40,3 +41,10 @@ def test_most_drawn_modules_are_classes_and_loops() -> None:
     sources = [translate(Drawn(seed).model(), "net")[1].source for seed in range(40)]
     assert sum(source.count("\nclass ") > 1 for source in sources) > 10
     assert sum("        for " in source for source in sources) > 5
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_networks_compute_what_the_flat_code_does(seed: int) -> None:
+    network = DrawnNetwork(seed)
+    model, x = network.model(), network.input()
+    assert _results(model, [x], False) == _results(model, [x], True)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conformance.cases import node_cases
@@ -13,14 +14,16 @@ from emberlet.codegen.generation import generate, translate
 from emberlet.codegen.overwriting import OverwriteError
 from emberlet.errors import ModelError
 from models.index import HERE, cases
+from support.drawn_networks import DrawnNetwork
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the code of every node case and of every committed model."""
+    """A folder with the code of every node case, every committed model and of drawn networks."""
     folder = tmp_path_factory.mktemp("sources")
-    models = {name: case.model for name, case in node_cases().items()}
+    models: dict[str, Any] = {name: case.model for name, case in node_cases().items()}
     models |= {case.name.replace("/", "_"): case.model for case in cases()}
+    models |= {f"drawn{seed}": DrawnNetwork(seed).model() for seed in range(60)}
     for name, model in models.items():
         try:
             written = translate(model, name)[1]

@@ -192,6 +192,18 @@ def test_the_layout_of_small_things() -> None:
     assert render([Return(())], 0) == ["return ()"]
 
 
+@pytest.mark.parametrize("indent", [0, 8])
+def test_a_choice_is_on_one_line_exactly_if_it_fits(indent: int) -> None:
+    """A line may end in the last column; a longer one becomes a statement with branches."""
+    for target in ("chosen", "self.shortcut"):
+        for length in range(WIDTH - indent - 30, WIDTH - indent + 30):
+            value = "x" * (length - len(f"{target} =  if p else None"))
+            lines = render(laid_out(of(f"{target} = {value} if p else None"), indent), indent)
+            assert (len(lines) == 1) is (length + indent <= WIDTH)
+            if target == "self.shortcut" and len(lines) > 1:
+                assert [line.strip() for line in lines] == ["self.shortcut = None", "if p:", f"self.shortcut = {value}"]
+
+
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_a_comment_stands_where_it_fits_the_line(extra: int) -> None:
     comment = "c" * (WIDTH - len("a = f") - 4 + extra)

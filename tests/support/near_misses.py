@@ -183,11 +183,16 @@ KINDS = {
 }
 
 
+def drawn(model: onnx.ModelProto, count: int, seed: int) -> list[tuple[str, onnx.ModelProto]]:
+    """Models with one change, of a kind and place drawn at random."""
+    changes = [change for kind in KINDS.values() for change in kind(model)]
+    return random.Random(seed).sample(changes, min(count, len(changes)))
+
+
 def drawn_pairs(model: onnx.ModelProto, count: int, seed: int) -> Iterator[tuple[str, onnx.ModelProto]]:
     """Models with two changes, of kinds and places drawn at random."""
     draw = random.Random(seed)
-    first = [change for kind in KINDS.values() for change in kind(model)]
-    for one, changed in draw.sample(first, min(count, len(first))):
+    for one, changed in drawn(model, count, seed):
         second = [change for kind in draw.sample([*KINDS.values()], 3) for change in kind(changed)]
         if second:
             other, made = draw.choice(second)

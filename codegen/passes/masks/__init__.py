@@ -69,7 +69,7 @@ def seen(a: Argument, terms: Terms) -> Truth | None:
 def unmasked(node: Attention, terms: Terms) -> Change | None:
     """An attention without its mask, if that hides nothing or only later keys."""
     c = node.config
-    if not node.has(3) or node.has(6) or c.heads is not None or c.window != (None, None) or c.causal:
+    if node.has(6) or c.heads is not None or c.window != (None, None) or c.causal:
         return None
     truth = seen(node.inputs[3], terms)
     keys = size(dim(shape_of(node.inputs[1]), KEY - 1))
