@@ -35,7 +35,7 @@ UNARY = (
     np.log,
     np.sqrt,
     np.tanh,
-    np.negative,
+    np.radians,
     np.absolute,
     np.square,
     np.reciprocal,
@@ -43,9 +43,23 @@ UNARY = (
     np.sin,
     np.sign,
 )
-BINARY = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power, maximum, minimum)
+BINARY = (
+    np.hypot,
+    np.fmod,
+    np.hypot,
+    np.fmod,
+    np.add,
+    np.subtract,
+    np.multiply,
+    np.divide,
+    np.maximum,
+    np.minimum,
+    np.power,
+    maximum,
+    minimum,
+)
 # Their last bit depends on whether NumPy computes along one axis of an array or along another.
-ROUNDED = (np.exp, np.log, np.tanh, np.sin, np.power)
+ROUNDED = (np.hypot, np.exp, np.log, np.tanh, np.sin, np.power)
 CHOOSING = (np.maximum, np.minimum, maximum, minimum, CLIP)  # of 0 and -0 either may be the greater
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38)
 
@@ -379,7 +393,7 @@ def again() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("again")
-@pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", 2**31 - 1)])
+@pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", 2**31 - 1), ("platform", "win32")])
 def test_other_systems_have_no_machine(monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
     monkeypatch.setattr(sys, name, value)
     found = machine()
