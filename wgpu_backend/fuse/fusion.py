@@ -263,7 +263,7 @@ class Fusion:
                 self.inside.update(members)
                 return True
             members[id(at)] = at
-            if id(at) in self.roots or not self.consumers.get(id(at)):
+            if id(at) in self.roots:
                 return False
             waiting.extend([c for c in self.consumers[id(at)] if c not in waiting])
         return False

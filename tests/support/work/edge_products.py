@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,11 @@ def turned(x: Tensor) -> Tensor:
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     return a @ b
+
+
+def counter(x: Tensor, *shape: int) -> Tensor:
+    """0, 1, 2, …, which kernels compute and do not load."""
+    return F.reshape(F.arange(math.prod(shape), dtype="float32", device=x.backend), shape)
 
 
 # -- products: around every size at which another kernel takes over ---------------------------------------------------
@@ -147,7 +153,8 @@ for count, m, k, n in [
 ]:  # fmt: skip
     add(f"edge: {count} products {m}x{k}x{n}", product, (count, m, k), (count, k, n))
 add("edge: 256 products turned", lambda a, b: turned(a) @ turned(b), (256, 40, 64), (256, 48, 40))
-add("edge: 256 products of float16", product, ("float16", (256, 32, 40)), ("float16", (256, 40, 36)))
+add("edge: 256 products of float16", lambda a, b: F.astype(a, "float16") @ F.astype(b, "float16"),
+    (256, 32, 40), (256, 40, 36))  # fmt: skip
 add("edge: 256 products of int32", product, ("int32", (256, 32, 40)), ("int32", (256, 40, 36)))
 add("edge: 256 products with an epilogue", lambda a, b, c: F.relu(a @ b + c) * 2,
     (256, 64, 64), (256, 64, 64), (64,))  # fmt: skip
@@ -162,6 +169,28 @@ add("edge: pointwise convolutions in groups", lambda x, w: conv(x, w, 1, 0, 1, 2
 add("edge: open products in blocks", lambda x: x @ weight(x, (64, 64)), (256, 40, 64),
     dims={"x": {1: ("length", (1, 512))}})  # fmt: skip
 
+add("edge: products of counters", lambda a, b: (
+    counter(a, 9, 8) @ b, a @ counter(a, 8, 12), counter(a, 1, 8) @ b, a[:1] @ counter(a, 8, 40)),
+    (9, 8), (8, 12))  # fmt: skip
+add("edge: convolutions of counters", lambda x, w, v: (
+    conv(counter(x, 1, 4, 8, 9), w), conv(x, counter(x, 6, 4, 3, 3)), conv(counter(x, 1, 4, 8, 9), v, 1, 0, 1, 4),
+    conv(x, counter(x, 4, 1, 3, 3), 1, 0, 1, 4)), (1, 4, 8, 9), (6, 4, 3, 3), (4, 1, 3, 3))  # fmt: skip
+add("edge: products of nothing", lambda a, b, c, d: tuple(
+    F.sum(y) for y in (a @ b, c @ b, a[:, :, :0] @ b[:0], a @ d)), (0, 4, 8), (8, 9), (2, 0, 8), (8, 0))  # fmt: skip
+add("edge: convolutions of nothing", lambda x, w, v, u: tuple(
+    F.sum(y) for y in (conv(x, w), conv(x, v, 1, 0, 1, 4), conv(x, u), conv(x, w[:0]), conv(x, w, 1, 1))),
+    (0, 4, 8, 9), (6, 4, 3, 3), (4, 1, 3, 3), (6, 4, 1, 1))  # fmt: skip
+add("edge: products over nothing", lambda a, b: a[:, :0] @ b[:0] + 1, (4, 8), (8, 9))
+add("edge: rows of nothing", lambda x: (
+    F.sum(F.softmax(x, 1)), F.sum(x, 0), F.sum(F.sum(x, 1) + 1),
+    F.sum(F.cumulative_sum(x, axis=0))), (0, 6))  # fmt: skip
+together("edge: convolutions with few results", [
+    (lambda x, w, g=groups: conv(x, w, 1, 0, 1, g), ((1, 32 * groups, 5, 5), (8, 32, 3, 3))) for groups in (1, 2)
+])  # fmt: skip
+together("edge: convolutions in three dimensions", [
+    (lambda x, w, g=groups: conv(x, w, 1, 0, 1, g), ((1, 4, 4, 5, 6), (4, 4 // groups, 2, 2, 3))) for groups in (1, 4)
+])  # fmt: skip
+
 # -- products by panels, and by given tiles ---------------------------------------------------------------------------
 
 for m, k, n in [
@@ -171,7 +200,8 @@ for m, k, n in [
     add(f"edge: panels of {m}x{k}x{n}", product, (m, k), (k, n))
 add("edge: batches of panels", product, (4, 128, 128), (4, 128, 256))
 add("edge: panels turned", lambda a, b: turned(turned(a) @ turned(b)), (256, 256), (256, 256))
-add("edge: panels of float16", product, ("float16", (256, 256)), ("float16", (256, 256)))
+add("edge: panels of float16", lambda a, b: F.astype(a, "float16") @ F.astype(b, "float16"),
+    (256, 256), (256, 256))  # fmt: skip
 add("edge: panels of int32", product, ("int32", (256, 256)), ("int32", (256, 256)))
 add("edge: panels made a test", lambda a, b: a @ b > 1, (256, 256), (256, 256))
 add("edge: panels with an epilogue", lambda a, b, c: F.relu(a @ b + c), (256, 256), (256, 256), (256,))

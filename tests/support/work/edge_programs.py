@@ -24,6 +24,34 @@ def joined(x: Tensor, count: int) -> Tensor:
     return y
 
 
+def chained(x: Tensor, count: int) -> Tensor:
+    """A chain of operations of one source."""
+    for i in range(count):
+        x = F.sin(x) if i % 2 else F.abs(x)
+    return x
+
+
+def forked(x: Tensor, given: tuple[Tensor, ...]) -> Tensor:
+    """Two branches that join again; one reads all that is given."""
+    y = x
+    for other in given:
+        y = y * other
+    return F.exp(x) + y
+
+
+def normalized(x: Tensor, given: tuple[Tensor, ...]) -> Tensor:
+    """A region of rows that also reads all that is given."""
+    y = x - F.max(x, 1, keepdims=True)
+    for other in given:
+        y = y * other
+    return y / F.sum(y, 1, keepdims=True)
+
+
+def inside(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = F.exp(x)
+    return y * x, y
+
+
 # -- reductions, rows and scans around every limit --------------------------------------------------------------------
 
 for length in (127, 128, 129, 255, 256, 512, 513, 1023, 1024, 1025, 8191, 8192, 60000, 60001):
@@ -196,3 +224,39 @@ for dtypes_of in (("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")):
     add(f"edge: quantized convolutions of {' and '.join(dtypes_of)}", lambda a, b, x, y: (
         F.conv_integer(a, b, x, y, padding=1), F.conv_integer(a, b), F.conv_integer(a, b, x, stride=2)),
         (dtypes_of[0], (1, 3, 9, 9)), (dtypes_of[1], (5, 3, 3, 3)), (dtypes_of[0], ()), (dtypes_of[1], ()))  # fmt: skip
+add("edge: one of three numbers in a row", lambda x, y, z: F.concat([x, y * 2, z], 0)[1:2] + 1, (1,), (1,), (1,))
+
+# -- how much one kernel takes -----------------------------------------------------------------------------------------
+
+for count in (4, 5, 6, 7, 8):
+    add(f"edge: {count} added to sums", lambda x, *given: sum(given, F.sum(x, 1)), (3, 9), *[(3,)] * count)
+    add(f"edge: {count} added to a product", lambda x, *given: sum(given, x @ x), (6, 6), *[(6, 6)] * count)
+    add(f"edge: {count} added to a fork", lambda x, *given: forked(F.sum(x, 1), given), (3, 9), *[(3,)] * count)
+    add(f"edge: {count} chosen for a sum", lambda x, *given: F.sum(
+        sum([F.exp(y) for y in given], x), 1), (3, 9), *[(3, 9)] * count)  # fmt: skip
+    add(f"edge: {count} chosen for rows", lambda x, *given: F.softmax(
+        sum([F.abs(y) for y in given], x), 1), (3, 9), *[(3, 9)] * count)  # fmt: skip
+for length in (*range(44, 52), 95, 100):
+    add(f"edge: {length} steps", lambda x, n=length: (chained(F.sum(x, 1), n), chained(x, n)), (3, 9))
+for length in range(8, 15):
+    add(f"edge: forks of {length}", lambda x, n=length: (joined(F.sum(x, 1), n), chained(joined(F.max(x, 1), n), 20)),
+        (3, 9))  # fmt: skip
+for length in range(18, 34):
+    add(f"edge: {length} steps before a fork", lambda x, n=length: joined(chained(F.sum(x, 1), n), 10), (3, 9))
+add("edge: cheap and costly, read twice", lambda x, y: (
+    (x + 1)[:, None] * y, (x + 1 + x * 2)[:, None] * y, F.exp(x)[:, None] + y, F.sum(F.exp(y), 1) + F.max(F.exp(y), 1),
+    F.sum(F.abs(y) + 1, 1) + F.max(F.abs(y) + 1, 1), F.sum(F.exp(y) + F.sin(y) + F.cos(y), 1, keepdims=True) + y),
+    (6,), (6, 9))  # fmt: skip
+add("edge: computed once or at every read", lambda x, y: (
+    (x + 1) @ y, (x * 2 + 1 - x) @ y, (F.abs(x) + x * 2 - 3) @ y, F.exp(x) @ y, F.concat([x, x], 1)[:, ::2] @ y,
+    F.pad(x[:, 1:], ((0, 0), (1, 0))) @ y), (40, 40), (40, 40))  # fmt: skip
+for count in range(3, 9):
+    add(f"edge: rows with {count} others", lambda x, *given: normalized(x, given), (3, 9), *[(3, 9)] * count)
+    add(f"edge: {count} plain in a row", lambda *given: F.concat(list(given), 0), *[(3, 4)] * count)
+    add(f"edge: a sum and {count} others in a row", lambda x, *given: F.concat([F.sum(x, 1), *given], 0), (3, 9),
+        *[(3,)] * (count - 2))  # fmt: skip
+add("edge: a fork with a result inside", lambda x: (
+    y := F.sum(x, 1), z := F.exp(y), z * y, F.sin(z) + z), (3, 9))  # fmt: skip
+add("edge: a fork whose inner step is a result", lambda x: inside(F.sum(x, 1)), (3, 9))
+add("edge: a fork of another shape", lambda x: F.exp(F.sum(x, 1, keepdims=True))
+    + F.sum(x, 1, keepdims=True) * x[:, :2], (3, 9))  # fmt: skip

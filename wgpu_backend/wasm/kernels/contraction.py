@@ -93,7 +93,7 @@ def _matmul(node):
 def contraction(item, stored, name, options):
     """The Kernel of a "matmul" or "conv" item, or None if nested loops are better."""
     node = item.anchor
-    if node.dtype.kind != "float" or not node.count:
+    if node.dtype.kind != "float":
         return None
     what = problem(node)
     if what.columns < 4 or what.depth() < 4 or what.rows < 2:
@@ -149,7 +149,7 @@ class Contraction:
     def serves(self):
         """Whether the left operand's index is linear in the row and in k."""
         self.e = e = begin("", self.low.slots)
-        if self.left.op != "load" or self.low.slots.types[self.left.attr[0]] != "f32":
+        if self.left.op != "load":
             return False
         index = self.left.attr[1]
         self.by_row, self.by_k = e.coefficient(index, "row"), e.coefficient(index, "k")
@@ -229,7 +229,7 @@ class Contraction:
     def _direct(self):
         """Whether the right operand is read in place: for few rows, copying it does not pay."""
         e, index = self.e, self.right.attr[1]
-        if self.low.slots.types[self.right.attr[0]] != "f32" or len(self.what.inner) > 1:
+        if len(self.what.inner) > 1:
             return False
         by_column, self.step = e.coefficient(index, "column"), e.coefficient(index, "k0")
         return by_column == 1 and self.step is not None and self.what.rows <= 2 * self.rows
@@ -260,7 +260,7 @@ class Contraction:
                 e.close()
 
         apart = self._apart(index)
-        if e.coefficient(index, "column") is not None or apart is None or self.low.slots.types[slot] != "f32":
+        if e.coefficient(index, "column") is not None or apart is None:
             e.bind("column", self.first_column)
             loops(by_vectors)
             return

@@ -21,7 +21,7 @@ def depthwise(item, stored, name, options):
     node = item.anchor
     weight = node.srcs[1]
     stride, padding, _, groups = node.arg
-    if node.dtype.kind != "float" or not node.count or len(stride) not in (1, 2):
+    if node.dtype.kind != "float" or len(stride) not in (1, 2):
         return None
     if groups == 1 or weight.shape[1] != 1 or weight.shape[0] != groups or [p for p in padding if p != (0, 0)]:
         return None
@@ -59,9 +59,8 @@ class _Depthwise:
 
     def serves(self):
         """Whether image and filter are read from memory at linear positions."""
-        for value in (self.image, self.filter):
-            if value.op != "load" or self.low.slots.types[value.attr[0]] != "f32":
-                return False
+        if self.image.op != "load" or self.filter.op != "load":
+            return False
         e = begin("", self.low.slots)
         self.steps = [e.coefficient(self.image.attr[1], n) for n in ("row", "column", "k0", "k1")]
         self.taps = [e.coefficient(self.filter.attr[1], n) for n in ("k0", "k1")]

@@ -19,7 +19,7 @@ PACKING = 7
 def direct(item, stored, name, options):
     """The Kernel of a "conv" item, or None if copying the image or nested loops are better."""
     node = item.anchor
-    if node.dtype.kind != "float" or not node.count or node.shape[-1] < WIDTH:
+    if node.dtype.kind != "float" or node.shape[-1] < WIDTH:
         return None
     what = problem(node)
     if what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
@@ -46,7 +46,7 @@ class _Direct(Contraction):
 
     def serves(self):
         """Whether neighboring pixels are neighbors in memory, too, and taps are at a fixed distance from them."""
-        if not Contraction.serves(self) or self.low.slots.types[self.right.attr[0]] != "f32":
+        if not Contraction.serves(self):
             return False
         e, index = self.e, self.right.attr[1]
         self.steps = [e.coefficient(index, "k{}".format(i)) for i in range(len(self.what.inner))]

@@ -272,7 +272,7 @@ class Emitter:
         out = 0
         for c, atom in index.terms:
             if self._atom_depends(atom, name):
-                if atom.kind != "digit" or atom.payload[0] != name or atom.payload[2] != 1 or atom.payload[3]:
+                if atom.kind != "digit" or atom.payload[2] != 1 or atom.payload[3]:
                     return None
                 out += c
         return out
@@ -283,13 +283,9 @@ class Emitter:
         if atom.kind != "digit":
             return self.scalar(atom.payload)
         base, _, div, mod = atom.payload
-        if isinstance(base, str):
-            value = self.counters[base][0]
-        if isinstance(base, str) and div == 1 and not mod:
-            return value
 
         def make():
-            out = value if isinstance(base, str) else self.index(base)
+            out = self.counters[base][0] if isinstance(base, str) else self.index(base)
             if div != 1:
                 out = op("i32.div_u", out, i32(div))
             return op("i32.rem_u", out, i32(mod)) if mod else out

@@ -21,14 +21,11 @@ _LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
 
 def integer_contraction(item, stored, name):
-    """The Kernel of a "matmul" or "conv" item with operands of at most 16 bits and sums in 32, or None if nested loops
-    are better."""
+    """The Kernel of a "matmul" or "conv" item with operands in int16 and sums in int32, or None if nested loops are
+    better."""
     node = item.anchor
-    if not node.count or node.dtype.name != "int32":
+    if node.dtype.name != "int32" or node.srcs[0].dtype.name != "int16":
         return None
-    for s in node.srcs:
-        if not s.dtype.is_integer or s.dtype.bits > 16 or s.dtype.name == "uint16":
-            return None
     what = problem(node)
     if what.columns < 8 or what.depth() < 4:
         return None

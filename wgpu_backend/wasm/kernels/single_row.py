@@ -18,7 +18,7 @@ TOGETHER = 8  # rows of the matrix that are then read together
 def single_row(item, stored, name, options):
     """The Kernel of a "matmul" item with one row, or None if nested loops are better."""
     node = item.anchor
-    if node.dtype.kind != "float" or not node.count:
+    if node.dtype.kind != "float":
         return None
     what = problem(node)
     if what.rows != 1 or what.columns < 8 or what.depth() < 4:
