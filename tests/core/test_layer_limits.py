@@ -1,0 +1,352 @@
+"""Layers, records and sequences at the ends of what they take: just inside is computed, just outside is refused."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.errors import EmberletError, IndexingError, ShapeError
+from emberlet.functional.transformer import dot_product_attention
+from emberlet.module import Module
+from emberlet.module.layouts import adapter
+from emberlet.module.loading import load
+from emberlet.module.record import Record
+from emberlet.nn.attention import causal_mask, pad_mask
+from emberlet.param import Param
+
+
+def Z(*shape: int) -> Any:
+    return F.zeros(shape)
+
+
+# A call -> words of the ShapeError, or the shape of the result.
+CALLS: dict[str, Any] = {
+    "nn.Conv2d(4, 6, 1, groups=2)(Z(1, 4, 2, 2))": (1, 6, 2, 2),
+    "nn.Conv2d(4, 5, 1, groups=2)": "4 input and 5 output channels do not divide into 2 groups",
+    "nn.Conv2d(3, 6, 1, groups=2)": "3 input and 6 output channels do not divide into 2 groups",
+    "nn.Conv2d(3, 4, 1)(Z(3, 2, 2))": "needs (n, channels) and 2 spatial axes",
+    "nn.Conv2d(3, 4, 1)(Z(1, 3, 2, 2, 2))": "needs (n, channels) and 2 spatial axes",
+    "nn.GroupNorm(2, 4)(Z(1, 4, 3))": (1, 4, 3),
+    "nn.GroupNorm(3, 4)": "4 channels do not divide into 3 groups",
+    "nn.LayerNorm((2, 3))(Z(5, 2, 3))": (5, 2, 3),
+    "nn.LayerNorm((2, 3))(Z(2, 3))": (2, 3),
+    "nn.LayerNorm((2, 3))(Z(3, 2, 2))": "LayerNorm over (2, 3) does not fit shape (3, 2, 2)",
+    "nn.LayerNorm((2, 3))(Z(3))": "LayerNorm over (2, 3) does not fit shape (3,)",
+    "nn.MultiHeadAttention(6, 3)(Z(1, 2, 6)).context": (1, 2, 6),
+    "nn.MultiHeadAttention(6, 4)": "4 heads do not divide d_model 6",
+    "nn.PositionalEncoding(4, 5)(Z(1, 5, 4))": (1, 5, 4),
+    "nn.PositionalEncoding(4, 5)(Z(1, 6, 4))": "at most 5 steps",
+    "nn.PositionalEncoding(4, 5)(Z(1, 5, 2))": "does not fit shape (1, 5, 2)",
+    "nn.RotaryEncoding(5, 4)(Z(1, 5, 4))": (1, 5, 4),
+    "nn.RotaryEncoding(5, 4)(Z(1, 3, 4), start=2)": (1, 3, 4),
+    "nn.RotaryEncoding(5, 4)(Z(3, 4))": (3, 4),
+    "nn.RotaryEncoding(5, 4)(Z(0, 3, 4))": (0, 3, 4),
+    "nn.RotaryEncoding(5, 4)(Z(1, 3, 4), start=3)": "from step 3",
+    "nn.RotaryEncoding(5, 4)(Z(1, 6, 4))": "at most 5 steps",
+    "nn.RotaryEncoding(5, 4)(Z(1, 5, 2))": "does not fit shape (1, 5, 2)",
+    "nn.RotaryEncoding(5, 3)": "expected an even number",
+    "nn.Gru(4, 3)(Z(2, 5, 4))[0]": (2, 5, 3),
+    "nn.Gru(4, 3, batch_first=False)(Z(5, 2, 4))[0]": (5, 2, 3),
+    "nn.BiGru(4, 3)(Z(2, 5, 4))[0]": (2, 5, 6),
+    "nn.BiGru(4, 3, batch_first=False)(Z(5, 2, 4))[0]": (5, 2, 6),
+    "nn.Gru(4, 3)(Z(2, 5, 3))": "Gru needs (batch, seq, 4), found shape (2, 5, 3)",
+    "nn.Gru(4, 3)(Z(5, 4))": "Gru needs (batch, seq, 4), found shape (5, 4)",
+    "nn.Gru(4, 3)(Z(1, 2, 5, 4))": "found shape (1, 2, 5, 4)",
+    "nn.HuberLoss()(Z(2), Z(3))": "differ in shape",
+    "nn.BinaryCrossEntropyLoss()(Z(2), Z(2, 1))": "differ in shape",
+    "nn.CrossEntropyLoss()(Z(2, 3), F.asarray([0, 1, 2]))": "needs (n, classes) and (n,)",
+    "nn.CrossEntropyLoss()(Z(2), F.asarray([0, 1]))": "needs (n, classes) and (n,)",
+    "nn.CrossEntropyLoss(weights=[1.0, 2.0])(Z(2, 3), F.asarray([0, 1]))": "2 weights for 3 classes",
+    "nn.CrossEntropyLoss(weights=[1.0] * 3)(Z(2, 3), F.asarray([0, 2]))": (),
+    "nn.CrossEntropyLoss()(Z(2, 3), F.asarray([0, 1]), 'none')": (2,),
+    "nn.Interpolate1d(3, 2.0)": "and not both",
+    "nn.Interpolate1d((3,))(Z(1, 1, 5))": (1, 1, 3),
+    "nn.Orthogonal()((3,))": "at least two axes",
+    "nn.Orthogonal()((2, 3))": (2, 3),
+    "nn.Orthogonal()((3, 2, 1))": (3, 2, 1),
+    "nn.Orthogonal()((0, 3))": (0, 3),
+    "F.squeeze(Z(2, 1, 1))": (2,),
+    "F.squeeze(Z(2, 1, 1), (1,))": (2, 1),
+    "F.squeeze(Z(2, 1, 1), (0, 1))": "only 1 can be squeezed",
+    "F.narrow(Z(5), 0, 2, 3)": (3,),
+    "F.narrow(Z(5), 0, -2, 2)": (2,),
+    "F.narrow(Z(5), 0, 5, 0)": (0,),
+    "F.narrow(Z(5), 0, -5, 5)": (5,),
+    "F.narrow(Z(5), 0, 3, 3)": "3 elements from 3 do not lie",
+    "F.narrow(Z(5), 0, 2, -1)": "-1 elements from 2 do not lie",
+    "F.narrow(Z(5), 0, -6, 1)": "do not lie",
+    "F.split(Z(5), 2)[1]": (2,),
+    "F.split(Z(5), 5)[4]": (1,),
+    "F.split(Z(5), 7)[6]": (0,),
+    "F.split(Z(5), (2, 3))[1]": (3,),
+    "F.split(Z(5), (2, 2))": "do not add up",
+    "F.split(Z(5), 65541)[-1]": (0,),
+    "F.split(Z(5), 65542)": "most would be empty",
+    "F.chunk(Z(5), 1)[0]": (5,),
+    "F.chunk(Z(0), 3)[0]": (0,),
+    "F.chunk(Z(5), 0)": "at least 1",
+    "F.split_to_sequence(Z(5), 2)[2]": (1,),
+    "F.split_to_sequence(Z(5, 2), keepdims=False)[4]": (2,),
+    "F.split_to_sequence(Z(5, 2))[4]": (1, 2),
+    "F.split_to_sequence(Z(5, 2), 1, keepdims=False)[4]": (1, 2),
+    "F.split_to_sequence(Z(5), F.asarray([2, 3]))[1]": (3,),
+    "F.split_to_sequence(Z(5), F.asarray([2, 2]))": "does not add up",
+    "F.split_to_sequence(Z(5), 0)": "split must be positive",
+    "F.reshape_keeping(Z(2, 3), (0, -1))": (2, 3),
+    "F.reshape_keeping(Z(2, 3), (3, 2))": (3, 2),
+    "F.reshape_keeping(Z(2, 3), (6, 1, 0))": "keeps axis 2",
+    "F.slice_axes(Z(5, 4), (1,), (3,))": (2, 4),
+    "F.slice_axes(Z(5, 4), (1, 0), (3, 2), (1, 0))": (2, 2),
+    "F.slice_axes(Z(5, 4), (4,), (0,), (0,), (-2,))": (2, 4),
+    "F.slice_axes(Z(5, 4), (1,), (3, 4))": "got 2 values for 1 axes",
+    "F.pad_axes(Z(2, 3), (1, 2), (-1,))": (2, 6),
+    "F.pad_axes(Z(2, 3), (1, 0, 2, 1))": (5, 4),
+    "F.stack([Z(2), Z(2)], -1)": (2, 2),
+    "F.unstack(Z(3, 2), 1)[1]": (3,),
+    "F.roll(Z(2, 3), (1, 2), 1)": (2, 3),
+    "F.roll(Z(2, 3), 1, (0, 1))": (2, 3),
+    "F.roll(Z(0, 3), 1, 0)": (0, 3),
+    "F.roll(Z(0, 3), 1)": (0, 3),
+    "F.roll(F.asarray(1.0), 1)": (),
+    "F.expand(Z(1, 3), 2, -1)": (2, 3),
+    "F.expand(Z(3), (2, -1))": (2, 3),
+    "F.flip(Z(2, 0), 0)": (2, 0),
+    "F.flip(Z(2, 3), ())": (2, 3),
+    "F.permute(Z(2, 3), (1, 0))": (3, 2),
+    "F.permute(Z(2), 0)": (2,),
+    "F.transpose(Z(2, 3, 4))": (2, 4, 3),
+    "F.transpose(Z(2, 3, 4), 2, 0, 1)": (4, 2, 3),
+    "F.transpose(Z(2, 3, 4), (2, 0, 1))": (4, 2, 3),
+    "F.expand_dims(Z(2, 3), (0, 3))": (1, 2, 3, 1),
+    "F.expand_dims(Z(2, 3), -1)": (2, 3, 1),
+    "F.expand_dims(Z(2, 3), 4)": "axis",
+    "F.tensor_scatter(Z(2, 5, 3), Z(2, 2, 3), axis=-2)": (2, 5, 3),
+    "F.tensor_scatter(Z(2, 5, 3), Z(2, 5, 1), axis=2)": (2, 5, 3),
+    "F.tensor_scatter(Z(2, 5, 3), Z(2, 5, 3), axis=3)": "cannot be written",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_shapes_at_the_limit(call):
+    expected = CALLS[call]
+    if isinstance(expected, tuple):
+        assert eval(call).shape == expected
+        return
+    with pytest.raises(ShapeError) as raised:
+        eval(call)
+    assert expected in str(raised.value)
+
+
+def test_sequences_are_lists_with_positions_from_either_end():
+    a, b, c, new = "a", "b", "c", "new"
+    items = [a, b, c]
+    for position in (-3, -1, 0, 1, 3, None):
+        expected = list(items)
+        expected.insert(len(items) if position is None else position, new)
+        assert F.sequence_insert(items, new, position) == expected
+    for position in (-3, -1, 0, 2):
+        expected = list(items)
+        del expected[position]
+        assert F.sequence_erase(items, position) == expected
+    assert F.sequence_erase(items) == [a, b]
+    for call in (lambda: F.sequence_insert(items, new, 4), lambda: F.sequence_insert(items, new, -4),
+                 lambda: F.sequence_erase(items, 3), lambda: F.sequence_erase(items, -4)):  # fmt: skip
+        with pytest.raises(IndexingError, match="is outside"):
+            call()
+    assert items == [a, b, c]
+
+
+@pytest.mark.parametrize(("prob", "fits"), [(0, True), (1, True), (-0.01, False), (1.01, False), (float("nan"), False)])
+def test_a_probability_lies_in_0_to_1(prob, fits):
+    if fits:
+        assert nn.Dropout(prob).prob == prob
+    else:
+        with pytest.raises(EmberletError, match="expected a probability"):
+            nn.Dropout(prob)
+
+
+def test_noise_has_a_deviation_of_at_least_0():
+    assert nn.GaussianNoise(0).std == 0
+    for std in (-0.01, float("nan")):
+        with pytest.raises(EmberletError, match="at least 0"):
+            nn.GaussianNoise(std)
+
+
+def test_masks_hide_later_and_padded_steps():
+    for queries in (1, 2, 4):
+        expected = ~np.tril(np.ones((queries, 4), bool), 4 - queries)
+        assert causal_mask(queries, 4, "python").tolist() == expected.tolist()
+        assert causal_mask(queries, 4, "python").device == "python"
+    assert pad_mask(F.asarray([0, 1, 3]), 3).tolist() == [[True] * 3, [False, True, True], [False] * 3]
+
+
+def test_attention_adds_its_masks():
+    layer = nn.MultiHeadAttention(4, 2)
+    x = F.uniform((2, 3, 4), seed=1)
+    pad = pad_mask(F.asarray([2, 3]), 3)
+    causal = causal_mask(3, 3)
+    one = F.asarray(np.array([[[0, 1, 0]] * 3, [[0, 0, 1]] * 3], bool))
+    for masks, hidden in (
+        ({"mask_pad": pad}, np.broadcast_to(np.asarray(pad)[:, None], (2, 3, 3))),
+        ({"mask_attn": causal}, np.broadcast_to(np.asarray(causal), (2, 3, 3))),
+        ({"mask_attn": one}, np.asarray(one)),
+        ({"mask_pad": pad, "mask_attn": causal}, np.asarray(pad)[:, None] | np.asarray(causal)),
+        ({"mask_pad": pad, "mask_attn": one}, np.asarray(pad)[:, None] | np.asarray(one)),
+    ):
+        found = layer(x, **masks)
+        for head in (0, 1):
+            assert ((np.asarray(found.weights)[:, head] < 1e-6) == hidden).all()
+        blind = layer(x, **masks, need_weights=False)
+        assert blind.weights is None
+        np.testing.assert_allclose(np.asarray(blind.context), np.asarray(found.context), rtol=1e-5, atol=1e-6)
+
+
+def test_a_constant_memory_is_projected_once():
+    layer = nn.MultiHeadAttention(4, 2)
+    x, memory, other = (F.uniform((1, n, 4), seed=n) for n in (2, 3, 5))
+    kept = nn.AttentionCache(grow=False)
+    first = layer(x, memory, cache=kept)
+    assert len(kept) == 3
+    again = layer(x, other, cache=kept)
+    assert len(kept) == 3
+    assert again.context.tolist() == first.context.tolist()
+    growing = nn.AttentionCache()
+    assert len(growing) == 0
+    layer(x, cache=growing)
+    found = layer(x, cache=growing)
+    assert len(growing) == 4 and found.weights.shape == (1, 2, 2, 4)
+
+
+def test_heads_are_split_off_the_last_axis_and_merged_again():
+    x = F.uniform((2, 3, 6), seed=4)
+    heads = dot_product_attention.split_heads(x, 2)
+    assert heads.shape == (2, 2, 3, 3)
+    assert heads.tolist() == np.asarray(x).reshape(2, 3, 2, 3).transpose(0, 2, 1, 3).tolist()
+    assert dot_product_attention.merge_heads(heads).tolist() == x.tolist()
+
+
+# -- modules ----------------------------------------------------------------------------------------------------------
+
+Pair = namedtuple("Pair", "left right")
+
+
+class Holder(Module):
+    """A module with every kind of container."""
+
+    def __init__(self) -> None:
+        self.param = Param(F.asarray([1.0, 2.0]))
+        self.constant = F.asarray([3.0])
+        self.inside = Pair(nn.Linear(2, 3), [self.param, None])
+        self.by_name = {"a": nn.PRelu(), "b": (F.asarray([4.0]),)}
+        self.text = "text"
+
+
+def test_a_copy_has_containers_of_its_own_and_keeps_their_kinds():
+    module = Holder()
+    copy = module.clone()
+    assert type(copy.inside) is Pair and type(copy.by_name) is dict and type(copy.by_name["b"]) is tuple
+    assert copy.inside is not module.inside and copy.by_name is not module.by_name
+    assert copy.inside.right is not module.inside.right and copy.inside.right[0] is copy.param is not module.param
+    assert copy.constant is not module.constant and copy.constant.data is module.constant.data
+    assert copy.param.id == module.param.id and copy.text == "text" and copy.inside.right[1] is None
+    assert copy.inside.left is not module.inside.left
+
+
+def test_moving_changes_the_module_itself():
+    module = Holder()
+    param, left, names, items = module.param, module.inside.left, module.by_name, module.inside.right
+    assert module.to("python") is module
+    assert module.param is param and module.inside.left is left and module.by_name is names
+    assert module.inside.right is items and items[0] is param
+    assert [b.name for b in module.backends()] == ["python"]
+    assert {module.constant.device, module.by_name["b"][0].device, param.val().device} == {"python"}
+    bare = Module()
+    bare.backend = emberlet.get_backend("numpy")
+    assert bare.to("python").backend is emberlet.get_backend("python")
+
+
+def test_a_leaf_is_named_by_its_path_and_a_circle_ends():
+    module = Holder()
+    module.by_name["up"] = module
+    names = [name for name, _ in module.named_params()]
+    assert names == ["param", "inside.0.weight", "inside.0.bias", "inside.1.0", "by_name.a.weight"]
+    assert module.num_params() == 2 + 6 + 3 + 1
+    assert "Holder {...}" in repr(module)
+
+
+def test_burns_names_are_read_and_written():
+    class Net(Module):
+        def __init__(self) -> None:
+            self.norm = nn.LayerNorm(2)
+            self.blocks = [nn.BatchNorm(2), {"act": nn.PRelu()}]
+
+    net = Net()
+    for i, param in enumerate(net.params()):
+        param.set(F.full(param.shape, float(i)))
+    record = net.to_record()
+    from emberlet.module.burn_names import as_burn, renamed
+
+    burn = as_burn(net, record)
+    assert list(burn.tensors) == [
+        "norm.gamma", "norm.beta", "blocks.0.gamma", "blocks.0.beta", "blocks.0.running_mean", "blocks.0.running_var",
+        "blocks.1.act.alpha"]  # fmt: skip
+    back = renamed(net, burn)
+    assert list(back.tensors) == list(record.tensors) and back.param_ids == record.param_ids
+    assert renamed(net, record) is None
+    plain = {name: burn[name] for name in burn.tensors}
+    assert list(renamed(net, plain)) == list(record.tensors)
+    other = Net()
+    assert load(other, burn, True).missing == []
+    assert [p.val().tolist() for p in other.params()] == [p.val().tolist() for p in net.params()]
+    assert load(Net(), {**plain, "left": F.zeros((1,))}, False).unexpected == ["left"]
+
+
+def test_the_layout_of_dense_weights_is_declared_given_or_told_by_the_shape():
+    net = nn.Linear(2, 3)
+    burn = {"weight": F.reshape(F.arange(6.0), (2, 3)), "bias": F.zeros((3,))}
+    turned = {"weight": burn["weight"].mT, "bias": burn["bias"]}
+    for record, layout in ((burn, None), (burn, "burn"), (turned, "pytorch"), (Record(burn, {}), None)):
+        net.load_record(record, layout=layout)
+        assert net.weight.val().tolist() == burn["weight"].tolist()
+    for record, layout in ((turned, None), (turned, "burn")):
+        with pytest.raises(emberlet.errors.LoadError, match="layout='pytorch' transposes"):
+            net.load_record(record, layout=layout)
+    with pytest.raises(emberlet.errors.LoadError, match="layout is one of burn, pytorch, found 'rows'"):
+        net.load_record(burn, layout="rows")
+    square = nn.Linear(2, 2)
+    values = {"weight": F.asarray([[1.0, 2.0], [3.0, 4.0]]), "bias": F.zeros((2,))}
+    with pytest.raises(emberlet.errors.LoadError, match="is square"):
+        square.load_record(values)
+    square.load_record(Record(values, {}))
+    assert square.weight.val().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    square.load_record(values, layout="pytorch")
+    assert square.weight.val().tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    square.load_record(values, layout="burn")
+    assert square.weight.val().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    square.load_record({"bias": F.ones((2,))}, strict=False)  # no dense weight, no question
+    assert square.bias.val().tolist() == [1.0, 1.0]
+    assert adapter(square, values, "burn", Param)("weight", values["weight"]) is not values["weight"]
+
+
+def test_what_a_load_left_over_is_reported():
+    net = nn.Linear(2, 3)
+    report = net.load_record({"bias": F.ones((3,)), "other": F.ones((1,))}, strict=False)
+    assert (report.loaded, report.missing, report.unexpected) == (["bias"], ["weight"], ["other"])
+    assert repr(report) == "LoadReport(1 loaded, 1 missing, 1 unexpected)"
+    for record, words in (
+        ({"bias": F.ones((3,))}, "missing: weight"),
+        ({"weight": F.ones((2, 3)), "bias": F.ones((3,)), "x": F.ones((1,))}, "unexpected: x"),
+    ):
+        with pytest.raises(emberlet.errors.LoadError, match=words) as raised:
+            net.load_record(record)
+        assert ("missing" in str(raised.value)) == (words[0] == "m")
+        assert ("unexpected" in str(raised.value)) == (words[0] == "u")
+    before = net.bias.val().tolist()
+    with pytest.raises(emberlet.errors.LoadError, match="bias: "):
+        net.load_record({"weight": F.ones((2, 3)), "bias": F.ones((4,))}, strict=False)
+    assert net.bias.val().tolist() == before
