@@ -133,26 +133,19 @@ def _codes(data, bits, count):
 
 def pack(values, dtype):
     """The bytes of values of a narrow dtype (rounded to it already: infinities stay); the inverse of `unpack`."""
-    bits = dtype.bits
     codes = [encode(dtype, v, False) for v in values] if dtype.is_float else values
-    if bits == 16:
-        out = bytearray(2 * len(codes))
-        for i in range(len(codes)):
-            out[2 * i] = codes[i] & 255
-            out[2 * i + 1] = codes[i] >> 8
-        return out
-    return pack_codes(codes, bits)
+    return pack_codes(codes, dtype.bits)
 
 
 def pack_codes(codes, bits):
-    """The lowest `bits` (2, 4, 6 or 8) bits of each code as a stream, lowest first; zeros fill the last byte."""
+    """The lowest `bits` (2, 4, 6, 8 or 16) bits of each code as a stream, lowest first; zeros fill the last byte."""
     out = bytearray((len(codes) * bits + 7) // 8)
     mask = (1 << bits) - 1
     at = 0
     for code in codes:
         code = (code & mask) << (at & 7)
         out[at >> 3] |= code & 255
-        if code > 255:  # a 6-bit element may end in the next byte
+        if code > 255:  # a 6-bit element may end in the next byte, one of 16 bits does
             out[(at >> 3) + 1] = code >> 8
         at += bits
     return out

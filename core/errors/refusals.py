@@ -48,6 +48,7 @@ _SAYS = {
     "len": "Type:len() of a tensor without axes",
     "array API": "Value:emberlet supports the array API up to 2024.12, not {}",
     "copy": "Value:numbers and lists must be copied; pass copy=None or copy=True",
+    "word": "Value:{} is {}, found {!r}",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} has no embedded weights; use from_file",
     "no weights": "Load:{} does not say where its weights are; use from_file",

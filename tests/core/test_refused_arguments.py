@@ -26,6 +26,70 @@ W3, R3 = Z(1, 12, 5), Z(1, 12, 3)
 
 # A call -> the error's class and words of it.
 REFUSED = r"""
+activation("Softer") -> Unsupported: unknown activation 'Softer'
+add(Z(2, dtype="bool"), Z(2, dtype="bool")) -> DType: not defined for bool
+add(F.asarray(["a"]), F.asarray(["b"])) -> DType: not defined for string
+subtract(F.asarray(["a"]), F.asarray(["b"])) -> DType: not defined for string
+multiply(Z(2, dtype="uint64"), Z(2, dtype="int8")) -> DType: no integer dtype holds both
+sum(F.asarray(["a"])) -> DType: not defined for string
+prod(F.asarray(["a"])) -> DType: not defined for string
+max(Z(2, 0), axis=1) -> Shape: over axis 1 of length 0
+min(Z(0)) -> Shape: over axis 0 of length 0
+argmax(Z(2, 0), axis=1) -> Shape: of an empty tensor
+argmin(Z(2, 0)) -> Shape: of an empty tensor
+argmax(F.asarray(["a"])) -> DType: not defined for string
+cumulative_sum(Z(2, 3)) -> Shape: axis must be given
+cummax(Z(2, dtype="bool")) -> DType: not defined for bool
+diff(Z(2, dtype="bool")) -> DType: not defined for bool
+relu(F.asarray(["a"])) -> DType: not defined for string
+exp(F.asarray(["a"])) -> DType: found strings
+roi_align(Z(1, 2, 4), Z(3, 4), I(0, 0, 0)) -> Shape: roi_align needs
+roi_align(Z(1, 2, 4, 4), Z(3), I(0, 0, 0)) -> Shape: roi_align needs
+roi_align(Z(1, 2, 4, 4), Z(3, 5), I(0, 0, 0)) -> Shape: roi_align needs
+roi_align(Z(1, 2, 4, 4), Z(3, 4), I(0, 0, 1)) -> Indexing: outside axis 0
+dft(Z(4), axis=0) -> Shape: dft: the last axis
+dft(Z(4)) -> Shape: outside
+dft(Z(4, 3)) -> Shape: dft: the last axis
+dft(Z(4, 2), axis=1) -> Shape: dft: the last axis
+stft(Z(1, 8), 2) -> Shape: stft needs frame_length
+stft(Z(1, 8), 2, frame_length=9) -> Shape: one frame needs 9
+mel_weight_matrix(0, 16, 8000, 0.0, 4000.0) -> Shape: cannot be made
+mel_weight_matrix(1 << 20, 1 << 12, 8000, 0.0, 4000.0) -> Shape: cannot be made
+random((2,), "gamma") -> Value: distribution is
+nll_loss(Z(2, 3), I(1, 3)) -> Indexing: target 3 is not one of 3 classes
+nll_loss(Z(2, 3), I(-1, 0)) -> Indexing: target -1 is not one of 3 classes
+nll_loss(Z(2, 3, 4), I(1, 2)) -> Shape: do not fit targets
+nll_loss(Z(2, 3), I(1, 2), Z(3, 1)) -> Shape: not one for each of 3 classes
+result_type("string", "int8") -> DType: string and int8 do not mix
+result_type("int8", "string") -> DType: string and int8 do not mix
+result_type("uint64", "int64") -> DType: no integer dtype holds both
+einsum("ij,jk", Z(2, 3), Z(3)) -> Shape: does not name the axes
+einsum("i...->i", Z()) -> Shape: does not name the axes
+einsum("...i,...i->i", Z(2, 3), Z(4, 3)) -> Shape: lengths
+affine_grid(Z(2, 2, 4), (2, 1, 4, 4)) -> Shape: affine_grid
+adaptive_max_pool1d(Z(2, 3), 1) -> Shape: 1d pooling needs
+max_pool1d(Z(1, 1, 3, 3), 2) -> Shape: 1d pooling needs
+max_pool2d(Z(1, 1, 3), 2) -> Shape: 2d pooling needs
+max_pool3d(Z(1, 1, 3, 3), 2) -> Shape: 3d pooling needs
+avg_pool1d(Z(1, 1, 3, 3), 2) -> Shape: 1d pooling needs
+avg_pool2d(Z(1, 1, 3), 2) -> Shape: 2d pooling needs
+avg_pool3d(Z(1, 1, 3, 3), 2) -> Shape: 3d pooling needs
+adaptive_avg_pool1d(Z(1, 1, 3, 3), 2) -> Shape: 1d pooling needs
+adaptive_avg_pool2d(Z(1, 1, 3), 2) -> Shape: 2d pooling needs
+adaptive_max_pool2d(Z(1, 1, 3), 2) -> Shape: 2d pooling needs
+conv(Z(1, 2, 5), Z(3, 2, 3), padding="some") -> Shape: padding is 'same'
+max_pool(Z(1, 2, 5), 3, padding="some") -> Shape: padding is 'same'
+interpolate(Z(1, 1, 4), (2,), None, "area") -> Value: 'area'
+resize(Z(4), (2.0,), nearest_mode="up") -> Value: 'up'
+resize(Z(4), sizes=(2,), keep_aspect_ratio_policy="larger") -> Value: 'larger'
+resize(Z(4), (2.0,), mode="linear", coordinates="corners") -> Value: 'corners'
+grid_sample(Z(1, 1, 3, 3), Z(1, 2, 2, 2), padding_mode="wrap") -> Shape: 'wrap'
+roi_align(Z(1, 1, 3, 3), Z(1, 4), I(0), mode="mean") -> Value: 'mean'
+depth_to_space(Z(1, 4, 2, 2), 2, "RDC") -> Value: 'RDC'
+tensor_scatter(Z(1, 3, 2), Z(1, 1, 2), axis=1, mode="ring") -> Value: 'ring'
+cast(Z(2), "float8_e8m0fnu", round_mode="even") -> Value: 'even'
+cast(Z(2), "float32", round_mode="even") -> Value: 'even'
+gelu(Z(3), "sigmoid") -> Value: 'sigmoid'
 as_attention(Z(1, 3, 6), num_heads=4) -> Shape: does not divide into 4 heads
 as_attention(Z(1, 3, 6)) -> Shape: needs num_heads
 as_attention(HEADS, Z(2, 2, 3, 4)) -> Shape: do not match
@@ -82,6 +146,8 @@ conv_integer(Z(1, 2, **BYTES), Z(1, 2, **BYTES)) -> Shape: does not fit weight
 conv_integer(Z(1, 2, 5, **BYTES), Z(1, 2, 3, 3, **BYTES)) -> Shape: does not fit weight
 conv_integer(Z(1, 2, 5, **BYTES), Z(4, 1, 3, **BYTES)) -> Shape: does not fit weight
 conv_integer(Z(1, 2, 5, **BYTES), Z(3, 1, 3, **BYTES), groups=2) -> Shape: does not fit weight
+conv_integer(Z(1, 2, 5, **BYTES), Z(3, 2, 3, **BYTES), Z(3, 1, 1, **BYTES)) -> Shape: zero point
+conv_integer(Z(1, 2, 5, **BYTES), Z(3, 2, 3, **BYTES), padding=-2) -> Shape: kernel
 conv_integer(Z(1, 2, 5), Z(1, 2, 3, **BYTES)) -> DType: at most 8 bits
 conv_integer(Z(1, 2, 5, dtype="int16"), Z(1, 2, 3, **BYTES)) -> DType: at most 8 bits
 conv_transpose(Z(1, 2), Z(2, 1)) -> Shape: does not fit weight
@@ -295,6 +361,37 @@ ROWS = dict(line.rsplit(" -> ", 1) for line in REFUSED.strip().splitlines())
 
 # What the neighbors of those calls take, and the shape that they give.
 TAKEN = r"""
+roi_align(Z(1, 2, 4, 4), Z(0, 4), I(), (2, 3)) -> (0, 2, 2, 3)
+roi_align(Z(1, 2, 4, 4), Z(3, 4), I(0, 0, -1), (2, 3)) -> (3, 2, 2, 3)
+dft(Z(4, 1), axis=0) -> (4, 2)
+dft(Z(3, 4, 2), axis=1) -> (3, 4, 2)
+dft(Z(4, 2), length=6, axis=0, onesided=True) -> (4, 2)
+dft(Z(4, 2), axis=0, inverse=True, onesided=True) -> (6, 1)
+dft(Z(4, 2), length=7, axis=0, inverse=True, onesided=True) -> (7, 1)
+stft(Z(1, 8), 2, frame_length=8) -> (1, 1, 5, 2)
+stft(Z(1, 8), 2, Z(4)) -> (1, 3, 3, 2)
+stft(Z(1, 8, 2), 2, Z(4)) -> (1, 3, 4, 2)
+stft(Z(1, 8), 3, Z(3), 4) -> (1, 2, 3, 2)
+mel_weight_matrix(1, 1, 8000, 0.0, 4000.0) -> (1, 1)
+nll_loss(Z(2, 3), I(0, 2)) -> ()
+nll_loss(Z(2, 3), I(0, 7), ignore_index=7) -> ()
+nll_loss(Z(2, 3, 4), Z(2, 4, dtype="int64"), reduction="none") -> (2, 4)
+nll_loss(Z(0, 3), Z(0, dtype="int64"), reduction="sum") -> ()
+max(Z(2, 0), axis=0) -> (0,)
+argmax(Z(2, 0), axis=0) -> (0,)
+argmax(Z(2, 3), keepdims=True) -> (1, 1)
+argmax(Z(2, 3, dtype="bool"), axis=1) -> (2,)
+cumulative_sum(Z(3)) -> (3,)
+cumulative_prod(Z(3), include_initial=True) -> (4,)
+diff(Z(2, 0)) -> (2, 0)
+diff(Z(2, 4), n=0) -> (2, 4)
+diff(Z(2, 4), n=3) -> (2, 1)
+diff(Z(2, 4), n=6) -> (2, 0)
+diff(Z(2, 4), axis=0, prepend=Z(1, 4), append=Z(2, 4)) -> (4, 4)
+max_pool1d(Z(1, 1, 3), 2, 1) -> (1, 1, 2)
+max_pool3d(Z(1, 1, 3, 3, 3), 2, 1) -> (1, 1, 2, 2, 2)
+adaptive_max_pool1d(Z(1, 1, 3), 2) -> (1, 1, 2)
+adaptive_avg_pool(Z(1, 1, 4), 1) -> (1, 1, 1)
 as_attention(Z(1, 3, 8), num_heads=4) -> (1, 3, 8)
 as_attention(HEADS, Z(1, 1, 5, 4)) -> (1, 2, 3, 4)
 as_attention(HEADS, HEADS, Z(1, 2, 3, 7)) -> (1, 2, 3, 7)

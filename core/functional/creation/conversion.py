@@ -1,6 +1,7 @@
 """Converting tensors to Python values and data, and between dtypes."""
 
 from ... import dtypes
+from ...errors import refuse
 from ..operands import alias, tensor
 
 
@@ -68,6 +69,8 @@ def cast(x, dtype, saturate=True, round_mode="up"):
 
     round_mode: the direction in which float8_e8m0fnu rounds to a power of two: "up", "down" or "nearest".
     """
+    if round_mode not in ("up", "down", "nearest"):
+        refuse("word", "cast: round_mode", "'up', 'down' or 'nearest'", round_mode)
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
     if dtype is x.dtype:

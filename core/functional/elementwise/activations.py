@@ -5,7 +5,7 @@ Narrow floats are computed in float32 and rounded once: 1 + erf(-2.8) is 0 in fl
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import ShapeError
+from ...errors import ShapeError, refuse
 from ...shapes import axis_of, broadcast
 from ..operands import astype, floating, like, numeric
 from ..overriding import composite
@@ -105,6 +105,8 @@ def hard_swish(x):
 #: method; ONNX Gelu; Burn gelu
 def gelu(x, approximate="none"):
     """x times the standard normal distribution function at x; approximate="tanh" uses the tanh approximation."""
+    if approximate not in ("none", "tanh"):
+        refuse("word", "gelu: approximate", "'none' or 'tanh'", approximate)
     x = floating(x)
     backend = x.backend
     fast = operation(backend, "gelu")

@@ -106,6 +106,8 @@ def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
     past (batch, …, length, …), update of the same shape but shorter along axis; mode "circular" wraps around at the end
     (ONNX TensorScatter). Raises ShapeError if the shapes do not match.
     """
+    if mode not in ("linear", "circular"):
+        raise ValueError("tensor_scatter: mode is 'linear' or 'circular', found {!r}".format(mode))
     past = tensor(past)
     backend = past.backend
     update = like(update, past)

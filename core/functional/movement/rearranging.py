@@ -336,6 +336,8 @@ def _pad_from_inside(x, pads, mode):
 @composite
 def depth_to_space(x, block_size, mode="DCR"):
     """(n, c, h, w) -> (n, c / b², h·b, w·b); mode "DCR" or "CRD" says how the channels are laid out (ONNX)."""
+    if mode not in ("DCR", "CRD"):
+        raise ValueError("depth_to_space: mode is 'DCR' or 'CRD', found {!r}".format(mode))
     n, c, h, w = x.shape
     b = block_size
     if c % (b * b):

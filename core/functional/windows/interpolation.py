@@ -98,6 +98,10 @@ def resize(
     x = tensor(x)
     if mode not in ("nearest", "linear", "cubic"):
         raise ValueError("resize mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
+    if nearest_mode not in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+        raise ValueError("unknown nearest_mode {!r} of resize".format(nearest_mode))
+    if keep_aspect_ratio_policy not in ("stretch", "not_larger", "not_smaller"):
+        raise ValueError("unknown keep_aspect_ratio_policy {!r} of resize".format(keep_aspect_ratio_policy))
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
     lengths = [x.shape[a] for a in axes]
     if (scales is None) == (sizes is None):
@@ -223,6 +227,8 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     spatial = len(x.shape) - 2
     axes = list(range(2, spatial + 2))
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    if mode not in ("nearest", "linear", "cubic"):
+        raise ValueError("interpolate mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate needs either size or scale_factor")
     if isinstance(size, int):

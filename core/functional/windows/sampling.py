@@ -104,6 +104,10 @@ def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=Fals
         raise ShapeError("grid_sample: grid {} does not fit input {}".format(grid.shape, x.shape))
     if mode not in _TAPS:
         raise ShapeError("grid_sample: mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ShapeError(
+            "grid_sample: padding_mode is 'zeros', 'border' or 'reflection', found {!r}".format(padding_mode)
+        )
     n, c, lengths, out = x.shape[0], x.shape[1], x.shape[2:], grid.shape[1:-1]
     points = size(out)
     grid = grid.reshape((n, 1, points, d))
@@ -187,6 +191,8 @@ def roi_align(
     rois = like(rois, x)
     if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4:
         raise ShapeError("roi_align needs x (n, c, h, w) and rois (r, 4), found {} and {}".format(x.shape, rois.shape))
+    if mode not in ("avg", "max"):
+        raise ValueError("roi_align: mode is 'avg' or 'max', found {!r}".format(mode))
     count = rois.shape[0]
     if not count:
         return x.backend.full((0, x.shape[1]) + tuple(output_size), 0, x.dtype)

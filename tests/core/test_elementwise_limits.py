@@ -1,0 +1,346 @@
+"""Elementwise functions of every kind of operand at the ends of what they take: compared with NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import display, dtypes
+from emberlet import functional as F
+from emberlet.config import Config
+from emberlet.dtypes.alias import alias
+from emberlet.errors import BackendError, DTypeError, FormatError, ShapeError
+from emberlet.functional.indexing.boxes import _corners, _keep, _overlap
+from emberlet.functional.indexing.visibility import visible
+
+VALUES = np.array([[-3.0, -0.5, 0.0], [0.25, 2.0, 9.0]], np.float32)
+X = emberlet.asarray(VALUES, backend="python")
+ROW = np.array([-1.0, 0.0, 1.0], np.float32)
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+def test_clip_takes_numbers_tensors_and_nothing_on_either_side(backend):
+    x, row = emberlet.asarray(VALUES, backend=backend), emberlet.asarray(ROW, backend=backend)
+    bounds = [(None, None), (-1.0, -1.0), (row, ROW), (F.asarray(-1.0, backend=backend), -1.0)]
+    tops = [(None, None), (1.5, 1.5), (row + 2, ROW + 2), (F.asarray(1.5, backend=backend), 1.5)]
+    for (low, low_number), (high, high_number) in itertools.product(bounds, tops):
+        expected = VALUES
+        if low is not None:
+            expected = np.maximum(expected, low_number)
+        if high is not None:
+            expected = np.minimum(expected, high_number)
+        found = F.clip(x, low, high)
+        assert found.tolist() == expected.tolist()
+        assert found is not x
+    assert F.clamp_min(x, 0).tolist() == np.maximum(VALUES, 0).tolist()
+    assert F.clamp_max(x, 0).tolist() == np.minimum(VALUES, 0).tolist()
+    for wrong in ((F.zeros((2,), backend=backend), None), (None, F.zeros((2,), backend=backend)),
+                  (0.0, F.zeros((4,), backend=backend)), (F.zeros((4,), backend=backend), 0.0)):  # fmt: skip
+        with pytest.raises(ShapeError, match="broadcast"):
+            F.clip(x, *wrong)
+    small = F.asarray([0, 100, 200], dtype="uint8", backend=backend)
+    assert F.clip(small, -5, 300).tolist() == [0, 100, 200]
+    assert F.clip(small, 50, 150).tolist() == [50, 100, 150]
+    assert F.clip(small, 300, None).tolist() == [255] * 3 and F.clip(small, None, -5).tolist() == [0] * 3
+    with pytest.raises(DTypeError, match="not defined for bool"):
+        F.clip(x > 0, 0, 1)
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy", "loops"])
+def test_the_sign_bit_of_every_dtype(backend):
+    for name in ("float64", "float32", "float16", "bfloat16"):
+        x = F.asarray([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf], dtype=name, backend=backend)
+        assert F.signbit(x).tolist() == [False, True, False, True, False, True], name
+    assert F.signbit(F.asarray([-1, 0, 1], dtype="int8", backend=backend)).tolist() == [True, False, False]
+    assert F.signbit(F.asarray([0, 200], dtype="uint8", backend=backend)).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+def test_the_next_float_is_numpys(name, backend):
+    values = np.array(
+        [0.0, -0.0, 1.0, -1.0, 1e-45 if name == "float32" else 5e-324, 3.0, np.inf, -np.inf, np.nan], name
+    )
+    a, b = (m.ravel() for m in np.meshgrid(values, values))
+    found = F.nextafter(F.asarray(a, backend=backend), F.asarray(b, backend=backend))
+    np.testing.assert_array_equal(np.asarray(found.tolist()), np.nextafter(a, b).astype(np.float64))
+
+
+BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
+
+
+def test_bitwise_functions_take_integers_and_bools_and_shifts_only_integers():
+    whole = np.array([0, 1, 5, 12, 255], np.uint8)
+    a, b = (m.ravel() for m in np.meshgrid(whole, whole))
+    truth = np.array([False, False, True, True]), np.array([False, True, False, True])
+    for name, expected in BITS.items():
+        for left, right in ((a, b), (a.astype(np.int16), b.astype(np.int16)), truth):
+            found = getattr(F, name)(F.asarray(left, backend="python"), F.asarray(right, backend="python"))
+            assert found.tolist() == expected(left, right).tolist()
+        with pytest.raises(DTypeError, match="integers"):
+            getattr(F, name)(X, X)
+    for name in ("bitwise_left_shift", "bitwise_right_shift"):
+        for wrong in (X, X > 0):
+            with pytest.raises(DTypeError, match="integers"):
+                getattr(F, name)(wrong, wrong)
+    assert F.bitwise_left_shift(F.asarray([1, 3], dtype="uint8", backend="python"), 7).tolist() == [128, 128]
+    assert F.bitwise_right_shift(F.asarray([-8, 8], dtype="int8", backend="python"), 2).tolist() == [-2, 2]
+    assert F.bitwise_invert(F.asarray([True, False])).tolist() == [False, True]
+    assert F.bitwise_invert(F.asarray([0, 5], dtype="uint8")).tolist() == [255, 250]
+
+
+def test_where_takes_numbers_on_either_side():
+    condition = X > 0
+    for a, b in ((1, 2), (1.5, 2), (X, 0), (0, X), (X, X + 1), (True, False)):
+        numbers = [np.asarray(v.tolist(), np.float32) if isinstance(v, emberlet.Tensor) else v for v in (a, b)]
+        found = F.where(condition, a, b)
+        assert found.tolist() == np.where(VALUES > 0, *numbers).tolist()
+        assert found.device == "python"
+    assert F.where(VALUES > 0, X, 0).device == "python" == F.where(VALUES > 0, 0, X).device
+    assert F.where([True, False], X[0, :2], X[1, :2]).tolist() == [-3.0, 2.0]
+    assert F.where(condition, 1, 2).dtype.name == "int64" and F.where(condition, 1, 2.5).dtype.name == "float32"
+    assert F.where(X, 1, 0).tolist() == (VALUES != 0).astype(int).tolist()
+    with pytest.raises(BackendError):
+        F.where(F.asarray(VALUES > 0, backend="numpy"), X, X)
+    for a, b in ((F.zeros((4,), backend="python"), 0), (0, F.zeros((4,), backend="python"))):
+        with pytest.raises(ShapeError, match="broadcast"):
+            F.where(condition, a, b)
+
+
+def test_masks_take_tensors_and_numbers():
+    mask = X > 0
+    assert F.mask_fill(X, mask, 7).tolist() == np.where(VALUES > 0, 7, VALUES).tolist()
+    assert F.mask_where(X, mask, X * 2).tolist() == np.where(VALUES > 0, VALUES * 2, VALUES).tolist()
+    assert F.mask_where(X, VALUES > 0, 7).device == "python"
+    assert F.mask_where(F.astype(X, "float16"), mask, 7.0).dtype.name == "float16"
+    for call in (lambda: F.mask_where(X, F.zeros((4,), backend="python"), 7),
+                 lambda: F.mask_where(X, mask, F.zeros((4,), backend="python"))):  # fmt: skip
+        with pytest.raises(ShapeError, match="broadcast"):
+            call()
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_the_largest_is_marked_also_in_nothing(axis):
+    best = np.argmax(VALUES, axis)
+    expected = np.moveaxis(np.eye(VALUES.shape[axis], dtype=np.float32)[best], -1, axis)
+    assert F.hardmax(X, axis).tolist() == expected.tolist()
+    assert F.hardmax(F.zeros((0, 3)), axis).shape == (0, 3)
+    assert F.hardmax(F.zeros((3, 0)), axis).shape == (3, 0)
+    assert F.hardmax(F.asarray([[2, 2], [1, 5]]), 1).tolist() == [[1, 0], [0, 1]]
+
+
+def test_closeness_is_numpys():
+    values = np.array([0.0, 1.0, 1.00001, 1.0001, np.inf, -np.inf, np.nan], np.float64)
+    a, b = (m.ravel() for m in np.meshgrid(values, values))
+    x, y = F.asarray(a, backend="python"), F.asarray(b, backend="python")
+    for options in ({}, {"equal_nan": True}, {"rtol": 1e-3}, {"atol": 1.0, "rtol": 0.0}):
+        assert F.is_close(x, y, **options).tolist() == np.isclose(a, b, **options).tolist()
+    assert F.is_close(F.asarray([1, 2]), F.asarray([1, 3])).tolist() == [True, False]
+    assert F.all_close(x[:1], y[:1]).item() is True and F.all_close(x, y).item() is False
+
+
+# Corners of boxes y1, x1, y2, x2, and their intersection over union.
+BOXES = [
+    ((0, 0, 2, 2), (0, 0, 2, 2), 1.0),
+    ((0, 0, 2, 2), (0, 1, 2, 3), 1 / 3),
+    ((0, 0, 2, 2), (1, 0, 3, 2), 1 / 3),
+    ((0, 0, 2, 2), (1, 1, 3, 3), 1 / 7),
+    ((0, 0, 2, 2), (0, 2, 2, 4), 0.0),
+    ((0, 0, 2, 2), (2, 0, 4, 2), 0.0),
+    ((0, 0, 2, 2), (3, 3, 4, 4), 0.0),
+    ((0, 0, 2, 2), (0, 3, 2, 4), 0.0),
+    ((0, 0, 2, 2), (3, 0, 4, 2), 0.0),
+    ((0, 0, 4, 4), (1, 1, 2, 3), 2 / 16),
+    ((0, 0, 0, 0), (0, 0, 0, 0), 0.0),
+    ((0, 0, 0, 2), (0, 0, 2, 2), 0.0),
+    ((0, 0, 2, 0), (0, 0, 2, 2), 0.0),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "expected"), BOXES)
+def test_boxes_overlap_by_their_share(a, b, expected):
+    assert math.isclose(_overlap(a, b), expected) and math.isclose(_overlap(b, a), expected)
+
+
+def test_boxes_are_kept_by_score_up_to_the_limit():
+    assert _corners((3, 1, 0, 2), False) == (0, 1, 3, 2) and _corners((4, 5, 2, 6), True) == (2.0, 3.0, 8.0, 5.0)
+    corners = [(0, 0, 2, 2), (0, 0, 2, 2.1), (5, 5, 6, 6), (0, 1, 2, 3)]
+    scores = [0.5, 0.9, 0.5, 0.4]
+    assert _keep(corners, scores, 9, 0.5, None) == [1, 2, 3]
+    assert _keep(corners, scores, 9, 0.2, None) == [1, 2]
+    assert _keep(corners, scores, 9, 1.0, None) == [1, 0, 2, 3]
+    assert _keep(corners, scores, 2, 0.5, None) == [1, 2]
+    assert _keep(corners, scores, 9, 0.5, 0.4) == [1, 2] and _keep(corners, scores, 9, 0.5, 0.5) == [1]
+    boxes, numbers = F.asarray([[list(map(float, c)) for c in corners]]), F.asarray([[scores, scores[::-1]]])
+    assert F.non_max_suppression(boxes, numbers, 2, 0.5).tolist() == [[0, 0, 1], [0, 0, 2], [0, 1, 2], [0, 1, 1]]
+    assert F.non_max_suppression(boxes, numbers).shape == (0, 3) == F.non_max_suppression(boxes, numbers, -1).shape
+
+
+def test_indices_are_checked_where_they_can_be_read():
+    class Recorded:
+        def __init__(self, **options):
+            vars(self).update(options)
+
+    plain, lazy = SimpleNamespace(backend=Recorded()), SimpleNamespace(backend=Recorded(checks_indices=False))
+    known = SimpleNamespace(backend=Recorded(checks_indices=False, visible=lambda x: "read"))
+    assert visible(plain) is plain and visible(lazy) is None and visible(known) == "read"
+
+
+NAMES = {
+    "f4": "float32", "<f8": "float64", ">i2": "int16", "|u1": "uint8", "=i8": "int64", "?": "bool", "half": "float16",
+    "torch.float16": "float16", "numpy.int8": "int8", "float": "float32", "int": "int64", "str": "string", "f3": None,
+    "x4": None, "i16": None, "": None, "complex64": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_foreign_names_of_dtypes(name):
+    found = alias(name)
+    assert (found and found.name) == NAMES[name]
+
+
+def test_foreign_dtypes_and_types():
+    given = {float: "float32", int: "int64", bool: "bool", str: "string", np.float32: "float32"}
+    for foreign, expected in [*given.items(), (np.dtype("int16"), "int16"), (SimpleNamespace(name="uint8"), "uint8")]:
+        assert dtypes.dtype(foreign).name == expected
+    for wrong in (SimpleNamespace(name=3), SimpleNamespace(name=None), object(), 3, complex):
+        assert alias(wrong) is None
+        with pytest.raises(DTypeError, match="there is no dtype"):
+            dtypes.dtype(wrong)
+
+
+FLOATS = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"]
+
+
+def test_promotion_with_floats_bools_and_strings():
+    for name in FLOATS:
+        for other in ("bool", "int8", "uint8", "int64", "uint64"):
+            assert F.result_type(name, other).name == name == F.result_type(other, name).name
+    for a, b, expected in (("float16", "bfloat16", "float32"), ("float16", "float32", "float32"),
+                           ("float64", "bfloat16", "float64"), ("float8_e4m3fn", "float8_e5m2", "float32"),
+                           ("float8_e4m3fn", "float4_e2m1fn", "float32"), ("float8_e4m3fn", "float16", "float16"),
+                           ("int4", "int8", "int8"), ("uint4", "int8", "int8"), ("uint4", "int4", "int8"),
+                           ("uint32", "int8", "int64"), ("uint64", "uint8", "uint64")):  # fmt: skip
+        assert F.result_type(a, b).name == expected == F.result_type(b, a).name
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_packed_halves_are_numpys(name):
+    values = [0.0, -0.0, 1.0, -2.5, 0.1, 65504.0, 1e-7, math.inf, -math.inf]
+    x = F.asarray(values, dtype=name, backend="python")
+    code = np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    assert bytes(x.backend.to_bytes(x)) == np.array(values, code).tobytes()
+
+
+def test_numbers_are_written_as_onnx_writes_them():
+    for values, dtype, expected in (
+        ([True, False], "bool", ["True", "False"]),
+        ([7, -8], "int8", ["7", "-8"]),
+        ([0.5, 1.0, math.nan, math.inf, -math.inf], "float32", ["0.5", "1.0", "NaN", "INF", "-INF"]),
+    ):
+        assert F.as_strings(F.asarray(values, dtype=dtype, backend="python")).tolist() == expected
+    words = F.asarray(["a"], backend="python")
+    assert F.as_strings(words).data is words.data
+
+
+# -- display and configs ----------------------------------------------------------------------------------------------
+
+
+def test_closeness_counts_the_elements_within_each_tolerance():
+    a = F.asarray([1.0, 2.0, math.nan, math.inf])
+    b = F.asarray([1.0, 2.05, math.nan, math.inf])
+    found = dict(display.closeness(a, b))
+    assert found[1e-1] == 1.0 and found[1e-2] == 0.75 and found[1e-8] == 0.75
+    assert dict(display.closeness(a, F.asarray([1.0, 2.0, 1.0, -math.inf])))[1e-1] == 0.5
+    assert all(share == 1.0 for _, share in display.closeness(F.zeros((0,)), F.zeros((0,))))
+    with pytest.raises(ShapeError, match="closeness needs equal shapes"):
+        display.closeness(a, b[:3])
+    ten = F.zeros((10,))
+    text = display.check_closeness(ten, F.concat([F.zeros((9,)), F.asarray([0.05])]), color=False)
+    assert "[PASS]" in text and "[WARN]" in text and "[FAIL]" not in text and "\x1b" not in text
+    assert "[FAIL]" in display.check_closeness(ten, F.concat([F.zeros((8,)), F.ones((2,))]), color=False)
+    assert "\x1b[32m[PASS]\x1b[0m" in display.check_closeness(ten, ten)
+
+
+def test_long_tensors_show_their_edges():
+    x = F.arange(12)
+    with display.print_options(threshold=11, edge_items=2):
+        assert repr(x) == "Tensor([0, 1, ..., 10, 11], dtype=int64, backend='numpy')"
+        assert repr(x[:11]).count(",") == 12 and "..." not in repr(x[:11])
+        assert "..." in repr(F.reshape(x, (3, 4))) or repr(F.reshape(x, (3, 4))).count("[") == 4
+        assert repr(F.reshape(x, (6, 2))).count("...") == 1
+        assert repr(F.reshape(x, (2, 6))).count("...") == 2
+    assert "..." not in repr(x)
+    with pytest.raises(ValueError, match="print options are"):
+        display.set_print_options(digits=3)
+
+
+def test_tensors_format_with_a_precision():
+    x = F.asarray([1.23456, math.inf])
+    assert "1.23, inf" in f"{x:.2f}" and "1.2, inf" in f"{x:.1}" and f"{x}" == str(x)
+    assert f"{F.asarray(2.5):.3f}" == "2.500" and f"{F.asarray(3):04d}" == "0003"
+    for spec in (".f", "2f", ".xf"):
+        with pytest.raises(ValueError, match="formats with a precision"):
+            format(x, spec)
+
+
+class Inner(Config):
+    size: int = 2
+
+
+class Outer(Config):
+    pair: tuple[int, float]
+    many: tuple[int, ...] = ()
+    table: dict[str, Inner] = {}  # noqa: RUF012
+    maybe: int | None = None
+    plain: tuple = ()
+    items: list = []  # noqa: RUF012
+    rate: float = 0.5
+
+
+def test_configs_of_generic_fields_come_back():
+    config = Outer((1, 2.5), (3, 4), {"a": Inner(7)}, 5, (1, "x"), [{"k": (1, 2)}])
+    assert config.to_dict() == {
+        "pair": [1, 2.5], "many": [3, 4], "table": {"a": {"size": 7}}, "maybe": 5, "plain": [1, "x"],
+        "items": [{"k": [1, 2]}], "rate": 0.5}  # fmt: skip
+    back = Outer.from_json(config.to_json())
+    assert back == config and back.pair == (1, 2.5) and back.many == (3, 4) and back.plain == (1, "x")
+    assert type(back.table["a"]) is Inner and back.table["a"].size == 7
+    assert Outer.from_dict({"pair": [1, 2], "rate": 3}).rate == 3.0
+    copy = config.replace(rate=1.0)
+    assert copy.table is not config.table and copy.table["a"] is not config.table["a"] and copy != config
+    assert Outer((1, 2.0)).items is not Outer((1, 2.0)).items
+
+
+WRONG = {
+    '{"pair": [1]}': "pair: expected 2 values, found 1",
+    '{"pair": [1, 2, 3]}': "pair: expected 2 values, found 3",
+    '{"pair": {"a": 1}}': "pair: expected an array",
+    '{"pair": ["a", 2]}': "pair[0]: expected int",
+    '{"pair": [true, 2]}': "pair[0]: expected int",
+    '{"pair": [1, true]}': "pair[1]: expected float",
+    '{"pair": [1, 2], "many": [1, "a"]}': "many[1]: expected int",
+    '{"pair": [1, 2], "table": [1]}': "table: expected an object",
+    '{"pair": [1, 2], "table": {"a": 3}}': "table.a: expected an object",
+    '{"pair": [1, 2], "maybe": "x"}': "maybe: expected int",
+    '{"pair": [1, 2], "items": 3}': "items: expected list",
+    '{"pair": [1, 2], "plain": 3}': "",
+    '{"many": []}': "the field 'pair' is missing",
+    '{"pair": [1, 2], "other": 3}': "there is no field 'other'",
+    "[1]": "Outer: expected an object",
+    "{": "Outer: not JSON",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_json_of_another_form_is_refused(text):
+    if WRONG[text]:
+        with pytest.raises(FormatError) as raised:
+            Outer.from_json(text)
+        assert WRONG[text] in str(raised.value)
+    else:
+        assert Outer.from_json(text).plain == 3
