@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import emberlet
@@ -393,9 +394,19 @@ def again() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("again")
-@pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", 2**31 - 1), ("platform", "win32")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("platform", "darwin"), ("platform", "win32"), ("maxsize", 2**31 - 1), ("maxsize", 2**32 - 1)]
+)
 def test_other_systems_have_no_machine(monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
     monkeypatch.setattr(sys, name, value)
+    found = machine()
+    monkeypatch.undo()
+    assert found is None
+
+
+@pytest.mark.usefixtures("again")
+def test_other_pythons_have_no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "implementation", SimpleNamespace(name="pypy", cache_tag="pypy"))
     found = machine()
     monkeypatch.undo()
     assert found is None

@@ -135,6 +135,8 @@ def machine() -> Machine | None:
         return None
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64") or sys.maxsize < 1 << 32:
         return None
+    if sys.implementation.name != "cpython":  # where id() is the address of a ufunc
+        return None
     parts = [_code(listing) for listing in (_RUN, _TAKE)]
     offsets = [0]
     for part in parts[:-1]:
