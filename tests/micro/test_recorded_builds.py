@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 from emberlet.errors import EmberletError
 from emberlet.micro.builder.assembly.registry import ALL
-from emberlet.micro.builder.build import in_float32
+from emberlet.micro.builder.build import in_float32, pack
+from emberlet.micro.builder.emit.layers import layers_source
+from emberlet.micro.builder.emit.model import Partition, model_source, weights_source
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
@@ -29,11 +31,12 @@ from emberlet.micro.builder.kernels.pool import AveragePoolFloat
 from emberlet.micro.builder.kernels.power import PowerFloat
 from emberlet.micro.builder.kernels.recurrent_float import RnnFloat
 from emberlet.micro.builder.plan import plan
+from emberlet.micro.builder.program import Program
 from emberlet.micro.builder.quantization.calibrate import grid_over, observe, ranges_of
 from emberlet.micro.builder.quantization.quantize import quantize_graph
 from emberlet.micro.builder.streaming import streamed
 from emberlet.micro.builder.tflite import importing  # noqa: F401 (it adds the arithmetic that rounds twice)
-from support.microcontrollers.described import described, planned
+from support.microcontrollers.described import described, digest, planned
 from support.microcontrollers.drawn_graphs import IMAGE, drawn
 from support.microcontrollers.float_layers import float_cases, function_cases
 from support.microcontrollers.graphs_over_time import over_time
@@ -170,3 +173,24 @@ def test_what_a_graph_becomes(build: Callable[[int], Graph]) -> None:
         except EmberletError as error:
             lines.append(f"  refused: {error}")
     assert_recorded(RECORDED, build.__name__.replace("_", " "), "\n".join(lines))
+
+
+MODULES: dict[str, Callable[[Program], str]] = {
+    "file": lambda program: model_source(program, pack(program)),
+    "module": lambda program: model_source(program) + weights_source(program),
+    "partition of rp2": lambda program: model_source(program, pack(program), Partition("rp2", 1 << 20)),
+    "partition of esp32": lambda program: model_source(program, pack(program), Partition("esp32", label="net")),
+    "with layers": lambda program: model_source(program, pack(program), layers=True) + layers_source(program, "viper"),
+    "another arena": lambda program: model_source(program, pack(program), arena="other"),
+}
+
+
+@pytest.mark.parametrize("how", MODULES)
+def test_the_module_of_a_model(how: str) -> None:
+    lines: list[str] = []
+    for make in (floats, bytes_by_samples, rounding_twice, in_words, over_steps):
+        for seed in range(FIRST, FIRST + 6):
+            program = plan(make(seed), ALL)
+            text = MODULES[how](program)
+            lines.append(f"{make.__name__} {seed}: {text.count(chr(10))} lines {digest(text)}")
+    assert_recorded(RECORDED, f"modules, {how}", "\n".join(lines))
