@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emberlet.micro.audio import LogMel
-from emberlet.micro.builder.audio import log_mel
+from emberlet.micro.audio import LogMel, band_edges, mel
+from emberlet.micro.builder.audio import filters, log_mel
 
 from tools.micropython import Port
 from tools.paths import ROOT
@@ -95,3 +95,58 @@ def test_sizes_that_make_no_sense_are_refused() -> None:
         LogMel(size=128, hop=64, count=60)
     with pytest.raises(ValueError, match="at most 256 samples"):
         LogMel().push([0] * 257)
+
+
+@pytest.mark.parametrize("size", [64, 512])
+def test_tables_are_numpys(size: int) -> None:
+    front = LogMel(size=size, hop=size // 2, count=8)
+    angle = 2 * np.pi * np.arange(size) / size
+    assert np.abs(np.array(front._window) - 16384 * (0.5 - 0.5 * np.cos(angle))).max() <= 0.5
+    wave = np.concatenate([np.cos(angle[: size // 2]), np.sin(angle[: size // 2])])
+    assert np.abs(np.array(front._wave) - 16384 * wave).max() <= 0.5
+    logs = np.minimum(256 * np.log2(1 + np.arange(256) / 256), 255)
+    assert np.abs(np.array(front._logs) - logs).max() <= 0.5
+    assert 1 << front._bits == size
+
+
+def test_bands_are_those_of_the_htk_scale() -> None:
+    for frequency in (0.0, 60.0, 700.0, 1000.0, 7600.0):
+        assert mel(frequency) == pytest.approx(2595 * np.log10(1 + frequency / 700), rel=1e-12)
+    mels = np.linspace(mel(100), mel(5000), 12)
+    exact = 700 * (10 ** (mels / 2595) - 1) * 256 / 11025
+    np.testing.assert_allclose(band_edges(11025, 256, 10, 100, 5000), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", [{}, {"rate": 8000, "size": 256, "count": 20, "low": 30, "high": 3999}])
+def test_weights_of_bands_are_those_that_models_are_trained_with(how: dict[str, int]) -> None:
+    given = {"rate": 16000, "size": 512, "count": 32, "low": 60, "high": 7600} | how
+    exact = filters(**given)
+    front, at = LogMel(hop=128, **how), 0
+    for row, (first, count) in zip(exact, zip(front._edges[::2], front._edges[1::2], strict=True), strict=True):
+        found = np.zeros(len(row))
+        found[first : first + count] = front._weights[at : at + count]
+        at += count
+        assert np.abs(found - 64 * row)[row > 1 / 64].max(initial=0) <= 0.5
+        assert ((found > 0) == (row > 0)).all()
+        assert first > 0 and (found[row > 0] >= 1).all()
+    assert at == len(front._weights)
+
+
+def test_a_frame_is_complete_after_each_hop() -> None:
+    front = LogMel(size=64, hop=48, count=4)
+    assert [front.push([1] * n) for n in (48, 47, 1, 0, 40, 48, 8)] == [True, False, True, False, False, True, True]
+    whole = LogMel(size=64, hop=64, count=4)
+    assert [whole.push([1] * n) for n in (63, 1, 64)] == [False, True, True]
+    samples = [(k * 911) % 4001 - 2000 for k in range(192)]
+    for k in range(0, 192, 48):
+        front.push(samples[k : k + 48])
+    for k in range(0, 192, 64):
+        whole.push(samples[k : k + 64])
+    assert list(front.features()) == list(whole.features())  # both hold the last 64 samples
+
+
+@pytest.mark.parametrize("hop", [0, -1, 65])
+def test_a_hop_is_at_least_one_and_at_most_a_frame(hop: int) -> None:
+    with pytest.raises(ValueError, match=f"found 64 and {hop}"):
+        LogMel(size=64, hop=hop, count=4)
+    LogMel(size=64, hop=1, count=4)

@@ -98,3 +98,43 @@ def test_what_does_not_go_together_is_refused() -> None:
             Shrink(*arguments)
     with pytest.raises(ValueError, match="expected 128 bytes in and 16 out, found 127 and 16"):
         Shrink((8, 8), (4, 4), IDENTITY)(bytes(127), bytearray(16))
+
+
+@pytest.mark.parametrize(
+    ("size", "to", "source", "channels", "says"),
+    [
+        (
+            (8, 8),
+            (4, 4),
+            "rgb565",
+            2,
+            "source rgb565 with 2 channels is unknown; sources: gray, rgb, rgb565",
+        ),
+        ((8, 8), (4, 4), "yuv", 3, "source yuv with 3 channels is unknown"),
+        ((8, 8), (4, 4), "gray", 3, "a gray frame buffer needs channels=1"),
+        ((8, 8), (4, 4), "rgb", 1, "a rgb frame buffer needs channels=3"),
+        ((8, 9), (9, 4), "gray", 1, r"\(8, 9\) cannot be shrunk to \(9, 4\)"),
+        ((9, 8), (4, 9), "gray", 1, r"\(9, 8\) cannot be shrunk to \(4, 9\)"),
+        ((512, 256), (2, 1), "gray", 1, "averages more than 65536 pixels at a time"),
+    ],
+)
+def test_each_refusal_says_why(
+    size: tuple[int, int], to: tuple[int, int], source: str, channels: int, says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        Shrink(size, to, IDENTITY, source, channels)
+
+
+def test_a_picture_may_keep_its_size_and_boxes_may_hold_65536_pixels() -> None:
+    x = pictures()[..., :1]
+    out = bytearray(x.size)
+    Shrink((31, 23), (31, 23), IDENTITY, "gray")(x.tobytes(), out)
+    assert bytes(out) == x.tobytes()
+    Shrink((255 * 2, 255), (2, 1), IDENTITY, "gray")  # boxes of at most 256 x 256
+    with pytest.raises(ValueError, match="expected 713 bytes in and 713 out, found 713 and 712"):
+        Shrink((31, 23), (31, 23), IDENTITY, "gray")(x.tobytes(), bytearray(712))
+
+
+def test_brightness_is_a_share_unless_said_otherwise() -> None:
+    assert bytes(levels(1 / 255, 0)) == bytes(range(256))
+    assert levels(1 / 100, 3)[255] == 103 and levels(1 / 510, 0)[128] == 255 and levels(1, -1)[0] == 0

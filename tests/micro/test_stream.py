@@ -25,6 +25,23 @@ def test_the_window_slides_by_a_hop() -> None:
     assert not rows.append((0, 0))
 
 
+def test_numbers_beyond_the_grid_saturate_and_clearing_forgets_all_rows() -> None:
+    to = bytearray(4)
+    rows = Rows(memoryview(to), 2, 100, columns=2)
+    assert [rows.append(row) for row in ([-1000, 1000], [-200, 310])] == [False, True]
+    assert list(to) == [0, 255, 0, 255]
+    assert rows.append([3.1, -3.1]) and list(to) == [0, 255, 102, 98]
+    rows.clear()
+    rows.write()
+    assert list(to) == [100] * 4
+    assert [rows.append([0, 2]) for _ in range(3)] == [False, True, True]
+    assert list(to) == [100, 101, 100, 101]
+    with pytest.raises(ValueError, match="an input of 0 bytes is not a whole number"):
+        Rows(memoryview(bytearray()), 1, 0, columns=2)
+    with pytest.raises(ValueError, match="a row has 2 numbers, found 3"):
+        Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1, 2, 3])
+
+
 def test_integers_are_scaled_by_the_unit() -> None:
     to = bytearray(3)
     rows = Rows(memoryview(to), 0.5, 10, columns=3, unit=1 / 256)

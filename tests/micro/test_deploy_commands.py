@@ -1,0 +1,83 @@
+"""The mpremote commands that a build is deployed with, from the description that the build left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emberlet.errors import FormatError, UnsupportedError
+from emberlet.micro.builder.deploy import commands, helper_commands, read_about
+
+
+def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = None, **more: Any) -> Path:
+    boards = {"rp2": "armv6m"} if boards is None else boards
+    targets = {arch: {"files": ["net.mpy", "net.bpk"]} for arch in [*boards.values()] or ["bytecode"]}
+    about = {"name": "net", "weights": weights, "targets": targets, "boards": boards, **more}
+    (folder / "build.json").write_text(json.dumps(about), encoding="utf-8")
+    for arch in targets:
+        (folder / arch).mkdir(exist_ok=True)
+        (folder / arch / "net.bpk").write_bytes(bytes(9000))
+    return folder
+
+
+def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> None:
+    folder = built(tmp_path) / "armv6m"
+    copied = ["fs", "cp", str(folder / "net.mpy"), str(folder / "net.bpk")]
+    assert commands(tmp_path) == [[*copied, ":/"]]
+    assert commands(tmp_path, port="COM3") == [["connect", "COM3", *copied, ":/"]]
+    for to in ("/models", "/models/"):
+        make, copy = commands(tmp_path, to=to, port="a0")
+        assert make[:3] == ["connect", "a0", "exec"] and "os.mkdir('/models')" in make[3]
+        assert copy == ["connect", "a0", *copied, ":/models/"]
+
+
+def test_the_board_decides_which_files(tmp_path: Path) -> None:
+    built(tmp_path, boards={"rp2": "armv6m", "esp32s3": "xtensawin"})
+    for board in ("esp32s3", "ESP32S3", "esp32_generic_s3"):
+        assert str(tmp_path / "xtensawin" / "net.mpy") in commands(tmp_path, board)[0]
+    assert str(tmp_path / "armv6m" / "net.mpy") in commands(tmp_path, "pico")[0]
+    with pytest.raises(UnsupportedError, match="built for rp2, esp32s3; choose one with --board"):
+        commands(tmp_path)
+    with pytest.raises(UnsupportedError, match="built for rp2, esp32s3, not for 'esp32'; build it again"):
+        commands(tmp_path, "esp32")
+    built(tmp_path, boards={})
+    with pytest.raises(UnsupportedError, match="built for no board, not for 'rp2'"):
+        commands(tmp_path, "rp2")
+
+
+def test_a_romfs_is_deployed_as_an_image_and_frozen_modules_are_not(tmp_path: Path) -> None:
+    built(tmp_path, "romfs")
+    assert commands(tmp_path) == [["romfs", "deploy", str(tmp_path / "armv6m" / "net.romfs")]]
+    assert commands(tmp_path, port="a0")[0][:3] == ["connect", "a0", "romfs"]
+    built(tmp_path, "frozen")
+    with pytest.raises(UnsupportedError, match="net was built to be frozen: build the board's firmware"):
+        commands(tmp_path)
+
+
+def test_a_partition_is_written_in_blocks(tmp_path: Path) -> None:
+    built(tmp_path, "partition", partition={"chip": "rp2", "start": 8192, "label": "model"})
+    write, copy = commands(tmp_path, port="a0")
+    assert write[:5] == ["connect", "a0", "mount", str(tmp_path / "armv6m"), "exec"]
+    assert "Flash(start=8192, len=12288)" in write[5] and "range(3)" in write[5]
+    assert copy == ["connect", "a0", "fs", "cp", str(tmp_path / "armv6m" / "net.mpy"), ":/"]
+
+
+@pytest.mark.parametrize("lacking", ["name", "weights", "targets", "boards"])
+def test_a_description_that_lacks_something_is_refused(lacking: str, tmp_path: Path) -> None:
+    about = read_about(built(tmp_path))
+    del about[lacking]
+    (tmp_path / "build.json").write_text(json.dumps(about), encoding="utf-8")
+    with pytest.raises(FormatError, match="not written by `emberlet micro build`"):
+        read_about(tmp_path)
+
+
+def test_helpers_come_with_the_files_they_need() -> None:
+    assert helper_commands([], None) == []
+    make, copy = helper_commands(["image"], "a0")
+    assert make[:3] == ["connect", "a0", "exec"] and copy[:4] == ["connect", "a0", "fs", "cp"]
+    assert [Path(f).name for f in copy[4:-1]] == ["image.py", "image_kernels_viper.py", "image_kernels_bytecode.py"]
+    assert copy[-1] == ":/lib/emberlet/micro/"
+    with pytest.raises(UnsupportedError, match="unknown helper 'camera'; known helpers: "):
+        helper_commands(["stream", "camera"], None)
