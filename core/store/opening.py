@@ -34,6 +34,7 @@ ENDINGS = {
     ".onnx": "onnx",
 }
 INDEX = "model.safetensors.index.json"
+UNKNOWN = "its first bytes match no weight format"
 
 
 def open(
@@ -113,4 +114,4 @@ def _kind(data: Bytes, path: str, where: str) -> str:
     for ending, kind in ENDINGS.items():
         if name.endswith(ending):
             return kind
-    raise FormatError(f"{where}: its first bytes match no weight format; known are {', '.join(FORMATS)}")
+    raise FormatError(f"{where}: {UNKNOWN}; known are {', '.join(FORMATS)}")

@@ -1,5 +1,6 @@
 """emberlet codegen and inspect."""
 
+import shutil
 import sys
 
 import pytest
@@ -41,6 +42,11 @@ def test_inspect_prints_the_typed_graph(emberlet, digits):
     assert said.status == 0
     assert said.out.startswith("Graph {")
     assert "name: 'image'" in said.out
+
+
+def test_inspect_shows_a_model_of_any_ending(emberlet, digits, tmp_path):
+    shutil.copy(digits, tmp_path / "digits.model")
+    assert emberlet("inspect", tmp_path / "digits.model").out == emberlet("inspect", digits).out
 
 
 def test_inspect_prints_what_is_in_a_burnpack(emberlet, digits, tmp_path):

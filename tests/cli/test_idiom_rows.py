@@ -14,6 +14,7 @@ from emberlet import dtypes
 from emberlet.errors import EmberletError, FormatError, ModelError
 from emberlet.host.cli import idioms, inspect, verify
 from emberlet.param.identity import ParamId
+from emberlet.store.opening import UNKNOWN
 
 
 def compare(a: Any, b: Any) -> dict[str, Any]:
@@ -173,9 +174,9 @@ def test_models_are_no_weight_files(name: str, tmp_path: Any, monkeypatch: pytes
 
 def test_a_file_that_is_no_weight_file_is_shown_as_a_model(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.bin"
-    path.write_bytes(b"1")
+    path.write_bytes(b"\x08")
     answers: list[Any] = [
-        FormatError("x: the first bytes are those of no weight file"), FormatError("x: damaged"),
+        FormatError(f"x: {UNKNOWN}; known are"), FormatError("x: damaged"),
         SimpleNamespace(format="onnx"), SimpleNamespace(format="npz"),
     ]  # fmt: skip
 
@@ -193,6 +194,10 @@ def test_a_file_that_is_no_weight_file_is_shown_as_a_model(tmp_path: Any, monkey
     assert inspect._weights(str(path), "k", False) is None
     found = inspect._weights(str(path), "k", False)
     assert found is not None and found.format == "npz"
+    path.write_bytes(b"\x09")
+    answers.append(FormatError(f"x: {UNKNOWN}; known are"))
+    with pytest.raises(FormatError, match=UNKNOWN):
+        inspect._weights(str(path), "k", False)
     answers.append(SimpleNamespace(format="torch"))
     assert inspect._weights(str(tmp_path), "k", False) is not None  # a folder
 

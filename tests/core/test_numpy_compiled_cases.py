@@ -153,6 +153,28 @@ def test_arrays_are_taken_for_the_plan_that_was_used_last() -> None:
     assert scaled(X, 4.0).tolist() == [[4.0, 8.0]]
 
 
+def test_a_call_like_the_last_one_looks_for_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = compile(lambda x: x + 1.0)
+    made(X)
+    looked = []
+    find = made._find
+    monkeypatch.setattr(made, "_find", lambda arguments: looked.append(1) or find(arguments))
+    assert made(X).tolist() == [[2.0, 3.0]] and looked == []
+    assert made(X.data).tolist() == [[2.0, 3.0]] and looked == [1]
+    made(tensor([[1.0]]))
+    assert looked == [1, 1]
+
+
+def test_a_model_without_a_plan_is_not_traced_again() -> None:
+    model, runs = counted(lambda x: x * float(x.sum()))
+    made = compile(model, dims={"input0": {0: "n"}})
+    assert made(X).tolist() == [[3.0, 6.0]]
+    assert made.cut is not None
+    runs.clear()
+    assert made(X).tolist() == [[3.0, 6.0]]
+    assert len(runs) == 1 and runs[0][0] is X
+
+
 def test_keywords_and_arguments_of_other_backends_come_to_numpy() -> None:
     def model(x: Any, y: Any = None, *, k: float = 2.0) -> Any:
         return x * k if y is None else x + y

@@ -12,6 +12,7 @@ from ... import store
 from ...errors import EmberletError, FormatError
 from ...param.identity import ParamId
 from ...store import Store
+from ...store.opening import UNKNOWN
 from .plain import plain
 
 
@@ -66,10 +67,16 @@ def _weights(path: str, key: str | None, initializers: bool) -> Store | None:
     try:
         opened = store.open(path, key=key)
     except FormatError as error:
-        if "the first bytes are those of no weight file" in str(error):
+        if UNKNOWN in str(error) and _begins_as_model(path):
             return None
         raise
     return None if opened.format == "onnx" else opened
+
+
+def _begins_as_model(path: str) -> bool:
+    """Whether the first bytes are those of an ONNX model, whose first field is the version of its format."""
+    with open(path, "rb") as file:
+        return file.read(1) == b"\x08"
 
 
 def describe(opened: Store) -> str:

@@ -67,7 +67,7 @@ class Compiled:
         self._lock = RLock()
         self._last: tuple[Any, Plan] | None = None
         self._examples = [_like(x) for x in examples]
-        if hasattr(model, "fork") and hasattr(model, "params"):
+        if hasattr(model, "fork"):
             for param in model.params():
                 param.val()  # what the model would draw at random is drawn once, for it and for the copy
             model = model.fork(found)
