@@ -165,7 +165,8 @@ def test_a_call_like_the_last_one_looks_for_no_plan(monkeypatch: pytest.MonkeyPa
     assert looked == [1, 1]
 
 
-def test_a_model_without_a_plan_is_not_traced_again() -> None:
+def test_a_model_without_a_plan_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "MAX_FIXED", 1)
     model, runs = counted(lambda x: x * float(x.sum()))
     made = compile(model, dims={"input0": {0: "n"}})
     assert made(X).tolist() == [[3.0, 6.0]]
