@@ -37,8 +37,6 @@ class Pairwise(Node[AlignConfig], ABC):
 
     @classmethod
     def read(cls, a: Attributes) -> AlignConfig:
-        if a.opset >= 7:
-            return AlignConfig()
         a.has("consumed_inputs")
         legacy = a.flag("broadcast", False)
         return AlignConfig(a.int("axis") if legacy and a.has("axis") else None)
@@ -364,8 +362,6 @@ class Clip(Node[ClipConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> ClipConfig:
-        if a.opset >= 11:
-            return ClipConfig()
         a.has("consumed_inputs")
         return ClipConfig(
             a.float("min") if a.has("min") else None,

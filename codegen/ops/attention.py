@@ -48,7 +48,7 @@ class Attention(Node[AttentionConfig]):
         scores = a.int("qk_matmul_output_mode", 0)
         if not 0 <= scores <= 3:
             raise Problem(f"attribute 'qk_matmul_output_mode' is {scores}, expected 0 to 3")
-        sides = [a.int(f"{side}_window_size", -1) if a.opset >= 25 else -1 for side in ("left", "right")]
+        sides = [a.int(f"{side}_window_size", -1) for side in ("left", "right")]
         return AttentionConfig(
             a.flag("is_causal"),
             a.int("q_num_heads") if a.has("q_num_heads") else None,
@@ -230,8 +230,8 @@ class LinearAttention(Node[LinearAttentionConfig]):
     def read(cls, a: Attributes) -> LinearAttentionConfig:
         a.int("chunk_size", 64)  # it only says how the work may be split
         return LinearAttentionConfig(
-            a.int("q_num_heads"),
-            a.int("kv_num_heads"),
+            a.count("q_num_heads"),
+            a.count("kv_num_heads"),
             a.float("scale", 0.0),
             a.choice("update_rule", UpdateRule, UpdateRule.GATED_DELTA),
         )

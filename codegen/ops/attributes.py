@@ -87,6 +87,13 @@ class Attributes:
             raise Problem(f"attribute {name!r} should be an int")
         return value
 
+    def count(self, name: str) -> Whole:
+        """An int that is 1 or more."""
+        value = self.int(name)
+        if value < 1:
+            raise Problem(f"attribute {name!r} is {value}, expected 1 or more")
+        return value
+
     def flag(self, name: str, default: bool = False) -> bool:
         return bool(self.int(name, int(default)))
 

@@ -22,10 +22,7 @@ class BlockConfig:
 
 
 def block(a: Attributes, mode: BlockMode) -> BlockConfig:
-    size = a.int("blocksize")
-    if size < 1:
-        raise Problem(f"attribute 'blocksize' is {size}, expected 1 or more")
-    return BlockConfig(size, mode)
+    return BlockConfig(a.count("blocksize"), mode)
 
 
 class DepthToSpace(Node[BlockConfig]):
@@ -33,7 +30,7 @@ class DepthToSpace(Node[BlockConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:
-        return block(a, a.choice("mode", BlockMode, BlockMode.DCR) if a.opset >= 11 else BlockMode.DCR)
+        return block(a, a.choice("mode", BlockMode, BlockMode.DCR))
 
     def infer(self) -> tuple[Type, ...]:
         x, b = self.tensor(0), self.config.block_size

@@ -115,8 +115,6 @@ class Shape(Node[ShapeConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> ShapeConfig:
-        if a.opset < 15:
-            return ShapeConfig(0, None)
         return ShapeConfig(a.int("start", 0), a.int("end") if a.has("end") else None)
 
     def infer(self) -> tuple[Type, ...]:
@@ -262,8 +260,8 @@ class Cast(Node[CastConfig]):
     @classmethod
     def read(cls, a: Attributes) -> CastConfig:
         dtype = dtypes.dtype(a.string("to").lower()) if a.opset < 6 else a.dtype("to")
-        round_mode = a.choice("round_mode", RoundMode, RoundMode.UP) if a.opset >= 24 else RoundMode.UP
-        return CastConfig(dtype, a.flag("saturate", True) if a.opset >= 19 else True, round_mode)
+        round_mode = a.choice("round_mode", RoundMode, RoundMode.UP)
+        return CastConfig(dtype, a.flag("saturate", True), round_mode)
 
     def infer(self) -> tuple[Type, ...]:
         t = self.type(0)
@@ -290,8 +288,8 @@ class CastLike(Node[CastLikeConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> CastLikeConfig:
-        round_mode = a.choice("round_mode", RoundMode, RoundMode.UP) if a.opset >= 24 else RoundMode.UP
-        return CastLikeConfig(a.flag("saturate", True) if a.opset >= 19 else True, round_mode)
+        round_mode = a.choice("round_mode", RoundMode, RoundMode.UP)
+        return CastLikeConfig(a.flag("saturate", True), round_mode)
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(self.dtype(1), self.shape(0)),)

@@ -121,7 +121,7 @@ class ScatterElements(Node[ScatterConfig]):
     @classmethod
     def read(cls, a: Attributes) -> ScatterConfig:
         none = ScatterReduction.NONE
-        reduction = a.choice("reduction", ScatterReduction, none) if a.opset >= 16 else none
+        reduction = a.choice("reduction", ScatterReduction, none)
         return ScatterConfig(a.int("axis", 0), reduction)
 
     def infer(self) -> tuple[Type, ...]:
@@ -148,7 +148,7 @@ class ScatterND(Node[ScatterNDConfig]):
     @classmethod
     def read(cls, a: Attributes) -> ScatterNDConfig:
         none = ScatterReduction.NONE
-        return ScatterNDConfig(a.choice("reduction", ScatterReduction, none) if a.opset >= 16 else none)
+        return ScatterNDConfig(a.choice("reduction", ScatterReduction, none))
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)

@@ -100,8 +100,8 @@ class Split(Node[SplitConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> SplitConfig:
-        sizes = a.ints("split") if a.opset < 13 and a.has("split") else None
-        if a.opset >= 18 and a.has("num_outputs") and a.int("num_outputs") != len(a.outputs):
+        sizes = a.ints("split") if a.has("split") else None
+        if a.has("num_outputs") and a.int("num_outputs") != len(a.outputs):
             raise Problem(f"num_outputs is {a.int('num_outputs')}, the node has {len(a.outputs)} outputs")
         return SplitConfig(a.int("axis", 0), sizes, len(a.outputs))
 

@@ -39,7 +39,7 @@ class AttentionConfig:
 
 def _config(a: Attributes, sizes: tuple[int, ...] = ()) -> AttentionConfig:
     return AttentionConfig(
-        a.int("num_heads"),
+        a.count("num_heads"),
         sizes,
         a.flag("unidirectional"),
         a.float("scale", 0.0),
@@ -210,8 +210,8 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
             raise Problem("attribute 'causal' is 0; supported is 1")
         window = a.int("local_window_size", -1)
         return GroupQueryConfig(
-            a.int("num_heads"),
-            a.int("kv_num_heads"),
+            a.count("num_heads"),
+            a.count("kv_num_heads"),
             a.float("scale", 0.0),
             a.float("softcap", 0.0),
             window if window > 0 else None,

@@ -342,9 +342,10 @@ class GatherBlockQuantized(Contrib[GatherBlockConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> GatherBlockConfig:
-        return GatherBlockConfig(
-            a.int("gather_axis", 0), a.int("quantize_axis", 1), a.int("block_size", 128), a.int("bits", 4)
-        )
+        bits = a.int("bits", 4)
+        if bits not in (2, 4, 8):
+            raise Problem(f"a table of {bits} bits is not supported; 2, 4 and 8 are")
+        return GatherBlockConfig(a.int("gather_axis", 0), a.int("quantize_axis", 1), a.int("block_size", 128), bits)
 
     def infer(self) -> tuple[Type, ...]:
         table, indices, scales, c = self.tensor(0), self.shape(1), self.tensor(2), self.config

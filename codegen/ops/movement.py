@@ -42,7 +42,7 @@ class Reshape(Node[ReshapeConfig]):
     def read(cls, a: Attributes) -> ReshapeConfig:
         a.has("consumed_inputs")
         shape = a.ints("shape", ()) if a.opset < 5 else None
-        return ReshapeConfig(shape, a.flag("allowzero") if a.opset >= 14 else False)
+        return ReshapeConfig(shape, a.flag("allowzero"))
 
     def wanted(self) -> Shape | None:
         return self.config.shape if self.config.shape is not None else self.dims(1)
@@ -231,8 +231,8 @@ class AxesConfig:
     axes: tuple[int, ...] | None
 
     @classmethod
-    def read(cls, a: Attributes, until: int) -> AxesConfig:
-        return cls(a.ints("axes") if a.opset < until and a.has("axes") else None)
+    def read(cls, a: Attributes) -> AxesConfig:
+        return cls(a.ints("axes") if a.has("axes") else None)
 
 
 class Squeeze(Node[AxesConfig]):
@@ -240,7 +240,7 @@ class Squeeze(Node[AxesConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> AxesConfig:
-        return AxesConfig.read(a, 13)
+        return AxesConfig.read(a)
 
     def axes(self) -> tuple[int, ...] | None:
         return self.config.axes if self.config.axes is not None else self.ints(1) if self.has(1) else None
@@ -278,7 +278,7 @@ class Unsqueeze(Node[AxesConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> AxesConfig:
-        return AxesConfig.read(a, 13)
+        return AxesConfig.read(a)
 
     def axes(self) -> tuple[int, ...] | None:
         return self.config.axes if self.config.axes is not None else self.ints(1)

@@ -56,7 +56,7 @@ class Recurrent(Node[RecurrentConfig], ABC):
             a.floats("activation_alpha", ()),
             a.floats("activation_beta", ()),
             a.float("clip", 0.0),
-            a.flag("layout") if a.opset >= 14 else False,
+            a.flag("layout"),
             a.flag(cls.switch) if cls.switch else False,
         )
 

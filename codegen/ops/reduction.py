@@ -27,16 +27,14 @@ class ReduceConfig:
 
 @dataclass(frozen=True)
 class Reduction(Node[ReduceConfig], ABC):
-    """Axes were an attribute before they became the second input, at opset `axes_input`."""
+    """Axes were an attribute before they became the second input."""
 
-    axes_input: ClassVar[int] = 18
     static = (1,)
 
     @classmethod
     def read(cls, a: Attributes) -> ReduceConfig:
-        given = a.ints("axes") if a.opset < cls.axes_input and a.has("axes") else None
-        empty = a.flag("noop_with_empty_axes") if a.opset >= cls.axes_input else False
-        return ReduceConfig(given or None, a.flag("keepdims", True), empty)
+        given = a.ints("axes") if a.has("axes") else None
+        return ReduceConfig(given or None, a.flag("keepdims", True), a.flag("noop_with_empty_axes"))
 
     def axes(self) -> tuple[int, ...] | None:
         """The axes, if they are known: () for none, all axes if only the rank is known."""
@@ -115,7 +113,7 @@ class Reduction(Node[ReduceConfig], ABC):
 class ReduceSum(Reduction):
     """Keeps the dtype (the array API would widen small integers)."""
 
-    since, axes_input = (1, 11, 13), 13
+    since = (1, 11, 13)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
         return total(e, "sum", x, axis, self)
@@ -242,7 +240,7 @@ class ArgExtreme(Node[ArgConfig], ABC):
 
     @classmethod
     def read(cls, a: Attributes) -> ArgConfig:
-        last = a.flag("select_last_index") if a.opset >= 12 else False
+        last = a.flag("select_last_index")
         return ArgConfig(a.int("axis", 0), a.flag("keepdims", True), last)
 
     def infer(self) -> tuple[Type, ...]:

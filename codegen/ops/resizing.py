@@ -54,10 +54,9 @@ class Resize(Node[ResizeConfig]):
         if old is None or new is None:
             return True
         sizes = [(n, m) for n, m in zip(old, new, strict=True) if n != m]
-        if not all(isinstance(d, int) for pair in sizes for d in pair):
-            return True
-        most = max([int(n or 0) * int(m or 0) if self.config.antialias else int(m or 0) for n, m in sizes], default=0)
-        return most > LISTED_WEIGHTS
+        known = [(n, m) for n, m in sizes if isinstance(n, int) and isinstance(m, int)]
+        most = max((n * m if self.config.antialias else m for n, m in known), default=0)
+        return len(known) < len(sizes) or most > LISTED_WEIGHTS
 
     @classmethod
     def read(cls, a: Attributes) -> ResizeConfig:

@@ -156,10 +156,10 @@ class Slice(Node[SliceConfig]):
                 start = None
             if not backwards and _far(starts[i], below=True):
                 start = None
-            if backwards and isinstance(starts[i], int) and _far(starts[i]):
+            if backwards and _far(starts[i]):
                 start = None
             last = ends[i]
-            if isinstance(last, int) and (_far(last, below=True) if backwards else _far(last)):
+            if _far(last, below=backwards):
                 end = None
             elif isinstance(last, int) and isinstance(size, int) and last >= size and not backwards:
                 end = None
