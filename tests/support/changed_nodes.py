@@ -235,10 +235,15 @@ def layers(model: onnx.ModelProto, arrays: Sequence[Any]) -> Iterator[Change]:
 
 
 def outputs(model: onnx.ModelProto) -> Iterator[Change]:
-    """An output too many, the last left out, and the first."""
+    """An output too many, the last left out, the first, and all but the first."""
     made = copied(model)
     made.graph.node[0].output.append("more")
     yield "one output more", made
+    if len(model.graph.node[0].output) > 1:
+        made = copied(model)
+        made.graph.node[0].output[1:] = [""] * (len(model.graph.node[0].output) - 1)
+        del made.graph.output[1:]
+        yield "no output but the first", made
     if len(model.graph.output) > 1:
         for at, label in ((-1, "the last"), (0, "the first")):
             made = copied(model)
