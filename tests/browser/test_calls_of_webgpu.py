@@ -216,7 +216,7 @@ def test_uploads(web: SimpleNamespace, device: Any, js: JavaScript) -> None:
     assert js.said()[0][4] is scratch  # arrays of one size are used again
     for size in range(4, 4 * 20, 4):
         queue.write_buffer(buffer, 0, bytes(size))
-    assert len(queue._scratch) <= 16
+    assert len(queue._scratch) == 3  # forgotten when there were 16
     js.said()
     queue.write_buffer(buffer, 8, b"abcdefgh", 4)
     assert [(c[0], c[3], bytes(c[4]), c[5], c[6]) for c in js.said()] == [("writeBuffer", 8, b"abcdefgh", 4, 4)]
@@ -226,6 +226,9 @@ def test_uploads(web: SimpleNamespace, device: Any, js: JavaScript) -> None:
     queue.write_buffer(buffer, 0, bytes(16 * 1024 + 4))
     assert [c[0] for c in js.said()] == ["writeSmall", "writeBuffer"]
     queue.write_buffer(buffer, (1 << 16) - 4, b"last")
+    js.said()
+    queue.write_buffer(buffer, 0, b"abcd", 4)
+    assert [(c[0], c[5], c[6]) for c in js.said()] == [("writeBuffer", 4, 0)]
     for place, data, start, size, why in [
         (0, b"abcd", 5, 0, "the data has 4"), (0, b"abcd", -4, 4, "the data has 4"),
         (0, b"abcd", 0, 8, "the data has 4"),
@@ -374,6 +377,91 @@ def test_groups_and_pipelines(web: SimpleNamespace, device: Any, js: JavaScript)
         web.objects.check_struct("BufferBinding", {"some": 1, "other": 2, "buffer": 3})
     with pytest.raises(TypeError, match="or a dict, got 3"):
         web.objects.check_struct("BufferBinding", 3)
+    from wgpu import structs
+
+    binding = structs.BufferBinding(buffer=buffer)
+    assert web.objects.check_struct("BufferBinding", binding) is binding
+
+
+def test_objects_free_their_memory_once(web: SimpleNamespace, device: Any, js: JavaScript) -> None:
+    buffer = device.create_buffer(size=16, usage=1)
+    js.said()
+    buffer.destroy()
+    assert js.said() == [("destroy", "createBuffer()")]
+    for freed in ([("destroy", "createBuffer()")], []):
+        buffer._release()
+        assert js.said() == freed
+    buffer.destroy()
+    queries = web.encoder.GPUQuerySet("q", "QUERIES", device, "timestamp", 2)
+    queries.destroy()
+    assert js.said() == [("destroy", "QUERIES")]
+    queries._internal = None
+    queries.destroy()
+    assert js.said() == []
+    watch = device._watch
+    for freed in ([("unwatch", watch), ("destroy", "DEVICE")], []):
+        device._release()
+        assert [c for c in js.said() if c[0] in ("unwatch", "destroy")] == freed
+
+
+def test_a_buffer_mapped_from_the_start_is_written(web: SimpleNamespace, device: Any, js: JavaScript) -> None:
+    made = device.create_buffer(size=16, usage=1, mapped_at_creation=True)
+    js.said()
+    made.write_mapped(memoryview(b"a-b-c-d-")[::2], 8)
+    (_, internal, *part), (*_, written) = js.said()[:2]
+    assert (internal, part) == (made._internal, [0, 16]) and bytes(written) == b"abcd"
+    with pytest.raises(RuntimeError, match="mapped the other way"):
+        made.read_mapped()
+
+
+def test_an_adapter_takes_features_that_it_or_webgpu_names(web: SimpleNamespace) -> None:
+    adapter = web.adapter.GPU()._adapter("ADAPTER")
+    adapter._features = {"odd-one"}
+    assert [adapter._feature(name) for name in ("odd_one", "shader-f16")] == ["odd-one", "shader-f16"]
+    with pytest.raises(KeyError, match="unknown feature 'other-one'; this adapter has odd-one"):
+        adapter._feature("other_one")
+
+
+def test_the_default_device_is_made_once(web: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wgpu.utils.device
+
+    helper = wgpu.utils.device.helper
+    asked: list[Any] = []
+
+    async def request_device_async(**details: Any) -> str:
+        asked.append(details)
+        return "new"
+
+    async def request_adapter_async(**details: Any) -> Any:
+        asked.append(details)
+        return SimpleNamespace(features={"shader-f16"}, request_device_async=request_device_async)
+
+    monkeypatch.setattr(helper, "_the_device", None)
+    monkeypatch.setattr(helper, "_adapter_kwargs", {"power_preference": "low-power"})
+    monkeypatch.setattr(helper, "_device_kwargs", {"preferred_features": ["shader-f16", "subgroups"], "label": "d"})
+    monkeypatch.setattr(wgpu, "gpu", SimpleNamespace(request_adapter_async=request_adapter_async))
+    for _ in range(2):
+        found = asyncio.run(web.adapter.get_default_device_async(power_preference="high-performance"))
+        assert found == helper._the_device == "new"
+    assert asked == [{"power_preference": "high-performance"}, {"label": "d", "required_features": {"shader-f16"}}]
+
+
+def test_installing_twice_changes_nothing(web: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wgpu
+    import wgpu.backends
+
+    auto = types.ModuleType("wgpu.backends.auto")
+    monkeypatch.setattr(wgpu, "gpu", None)
+    monkeypatch.setattr(wgpu.backends, "js_webgpu", None, raising=False)
+    monkeypatch.setitem(sys.modules, "wgpu.backends.js_webgpu", auto)
+    monkeypatch.setitem(sys.modules, "wgpu.backends.auto", auto)
+    install = importlib.import_module(PACKAGE + "browser.install").install
+    del sys.modules[PACKAGE + "browser.install"]
+    first = install()
+    assert first is install() is wgpu.gpu is auto.gpu is sys.modules["wgpu.backends.js_webgpu"].gpu
+    monkeypatch.delitem(sys.modules, "wgpu.backends.auto")
+    monkeypatch.setattr(wgpu, "gpu", None)
+    assert install() is not first and auto.gpu is first
 
 
 def test_errors_of_javascript_have_counterparts(web: SimpleNamespace, device: Any, js: JavaScript) -> None:
@@ -416,9 +504,38 @@ def test_promises_are_settled_once(web: SimpleNamespace) -> None:
 
     asyncio.run(listening())
     assert len(listeners) == 1
+    assert promise not in p.GPUPromise._UNRESOLVED and p.GPUPromise("t", None) in p.GPUPromise._UNRESOLVED
     failing = p.GPUPromise("t", None, js=JsException("GPUInternalError", "no"))
     with pytest.raises(Exception, match="no"):
         failing.sync_wait()
+
+
+def test_promises_are_awaited(web: SimpleNamespace) -> None:
+    p = web.promise
+    waits: list[int] = []
+
+    class Later:
+        """Stands for a promise of JavaScript."""
+
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+        def __await__(self) -> Any:
+            waits.append(1)
+            yield from asyncio.sleep(0).__await__()
+            if isinstance(self.value, Exception):
+                raise self.value
+            return self.value
+
+    async def awaited() -> None:
+        promise = p.GPUPromise("t", lambda x: x + 1, js=Later(4))
+        assert await promise == 5 and await promise == 5
+        assert waits == [1]  # its result is known the second time
+        assert await p.resolved("r", 3) == 3
+        with pytest.raises(Exception, match="no"):
+            await p.GPUPromise("t", None, js=Later(JsException("GPUInternalError", "no")))
+
+    asyncio.run(awaited())
 
 
 def test_waiting_where_python_cannot_be_suspended_is_refused(web: SimpleNamespace, monkeypatch: Any) -> None:

@@ -216,6 +216,38 @@ def test_a_state_and_its_result_have_one_kind(saved: Any, pair: tuple[int, int],
         Carried(saved, [pair])
 
 
+# -- plans with open sizes --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(gpu: Any, tmp_path: Path) -> Iterator[plan_file.SavedPlan]:
+    def cut(x: Any) -> Any:
+        return F.exp(x), x[3:] * 2
+
+    plan_file.save(str(tmp_path / "b.plan"), cut, F.zeros((8, 4)), dims={"x": {0: ("rows", (4, 64))}})
+    plan = plan_file.load(str(tmp_path / "b.plan"), gpu.device)
+    plan.program.prepare()
+    yield plan
+    plan.release()
+
+
+def test_sizes_that_a_plan_does_not_serve_are_refused_and_leave_it_as_it_was(opened: Any) -> None:
+    program = opened.program
+    program.fit((8,))
+    steps, out = program.steps, program._out
+    for rows in (3, 65):
+        with pytest.raises(BackendError, match=f"rows is {rows}; the plan takes 4 to 64"):
+            program.fit((rows,))
+    assert program.steps is steps and program._out is out
+    program.fit((8,))
+    assert program.steps is steps  # nothing is done for the sizes of the last call
+    program.fit((9,))
+    assert program.steps is not steps and [n for _, n in program._out.results] == [9 * 16, 6 * 16]
+    program.open_results = [(program.open_results[0][0], 64 * 16 + 512)]
+    with pytest.raises(BackendError, match="does not fit its buffer"):
+        program.fit((10,))
+
+
 # -- times by the host's clock ----------------------------------------------------------------------------------------
 
 

@@ -220,6 +220,8 @@ def test_elements_that_cannot_be_followed(opened: Any) -> None:
     assert size_values(opened.tensor(1, 2).data) is None  # no open size
     assert size_values(k.cast(x, dtypes.float32).data) is None
     assert size_values(k.binary("pow", x, x).data) is None
+    assert size_values(k.unary("neg", x).data) is None
+    assert size_values(k.permute(k.reshape(x, (2, 1)), (1, 0)).data) is None
     assert size_values(k.full((n,), 1, dtypes.int64).data) is None
     assert size_values(k.expand(opened.tensor(n), (MOST,)).data) is not None
     assert size_values(k.expand(opened.tensor(n), (MOST + 1,)).data) is None

@@ -68,7 +68,7 @@ def _grow(order, at, consumers, roots, found):
         if id(node) in found:
             continue
         if node.op in ELEMENTWISE:
-            joins = same(node.shape, full) or (same(node.shape, row) and all(same(s.shape, row) for s in inside))
+            joins = same(node.shape, full) or same(node.shape, row)
         else:
             joins = node.op == "reduce" and _keeps(node) and node.arg[1] == axes and same(node.srcs[0].shape, full)
         if not joins:
