@@ -255,6 +255,7 @@ def test_borrowed_elements_read_like_an_array():
     assert list(borrowed.run(10, 5)) == values[10:15].tolist() == list(run(borrowed, 10, 5))
     dtype = emberlet.dtypes.dtype("int16")
     assert list(borrow(values.tobytes(), dtype, (150,))) == values.tolist()
+    assert list(borrow(memoryview(values), dtype, (150,))) == values.tolist()  # whatever its elements are
     part = run(memoryview(values), 2, 3)
     assert list(part) == values[2:5].tolist() and part.typecode == "h"
     assert list(join(dtype, [borrowed.run(0, 2), borrowed.run(5, 1)])) == [-70, -69, -65]

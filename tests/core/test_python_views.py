@@ -5,6 +5,7 @@ Compared with NumPy for every kernel that reads another layout: rows, columns, s
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import emberlet
@@ -161,6 +162,43 @@ def test_a_region_is_written_as_numpy_writes_it(starts, sizes, steps, kernels, m
     found = x.backend.assign_region(x, starts, sizes, steps, value)
     assert found.tolist() == expected.tolist()
     assert x.tolist() == NUMBERS.tolist()
+
+
+IMAGES = np.random.default_rng(7).integers(1, 4, (2, 3, 2, 3)).astype(np.float32)
+AXES = [axes for n in range(5) for axes in itertools.combinations(range(4), n)]
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_any_axes_are_reduced_as_numpy_reduces_them(axes, kernels):
+    for a in (IMAGES, IMAGES[:, ::-1], IMAGES.transpose(3, 1, 0, 2)):
+        x = emberlet.asarray(IMAGES, backend=kernels)
+        x = x if a is IMAGES else x[:, ::-1] if a.shape == IMAGES.shape else F.permute_dims(x, (3, 1, 0, 2))
+        for name in ("sum", "prod", "max", "min"):
+            for keepdims in (False, True):
+                expected = getattr(np, name)(a, axes, keepdims=keepdims)
+                found = getattr(F, name)(x, axis=axes, keepdims=keepdims)
+                assert found.shape == expected.shape and found.tolist() == expected.tolist(), name
+        assert F.any(x > 2, axis=axes).tolist() == (a > 2).any(axes).tolist()
+        assert F.all(x > 1, axis=axes).tolist() == (a > 1).all(axes).tolist()
+
+
+JOINS = {"none": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@pytest.mark.parametrize("op", JOINS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_are_scattered_as_numpy_joins_them(op, axis, kernels):
+    a = IMAGES[0, :, 0]
+    index = np.array([[0, 2, 1], [2, 2, -1]])
+    updates = np.array([[5.0, 0.5, 3.0], [0.25, 7.0, 2.0]], np.float32)
+    expected = a.copy()
+    for i, j in np.ndindex(index.shape):
+        at = (index[i, j], j) if axis == 0 else (i, index[i, j])
+        expected[at] = updates[i, j] if JOINS[op] is None else JOINS[op](expected[at], updates[i, j])
+    x, where, values = (emberlet.asarray(n, backend=kernels) for n in (a, index, updates))
+    assert F.scatter(x, axis, where, values, op).tolist() == expected.tolist()
+    assert F.gather(x, axis, where).tolist() == np.take_along_axis(a if axis == 0 else a[:2], index, axis).tolist()
+    assert x.tolist() == a.tolist()
 
 
 def test_adjacent_axes_merge_where_every_stride_allows_it():
