@@ -347,6 +347,11 @@ def test_numbers_that_are_compared_are_those_of_the_nearest_byte() -> None:
     assert on_grid((("equal", (1e6,)),), GRID) == (("equal", (1e6,)),)
     assert on_grid((("less", (-1e6,)),), GRID) == (("less", (-1e6,)),)
     assert on_grid((("less", (GRID.ends[1],)),), GRID) == (("less", (GRID.ends[1],)),)
+    # The first and the last byte are in the grid's range, the numbers beyond them are not.
+    for byte, beyond in ((0, -0.07), (255, 0.07)):
+        end = GRID.scale * (byte - GRID.zero)
+        assert on_grid((("less", (end + beyond / 2,)),), GRID) == (("less", (end,)),)
+        assert on_grid((("less", (end + beyond,)),), GRID) == (("less", (end + beyond,)),)
     assert on_grid((("clip", (0.3, 0.4)),), GRID) == (("clip", (0.3, 0.4)),)
     assert on_grid((), GRID) == ()
 

@@ -55,7 +55,7 @@ def described(graph: Graph, exact: bool = True) -> list[str]:
             f"  {layer.kind} {' '.join(layer.inputs)} -> {layer.output} {shape}{bits} {digest(words(layer, exact))}"
         )
     own = {name: getattr(graph, name) for name in sorted(ABOUT) if getattr(graph, name) != getattr(empty, name)}
-    own = {n: v for n, v in own.items() if n not in ("weight_scales", "weight_zeros", "is_float")}
+    own = {n: v for n, v in own.items() if n != "is_float" and (exact or not n.startswith("weight_"))}
     return [*lines, f"  {words(own, exact)}"]
 
 
