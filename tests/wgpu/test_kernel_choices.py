@@ -174,6 +174,7 @@ def test_workgroups_of_a_kernel_of_ones_own() -> None:
     ("in0[0]; out0 = 1;", "out"),
     ("in0[0]; 9out;", "out"),
     ("in0;out", None),
+    ("in0;out\n@group(0) @binding(2) var<uniform> spare: vec4<f32>;", None),
 ])  # fmt: skip
 def test_bindings_that_are_declared_and_not_used_are_refused(body: str, unused: str | None) -> None:
     if unused is None:
