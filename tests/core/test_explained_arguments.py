@@ -60,7 +60,6 @@ FITS: list[tuple[str, list[Any], list[Any]]] = [
 @pytest.mark.parametrize(
     ("said", "value", "fits"),
     [(said, v, fits) for said, good, bad in FITS for values, fits in ((good, True), (bad, False)) for v in values],
-    ids=repr,
 )
 def test_a_value_fits_its_declared_type(said: str, value: Any, fits: bool) -> None:
     assert _fits(value, declared(said)) is fits
@@ -102,7 +101,6 @@ def test_a_type_in_words(said: str, words: str) -> None:
         (dtypes.int8, f"the DType {dtypes.int8!r}"),
         (np.zeros(2), "a ndarray"), (JsProxy(), "a JsProxy"), ({1}, "a set"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_a_value_in_a_few_words(value: Any, words: str) -> None:
     assert shown(value) == words
@@ -121,7 +119,6 @@ def test_a_value_in_a_few_words(value: Any, words: str) -> None:
         (JsProxy(), "str", False, "is a JsProxy; it takes a str"),
         ([1], "str", False, "is the list [1]; it takes a str"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_a_misfit_says_what_is_taken_and_how_to_make_it(value: Any, said: str, strict: bool, misfit: str) -> None:
     assert _misfit(value, said, strict) == misfit

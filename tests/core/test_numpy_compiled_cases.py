@@ -165,6 +165,12 @@ def test_a_call_like_the_last_one_looks_for_no_plan(monkeypatch: pytest.MonkeyPa
     assert looked == [1, 1]
 
 
+def test_only_numpys_backend_makes_plans() -> None:
+    for backend in ("python", PYTHON):
+        with pytest.raises(BackendError, match="plans of NumPy calls are made for the numpy backend, not for"):
+            compile(lambda x: x, backend=backend)
+
+
 def test_a_model_without_a_plan_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "MAX_FIXED", 1)
     model, runs = counted(lambda x: x * float(x.sum()))

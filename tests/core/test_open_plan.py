@@ -485,3 +485,30 @@ def test_an_unused_input_is_not_copied() -> None:
     plan = made(lambda x, y: F.exp(y), given(5, 4), given(5, 4), axes=axes, opened=["n"])
     assert plan.inputs == [1]
     assert SimpleNamespace(**plan.lengths([given(6, 4), given(6, 4)]) or {}).n == 6
+
+
+@pytest.mark.parametrize("change", ["steps", "buffers", "inputs", "function"])
+def test_calls_that_differ_at_some_length_make_no_plan(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Changed(open_plan._Lowered):
+        def __init__(self, traced: Any, plan: Any, point: int) -> None:
+            super().__init__(traced, plan, point)
+            if point != 2:
+                return
+            if change == "steps":
+                self.steps = [*self.steps, self.steps[-1]]
+            elif change == "buffers":
+                self.buffers.new((3,), np.dtype(np.float32))
+            elif change == "inputs":
+                self.inputs = [*self.inputs, self.inputs[0]]
+            else:
+                self.steps[0].function = np.log
+
+    monkeypatch.setattr(open_plan, "_Lowered", Changed)
+    with pytest.raises(ValueNeeded, match=REFUSED):
+        made(lambda x: F.exp(x) @ F.matrix_transpose(x), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+
+
+def test_a_buffer_that_shrinks_as_lengths_grow_makes_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Polynomials, "grows", lambda self, number: False)
+    with pytest.raises(ValueNeeded, match="a buffer shrinks as lengths grow"):
+        made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
