@@ -212,6 +212,15 @@ def test_with_a_backend_tensors_stay_where_they_are() -> None:
     assert bind(Plain(), fitting, {}, NUMPY) == list(fitting)
 
 
+def test_tensors_that_fit_are_taken_without_a_look_at_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    names = model_inputs._names
+    monkeypatch.setattr(model_inputs, "_names", lambda model: looked.append(1) or names(model))
+    assert bind(Plain(), (X, B), {}, NUMPY) == [X, B] and looked == []
+    assert bind(Plain(), (X,), {"b": B}, NUMPY) == [X, B] and looked == [1]
+    assert bind(Plain(), (X, B), {}) == [X, B] and looked == [1, 1]
+
+
 # -- values
 
 

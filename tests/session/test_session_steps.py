@@ -9,6 +9,7 @@ from typing import Any
 import emberlet
 import pytest
 from emberlet import functional as F
+from emberlet.backend import get_backend
 from emberlet.errors import EmberletError, ShapeError
 from emberlet.session import Session, copied
 from emberlet.tensor import Tensor
@@ -229,6 +230,7 @@ def test_a_replaced_state_is_rewound_to_its_snapshots() -> None:
             assert made.snapshot() == n + 1
     with pytest.raises(EmberletError, match="cannot rewind to length 3: each step replaces 0, and the value it had is"):
         made.rewind(2)
+    assert made.rewind(0).state(0).tolist() == [6.0]  # nothing to forget, so no snapshot is needed
     assert made.rewind(1).state(0).tolist() == [5.0]
     made.step(one)
     assert made.rewind(3).length == 2 and made.state(0).tolist() == [3.0]
@@ -299,3 +301,55 @@ def test_texts_are_copied_too() -> None:
     texts = emberlet.asarray([["a", "b"]], device=PYTHON)
     other = copied(texts)
     assert other.tolist() == [["a", "b"]] and other.shape == (1, 2) and other.data is not texts.data
+
+
+def test_outputs_that_are_parts_of_a_replaced_state_are_copied() -> None:
+    def part(a: Any) -> Any:
+        total = a + 1.0
+        return total, total[:1], a[1:]
+
+    for backend in (PYTHON, get_backend("numpy")):
+        made = of(part, ((0, 0, "replace"),), s0=tensor([1.0, 2.0], backend))
+        made.model.backend = backend
+        first, before = made.step()
+        first[0] = before[0] = 99.0
+        assert made.state(0).tolist() == [2.0, 3.0]
+
+
+def test_a_state_stays_in_its_room_while_there_is_space() -> None:
+    made = of(lambda past, x: F.concat([past, x]), ((0, 0, "append", 0),), s0=tensor([1.0]))
+    made.step(tensor([2.0]))
+    room = made._rooms[0]
+    for _ in range(room.length - 2):
+        made.step(tensor([2.0]))
+        assert made._rooms[0] is room
+    made.step(tensor([2.0]))
+    assert made._rooms[0] is not room and made._rooms[0].length == 2 * made.length
+
+
+def test_numpys_plans_run_the_steps_of_models_on_numpy() -> None:
+    from emberlet.host.numpy_backend.resident import Resident
+
+    for backend, kind in ((PYTHON, bool), (get_backend("numpy"), Resident)):
+        made = of(lambda a, x: (a + x, x), ((0, 0, "replace"),), s0=tensor([1.0], backend))
+        made.model.backend = backend
+        made.step(tensor([1.0], backend))
+        assert type(made._engine) is kind
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_what_a_backend_records_is_computed_at_the_end_of_a_step(done: bool) -> None:
+    realized: list[Any] = []
+
+    class Own(type(PYTHON)):  # type: ignore[misc]
+        def realize(self, *tensors: Any) -> None:
+            realized.append([t.tolist() for t in tensors])
+
+    backend = Own()
+    one = tensor([1.0], backend)
+    made = of(lambda a, x: (a + x, x + 5.0, 3), ((0, 0, "replace"),), s0=tensor([1.0]))
+    made.model.backend = backend
+    made._values = [one]
+    made._engine = Engine(lambda a, x: [a + x, x + 5.0, 3]) if done else False
+    assert made.step(one)[1] == 3
+    assert realized == ([] if done else [[[6.0], [2.0]]])
