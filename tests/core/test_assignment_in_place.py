@@ -99,11 +99,13 @@ def test_arrays_that_something_shares_are_left_alone() -> None:
     del other
     assert quick(x, 0, 5.0)
     base = np.zeros((4, 4), np.float32)
-    assert not quick(Tensor(base[:3], dtypes.float32, (3, 4), NUMPY), 0, 5.0)
+    part = Tensor(base[:3], dtypes.float32, (3, 4), NUMPY)
+    assert not quick(part, 0, 5.0)
     fixed = made()
     fixed.data.flags.writeable = False
     assert not quick(fixed, 0, 5.0)
-    assert not quick(Tensor(np.zeros(3, ">f4"), dtypes.float32, (3,), NUMPY), 0, 5.0)
+    turned = Tensor(np.zeros(3, ">f4"), dtypes.float32, (3,), NUMPY)
+    assert not quick(turned, 0, 5.0)
     assert not base.any()
 
 

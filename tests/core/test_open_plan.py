@@ -30,7 +30,7 @@ from emberlet.host.numpy_backend.compile.open_plan import (
     _points,
     _primes,
 )
-from emberlet.host.numpy_backend.compile.open_tracing import Points, _lengths, values
+from emberlet.host.numpy_backend.compile.open_tracing import Points, _lengths, trace, values
 from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
 from emberlet.tensor import Tensor
 
@@ -512,3 +512,50 @@ def test_a_buffer_that_shrinks_as_lengths_grow_makes_no_plan(monkeypatch: pytest
     monkeypatch.setattr(Polynomials, "grows", lambda self, number: False)
     with pytest.raises(ValueNeeded, match="a buffer shrinks as lengths grow"):
         made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+
+
+def traced(function: Any) -> Any:
+    """A trace of a function of x (n, 4) with n open."""
+    plan = made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+    scope = Scope()
+    n = scope.symbol("n", 1, 1 << 20, 37)
+    points = Points(scope, plan.points.numbers)
+    return trace(function, [given(5, 4)], [(n, 4)], points, get_backend("numpy"))
+
+
+def test_what_depends_neither_on_inputs_nor_on_sizes_is_computed_at_once() -> None:
+    found = traced(lambda x: x + F.exp(asarray(np.float32([1.0]), device=x.backend)))
+    assert [c.op for c in found.calls] == ["binary"]
+    found = traced(lambda x: F.zeros((x.shape[0], 2), device=x.backend))
+    assert len(found.calls) >= 1  # the sizes are open
+
+
+def test_elements_and_parts_that_depend_on_lengths_are_refused() -> None:
+    with pytest.raises(ValueNeeded, match=r"the model asks for the elements of an input, float32 \(") as found:
+        traced(lambda x: x.tolist())
+    assert found.value.inputs == frozenset([0])
+    with pytest.raises(ValueNeeded, match="the model asks for the elements of a result of exp, float32"):
+        traced(lambda x: F.exp(x).tolist())
+    with pytest.raises(ValueNeeded, match="it cannot be traced at other lengths: "):
+        traced(lambda x: (_ for _ in ()).throw(TypeError("of the model")))
+
+
+def test_primitives_that_give_something_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = get_backend("numpy")
+    monkeypatch.setattr(type(backend), "unary", lambda self, op, x: 3)
+    with pytest.raises(ValueNeeded, match="unary returns something other than a tensor"):
+        traced(F.negative)
+
+
+def test_a_rank_that_depends_on_a_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = get_backend("numpy")
+
+    def unary(self: Any, op: str, x: Any) -> Any:
+        data = x.data if x.shape[0] < 40 else x.data[0]
+        return Tensor(data, x.dtype, data.shape, self)
+
+    plan = made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+    assert min(p["n"] for p in plan.points.numbers) < 40 < max(p["n"] for p in plan.points.numbers)
+    monkeypatch.setattr(type(backend), "unary", unary)
+    with pytest.raises(ValueNeeded, match="unary returns a tensor whose number of axes is an open size"):
+        made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])

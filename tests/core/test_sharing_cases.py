@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.backend import get_backend
+from emberlet.backend import Backend, get_backend
 from emberlet.errors import DTypeError
 from emberlet.host.sharing import dlpack, interop, memory
 from emberlet.host.sharing.arrays import to_array, to_tensor
@@ -206,6 +206,8 @@ def test_arrays_of_any_order_and_layout_become_tensors(backend: Any) -> None:
     if backend is PYTHON:
         with pytest.raises(ValueError, match="a strided array needs a copy here, and copy=False forbids it"):
             interop.from_array(base.T, None, backend, copy=False)
+    else:
+        assert np.shares_memory(interop.from_array(base.T, None, backend, copy=False).data, base)
     shared = interop.from_array(base, None, backend, copy=False)
     kept = interop.from_array(base, None, backend, copy=True)
     base[0, 0] = 9
@@ -359,6 +361,39 @@ def test_memory_between_the_elements_of_another_width_is_not_shared() -> None:
         memory.layout(x)
     assert interop.array_interface(x)["strides"] == (4,)
     assert np.asarray(only(x, "__array_interface__")).tolist() == [0, 0, 0]
+
+
+class Far(Backend):
+    """A backend whose tensors are not in this process's memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = 2
+
+    def __repr__(self) -> str:
+        return "far"
+
+    def to_bytes(self, x: Any) -> bytes:
+        return np.float32([1, 2]).tobytes()
+
+
+def test_tensors_elsewhere_are_exported_as_copies_that_are_asked_for() -> None:
+    x = Tensor(object(), dtypes.float32, (2,), Far())
+    assert dlpack.dlpack_device(x) == (15, 2)
+    for options in ({}, {"copy": True}, {"dl_device": (1, 0), "copy": False}):
+        with pytest.raises(BufferError, match="backend far exports copies on the CPU only"):
+            dlpack.to_dlpack(x, **options)
+    capsule = dlpack.to_dlpack(x, dl_device=(1, 0))
+    holder = SimpleNamespace(__dlpack__=lambda: capsule, __dlpack_device__=lambda: (1, 0))
+    assert dlpack.from_dlpack(holder, NUMPY).tolist() == [1.0, 2.0]
+
+
+def test_half_precision_reaches_plain_python_by_a_copy_only() -> None:
+    given = np.float16([1, 2])
+    assert dlpack.from_dlpack(Exporter(given), PYTHON).tolist() == [1.0, 2.0]
+    assert dlpack.from_dlpack(Exporter(given), NUMPY, copy=False).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="needs a copy, and copy=False forbids it"):
+        dlpack.from_dlpack(Exporter(given), PYTHON, copy=False)
 
 
 # -- arrays of models

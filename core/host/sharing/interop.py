@@ -92,8 +92,6 @@ def _shared_numpy(x: Tensor) -> Any:
     width = x.dtype.itemsize
     flat = np.frombuffer(buffer, _TYPES[x.dtype.name]) if len(buffer) else np.empty(0, _TYPES[x.dtype.name])
     steps = [s * width for s in (row_major(x.shape) if strides is None else strides)]
-    if not x.size:
-        return np.empty(x.shape, flat.dtype)
     return np.lib.stride_tricks.as_strided(flat[offset:], x.shape, steps)
 
 
