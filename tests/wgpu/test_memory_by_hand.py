@@ -14,7 +14,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.errors import BackendError, ShapeError
 from emberlet.tensor import Tensor
-from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend import WgpuBackend, device, plan_file, resident
 from emberlet.wgpu_backend.awaited_steps import AwaitedSteps
 from emberlet.wgpu_backend.device import Allocation
 from emberlet.wgpu_backend.record import recording
@@ -343,3 +343,16 @@ def test_a_device_that_fails_while_it_is_timed_says_so() -> None:
     with pytest.raises(BackendError, match="measuring kernels: lost"):
         asyncio.run(measure(program, lambda: 0))
     assert program.device.inside == 0
+
+
+def test_who_runs_the_steps_of_a_session(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, planning = SimpleNamespace(forward=None), WgpuBackend(planning=True)
+    assert type(gpu.resident(model, [], None)) is resident.Resident
+    assert planning.resident(model, [], None) is None
+    monkeypatch.setattr(resident, "must_await", lambda: True)
+    assert gpu.resident(model, [], None) is None  # a plan could not be waited for
+    monkeypatch.setattr(device, "FINALIZERS", False)
+    assert gpu.resident(model, [], None) is None
+    monkeypatch.setattr(device, "must_await", lambda: True)
+    assert type(gpu.resident(model, [], None)) is AwaitedSteps
+    assert planning.resident(model, [], None) is None
