@@ -29,6 +29,7 @@ ROWS, ..., COLUMNS | ..., ROWS, COLUMNS | ROWS, 1:3, 2 | 1:, FIRST, 1:3 | FIRST,
 [0, 2] | [0, 2], [1, 3] | [[0], [1]] | (0, 2), (1, 3) | :, [1, -1] | [] | :, [] | range(2) | [True, False, True]
 MASK | MASK, 1 | MASK, :, 2 | MASK, [1, 2] | SQUARE | SQUARE, 1 | SQUARE, None
 :, NUMBERS[0] > 4 | NUMBERS > 30 | 1, NUMBERS[0] > 25
+:, ROWS, None, COLUMNS | :, 1, None, COLUMNS | np.array(2) | :, np.array(-1) | np.array(1), ROWS
 True | False | True, 1 | ..., False | 1, True | NUMBERS > 99 | MASK & False
 """
 TABLE = [key.strip() for line in KEYS.strip().splitlines() for key in line.split(" | ")]

@@ -109,6 +109,16 @@ def test_numbers_at_the_ends_of_an_integer_dtype_are_taken():
     promotion.check_range(1e30, dtypes.dtype("float16"))  # a float of any size: rounded, not refused
 
 
+def test_a_number_becomes_a_tensor_without_axes():
+    backend = emberlet.get_backend("python")
+    for value, name, expected in ((3, "uint8", 3), (True, "int8", 1), (2.7, "int8", 2), (-2.7, "int8", -2),
+                                  (2.5, "float32", 2.5), (True, "bool", True)):  # fmt: skip
+        x = promotion.scalar(value, dtypes.dtype(name), backend)
+        assert (x.item(), x.dtype.name, x.shape) == (expected, name, ())
+    with pytest.raises(DTypeError, match="-1"):
+        promotion.scalar(-1, dtypes.dtype("uint8"), backend)
+
+
 def test_sums_of_narrow_floats_are_kept_in_32_bits():
     for name, within in (("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32"),
                          ("float64", "float64"), ("int8", "float32")):  # fmt: skip

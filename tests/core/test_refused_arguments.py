@@ -304,6 +304,7 @@ rotary_embedding(Z(1, 3, 6), Z(3, 2), Z(3, 2), num_heads=4) -> Shape: does not d
 rotary_embedding(HEADS, Z(3, 2), Z(3, 1)) -> Shape: do not fit
 rotary_embedding(HEADS, Z(3, 1), Z(3, 1)) -> Shape: do not fit
 rotary_embedding(HEADS, Z(3, 3), Z(3, 3), rotary_dim=6) -> Shape: do not fit
+scatter(Z(3), 0, I(0, 1), Z(3)) -> Shape: do not fit indices
 scatter_nd(Z(2, 3), I(1, 0), Z(3)) -> Shape: do not fit indices
 searchsorted(Z(2, 3), Z(2)) -> Shape: a 1-D tensor
 searchsorted(Z(2), Z(2), side="middle") -> Value: 'middle'
@@ -361,6 +362,9 @@ ROWS = dict(line.rsplit(" -> ", 1) for line in REFUSED.strip().splitlines())
 
 # What the neighbors of those calls take, and the shape that they give.
 TAKEN = r"""
+scatter(Z(3), 0, I(0, 1), 5.0) -> (3,)
+scatter(Z(3), 0, I(0, 1), Z(2)) -> (3,)
+select_assign(Z(2, 3, 4), 1, I(0, 2), Z(2, 2, 4)) -> (2, 3, 4)
 roi_align(Z(1, 2, 4, 4), Z(0, 4), I(), (2, 3)) -> (0, 2, 2, 3)
 roi_align(Z(1, 2, 4, 4), Z(3, 4), I(0, 0, -1), (2, 3)) -> (3, 2, 2, 3)
 dft(Z(4, 1), axis=0) -> (4, 2)
