@@ -370,3 +370,22 @@ def test_a_tracing_backend_has_what_the_numpy_backend_has() -> None:
     assert plain[0].backend is NUMPY and type(plain[1]) is tuple and plain[1][1] == 2
     mine = tensor([1.0], backend=PYTHON)
     assert tracing._plain(mine) is mine
+
+
+def test_attributes_of_the_backend_that_are_no_operations_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NUMPY, "limit", 7, raising=False)
+    assert Tracing(NUMPY).limit == 7
+
+
+def test_operations_give_tensors_or_lists_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = Tracing(NUMPY)
+    inside = Tensor(Traced(Value(None, 0, dtypes.float32, (1, 2), frozenset([0])), X.data), dtypes.float32, (1, 2), at)
+    for out in (3, None, [X, 3], (X, None)):
+        monkeypatch.setattr(type(NUMPY), "unary", lambda self, op, x, out=out: out)
+        with pytest.raises(ValueNeeded, match="unary returns something other than a tensor"):
+            at._call("unary", ("exp", inside), {})
+    monkeypatch.setattr(type(NUMPY), "unary", lambda self, op, x: [x, (x, x)])
+    found = at._call("unary", ("exp", inside), {})
+    assert type(found) is list and type(found[1]) is tuple
+    assert [t.data.value.index for t in (found[0], *found[1])] == [0, 1, 2]
+    assert not at.calls[-1].single and len(at.calls[-1].results) == 3

@@ -211,3 +211,20 @@ def test_what_the_format_does_not_have_is_not_written() -> None:
     named = store.store_of({"__metadata__": emberlet.asarray([1.0])})
     with pytest.raises(FormatError, match="safetensors has no tensor called '__metadata__'; rename it"):
         store.dumps(named, "safetensors")
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_tensor_gives_as_many_bytes_as_its_shape_takes(change: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = store.store_of({"x": emberlet.asarray([1.0, 2.0])})
+    monkeypatch.setattr(type(whole["x"]), "raw", lambda self: bytes(8 + change))
+    with pytest.raises(FormatError, match=rf"tensor 'x' gave {8 + change} bytes where float32 of \(2,\) takes"):
+        safetensors.dump(whole, io.BytesIO(), {})
+
+
+def test_an_index_names_files_beside_it_that_hold_its_tensors(tmp_path: Path) -> None:
+    one = made({"a": ENTRY}, bytes(4))
+    with pytest.raises(FormatError, match=r"one\.safetensors holds no tensor 'b', although the index lists it there"):
+        sharded(tmp_path, {"weight_map": {"b": "one.safetensors"}}, one=one)
+    for name in ("../one.safetensors", "sub/one.safetensors", "", ".", "..", "a\\b", "a\0b"):
+        with pytest.raises(FormatError, match="which is not in its folder"):
+            sharded(tmp_path, {"weight_map": {"a": name}})
