@@ -53,6 +53,6 @@ def test_the_passes_decide_as_recorded_about_two_changes(name: str) -> None:
 def grouped(models: Iterable[tuple[str, onnx.ModelProto]]) -> str:
     """A line for each graph that the passes make, with what it was made from."""
     alike: dict[str, list[str]] = {}
-    for label, model in models:
+    for label, model in dict(models).items():
         alike.setdefault(left(model), []).append(label)
     return "\n".join(f"{graph}: {'; '.join(labels)}" for graph, labels in alike.items())
