@@ -239,8 +239,6 @@ class LinearAttention(Node[LinearAttentionConfig]):
     def infer(self) -> tuple[Type, ...]:
         q, k, v, c = self.tensor(0), self.tensor(1), self.tensor(2), self.config
         batch, length = dim_at(q.shape, 0), dim_at(q.shape, 1)
-        if c.heads < 1 or c.kv_heads < 1:
-            raise Problem("the numbers of heads are not positive")
         key, value = dim_at(k.shape, 2), dim_at(v.shape, 2)
         key = key // c.kv_heads if isinstance(key, int) else None
         value = value // c.kv_heads if isinstance(value, int) else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
+from conformance.cases import node_cases
 from emberlet.codegen import load
+from emberlet.codegen.generation import translate
 from emberlet.errors import ModelError
 from support.onnx_models import assert_same, generated, parse, source
 
@@ -100,3 +103,14 @@ def test_heads_that_cannot_be_are_refused_in_words(attributes: str, shape: str, 
     model.graph.output[0].type.tensor_type.ClearField("shape")
     with pytest.raises(ModelError, match=message):
         load(model)
+
+
+def test_a_modifier_of_scores_has_one_input_and_one_output() -> None:
+    cases = [c for c in node_cases().values() if any(a.name == "score_mod" for a in c.model.graph.node[0].attribute)]
+    model = onnx.ModelProto()
+    model.CopyFrom(min(cases, key=lambda c: c.name).model)
+    (graph,) = (a.g for a in model.graph.node[0].attribute if a.name == "score_mod")
+    translate(model)
+    graph.output.add().CopyFrom(graph.output[0])
+    with pytest.raises(ModelError, match="a modifier must have one input and one output"):
+        translate(model)
