@@ -110,9 +110,6 @@ def _give_sets(table, splits, roots, members):
 
 def _leaf(table, splits, root, row):
     """The leaf that `row` reaches from `root`."""
-    node = table[root]
-    if _is_leaf(node):
-        return node[TRUE_ID]
     number = root
     while True:
         node, value = table[number], row[table[number][FEATURE]]
