@@ -14,6 +14,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import IndexingError
 from emberlet.host.numpy_backend.compile import Compiled, compile, plan
+from emberlet.host.numpy_backend.compile.native.machine import machine
 from emberlet.host.numpy_backend.compile.threads import schedule, splitting, workers
 from emberlet.module import Module
 from emberlet.param import Param
@@ -31,6 +32,7 @@ def drawn(*shape: int) -> Tensor:
 def threads(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
     """Use two threads, or as many as a test says, for plans of any size, whose steps are called from C where they can
     be, or all from Python; gives the numbers that OpenBLAS was set to."""
+    machine()  # which is remembered, before the variable says that there is none
     if request.param == "from Python":
         monkeypatch.setattr(plan, "machine", lambda: None)
         monkeypatch.setenv("EMBERLET_CALLS", "python")  # for the processes that a test starts

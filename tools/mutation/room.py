@@ -35,7 +35,7 @@ from typing import Any, TextIO
 import probes  # type: ignore[import-not-found]  # beside this script
 import pytest
 
-MEMORY = 12 << 30  # bytes of address space, because a bug may allocate without end
+MEMORY = 12 << 30  # bytes that a test may allocate, because a bug may do so without end
 WAITING = 10, 120  # a fork may take this many times its processor time, and so many seconds more; then it hangs
 
 
@@ -66,7 +66,8 @@ class Room:
             status = 1
             try:
                 os.setsid()
-                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+                # Not RLIMIT_AS: an engine for WebAssembly reserves gigabytes of addresses for each memory.
+                resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
                 (self.learn if asked["do"] == "learn" else self.run)(asked)
                 status = 0
             finally:
