@@ -120,6 +120,22 @@ def test_the_code_with_caches_is_as_recorded(parts: tuple[str, ...], form: str, 
     assert_recorded(RECORDED, f"{' '.join(parts)}, {form}, {where}", listed(models))
 
 
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("parts", [("key",), ("key", "value")])
+def test_caches_that_are_the_only_results_or_given_twice_are_named_one_by_one(
+    parts: tuple[str, ...], twice: bool
+) -> None:
+    model = network(2, parts)
+    kept = list(model.graph.output)[1:]
+    del model.graph.output[:]
+    model.graph.output.extend([*kept, *(kept[:1] if twice else [])])
+    recovered, flat = load(model, "numpy"), load(model, "numpy", flat=True)
+    given = inputs_of(model)
+    assert getattr(recovered, "STATE", None) == getattr(flat, "STATE", None)
+    assert arrays(recovered(*given.values())) == arrays(flat(*given.values()))
+    assert_recorded(RECORDED, f"{' '.join(parts)}, {'given twice' if twice else 'alone'}", listed([(2, model)]))
+
+
 @pytest.mark.parametrize("kind", ["operands", "outputs", "operators", "unknown"])
 @pytest.mark.parametrize("parts", [("key",), ("key", "value")])
 def test_the_code_with_caches_and_a_change_is_as_recorded(parts: tuple[str, ...], kind: str) -> None:

@@ -140,6 +140,30 @@ def test_fused_products(op: str, with_bias: bool) -> None:
     assert any(isinstance(layer, DotFloat) for layer in built.graph.layers)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_each_column_of_weights_may_have_a_zero_point_of_its_own(kind: str) -> None:
+    """In 8 bits too, where one zero point for all columns would keep the bytes of the file."""
+    m = Maker(4)
+    low = 0 if kind == "uint8" else -128
+    m.constant("w", m.rng.integers(low, low + 256, (6, 4)), kind)
+    m.constant("s", np.array([0.01, 0.02, 0.015, 0.005], np.float32))
+    m.constant("z", low + np.array([120, 10, 250, 128]), kind)
+    m("DynamicQuantizeLinear", "x", "q sx zx")
+    m("MatMulInteger", "q w zx z", "p")
+    m("Cast", "p", "real", to=onnx.TensorProto.FLOAT)
+    m("Mul", "sx s", "scale")
+    m("Mul", "real scale", "y")
+    model = m.model([1, 6], "y", opset=17, ir=8)
+    samples = np.random.default_rng(0).standard_normal((40, 1, 6)).astype(np.float32)
+    built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), {"x": samples})
+    (name,) = built.graph.outputs
+    for x in samples[:10]:
+        wanted = expected(model, {"x": x})[0].reshape(-1)
+        grid, last = built.graph.grids["x"], built.graph.grids[name]
+        found = built.graph.run({"x": quantize(x, grid.scale, grid.zero)})[name]
+        assert np.abs(dequantize(found, last.scale, last.zero).reshape(-1) - wanted).max() < 4 * last.scale
+
+
 def recurrent(seed: int) -> onnx.ModelProto:
     """An LSTM of drawn sizes, direction and inputs, with one output or two."""
     rng, m = np.random.default_rng(seed), Maker(seed)

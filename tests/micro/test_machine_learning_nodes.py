@@ -12,11 +12,14 @@ import pytest
 from emberlet.errors import ModelError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.kernels.trees_float import TreesFloat
 from onnx import TensorProto, helper, numpy_helper
 from support.machine_learning import forest, one_node, svm
 from support.microcontrollers.described import described, planned
 from support.microcontrollers.rows import row_by_row, scores_of
 from support.recorded import assert_recorded
+
+from tools.micropython import Port
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[], onnx.ModelProto]
@@ -245,3 +248,23 @@ def test_a_place_for_each_category(whole: bool) -> None:
     graph = build(read_graph(model.SerializeToString(), "m"), Options("m", floats=True)).graph
     found = graph.run({graph.inputs[0]: x.astype(np.float32)})[graph.outputs[0]].reshape(4, 3)
     np.testing.assert_array_equal(found, [[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]])
+
+
+OF_TREES = [name for name in COMPUTED if "tree" in name or "target" in name or "average" in name]
+
+
+@pytest.mark.parametrize("name", OF_TREES)
+def test_trees_behind_a_layer_predict_on_micropython(name: str, unix_port: Port, tmp_path: Path) -> None:
+    data = alone(before(("", "Neg", {}), COMPUTED[name])())
+    result = build(read_graph(data, "m"), Options("m", floats=True))
+    assert any(isinstance(layer, TreesFloat) for layer in result.graph.layers)
+    for file, content in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
+        (tmp_path / file).write_bytes(content)
+    script = (
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport m\n"
+        f"for row in {ROWS.tolist()}:\n    print(*m.predict(row))\n"
+    )
+    lines = unix_port.run(script, heap="4M", micropypath=[]).check().stdout.splitlines()
+    found = np.array([[float(v) for v in line.split()] for line in lines])
+    wanted = row_by_row(data, ROWS)[-1].reshape(found.shape)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
