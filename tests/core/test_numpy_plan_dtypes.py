@@ -165,3 +165,16 @@ def test_windows_in_plans(seed: int, dtype: str) -> None:
                 np.asarray(found).astype(float), np.asarray(expected).astype(float), tolerance, tolerance
             )
     assert emberlet.get_backend("numpy") is image.backend
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
+def test_pooling_is_planned_in_every_float(dtype: str, pool: Any) -> None:
+    x = F.cast(emberlet.asarray(np.arange(50, dtype=np.float32).reshape(1, 2, 5, 5) % 7 - 3, backend="numpy"), dtype)
+
+    def model(x: Any) -> Any:
+        return pool(x + x, 2, padding=1)
+
+    found = compile(model, x)(x)
+    assert found.dtype.name == dtype
+    np.testing.assert_array_equal(np.asarray(F.cast(found, "float32")), np.asarray(F.cast(model(x), "float32")))

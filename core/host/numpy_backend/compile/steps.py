@@ -212,7 +212,7 @@ class Writer:
             return whole[key]
         if user.op == "conv" and user.args[0] is value and user.args[1] is not value and user.args[2] is not value:
             return self._with_room(value, user.args[4], 0)
-        if user.op == "pool":
+        if user.op == "pool" and value.dtype.name not in WIDE:
             fill = identity("max", numpy_dtype(value.dtype)) if user.args[0] == "max" else 0
             return self._with_room(value, user.args[4], fill)
         if user.op == "pad" and value.dtype.kind != "string":
