@@ -389,3 +389,19 @@ def test_operations_give_tensors_or_lists_of_them(monkeypatch: pytest.MonkeyPatc
     assert type(found) is list and type(found[1]) is tuple
     assert [t.data.value.index for t in (found[0], *found[1])] == [0, 1, 2]
     assert not at.calls[-1].single and len(at.calls[-1].results) == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "ufunc"),
+    [
+        (lambda a, b: a + b, np.add),
+        (lambda a, b: a - b, np.subtract),
+        (lambda a, b: a * b, np.multiply),
+        (lambda a, b: a / b, np.true_divide),
+        (lambda a, b: a**b, np.power),
+    ],
+)
+def test_arithmetic_of_two_operands_is_one_step_of_numpy(function: Any, ufunc: Any) -> None:
+    given = [tensor(np.array(v, np.float32), backend=NUMPY) for v in ([1.5, 2.5], [2.0, 3.0])]
+    plan: Any = compile(function, *given).plan()
+    assert [step.function for step in plan.steps] == [ufunc]
