@@ -393,14 +393,14 @@ class Fusion:
 
         Tensors that a user's kernel reads, directly or through reshapes, keep one word per element.
         """
-        wanted = {}  # id -> True: keeps one word per element
+        wanted = set()  # ids of those that keep one word per element
         for i in range(len(self.order) - 1, -1, -1):
             node = self.order[i]
             if id(node) in self.roots and not results:
-                wanted[id(node)] = True
+                wanted.add(id(node))
             if node.op == "kernel" or (node.op == "reshape" and id(node) in wanted):
                 for s in node.srcs:
-                    wanted[id(s)] = True
+                    wanted.add(id(s))
         for node in self.order:
             key = id(node)
             narrow = storage.packed(node.dtype)
