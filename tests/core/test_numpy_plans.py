@@ -12,6 +12,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.host.numpy_backend.compile import blocks, compile, lowering, memory, steps
 from emberlet.host.numpy_backend.compile.memory import Buffers, Memory
+from emberlet.host.numpy_backend.compile.native.machine import machine
 from emberlet.host.numpy_backend.compile.steps import Step
 
 FLOAT = np.dtype(np.float32)
@@ -292,3 +293,13 @@ def test_numbers_are_negated_whatever_lies_between_them(dtype: Any, step: int) -
     want = np.asarray(model(x))
     assert (want[..., 0] == -np.arange(1, 81).reshape(2, 40)[:, ::step]).all()
     np.testing.assert_array_equal(np.asarray(compile(model, x)(x)), want)
+
+
+def test_a_process_without_more_mappings_plans_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise OSError(12, "Cannot allocate memory")
+
+    machine()  # which is remembered, before its memory is refused too
+    monkeypatch.setattr(memory.mmap, "mmap", refused)
+    x = emberlet.asarray(np.arange(1 << 16, dtype=np.float32), backend="numpy")
+    np.testing.assert_array_equal(np.asarray(compile(lambda x: x * 2, x)(x)), np.asarray(x) * 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,10 @@ class Buffer:
 def _reserved(nbytes: int) -> Array:
     """Memory that nobody accesses. Of the C library's heap it would keep parts from others that the system has to give
     memory for: 7 MB for SqueezeNet."""
-    if nbytes < RESERVED or not hasattr(mmap, "MAP_PRIVATE"):
-        return np.empty(nbytes, np.uint8)
-    return np.frombuffer(mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    if nbytes >= RESERVED and hasattr(mmap, "MAP_PRIVATE"):
+        with suppress(OSError):  # no more addresses, or mappings, for this process
+            return np.frombuffer(mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    return np.empty(nbytes, np.uint8)
 
 
 def owner(array: Array) -> int:

@@ -34,7 +34,8 @@ WORDS, REGISTERS, FLOATS, STACK = 22, 6, 2, 10  # of a record; of the rest, how 
 
 # run(table, its end)
 _RUN = """
-    f30f1efa 55 53 4154 4155 4156 4157# endbr64; push rbp, rbx, r12, r13, r14, r15
+    f30f1efa 55 53                  # endbr64; push rbp, rbx
+    4154 4155 4156 4157             # push r12, r13, r14, r15
     4883ec58                        # sub rsp, 88  (ten words for arguments; calls find rsp at a multiple of 16)
     4889fb 4989f4                   # mov rbx, rdi; mov r12, rsi
     4c39e3 737c                     # cmp rbx, r12; jae end
