@@ -89,3 +89,15 @@ def test_elements_that_only_the_host_can_hold_are_awaited_too(gpu, make):
     wide = make.of([1 << 40, -(1 << 50)], dtypes.int64)
     x = gpu.from_bytes(wide.backend.to_bytes(wide), dtypes.int64, (2,))
     assert bytes(asyncio.run(gpu.to_data_async(x)).bytes) == bytes(wide.backend.to_bytes(wide))
+
+
+def test_numbers_beyond_float32_become_infinite_from_halfway_to_the_next_power_of_two(way):
+    """2^128 - 2^103 is halfway between the largest float32 and 2^128, to which it rounds."""
+    halfway = 2.0**128 - 2.0**103
+    below = np.nextafter(halfway, 0.0)
+    values = [sign * v for v in (below, halfway, 1e300) for sign in (1.0, -1.0)]
+    with np.errstate(over="ignore"):
+        want = np.array(values).astype(np.float32)
+    assert list(np.isinf(want)) == [False, False, True, True, True, True]
+    assert storage.from_list(values, dtypes.float32) == want.tobytes()
+    assert [storage.f32_bits(v) for v in values] == want.view(np.uint32).tolist()

@@ -198,9 +198,10 @@ def f32_bits(v):
 
 def _to_f32(v):
     # On CPython array('f') refuses a finite double beyond f32; NumPy and the GPU make it infinite.
-    if v > 3.4028235677973366e38:
+    # The limits are halfway to the next power of two.
+    if v >= 3.4028235677973366e38:
         return float("inf")
-    if v < -3.4028235677973366e38:
+    if v <= -3.4028235677973366e38:
         return -float("inf")
     return v
 

@@ -78,9 +78,9 @@ def i64(n):
 
 def f32_bytes(x):
     """A Python float as the bytes of a float32, rounded to infinity beyond its range."""
-    if x > 3.4028235677973366e38:
+    if x >= 3.4028235677973366e38:  # halfway to the next power of two, which is out of range
         x = float("inf")
-    elif x < -3.4028235677973366e38:
+    elif x <= -3.4028235677973366e38:
         x = -float("inf")
     return struct.pack("<f", x)
 

@@ -629,5 +629,5 @@ def function(name):
 
 
 def result_type(name):
-    """(type of a function's result, whether it works on four numbers at once)."""
+    """The type of a function's result."""
     return _FUNCTIONS[name][1]

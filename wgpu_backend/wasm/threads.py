@@ -45,7 +45,7 @@ def part(steps, scratch, apart, several):
         if alone and shared:
             f.end()
             alone = False
-        if behind and (shared or not alone):
+        if behind and not alone:
             meet()
         if not shared and not alone:
             f.begin_if(op("i32.eqz", thread))
