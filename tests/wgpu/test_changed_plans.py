@@ -323,16 +323,8 @@ def test_later_calls_may_keep_inputs_of_the_same_sizes() -> None:
     saved = Saved(PLANS["open"])
     a, b = x(5), i(4)
     longer, wider = x(6), i(5)
-    calls: list[list[Any]] = [
-        [a, b],
-        [None, None],
-        [a, None],
-        [longer, None],
-        [None, b],
-        [None, wider],
-        [longer, wider],
-    ]
-    calls.append([None, wider])
+    calls: list[list[Any]] = [[a, b], [None, None], [a, None], [longer, None], [None, b], [None, wider]]
+    calls += [[longer, wider], [None, wider]]
     assert_recorded(RECORDED, "later calls", "\n".join(called(saved, given) for given in calls))
 
 
