@@ -1,4 +1,4 @@
-"""The bytes of WebAssembly modules: each function of the library, and whole modules and files of small models.
+"""The bytes of WebAssembly modules: each function of the library, each operation, whole modules and files of models.
 
 A longer polynomial, another address or one more thread may compute the same, so no other test would notice.
 `UPDATE_SNAPSHOTS=1 pytest` on this file records what is written now.
@@ -6,6 +6,7 @@ A longer polynomial, another address or one more thread may compute the same, so
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,8 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.errors import ModelError
+from emberlet.backend.protocol import BINARY, UNARY
+from emberlet.errors import ModelError, UnsupportedError
 from emberlet.tensor import Tensor
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.plan.make import make_plan
@@ -23,7 +25,7 @@ from emberlet.wgpu_backend.plan.traced import traced_for
 from emberlet.wgpu_backend.wasm import assembler, library, stored, threads, writer
 from emberlet.wgpu_backend.wasm.backend import WasmBackend
 from emberlet.wgpu_backend.wasm.image import Image
-from emberlet.wgpu_backend.wasm.kernels import split
+from emberlet.wgpu_backend.wasm.kernels import operations, split
 from emberlet.wgpu_backend.wasm.kernels.table import Options
 from emberlet.wgpu_backend.wasm.prepare import materialize, prepare
 from emberlet.wgpu_backend.wasm.sections import sections
@@ -213,3 +215,68 @@ def test_what_differs_makes_functions_unequal() -> None:
     }
     for name, value in changed.items():
         assert made() != made(**{name: value}), name
+
+
+def operation_codes(name: str) -> list[str]:
+    """The code of an operation on each type, on one number and on four."""
+    lines = []
+    for kind in ("f32", "i32", "u32", "bool"):
+        for write, register in ((operations.scalar, kind), (operations.vector, "v128")):
+            f = assembler.Function("f", [{"u32": "i32", "bool": "i32"}.get(register, register)] * 2)
+            for plain in (None, 2.0, float("nan")) if write is operations.vector else (None,):
+                try:
+                    given = (f.param(0), f.param(1))
+                    found = write(name, kind, given, plain) if plain else write(name, kind, given)
+                    said = "none" if found is None else f"{found.type} {code(found)}"
+                except UnsupportedError as error:
+                    said = str(error)
+                lines.append(
+                    f"{register if register == 'v128' else 'one'} {kind}{(plain and f' by {plain}') or ''}: {said}"
+                )
+    return lines
+
+
+def code(e: assembler.E) -> str:
+    return "".join(chunk.hex() if isinstance(chunk, bytes) else f"({chunk[1]})" for chunk in e.code)
+
+
+@pytest.mark.parametrize("name", [*dict.fromkeys((*UNARY, *BINARY, "max", "min", "unknown"))])
+def test_an_operation_has_the_recorded_code(name: str) -> None:
+    assert_recorded(RECORDED, f"operation {name}", "\n".join(operation_codes(name)))
+
+
+def test_casts_have_the_recorded_code() -> None:
+    kinds = ("f32", "i32", "u32", "bool")
+    lines = []
+    for source, target in itertools.product(kinds, kinds):
+        one = assembler.Function("f", ["f32" if source == "f32" else "i32"]).param(0)
+        four = assembler.Function("f", ["v128"]).param(0)
+        found = operations.cast(one, source, target), operations.cast_four(four, source, target)
+        lines.append(f"{source} to {target}: " + ", ".join(f"{e.type} {code(e)}" for e in found))
+    assert_recorded(RECORDED, "casts", "\n".join(lines))
+
+
+ASKED = [
+    *[("to_i32", low, high) for low, high in [("-128.0", "127.0"), ("-2147483648.0", "2147483520.0"), ("-9.0", "2e9")]],
+    *[("to_u32", high) for high in ("255.0", "4294967040.0", "4e9", "4000000256.0")],
+    *[(wrap, f"{n}u") for wrap in ("wrap_u", "wrap_i") for n in (1, 8, 16, 31)],
+    *[(name,) for name in ("round_f16", "round_bf16", "bits_of_bfloat16", "bfloat16_of_bits", "sort_key_i32",
+        "sort_key_u32", "sort_key_f32", "bits_of_float16", "float16_of_bits", "philox_at", "times_zero", "over_zero",
+        "over_itself", "unknown")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=" ".join)
+def test_a_function_that_lowering_asks_for_has_the_recorded_code(asked: tuple[str, ...]) -> None:
+    lines = []
+    for kind in ("f32",) if asked[0].startswith("over") else ("f32", "i32", "u32"):
+        f = assembler.Function("f", ["f32" if kind == "f32" else "i32"] * 2)
+        try:
+            e = operations.function(asked, kind, [f.param(0), f.param(1)])
+            lines.append(f"{kind}: {e.type} {code(e)}")
+        except UnsupportedError as error:
+            lines.append(f"{kind}: {error}")
+    f = assembler.Function("f", ["v128"] * 2)
+    four = operations.function_of_four(asked, [f.param(0), f.param(1)])
+    lines.append("four: none" if four is None else f"four: {four.type} {code(four)}")
+    assert_recorded(RECORDED, f"asked for {' '.join(asked)}", "\n".join(lines))
