@@ -1,0 +1,74 @@
+"""The plans of small models are as recorded: which calls, over which parts of which buffers, needed how long.
+
+tests/core/test_numpy_plan_dtypes.py and tests/fuzz compare results. This file shows which decisions a plan takes: what
+it computes in place, what it copies, joins and leaves to the backend. A plan of many steps is a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emberlet.backend import get_backend
+from emberlet.host.numpy_backend.compile import blocks, few_rows, layout, mkl_products, windows
+from emberlet.host.numpy_backend.compile.plan import Plan
+from emberlet.host.numpy_backend.compile.threads import schedule, workers
+from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
+from support import plan_programs as programs
+from support.plan_text import plan_text
+from support.recorded import assert_recorded
+
+RECORDED = Path(__file__).parent / "recorded_numpy_plans.txt"
+LONGEST = 12  # lines of a plan that are recorded; of a longer one the first, and a digest
+
+# room: (programs, settings of modules, number of threads)
+ROOMS: dict[str, tuple[dict[str, programs.Program], tuple[tuple[Any, str, Any], ...], int]] = {
+    "elementwise": (programs.ELEMENTWISE, (), 1),
+    "movement": (programs.MOVEMENT, (), 1),
+    "activations": (programs.ACTIVATIONS, (), 1),
+    "products": (programs.PRODUCTS, (), 1),
+    "windows": (programs.WINDOWS, (), 1),
+    "windows in parts": (
+        {n: p for n, p in programs.WINDOWS.items() if "bias in" not in n and "terms" not in n},
+        ((windows, "BLOCK", 300),), 1,
+    ),
+    "channels last": (programs.LAST, ((layout, "LARGE", 0),), 1),
+    "channels last in parts": (
+        programs.LAST, ((layout, "LARGE", 0), (windows, "BLOCK", 300), (few_rows, "LEAST", 0)), 1,
+    ),
+    "blocks": (
+        {**programs.ELEMENTWISE, **programs.ACTIVATIONS}, ((blocks, "LONG", 32), (blocks, "BLOCK", 16)), 1,
+    ),
+    "threads": (
+        {**programs.PRODUCTS, **programs.WINDOWS, **programs.ELEMENTWISE},
+        ((schedule, "LARGE", 0), (schedule, "LARGE_LOCKED", 0), (schedule, "MEETING", 1e-7),
+         (schedule, "LEAST", 0.0), (blocks, "LONG", 32), (blocks, "BLOCK_OF_THREAD", 16)), 2,
+    ),
+}  # fmt: skip
+CASES = [(room, name) for room, (known, _, _) in ROOMS.items() for name in known]
+
+
+@pytest.mark.parametrize(("room", "name"), CASES)
+def test_a_plan_is_as_recorded(room: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, settings, threads = ROOMS[room]
+    monkeypatch.setattr(mkl_products, "library", lambda _: None)
+    monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: room.endswith("in parts"))
+    monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
+    monkeypatch.setattr("emberlet.host.blas_kernels.threads", lambda: 1)
+    for module, attribute, value in settings:
+        monkeypatch.setattr(module, attribute, value)
+    function, arguments = known[name]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            text = plan_text(Plan(function, list(arguments), get_backend("numpy"), frozenset()))
+    except ValueNeeded as error:
+        text = f"no plan: {error}"
+    lines = text.splitlines()
+    if len(lines) > LONGEST:
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        text = "\n".join([*lines[:3], f"... {len(lines)} lines, {digest}"])
+    assert_recorded(RECORDED, f"{room}: {name}", text)
