@@ -8,9 +8,9 @@ from pathlib import Path
 
 from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Model
-from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.problem import MALFORMED, explained
 from emberlet.codegen.reader import read_model
-from emberlet.errors import EmberletError, ModelError
+from emberlet.errors import ModelError
 
 from .graph import Graph
 from .importer.labels import settle
@@ -111,8 +111,8 @@ def _import(
     for node in model.graph.nodes:
         try:
             translate(importer, node, known_arguments)
-        except (Problem, EmberletError) as problem:
-            problems.append(f"node {node.name!r} ({node.op()}): {problem}")
+        except MALFORMED as problem:
+            problems.append(f"node {node.name!r} ({node.op()}): {explained(problem)}")
             for output in node.outputs:
                 importer.broken.add(output.name)
     for output in model.graph.outputs:
@@ -123,7 +123,7 @@ def _import(
                     importer.keep_state(known_arguments[kept], argument)
                 if output.name not in states.values():
                     importer.add_output(argument)
-            except (Problem, EmberletError) as problem:
-                problems.append(f"output {output.name!r}: {problem}")
+            except MALFORMED as problem:
+                problems.append(f"output {output.name!r}: {explained(problem)}")
     importer.problems = problems or settle(importer)
     return importer

@@ -188,7 +188,7 @@ COMPUTED: dict[str, Case] = {
 
 LSTM = {"w": _r(1, 8, 3), "r": _r(1, 8, 2)}
 SEQUENCE = [4, 1, 3]
-TWO = ("indices of the maxima", "k is 0")  # have two outputs
+TWO = ("indices of the maxima", "(TopK.): the result is empty")  # have two outputs
 REFUSED: dict[str, Case] = {
     "a transposed first operand": ("Gemm", [5, 1], {"w": _r(5, 3)}, {"transA": 1}),
     r"the third operand has shape \(4, 1\)": ("Gemm", [4, 5], {"w": _r(5, 3), "b": _r(4, 1)}, {}),
@@ -209,7 +209,7 @@ REFUSED: dict[str, Case] = {
     "softmax over several axes": ("Softmax", IMAGE, {}, {"axis": 1, "opset": 11}),
     "must be one positive number": ("Pow", IMAGE, {"base": np.float32(-2), "x": 0}, {}),
     "base must be one positive": ("Pow", IMAGE, {"base": _r(6) + 2, "x": 0}, {}),
-    "k is 0": ("TopK", IMAGE, {"k": _i(0)}, {}),
+    "(TopK.): the result is empty": ("TopK", IMAGE, {"k": _i(0)}, {}),
     "the result is empty": ("Slice", IMAGE, {"b": _i(3), "e": _i(3), "a": _i(1)}, {}),
     "tf_crop_and_resize is not supported": (
         "Resize",

@@ -14,7 +14,6 @@ from emberlet.codegen.ops.reduction import CumSum
 
 from ..kernels import lanes
 from ..kernels.elementwise import MapFloat
-from .layout import Order
 from .state import BYTES, Importer, StoredTensor, dims_of
 from .table import translates
 
@@ -33,7 +32,7 @@ def top_k(t: Importer, node: TopK) -> None:
     for output, indices in zip(node.outputs, (False, True), strict=False):
         if output.present and (output.name in t.read or not t.read):
             k = dims_of(output)[c.axis % len(held.dims)]
-            if not 0 < k <= shape[1]:
+            if k > shape[1]:
                 raise Problem(f"k is {k}, but there are only {shape[1]} elements")
             out = t.define(output, held.order)
             name = f"{node.name} indices" if indices else node.name
@@ -58,8 +57,6 @@ def one_hot(t: Importer, node: OneHot) -> None:
     dims, rank = dims_of(node.outputs[0]), len(held.dims) + 1
     axis = node.config.axis % rank
     held = t.ordered(held, tuple(range(len(held.dims))))
-    if dims[axis] < 1:
-        raise Problem(f"the depth is {dims[axis]}, which is not supported")
     out = t.define(node.outputs[0], tuple(range(rank)))
     off, on = (float(v) for v in values.reshape(-1))
     at = (prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :]))
@@ -75,8 +72,7 @@ def take(t: Importer, node: Gather) -> None:
     if node.value(0) is None:
         held = t.of(node.inputs[0])
         axis = node.config.axis % len(held.dims)
-        order: Order = (*held.order[: held.order.index(axis)], axis, *held.order[held.order.index(axis) + 1 :])
-        shape, table, names = lanes_of(held, axis), None, (held.name, indices.name)
+        order, shape, table, names = held.order, lanes_of(held, axis), None, (held.name, indices.name)
     else:
         table = t.array(node, 0, "what is picked from")
         axis, order = node.config.axis % table.ndim, tuple(range(table.ndim))

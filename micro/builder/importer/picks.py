@@ -46,7 +46,7 @@ def pick(t: Importer, node: Node[Any]) -> None:
     if isinstance(node, GatherElements) and node.value(1) is None and prod(held.dims) == held.dims[node.config.axis]:
         _picked(t, node, held)
         return
-    if not 0 < prod(dims) <= MOST_ELEMENTS or prod(held.dims) > MOST_ELEMENTS:
+    if max(prod(dims), prod(held.dims)) > MOST_ELEMENTS:
         raise Problem(f"expanding shape {held.dims} to {dims} is not supported")
     order = held.order if len(dims) == len(held.dims) else tuple(range(len(dims)))
     lies = np.empty(prod(held.dims), np.int64)

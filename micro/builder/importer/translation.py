@@ -111,6 +111,8 @@ def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument
     importer.channels.see(node)
     if all(o.value is not None for o in node.outputs if o.present):
         return
+    if any(isinstance(o.type, TensorType) and 0 in (o.type.static_shape or ()) for o in node.outputs if o.present):
+        raise Problem("the result is empty")
     for kind in type(node).__mro__:
         if kind in TRANSLATORS:
             TRANSLATORS[kind](importer, node)
