@@ -9,29 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from emberlet.codegen.ir.problem import Problem
-from emberlet.errors import EmberletError, ModelError
 from emberlet.micro.builder import from_ir
-from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.importer.translation import translate
 from onnx import numpy_helper
 from support import changed_nodes
-from support.microcontrollers.described import described, digest
+from support.microcontrollers.outcomes import lines_of, of_its_own, outcome
 from support.microcontrollers.quantized_nodes import KINDS, node_of
-from support.recorded import assert_recorded, recording, sections
+from support.recorded import assert_recorded
 
 from . import test_import_paths, test_import_refusals, test_machine_learning_nodes
 
 RECORDED = Path(__file__).with_name("recorded_changes.txt")
-ARROW = " -> "
-MOST = 1
-"""Changes that are recorded of those that lead to the same."""
 
 IMAGE, ROW = [1, 3, 4, 5], [1, 6]
 BOOL, INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT64
@@ -140,63 +133,22 @@ def all_changes(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]
     yield from changed_nodes.layers(*opened(model))
 
 
-@pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave reasons of the compiler unsaid, such as a wrong attribute: they are recorded with its operators."""
-
-    def told(*given: Any) -> None:
-        try:
-            translate(*given)
-        except (Problem, EmberletError) as error:
-            *_, (frame, _) = walk_tb(error.__traceback__)
-            if "micro" in Path(frame.f_code.co_filename).parts:
-                raise
-            raise Problem("refused by the compiler") from error
-
-    monkeypatch.setattr(from_ir, "translate", told)
-
-
-def outcome(model: onnx.ModelProto) -> str:
-    """A digest of the layers, in float32 and as they are built, or the reasons against them."""
-    try:
-        graph = from_ir.read_graph(model.SerializeToString(), "m")
-    except ModelError as error:
-        first, *reasons = str(error).splitlines()
-        return " / ".join(reasons) if first.endswith("cannot run on a microcontroller:") else "refused by the compiler"
-    ports = [(name, graph.shapes[name]) for name in (*graph.inputs, *graph.outputs)]
-    kinds = " ".join(dict.fromkeys(layer.kind for layer in graph.layers))
+def outcome_of(model: onnx.ModelProto) -> str:
     # Logarithms and the numbers of trained models depend on the platform.
     exact = all(node.domain != "ai.onnx.ml" and node.op_type != "Pow" for node in model.graph.node)
-    text = f"{kinds}: {digest(str(ports))} {digest(chr(10).join(described(graph, exact)))}"
-    if not graph.grids:
-        return text
-    try:
-        return f"{text} {digest(chr(10).join(described(build(graph, Options('m')).graph, exact=False)))}"
-    except EmberletError as error:
-        return f"{text} {error}"
-
-
-def lines_of(name: str, model: onnx.ModelProto) -> list[str]:
-    """The changes that are recorded, and what they lead to."""
-    for output in model.graph.output:
-        output.type.tensor_type.ClearField("shape")
-    every = {"as it is": model, **dict(all_changes(model))}
-    if not recording():
-        labels = [line.partition(ARROW)[0] for line in sections(RECORDED).get(name, "").splitlines()]
-        return [f"{label}{ARROW}{outcome(every[label])}" for label in labels]
-    found: dict[str, list[str]] = {}
-    for label, made in every.items():
-        found.setdefault(outcome(made), []).append(label)
-    return [f"{label}{ARROW}{said}" for said, labels in found.items() for label in labels[:MOST]]
+    return outcome(lambda: from_ir.read_graph(model.SerializeToString(), "m"), exact)
 
 
 MODELS = {name: model for models in (ways, neighbors, machine_learning, quantized) for name, model in models()}
 
 
-@pytest.mark.usefixtures("own")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_with_one_thing_changed_becomes_what_is_recorded(name: str) -> None:
-    lines = lines_of(name, MODELS[name])
+def test_a_model_with_one_thing_changed_becomes_what_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_ir, "translate", of_its_own(translate))
+    model = MODELS[name]
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    lines = lines_of(RECORDED, name, {"as it is": model, **dict(all_changes(model))}, outcome_of)
     assert lines
-    assert_recorded(RECORDED, name, "\n".join(lines))
+    assert_recorded(RECORDED, name, lines)

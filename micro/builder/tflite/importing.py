@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from emberlet import dtypes
 from emberlet.codegen.ir.argument import ABSENT, Argument, Constant
-from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.problem import MALFORMED, Problem, explained
 from emberlet.codegen.ir.types import TensorType, UnknownType
 from emberlet.codegen.ir.value import Inline, Value
 from emberlet.codegen.ops import REGISTRY
 from emberlet.codegen.ops.attributes import Attributes, AttributeValue
-from emberlet.errors import EmberletError, ModelError
+from emberlet.errors import ModelError
 
 from ..graph import Graph, Grid
 from ..importer.state import Importer, StoredTensor
@@ -89,8 +89,8 @@ class Converting:
         for n in self.file.inputs:
             try:
                 self._input(n)
-            except (Problem, EmberletError) as problem:
-                self.problems.append(f"input {n}: {problem}")
+            except MALFORMED as problem:
+                self.problems.append(f"input {n}: {explained(problem)}")
                 broken.add(n)
         for k, op in enumerate(self.file.operators):
             if broken & set(op.inputs):
@@ -98,19 +98,19 @@ class Converting:
                 continue
             try:
                 self._convert(op)
-            except (Problem, EmberletError) as problem:
-                self.problems.append(f"operator {k} ({op.kind}): {problem}")
+            except MALFORMED as problem:
+                self.problems.append(f"operator {k} ({op.kind}): {explained(problem)}")
                 broken |= set(op.outputs)
         for n in self.file.outputs if not self.problems else ():
             try:
                 self.importer.add_output(self.argument(n))
-            except (Problem, EmberletError) as problem:
-                self.problems.append(f"output {n}: {problem}")
+            except MALFORMED as problem:
+                self.problems.append(f"output {n}: {explained(problem)}")
         try:
             if not self.problems:
                 self._keep()
-        except (Problem, EmberletError) as problem:
-            self.problems.append(f"a variable: {problem}")
+        except MALFORMED as problem:
+            self.problems.append(f"a variable: {explained(problem)}")
         if not self.problems and not self.file.outputs:
             self.problems.append("the model has no outputs")
         if self.problems:
@@ -233,7 +233,9 @@ class Converting:
             real: npt.NDArray[Any] = stored.astype(kind)
             return self.constant(real.astype(np.float64) if kind is np.float32 and self.is_quantized else real)
         many = len(t.scales) > 1
-        if many and not (0 <= t.axis < len(t.shape) and len(t.scales) == t.shape[t.axis] == len(t.zeros)):
+        if len(t.zeros) != len(t.scales):
+            raise Problem(f"tensor {self._name(n)!r}: {len(t.zeros)} zero points for {len(t.scales)} scales")
+        if many and not (0 <= t.axis < len(t.shape) and len(t.scales) == t.shape[t.axis]):
             raise Problem(f"tensor {self._name(n)!r}: {len(t.scales)} scales along axis {t.axis} of {t.shape}")
         along = [-1 if many and k == t.axis else 1 for k in range(len(t.shape))]
         scale = np.asarray(t.scales, np.float64).reshape(along if many else [1] * len(t.shape))
