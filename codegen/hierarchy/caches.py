@@ -109,10 +109,8 @@ def found(model: Model) -> Caches:
     given = _group(graph.inputs, list(places), width, parts, name, "caches")
     outs = [states.get(i, -1) for i in places]
     made = None
-    results = [graph.outputs[o] for o in outs if o >= 0]
-    fine = all(a.value is None and isinstance(a.type, TensorType) for a in results)
-    alone = len({a.name for a in results}) == len(outs) and len({a.name for a in graph.outputs}) == len(graph.outputs)
-    if fine and alone and len(outs) < len(graph.outputs):
+    alone = len({a.name for a in graph.outputs}) == len(graph.outputs) > len(outs)
+    if alone and -1 not in outs and all(graph.outputs[o].value is None for o in outs):
         made = _group(graph.outputs, outs, width, parts, "present", "new caches")
     words = {a.name: f"past_{part}" for layer in given.members for a, part in zip(layer, parts, strict=True)}
     for group in (given, made):

@@ -69,11 +69,14 @@ class Repeat(Internal[RepeatConfig]):
             held[i] = Name(name)
             results[c.calls[-1].outputs[o].name] = Name(name)
         source = places[0]
-        assert isinstance(source, Index)
-        items: Expr = source.object
         start, count = int(c.calls[0].config.place[-1]), len(c.calls)
-        if not c.whole:
-            items = Index(items, SliceKey(lift(start) if start else None, lift(start + count)))
+        items: Expr
+        if not isinstance(source, Index):  # something else has the list's name
+            items = Tuple(tuple(places))
+        elif c.whole:
+            items = source.object
+        else:
+            items = Index(source.object, SliceKey(lift(start) if start else None, lift(start + count)))
         loop = writer.word(singular(c.calls[0].config.place[-2]))
         writer.hints.callees[loop] = writer.hints.callees.get(flat(source), [])
         targets, iterables = [loop], [items]

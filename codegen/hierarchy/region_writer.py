@@ -301,10 +301,11 @@ class RegionWriter(ModuleWriter):
         parts = [p if i and p.isdigit() else attribute(p) for i, p in enumerate(path)]
         tree = self.tree
         for part in parts[:-1]:
-            below = tree.setdefault(part, {})
-            if not isinstance(below, dict):  # there is a layer at this path
+            if _mixes(tree, part) or not isinstance(tree.setdefault(part, {}), dict):  # there is a layer at this path
                 return self._put((attribute("_".join(parts)),), value)
-            tree = below
+            tree = tree[part]
+        if _mixes(tree, parts[-1]) or (parts[-1].isdigit() and parts[-1] in tree):
+            return self._put((attribute("_".join(parts)),), value)
         members = self._members() if tree is self.tree else _MEMBERS
         base, n = parts[-1] + "_" * (parts[-1] in members), 1
         last = base
@@ -351,6 +352,12 @@ class RegionWriter(ModuleWriter):
         if found is not None and found[0] == self.region.path:
             return Call(Attribute(Attribute(found[1], "weight"), "val"))
         return None
+
+
+def _mixes(tree: Mapping[str, Any], part: str) -> bool:
+    """Whether a field would be the only number among words, or the only word among numbers: neither a list nor a group
+    holds both."""
+    return part.isdigit() is not next(iter(tree), part).isdigit()
 
 
 def _rooted(read: Expr, base: Expr) -> Expr:

@@ -136,6 +136,26 @@ def test_caches_that_are_the_only_results_or_given_twice_are_named_one_by_one(
     assert_recorded(RECORDED, f"{' '.join(parts)}, {'given twice' if twice else 'alone'}", listed([(2, model)]))
 
 
+@pytest.mark.parametrize("constant", [0, 1, 2])
+def test_new_caches_that_are_constants_are_named_one_by_one(constant: int) -> None:
+    """The caller says that they are states; `constant` of the two are the same for every call."""
+    model = network(2, ("key",))
+    names = [f"present.{n}.key" for n in range(2)]
+    for name in names[:constant]:
+        for node in model.graph.node:
+            node.input[:] = ["other " + i if i == name else i for i in node.input]
+            node.output[:] = ["other " + o if o == name else o for o in node.output]
+        model.graph.node.append(helper.make_node("Identity", ["zeros"], [name]))
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((2, 5, SIZE), np.float32), "zeros"))
+    state = [f"past_key_values.{n}.key={name}:1" for n, name in enumerate(names)]
+    given = inputs_of(model)
+    recovered, flat = (load(model, "numpy", flat=f, state=state) for f in (False, True))
+    assert len(recovered.STATE) == 2
+    assert arrays(recovered(*given.values())) == arrays(flat(*given.values()))
+    source = translate(model, "net", state=state)[1].source
+    assert ("present += " in source) is (constant == 0)
+
+
 @pytest.mark.parametrize("kind", ["operands", "outputs", "operators", "unknown"])
 @pytest.mark.parametrize("parts", [("key",), ("key", "value")])
 def test_the_code_with_caches_and_a_change_is_as_recorded(parts: tuple[str, ...], kind: str) -> None:

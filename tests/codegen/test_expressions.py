@@ -277,7 +277,7 @@ def test_equal_and_counted_items_are_a_loop(items: list[Expr], text: str) -> Non
         ({"1": Name("a"), "0": Name("b")}, "[b, a]"),
         ({"1": Name("a"), "2": Name("b")}, "{1: a, 2: b}"),
         ({"2": Name("a"), "0": Name("b")}, "{0: b, 2: a}"),
-        ({"a": Name("x"), "1": Name("y")}, "nn.Group(a=x, 1=y)"),
+        ({"a": Name("x"), "b": Name("y")}, "nn.Group(a=x, b=y)"),
         ({"a": {"0": Name("x")}, "b": {"c": Name("y")}}, "nn.Group(a=[x], b=nn.Group(c=y))"),
     ],
 )

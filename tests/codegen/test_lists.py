@@ -56,7 +56,6 @@ def test_constructors_that_are_equal_or_count_are_a_comprehension(items: str, te
         ("1 0", "[a0, a1]"),
         ("0 2", "{0: a0, 2: a2}"),
         ("2 1", "{1: a1, 2: a2}"),
-        ("0 x", "nn.Group(0=a0, x=ax)"),
         ("x y", "nn.Group(x=ax, y=ay)"),
     ],
 )

@@ -13,55 +13,16 @@ from emberlet.codegen.emit.handing_on import hand_on
 from emberlet.codegen.emit.layout import laid_out, names_of
 from emberlet.codegen.emit.statement import (
     Assign,
-    Break,
     Comment,
     Def,
-    Delete,
     Do,
-    For,
-    If,
     Return,
     Statement,
-    While,
     fold_return,
     render,
 )
 from emberlet.codegen.emit.traversal import assigned, reads, renamed
-from support.expressions import expression
-
-
-def of(source: str) -> list[Statement]:
-    return [_statement(s) for s in ast.parse(source).body]
-
-
-def _statement(s: ast.stmt) -> Statement:
-    match s:
-        case ast.Assign([target], value):
-            names = target.elts if isinstance(target, ast.Tuple) else [target]
-            return Assign(tuple(map(ast.unparse, names)), expression(value))
-        case ast.AugAssign(target, _, value):
-            return Assign((ast.unparse(target),), expression(value), grows=True)
-        case ast.Expr(value):
-            return Do(expression(value))
-        case ast.If(test, then, otherwise):
-            return If(expression(test), [*map(_statement, then)], [*map(_statement, otherwise)])
-        case ast.For(target, iterable, body):
-            return For(ast.unparse(target).strip("()"), expression(iterable), [*map(_statement, body)])
-        case ast.While(test, body):
-            return While(expression(test), [*map(_statement, body)])
-        case ast.FunctionDef(name, args, body):
-            return Def(name, tuple(a.arg for a in args.args), [*map(_statement, body)])
-        case ast.Return(ast.Tuple(values)):
-            return Return(tuple(map(expression, values)))
-        case ast.Return(value):
-            assert value is not None
-            return Return((expression(value),))
-        case ast.Delete(names):
-            return Delete(tuple(map(ast.unparse, names)))
-        case ast.Break():
-            return Break()
-    raise AssertionError(ast.dump(s))
-
+from support.expressions import block as of
 
 EVERYTHING = """
 a = f(x)

@@ -16,10 +16,11 @@ class DrawnNetwork:
     """Convolutions with shortcuts and gates (odd seeds), or layers of products on tokens (even seeds). The node names
     hold the modules, only the weights' names do, or nothing does."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, form: str | None = None) -> None:
         self.random = random.Random(seed)
         self.values = np.random.default_rng(seed)
-        self.form = self.random.choice(["nodes", "weights", "nothing"])
+        drawn = self.random.choice(["nodes", "weights", "nothing"])
+        self.form = form or drawn
         self.nodes: list[Any] = []
         self.held: list[Any] = []
         self.images = bool(seed % 2)

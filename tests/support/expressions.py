@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from emberlet.codegen.emit import expression as out
-from emberlet.codegen.emit.statement import Assign, Return, Statement
+from emberlet.codegen.emit.statement import Assign, Break, Def, Delete, Do, For, If, Return, Statement, While
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.GtE: ">=", ast.Eq: "==", ast.Lt: "<",
@@ -55,3 +55,37 @@ def expression(e: ast.expr) -> out.Expr:
             return out.Conditional(expression(test), expression(then), expression(otherwise))
         case _:
             raise AssertionError(ast.dump(e))
+
+
+def block(source: str) -> list[Statement]:
+    """Any statements that generated code has."""
+    return [_statement(s) for s in ast.parse(source).body]
+
+
+def _statement(s: ast.stmt) -> Statement:
+    match s:
+        case ast.Assign([target], value):
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            return Assign(tuple(map(ast.unparse, names)), expression(value))
+        case ast.AugAssign(target, _, value):
+            return Assign((ast.unparse(target),), expression(value), grows=True)
+        case ast.Expr(value):
+            return Do(expression(value))
+        case ast.If(test, then, otherwise):
+            return If(expression(test), [*map(_statement, then)], [*map(_statement, otherwise)])
+        case ast.For(target, iterable, body):
+            return For(ast.unparse(target).strip("()"), expression(iterable), [*map(_statement, body)])
+        case ast.While(test, body):
+            return While(expression(test), [*map(_statement, body)])
+        case ast.FunctionDef(name, args, body):
+            return Def(name, tuple(a.arg for a in args.args), [*map(_statement, body)])
+        case ast.Return(ast.Tuple(values)):
+            return Return(tuple(map(expression, values)))
+        case ast.Return(value):
+            assert value is not None
+            return Return((expression(value),))
+        case ast.Delete(names):
+            return Delete(tuple(map(ast.unparse, names)))
+        case ast.Break():
+            return Break()
+    raise AssertionError(ast.dump(s))
