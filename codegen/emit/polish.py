@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from .expression import (
     PRECEDENCE,
@@ -36,12 +36,10 @@ ROOM = WIDTH - 9
 _VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it is named
 
 
-def polished(
-    parameters: Sequence[str], statements: list[Statement], hints: Hints, taken: Iterable[str] = ()
-) -> tuple[list[str], list[Statement]]:
+def polished(parameters: Sequence[str], statements: list[Statement], hints: Hints) -> tuple[list[str], list[Statement]]:
     """The parameters' names and the statements."""
     statements = joined(without_unread(statements), hints)
-    names = Naming(parameters, statements, hints, set(taken)).names()
+    names = Naming(parameters, statements, hints).names()
     return [names.get(p, p) for p in parameters], unpacked(renamed(statements, names))
 
 

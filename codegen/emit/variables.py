@@ -46,7 +46,7 @@ class Hints:
 class Naming:
     """Gives the variables of one function their names."""
 
-    def __init__(self, parameters: Sequence[str], statements: list[Statement], hints: Hints, taken: set[str]) -> None:
+    def __init__(self, parameters: Sequence[str], statements: list[Statement], hints: Hints) -> None:
         self.parameters = parameters
         self.hints = hints
         self.first: dict[str, float] = {}
@@ -67,7 +67,7 @@ class Naming:
         known = set(self.first)
         # Names that are read but never assigned are not variables of this function: self, F, nn, backend, and names
         # that layout may add.
-        self.taken = taken | RESERVED | {n for n in read if n not in known} - _bound(statements) | self.frozen
+        self.taken = RESERVED | {n for n in read if n not in known} - _bound(statements) | self.frozen
 
     def _write(self, name: str, at: float) -> None:
         self.first[name] = min(self.first.get(name, at), at)

@@ -36,9 +36,11 @@ F.arange(4) >= F.expand_dims(F.arange(4), 1)|F.arange(4) + A
 F.concat((A, B), axis=1)|F.concat((A - B, A + B), axis=-1)|F.concat((A, B, C), axis=1)|F.concat((-A, B), axis=-1)
 F.stack((A, B))|F.rotary_embedding(A, B, C)|F.attention(A, B, C, D)|F.attention(A, B, C, kv_lengths=D)
 F.non_max_suppression(A, B, 10)|F.max_pool(F.relu(self.conv3(A)), 2)|F.pad(F.clip(A, 0.0, 6.0), ((0, 0), (1, 1)))
+A.take(B, 0)|A.sum(-1)|F.reshape(A, (2, 3))|F.squeeze(A, 1)|A.max(1)|layer(A)|self.layers[0].norm.weight.val() * A
 A.reshape((2, -1))|A.reshape((B, -1, 64))|A.permute((0, 2, 1))|A.astype(emberlet.float32)|A.squeeze(1)|A.flatten(1)
-A.expand((2, 3))|A.shape[0]|A.shape[0]|A.shape[1]|A.shape[1]|A.shape[2]|A.shape|A[:, 0]|A[:, :3]|A[0]|A[1:, B]
-F.split(A, 2, axis=1)[0]|(A, B)|[A, B]|F.full((2, 3), 1.0, backend=backend)|F.zeros((A, 3), backend=backend)|A if B else C
+A|A|A.expand((2, 3))|A.shape[0]|A.shape[0]|A.shape[1]|A.shape[1]|A.shape[2]|A.shape|A[:, 0]|A[:, :3]|A[0]|A[1:, B]
+F.split(A, 2, axis=1)[0]|(A, B)|[A, B]|F.add(A, hidden)|F.add(mask, A)|F.full((2, 3), 1.0, backend=backend)
+F.zeros((A, 3), backend=backend)|A if B else C
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 PAIRS = ["F.split(A, 2, axis=-1)", "F.lstm(A, B, C)", "self.rnn(A)", "self.attn(A, B)", "F.topk(A, 2)"]
 LOOPS = [
@@ -97,7 +99,7 @@ def written(seed: int) -> str:
         if draw.random() < 0.15:
             hints.kinds[name] = draw.choice(["scalar", "shape", "bool"])
     hints.callees = {"self.block": ["x", "mask"], "self.attn": ["hidden", "cos"], "self.layers[0]": ["x", "states"]}
-    names, body = polished(parameters, body, hints, ["taken"])
+    names, body = polished(parameters, body, hints)
     text = "\n".join(render(laid_out(hand_on(fold_return(body)), 8), 8))
     return f"({', '.join(names)})\n{text}"
 

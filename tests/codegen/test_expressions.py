@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import random
+import re
 from typing import Any
 
 import pytest
@@ -111,6 +112,45 @@ def test_the_text_of_an_expression_is_parsed_as_that_expression(seed: int) -> No
         assert ast.dump(ast.parse(text, mode="eval").body) == ast.dump(tree), text
         # Python's own text has the same parentheses, and more around a power's operand and tuples.
         assert text.count("(") <= ast.unparse(tree).count("(") + text.count("**") + text.count(".shape"), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x**2", "x.a**2", "x.a.b**y", "2**-1", "2.5**x", "f(x) ** 2", "x[0] ** 2", "f(x).a ** 2", "x ** f(y)",
+     "x.a ** y[0]", "(x + y) ** 2", "x ** (y + 2)", "(-x) ** 2"],
+)  # fmt: skip
+def test_powers_of_names_and_numbers_have_no_spaces(text: str) -> None:
+    """As ruff's formatter writes them."""
+    assert flat(of(text)) == text
+
+
+def test_operators_within_operators_have_pythons_parentheses() -> None:
+    """Every pair, on each side."""
+    x, y, z = map(Name, "xyz")
+    every = [*OPERATORS, *COMPARISONS, "and", "or"]
+    made: list[tuple[Expr, str, str, str]] = []
+    for op in every:
+        for inner in every:
+            made.append((Binary(op, Binary(inner, x, y), z), f"(x {inner} y)", op, "z"))
+            made.append((Binary(op, x, Binary(inner, y, z)), "x", op, f"(y {inner} z)"))
+        for unary in ("-", "~", "not "):
+            made.append((Binary(op, Unary(unary.strip(), x), z), f"({unary}x)", op, "z"))
+            made.append((Binary(op, x, Unary(unary.strip(), z)), "x", op, f"({unary}z)"))
+            made.append((Unary(unary.strip(), Binary(op, x, y)), "", unary, f"(x {op} y)"))
+        made.append((Binary(op, Conditional(x, y, z), x), "(y if x else z)", op, "x"))
+        made.append((Binary(op, x, Conditional(x, y, z)), "x", op, "(y if x else z)"))
+        made.append((Conditional(Binary(op, x, y), z, Binary(op, y, x)), f"z if x {op} y", "else", f"(y {op} x)"))
+    for e, left, op, right in made:
+        text = flat(e)
+        whole = ast.dump(ast.parse(f"{left} {op} {right}".strip(), mode="eval"))
+        joined = op in ("and", "or") and (f" {op} " in left or f" {op} " in right)  # Python's tree has one list of both
+        assert joined or ast.dump(ast.parse(text, mode="eval")) == whole, text
+        try:
+            needed = ast.dump(ast.parse(re.sub(r"[()]", "", text), mode="eval")) != whole
+        except SyntaxError:
+            needed = True
+        power = op == "**" and right in ("(-z)", "(~z)")  # which are easier to read in parentheses
+        assert joined or ("(" in text) is (needed or power), text
 
 
 @pytest.mark.parametrize(

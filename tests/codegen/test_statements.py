@@ -79,6 +79,7 @@ def test_variables_are_renamed_wherever_they_are() -> None:
 def test_an_assignment_to_itself_and_a_comment_that_the_value_says_are_left_out() -> None:
     body = of("b = a\nc = f(a)")
     assert source_of(renamed(body, {"a": "x", "b": "x"})) == "c = f(x)"
+    assert len(renamed(body, {"a": "x", "b": "x"})) == 1
     commented = [Assign(("c",), Name("f"), "f"), Assign(("d",), Name("f"), "g")]
     assert render(renamed(commented, {}), 0) == ["c = f", "d = f  # g"]
     assert render([Assign(("a",), Name("a"))], 4) == ["    pass"]

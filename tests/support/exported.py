@@ -87,7 +87,7 @@ def without_matrices(model: onnx.ModelProto, draw: random.Random) -> onnx.ModelP
 def transposed(model: onnx.ModelProto, draw: random.Random) -> onnx.ModelProto:
     """Matrices are stored as checkpoints have them, and turned by a node."""
     made = copied(model)
-    turns = []
+    turns: list[onnx.NodeProto] = []
     for t in weights(made):
         if len(t.dims) == 2:
             t.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(numpy_helper.to_array(t).T), t.name))
@@ -140,8 +140,10 @@ def in_metadata(model: onnx.ModelProto, draw: random.Random) -> onnx.ModelProto:
     for node in made.graph.node:
         parts = node.name.strip("/").split("/")[:-1]
         paths = [".".join(parts[: n + 1]) for n in range(len(parts))]
-        kinds = ["torch.nn.modules.container.ModuleList" if p in ("stages", "blocks") else f"net.My{p.strip('0123456789').title() or 'Item'}"
-                 for p in parts]  # fmt: skip
+        lists = "torch.nn.modules.container.ModuleList"
+        kinds = [
+            lists if p in ("stages", "blocks") else f"net.My{p.strip('0123456789').title() or 'Item'}" for p in parts
+        ]
         node.name = f"node_{node.op_type}_{draw.randrange(1000)}"
         entry = node.metadata_props.add()
         entry.key, entry.value = "pkg.torch.onnx.name_scopes", repr(["", *paths, node.name])
@@ -191,7 +193,9 @@ def half(model: onnx.ModelProto, draw: random.Random) -> onnx.ModelProto:
 
 def other_lists(model: onnx.ModelProto, draw: random.Random) -> onnx.ModelProto:
     """The items of a list are numbered from another number, or with a gap, or have words."""
-    names = draw.choice([["1", "2", "3", "4"], ["0", "2", "3", "7"], ["first", "second", "third", "last"], ["00", "01", "2", "3"]])
+    names = draw.choice(
+        [["1", "2", "3", "4"], ["0", "2", "3", "7"], ["first", "second", "third", "last"], ["00", "01", "2", "3"]]
+    )
     old = re.compile(r"(?<=blocks[./])(\d)")
     change = lambda name: old.sub(lambda m: names[int(m[0])], name)  # noqa: E731
     return with_node_names(with_weight_names(model, change), change)

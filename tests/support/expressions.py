@@ -9,7 +9,7 @@ from emberlet.codegen.emit.statement import Assign, Break, Def, Delete, Do, For,
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.GtE: ">=", ast.Eq: "==", ast.Lt: "<",
-    ast.BitAnd: "&", ast.BitOr: "|",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.Pow: "**",
 }  # fmt: skip
 
 
@@ -53,6 +53,11 @@ def expression(e: ast.expr) -> out.Expr:
             return out.Unary("-", expression(operand))
         case ast.IfExp(test, then, otherwise):
             return out.Conditional(expression(test), expression(then), expression(otherwise))
+        case ast.ListComp(item, [loop]) | ast.GeneratorExp(item, [loop]):
+            return out.Comprehension(expression(item), ast.unparse(loop.target).strip("()"), expression(loop.iter))
+        case ast.Dict(keys, values):
+            pairs = zip(keys, values, strict=True)
+            return out.Dict(tuple((expression(k), expression(v)) for k, v in pairs if k is not None))
         case _:
             raise AssertionError(ast.dump(e))
 
