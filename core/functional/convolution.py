@@ -10,12 +10,13 @@ from .operands import floating, like
 
 
 def per_axis(value, n, what):
-    """`value` as a tuple of n ints. Raises ShapeError if its length is not n."""
-    if isinstance(value, int):
-        return (value,) * n
-    value = tuple(value)
+    """`value` as a tuple of n ints. Raises ShapeError if its length is not n, or if an entry of kernel_size, stride or
+    dilation is less than 1."""
+    value = (value,) * n if isinstance(value, int) else tuple(value)
     if len(value) != n:
         refuse("per axis", what, len(value), n)
+    if what in ("kernel_size", "stride", "dilation") and [v for v in value if v < 1]:
+        refuse("least", what, value)
     return value
 
 

@@ -52,8 +52,12 @@ def like(x, other):
 
 
 def astype(x, dtype):
-    """x in dtype; x itself if it already has it."""
-    return x if x.dtype is dtype else x.backend.cast(x, dtype)
+    """x in dtype; x itself if it already has it. Raises DTypeError for strings as numbers."""
+    if x.dtype is dtype:
+        return x
+    if x.dtype.kind == "string":
+        refuse("string")
+    return x.backend.cast(x, dtype)
 
 
 def alias(x):

@@ -128,7 +128,14 @@ chunk(Z(3), 0) -> Shape: at least 1
 col2im(Z(1, 8), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 7, 9), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 8, 8), (4, 4), 2) -> Shape: do not fold
-col2im(Z(1, 8, 9), (4, 4), 0) -> Shape: do not fold
+col2im(Z(1, 8, 9), (4, 4), 0) -> Shape: kernel_size must be at least 1, found (0, 0)
+conv(Z(1, 2, 5), Z(3, 2, 2), stride=0) -> Shape: stride must be at least 1, found (0,)
+max_pool(Z(1, 2, 5), 2, dilation=0) -> Shape: dilation must be at least 1, found (0,)
+layer_norm(Z(2, 3), F.asarray(["a", "b", "c"])) -> DType: expected numbers, found strings
+svm_kernel(Z(2, 3), Z(4, 3), "cubic") -> Value: kind is 'linear', 'poly', 'rbf' or 'sigmoid'
+tfidf(I(1, 2), [1, 2], [0], [0, 1], [], "IDFTF", 1, 1, 0) -> Value: mode is 'TF', 'IDF' or 'TFIDF'
+string_normalizer(F.asarray(["a"]), "TITLE") -> Value: case_change is 'LOWER', 'UPPER' or None
+one_hot_encode(I(1, 2), [1], "one") -> Value: unknown is 'zeros' or 'error'
 concat([Z(2, 3), Z(3, 3)], axis=1) -> Shape: do not join
 concat([Z(2, 3), Z(2, 4)], axis=0) -> Shape: do not join
 concat([]) -> Shape: at least one tensor
@@ -206,7 +213,7 @@ group_norm(Z(3), 1) -> Shape: do not divide into 1 groups
 group_norm(Z(2, 4), 3) -> Shape: do not divide into 3 groups
 group_norm(Z(2, 4), 0) -> Shape: do not divide into 0 groups
 im2col(Z(1, 1, 3, 3), 4) -> Shape: no window
-im2col(Z(1, 1, 3, 3), (2, 0)) -> Shape: no window
+im2col(Z(1, 1, 3, 3), (2, 0)) -> Shape: kernel_size must be at least 1, found (2, 0)
 instance_norm(Z(3)) -> Shape: 2 axes or more
 interpolate(Z(1, 1, 4)) -> Value: either size or scale_factor
 interpolate(Z(1, 1, 4), 2, 2.0) -> Value: either size or scale_factor

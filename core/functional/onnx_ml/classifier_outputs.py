@@ -59,6 +59,8 @@ def one_hot_encode(x, categories, unknown="zeros"):
 
     Floats are truncated to integers. An unknown category gives all zeros; with unknown="error" it raises IndexingError.
     """
+    if unknown not in ("zeros", "error"):
+        raise ValueError("one_hot_encode: unknown is 'zeros' or 'error', found {!r}".format(unknown))
     x = tensor(x)
     place = {}
     for i in range(len(categories)):

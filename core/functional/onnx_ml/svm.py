@@ -15,6 +15,8 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
 
     kind: "linear" x·v, "poly" (gamma x·v + coef0)^degree, "sigmoid" tanh(gamma x·v + coef0), "rbf" exp(-gamma |x-v|²).
     """
+    if kind not in ("linear", "poly", "rbf", "sigmoid"):
+        raise ValueError("svm_kernel: kind is 'linear', 'poly', 'rbf' or 'sigmoid', found {!r}".format(kind))
     x = floating(x)
     backend = x.backend
     if kind == "rbf":

@@ -53,9 +53,11 @@ def string_split(x, delimiter=None, maxsplit=None):
 def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()):
     """x (n,) or (1, n) without the stopwords, with its case changed.
 
-    case_change: "LOWER", "UPPER" or None. is_case_sensitive: whether stopwords are compared case-sensitively. If
-    nothing is left, the result is one empty string.
+    case_change: "LOWER", "UPPER" or None (ONNX writes "NONE"). is_case_sensitive: whether stopwords are compared
+    case-sensitively. If nothing is left, the result is one empty string.
     """
+    if case_change not in (None, "NONE", "LOWER", "UPPER"):
+        raise ValueError("string_normalizer: case_change is 'LOWER', 'UPPER' or None, found {!r}".format(case_change))
     x = _strings(x, "string_normalizer")
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
         raise ShapeError("string_normalizer takes (n,) or (1, n), found {}".format(x.shape))
@@ -150,6 +152,8 @@ def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, 
     weight of each n-gram that occurs, "TFIDF" count times weight. ngram_counts: where in pool the n-grams of each
     length start.
     """
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise ValueError("tfidf: mode is 'TF', 'IDF' or 'TFIDF', found {!r}".format(mode))
     x = tensor(x)
     if x.ndim > 2:
         raise ShapeError("tfidf takes (n,) or (batch, n), found {}".format(x.shape))

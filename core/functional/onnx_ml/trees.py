@@ -49,8 +49,13 @@ def tree_ensemble(
     leaf_weights and leaf_targets: one entry per leaf; roots: the first node of each tree; members: the sets of the
     mode-6 nodes in traversal order, each terminated by a NaN. post_transform: None, "softmax", "logistic",
     "softmax_zero" or "probit". leaf_starts (leaves + 1,): leaf i has the entries leaf_starts[i] to leaf_starts[i + 1]
-    (any number) instead of entry i. Raises ShapeError if a node reads a feature that x does not have.
+    (any number) instead of entry i. Raises ShapeError if a node reads a feature that x does not have or a branch leads
+    back to a node above it.
     """
+    if aggregate not in ("sum", "average", "min", "max"):
+        raise ValueError("tree_ensemble: aggregate is 'sum', 'average', 'min' or 'max', found {!r}".format(aggregate))
+    if post_transform not in (None, "softmax", "logistic", "softmax_zero", "probit"):
+        raise ValueError("tree_ensemble: unknown post_transform {!r}".format(post_transform))
     x = floating(x)
     if x.ndim != 2:
         raise ShapeError("tree_ensemble takes (rows, features), found {}".format(x.shape))
@@ -91,8 +96,12 @@ def _give_sets(table, splits, roots, members):
     at = 0
     for root in roots:
         waiting = [root]
+        seen = 0
         while waiting:
             number = waiting.pop()
+            seen += 1
+            if seen > len(table):
+                raise _circle()
             node = table[number]
             if node[MODE] == _MEMBER:
                 chosen = set()
@@ -111,7 +120,7 @@ def _give_sets(table, splits, roots, members):
 def _leaf(table, splits, root, row):
     """The leaf that `row` reaches from `root`."""
     number = root
-    while True:
+    for _ in table:  # a path has each node at most once
         node, value = table[number], row[table[number][FEATURE]]
         if value != value:
             true = node[MISSING_TRUE]
@@ -120,6 +129,11 @@ def _leaf(table, splits, root, row):
         number = node[TRUE_ID if true else FALSE_ID]
         if node[TRUE_LEAF if true else FALSE_LEAF]:
             return number
+    raise _circle()
+
+
+def _circle():
+    return ShapeError("tree_ensemble: a branch leads back to a node above it")
 
 
 def _transformed(scores, kind):

@@ -14,7 +14,7 @@ def _window_pixels(lengths, kernel, stride, padding, dilation):
     d = len(lengths)
     padded = [lengths[i] + padding[i][0] + padding[i][1] for i in range(d)]
     out = [window(padded[i], kernel[i], stride[i], (0, 0), dilation[i]) for i in range(d)]
-    if [i for i in range(d) if not 0 < kernel[i] <= max(padded[i], 1)]:
+    if [i for i in range(d) if kernel[i] > max(padded[i], 1)]:
         raise ShapeError("no window of {} fits into {}, padding included".format(kernel, padded))
     steps = strides(padded)
     pixels = [0]
@@ -31,7 +31,8 @@ def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold)."""
     x = numeric(x, "im2col")
     d = x.ndim - 2
-    kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
+    kernel = per_axis(kernel_size, d, "kernel_size")
+    stride, dilation = per_axis(stride, d, "stride"), per_axis(dilation, d, "dilation")
     padding = padding_pairs(padding, d)
     pixels, out, padded = _window_pixels(x.shape[2:], kernel, stride, padding, dilation)
     n, c = x.shape[:2]
@@ -54,11 +55,12 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     x = numeric(x, "col2im")
     output_size = tuple([whole(s) for s in output_size])
     d = len(output_size)
-    kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
+    kernel = per_axis(kernel_size, d, "kernel_size")
+    stride, dilation = per_axis(stride, d, "stride"), per_axis(dilation, d, "dilation")
     padding = padding_pairs(padding, d)
     taps = size(kernel)
     positions = [window(output_size[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(d)]
-    if x.ndim != 3 or not taps or x.shape[1] % taps or x.shape[2] != size(positions):
+    if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != size(positions):
         raise ShapeError(
             "col2im: {} columns do not fold into {} with kernel {} ({} positions)".format(
                 x.shape, output_size, kernel, positions

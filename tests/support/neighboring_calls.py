@@ -1,0 +1,247 @@
+"""Calls that differ from a given one by a single literal or argument, and what comes of a call as one line of text."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import emberlet
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.errors import EmberletError
+
+# Words that take each other's places; an unknown one is tried besides.
+WORDS = [
+    "constant reflect edge wrap", "nearest linear cubic", "zeros border reflection", "avg max", "forward reverse both",
+    "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_crop_and_resize",
+    "round_prefer_floor round_prefer_ceil floor ceil", "stretch not_larger not_smaller", "none tanh", "mean sum none",
+    "DCR CRD", "linear circular", "none add mul min max", "left right", "xy ij", "same valid", "LOWER UPPER NONE",
+    "linear poly rbf sigmoid", "TF IDF TFIDF", "sum average min max", "uniform normal bernoulli", "zeros error",
+    "softmax softmax_zero logistic probit", "gated_delta gated linear delta", "default none", "linear yarn llama3",
+    "up down nearest", "same_upper same_lower",
+]  # fmt: skip
+PYTHONS_OWN = (
+    "values to unpack",
+    "could not convert",
+    "invalid literal",
+    "zip()",
+    "math domain",
+    "arg must not be",
+    "()",
+)
+DTYPES = ["float64", "float16", "int32", "uint8", "bool", "string"]
+
+
+def _elements(count: int, dtype: str) -> list[Any]:
+    if dtype == "string":
+        return [f"{'ab'[i % 2]}{i * 5 % 7}" for i in range(count)]
+    if dtype == "bool":
+        return [i * 5 % 7 % 3 > 0 for i in range(count)]
+    if "int" in dtype:
+        return [(i * 5 + 3) % 8 - (0 if dtype.startswith("u") else 3) for i in range(count)]
+    return [((i * 37 + 11) % 101 - 50) / 8 for i in range(count)]  # 101 different ones, exact in every format
+
+
+def X(*shape: int, dtype: str = "float32") -> Any:
+    """Different numbers of both signs."""
+    count = math.prod(shape)
+    return F.reshape(F.astype(F.asarray(_elements(count, dtype), dtype=None if count else "float32"), dtype), shape)
+
+
+def P(*shape: int, dtype: str = "float32") -> Any:
+    """Numbers above 0, at most 1."""
+    count = math.prod(shape)
+    return F.reshape(F.asarray([(i * 37 + 11) % 64 / 64 + 1 / 64 for i in range(count)], dtype=dtype), shape)
+
+
+def V(values: Any, dtype: str | None = None) -> Any:
+    return F.asarray(values, dtype=dtype)
+
+
+SCOPE: dict[str, Any] = {
+    **{name: getattr(F, name) for name in dir(F)}, "F": F, "nn": nn, "emberlet": emberlet, "X": X, "P": P, "V": V,
+    "nan": math.nan, "inf": math.inf,
+}  # fmt: skip
+
+
+def _number(node: ast.AST) -> Any:
+    """The number that a node spells, a sign included; None of anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return -value if isinstance(value, (int, float)) else None
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value
+    return None
+
+
+def _others(node: ast.AST, text: str) -> list[str]:
+    """What to write in place of a literal."""
+    number = _number(node)
+    if isinstance(number, int):
+        return [str(v) for v in dict.fromkeys((number - 1, number + 1, 0, -number)) if v != number]
+    if isinstance(number, float):
+        return [repr(v) for v in dict.fromkeys((0.0, -number, number * 2)) if v != number]
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return [repr(not node.value)]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if node.value in DTYPES:
+            return [repr(w) for w in (*DTYPES, "complex32") if w != node.value]
+        near = [w for group in WORDS if node.value in group.split() for w in group.split()]
+        return [repr(w) for w in dict.fromkeys([*near, "unknown"]) if w != node.value]
+    if isinstance(node, (ast.Tuple, ast.List)) and node.elts and all(_number(e) is not None for e in node.elts):
+        items = [ast.unparse(e) for e in node.elts]
+        given = [items[:-1], [*items, items[-1]], items[::-1]]
+        return [str(v) for v in dict.fromkeys("[" + ", ".join(v) + "]" for v in given) if v != text]
+    return []
+
+
+def _tensors(call: ast.Call) -> Iterator[str]:
+    """A call that makes a tensor, with one length, the number of axes, the dtype or an element changed."""
+    assert isinstance(call.func, ast.Name)
+    make, more = call.func.id, [ast.unparse(k) for k in call.keywords]
+    dtype = next((ast.literal_eval(k.value) for k in call.keywords), "")
+    if make == "V":
+        values = ast.unparse(call.args[0])
+        for other in ("float64", "float16", "int64", "int32", "uint8", "bool"):
+            if other != dtype:
+                yield f"V({values}, dtype={other!r})"
+        nodes = [n for n in ast.walk(ast.parse(values, mode="eval")) if isinstance(n, ast.expr)]
+        if len([n for n in nodes if isinstance(n, ast.Constant)]) < 10:
+            for node in nodes:
+                for new in _others(node, "")[: 2 if _number(node) is not None else 1]:
+                    changed = values[: node.col_offset] + new + values[node.end_col_offset :]
+                    yield f"V({', '.join([changed, *more])})"
+        return
+    shape = [ast.literal_eval(a) for a in call.args]
+    lengths = [(i, m) for i, n in enumerate(shape) for m in (n - 1, n + 1) if m >= 0]
+    lengths += [(i, 0) for i, n in enumerate(shape) if n > 1]
+    shapes = [[*shape[:i], n, *shape[i + 1 :]] for i, n in lengths]
+    shapes += [shape[1:], [1, *shape], [*shape, 1]] if shape else [[1]]
+    for lengths_of_one in shapes:
+        yield f"{make}({', '.join([*map(str, lengths_of_one), *more])})"
+    for name in ("float32", *DTYPES):
+        if name != (dtype or "float32") and (make == "X" or name.startswith("f")):
+            yield f"{make}({', '.join([*map(str, shape), f'dtype={name!r}'])})"
+
+
+def neighbors(text: str) -> Iterator[tuple[str, str]]:
+    """(the change, the call) of each call that differs from `text` by one thing."""
+    calls = [n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Call)]
+    makers = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id in "XPV"]
+    inside = {id(n) for c in makers for n in ast.walk(c)}
+    for call in calls:
+        if id(call) in inside:
+            continue
+        named = {k.arg: k.value for k in call.keywords if k.arg}
+        arguments = [(f"{i}: ", a) for i, a in enumerate(call.args)] + [(f"{k}=", v) for k, v in named.items()]
+        for name, argument in arguments:
+            start, end = argument.col_offset, argument.end_col_offset or 0
+            for new in _changed(argument, text, inside):
+                yield f"{name}{new}".replace(", ", ","), text[:start] + new + text[end:]
+        own, end = ast.unparse(call.func), (call.end_col_offset or 0) - 1
+        for k in call.keywords:
+            left = [ast.unparse(a) for a in (*call.args, *call.keywords) if a is not k]
+            yield f"without {k.arg}", text[: call.col_offset] + f"{own}({', '.join(left)})" + text[end + 1 :]
+        for i, parameter in enumerate(_parameters(call.func)):
+            if i >= len(call.args) and parameter.name not in named:
+                for new in _of_default(parameter.default):
+                    yield (
+                        f"{parameter.name}={new}",
+                        f"{text[:end]}{', ' if arguments else ''}{parameter.name}={new}{text[end:]}",
+                    )
+
+
+def _changed(argument: ast.expr, text: str, inside: set[int]) -> Iterator[str]:
+    """An argument's text with one thing in it changed; "None" in its place."""
+    whole = text[argument.col_offset : argument.end_col_offset]
+    for node in ast.walk(argument):
+        if not isinstance(node, ast.expr):
+            continue
+        a, b = node.col_offset - argument.col_offset, (node.end_col_offset or 0) - argument.col_offset
+        if isinstance(node, ast.Call) and id(node) in inside:
+            for new in _tensors(node):
+                yield whole[:a] + new + whole[b:]
+        elif id(node) not in inside:
+            signed = isinstance(node, ast.Constant) and whole[a - 1 : a] == "-"
+            for new in () if signed else _others(node, whole[a:b]):
+                yield whole[:a] + new + whole[b:]
+    if isinstance(argument, ast.Constant) and argument.value is not None:
+        yield "None"
+
+
+def _parameters(function: ast.expr) -> list[inspect.Parameter]:
+    if isinstance(function, (ast.Name, ast.Attribute)):
+        try:
+            return list(inspect.signature(eval(ast.unparse(function), SCOPE)).parameters.values())
+        except (TypeError, ValueError, NameError):
+            pass
+    return []
+
+
+def _of_default(default: Any) -> list[str]:
+    if isinstance(default, bool):
+        return [repr(not default)]
+    if isinstance(default, (int, float)):
+        return [repr(default + 1), repr(default - 1), "-2"] if isinstance(default, int) else [repr(default + 0.5)]
+    if isinstance(default, str):
+        return _others(ast.Constant(default), "")
+    return []
+
+
+def _float(v: float) -> str:
+    """Five digits, so that a last bit of `exp` and the like makes no difference; the factor, so that no exact result
+    lies between two of these."""
+    return "0" if abs(v) < 1e-9 else f"{v * 1.0123457:.4e}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, emberlet.Tensor):
+        elements = [_float(v) if isinstance(v, float) else str(v) for v in value.backend.to_list(value)]
+        return (
+            f"{value.dtype.name}{list(value.shape)}".replace(" ", "")
+            + f" {zlib.crc32(' '.join(elements).encode()) >> 8:06x}"
+        )
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(_shown, value))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k!r}: {_shown(v)}' for k, v in value.items())}}}"
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, (nn.AttentionOutput, nn.LstmState, nn.RnnState)):
+        return _shown(list(vars(value).values()))
+    text = str(sorted(vars(value).items()) if " at 0x" in repr(value) and hasattr(value, "__dict__") else value)
+    return (
+        text if len(text) < 60 and "\n" not in text else f"{type(value).__name__} {zlib.crc32(text.encode()) >> 8:06x}"
+    )
+
+
+def outcome(text: str) -> str:
+    """dtype, shape and a digest of the elements; or the error and the beginning of its message."""
+    F.manual_seed(0)
+    try:
+        return _shown(eval(text, SCOPE))
+    except EmberletError as error:
+        words = " ".join(str(error).split())
+        before, inner, rest = words.partition("cannot compute this (")
+        if inner and not (rest.startswith("ValueError: ") and not any(w in rest for w in PYTHONS_OWN)):
+            words = f"{before}cannot compute this"
+        elif inner:
+            words = rest.removeprefix("ValueError: ").partition("): ")[0]
+        short = words if len(words) < 70 else f"{words[:56]}… {zlib.crc32(words.encode()) >> 8:06x}"
+        return f"{type(error).__name__.removesuffix('Error')}: {short}"
+    except Exception as error:  # Python's own words differ between its versions
+        return type(error).__name__
+
+
+def described(text: str) -> str:
+    """What comes of a call, how many neighbors give the same, and what comes of the others."""
+    first = outcome(text)
+    found: dict[str, list[str]] = {}
+    for change, call in dict(neighbors(text)).items():
+        found.setdefault(outcome(call), []).append(change)
+    lines = [f"{first} ({len(found.pop(first, []))} more)"]
+    return "\n".join([*lines, *(f"{' | '.join(changes)} -> {said}" for said, changes in found.items())])
