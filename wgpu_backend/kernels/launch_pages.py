@@ -41,7 +41,7 @@ def over_pages(name, source, counts, page_bytes):
             )
         )
     source = "\n".join(lines)
-    at = source.index("@compute")
+    at = max(0, source.find("@compute"))  # what is wrong with the text is left to its compiler
     body = source[at:]
     for label in paged:
         body = _rewritten(body, label)
@@ -70,7 +70,9 @@ def _rewritten(body, label):
             out.append("load_{}({})".format(label, inner))
             at = end + 1
             continue
-        stop = body.index(";", end)
+        stop = body.find(";", end)
+        if stop < 0:
+            stop = len(body)
         value = _rewritten(body[body.index("=", end) + 1 : stop].strip(), label)
         if operator:
             value = "load_{}({}) {} ({})".format(label, inner, operator, value)

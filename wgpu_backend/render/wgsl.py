@@ -347,7 +347,7 @@ def finish(text, accessors="", half=False):
     array is of f16."""
     functions = "\n\n".join([part for part in (template.library(text), accessors) if part])
     if functions:
-        at = text.index("@compute")
+        at = max(0, text.find("@compute"))  # a text of one's own without it is refused when it is compiled
         text = text[:at] + functions + "\n\n" + text[at:]
     # A directive comes before everything else.
     if "subgroupBroadcast(" in text:
