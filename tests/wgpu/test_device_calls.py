@@ -1,0 +1,487 @@
+"""What a Device asks of the GPU's library: buffers, pages, pools, pipelines, its end. A stand-in notes every call."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from emberlet.errors import BackendError
+from emberlet.wgpu_backend import cffi_types, native
+from emberlet.wgpu_backend import device as devices
+from emberlet.wgpu_backend.device import Allocation, Device, device_class, page_size, size_class
+
+SOFTWARE = {"device": "", "description": "", "architecture": "", "adapter_type": "CPU"}
+REAL = {"device": "RTX", "description": "a card", "architecture": "", "adapter_type": "DiscreteGPU"}
+LIMITS = {
+    "max-storage-buffer-binding-size": 1024,
+    "max-buffer-size": 2048,
+    "max-compute-workgroup-storage-size": 16384,
+    "max-storage-buffers-per-shader-stage": 8,
+}
+
+
+class Buffer:
+    def __init__(self, raw: Raw, number: int, size: int) -> None:
+        self.raw, self.number, self.size = raw, number, size
+        self.content = bytearray(size)
+
+    def destroy(self) -> None:
+        self.raw.said.append(f"destroy buffer {self.number}")
+
+    def __repr__(self) -> str:
+        return f"buffer {self.number}"
+
+
+class Raw:
+    """A GPU's library; `said` has its calls. refuse: an error that every call raises."""
+
+    def __init__(self, info: dict[str, Any] = REAL, **changed: Any) -> None:
+        self.adapter_info = info
+        self.features = changed.pop("features", ("subgroups",))
+        self.limits = LIMITS | changed
+        self.said: list[str] = []
+        self.buffers: list[Buffer] = []
+        self.refuse: Exception | None = None
+        self.queue = self
+
+    def say(self, text: str) -> None:
+        if self.refuse:
+            raise self.refuse
+        self.said.append(text)
+
+    def create_buffer(self, size: int, usage: int) -> Buffer:
+        self.say(f"buffer {len(self.buffers)} of {size}, usage {usage:#x}")
+        self.buffers.append(Buffer(self, len(self.buffers), size))
+        return self.buffers[-1]
+
+    def write_buffer(self, buffer: Buffer, at: int, data: Any) -> None:
+        self.say(f"write {len(data)} to {buffer} at {at}")
+        buffer.content[at : at + len(data)] = bytes(data)
+
+    def read_buffer(self, buffer: Buffer, at: int, size: int) -> bytes:
+        self.say(f"read {size} of {buffer} from {at}")
+        return bytes(buffer.content[at : at + size])
+
+    async def read_buffer_async(self, buffer: Buffer, at: int, size: int) -> bytes:
+        return self.read_buffer(buffer, at, size)
+
+    def create_command_encoder(self) -> Any:
+        return SimpleNamespace(clear_buffer=lambda b: self.say(f"clear {b}"), finish=lambda: "commands")
+
+    def submit(self, commands: list[Any]) -> None:
+        self.say(f"submit {commands}")
+
+    def create_shader_module(self, label: str, code: str) -> str:
+        self.say(f"module {label}: {code!r}")
+        return f"module {label}"
+
+    def create_compute_pipeline(self, label: str, layout: str, compute: dict[str, str]) -> Any:
+        self.say(f"pipeline {label} {layout} {compute}")
+        return SimpleNamespace(get_bind_group_layout=lambda n: f"layout {n} of {label}")
+
+    def create_bind_group(self, layout: Any, entries: list[Any]) -> Any:
+        return layout, entries
+
+    def destroy(self) -> None:
+        self.said.append("destroy device")
+
+
+@pytest.fixture
+def raw() -> Raw:
+    return Raw()
+
+
+@pytest.fixture
+def device(raw: Raw) -> Device:
+    return Device(raw)
+
+
+def test_buffers_are_pooled_in_four_sizes_for_each_power_of_two() -> None:
+    wanted = {
+        0: 256, 1: 256, 255: 256, 256: 256, 257: 320, 320: 320, 321: 384, 384: 384, 385: 448, 448: 448, 449: 512,
+        511: 512, 512: 512, 513: 640, 640: 640, 641: 768, 769: 896, 897: 1024, 1024: 1024, 1025: 1280, 4097: 5120,
+        (1 << 20) - 1: 1 << 20, 1 << 20: 1 << 20, (1 << 20) + 1: (1 << 20) + (1 << 18), 7 << 18: 7 << 18,
+        (7 << 18) + 1: 1 << 21,
+    }  # fmt: skip
+    assert {n: size_class(n) for n in wanted} == wanted
+
+
+def test_a_page_is_the_largest_binding_in_whole_256_bytes() -> None:
+    for binding, buffer, wanted in [(1024, 2048, 1024), (2048, 1024, 1024), (1023, 2048, 768), (255, 255, 0)]:
+        limits = {"max-storage-buffer-binding-size": binding, "max-buffer-size": buffer}
+        assert page_size(limits) == wanted
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted"),
+    [
+        ({}, "gpu"), ({"adapter_type": "CPU"}, "cpu"), ({"device": "SwiftShader Device"}, "swiftshader"),
+        ({"description": "swiftshader"}, "swiftshader"), ({"architecture": "SWIFTSHADER"}, "swiftshader"),
+        ({"device": "llvmpipe (LLVM 15)"}, "cpu"), ({"description": "Lavapipe"}, "cpu"),
+        ({"device": "Microsoft Basic Render Driver"}, "cpu"), ({"device": None}, "gpu"),
+        ({"device": "llvmpipe", "architecture": "swiftshader"}, "swiftshader"),
+    ],
+)  # fmt: skip
+def test_the_class_of_a_device(changed: dict[str, Any], wanted: str) -> None:
+    assert device_class(REAL | changed) == wanted
+
+
+def test_a_device_knows_its_limits() -> None:
+    found = Device(Raw(features=("subgroups", "shader-f16")))
+    assert (found.device_class, found.subgroups, found.page_bytes, found.workgroup_bytes, found.max_bindings) == (
+        "gpu", True, 1024, 16384, 8,
+    )  # fmt: skip
+    other = Device(Raw(SOFTWARE, features=(), **{"max-storage-buffers-per-shader-stage": 40}))
+    assert (other.device_class, other.subgroups, other.max_bindings) == ("cpu", False, 16)
+    assert [found.lost, found.forked, found.failures, found.live_bytes, found.free_bytes] == [False, None, 0, 0, 0]
+    assert devices.features(SimpleNamespace(features={"subgroups", "x", "timestamp-query"})) == [
+        "subgroups",
+        "timestamp-query",
+    ]
+
+
+def test_a_buffer_returns_to_the_pool_and_is_lent_again(raw: Raw, device: Device) -> None:
+    first = device.allocate(300)
+    assert raw.said == ["buffer 0 of 320, usage 0x8c"]
+    assert (first.nbytes, device.live_bytes, device.lent, first.pages) == (320, 320, {raw.buffers[0]: 320}, [first])
+    first.free()
+    first.free()
+    assert (device.live_bytes, device.free_bytes, device.lent) == (0, 320, {})
+    second = device.allocate(257)
+    assert second.gpu is raw.buffers[0] and device.free_bytes == 0 and device.created_buffers == 1
+    other = device.allocate(256)
+    assert other.gpu is raw.buffers[1] and device.created_buffers == 2
+    del second
+    assert device.free_bytes == 320
+    assert device.allocate(0).nbytes == 256
+
+
+def test_a_pooled_buffer_beyond_the_pools_limit_is_destroyed(
+    raw: Raw, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_POOL_BYTES", 576)
+    first, second, third = device.allocate(256), device.allocate(320), device.allocate(256)
+    for one in (first, second, third):
+        one.free()
+    assert device.free_bytes == 576
+    assert raw.said[3:] == ["destroy buffer 2"]
+    device.trim()
+    assert raw.said[4:] == ["destroy buffer 0", "destroy buffer 1"]
+    assert (device.free_bytes, device.free) == (0, {})
+
+
+def test_a_tensor_larger_than_a_binding_gets_pages(raw: Raw, device: Device) -> None:
+    assert device.allocate(1000).nbytes == 1024 and len(device.allocate(1024).pages) == 1
+    large = device.allocate(2348)
+    assert large.gpu is None and large.nbytes == 2348
+    assert [page.nbytes for page in large.pages] == [1024, 1024, 320]
+    assert [page.nbytes for page in device.allocate(1025).pages] == [1024, 256]
+    assert [page.nbytes for page in device.allocate(700, 512).pages] == [512, 256]
+    assert [page.nbytes for page in device.allocate(512, 512).pages] == [512]
+    assert [page.nbytes for page in device.allocate(1024, 4096).pages] == [1024]
+    live = device.live_bytes
+    large.free()
+    assert device.live_bytes == live - 2368
+
+
+def test_a_size_is_rounded_up_to_the_page_at_most() -> None:
+    found = Device(Raw(**{"max-storage-buffer-binding-size": 768}))
+    assert found.allocate(769 - 64).nbytes == 768 and [p.nbytes for p in found.allocate(769).pages] == [768, 256]
+
+
+def test_words_are_written_across_pages(raw: Raw, device: Device) -> None:
+    one = device.allocate(64)
+    device.write(one, b"")
+    device.write(one, bytes(range(8)))
+    device.write(one, b"abcd", 8)
+    assert raw.said[1:] == ["write 8 to buffer 0 at 0", "write 4 to buffer 0 at 8"]
+    assert device.read(one, 12) == bytes(range(8)) + b"abcd"
+    large = device.allocate(2560)
+    data = bytes(n % 251 for n in range(2560))
+    del raw.said[:]
+    device.write(large, data)
+    device.write(large, b"x" * 8, 1020)
+    device.write(large, b"y" * 4, 2048)
+    device.write(large, b"z" * 1028, 1024)
+    assert raw.said == [
+        "write 1024 to buffer 1 at 0", "write 1024 to buffer 2 at 0", "write 512 to buffer 3 at 0",
+        "write 4 to buffer 1 at 1020", "write 4 to buffer 2 at 0",
+        "write 4 to buffer 3 at 0",
+        "write 1024 to buffer 2 at 0", "write 4 to buffer 3 at 0",
+    ]  # fmt: skip
+    want = data[:1020] + b"x" * 4 + b"z" * 1028 + data[2052:]
+    del raw.said[:]
+    assert device.read(large, 2560) == want
+    assert device.read(large, 1028) == want[:1028]
+    assert raw.said == [
+        "read 1024 of buffer 1 from 0", "read 1024 of buffer 2 from 0", "read 512 of buffer 3 from 0",
+        "read 1024 of buffer 1 from 0", "read 4 of buffer 2 from 0",
+    ]  # fmt: skip
+
+
+def test_awaited_reads_give_the_same(raw: Raw, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = device.allocate(1280), device.allocate(8)
+    device.write(large, bytes(range(256)) * 5)
+    device.write(small, b"12345678")
+    for waiting in (True, False):
+        monkeypatch.setattr(devices, "can_wait", lambda waiting=waiting: waiting)
+        assert asyncio.run(device.read_async(large, 1100)) == (bytes(range(256)) * 5)[:1100]
+        assert asyncio.run(device.read_async(large, 1024)) == (bytes(range(256)) * 5)[:1024]
+        assert asyncio.run(device.read_async(small, 4)) == b"1234"
+    assert raw.said[-3:] == ["read 76 of buffer 1 from 0", "read 1024 of buffer 0 from 0", "read 4 of buffer 2 from 0"]
+
+
+def test_every_page_is_cleared_in_one_submission(raw: Raw, device: Device) -> None:
+    both = [device.allocate(1280), device.allocate(8)]
+    del raw.said[:]
+    device.clear(both)
+    assert raw.said == ["clear buffer 0", "clear buffer 1", "clear buffer 2", "submit ['commands']"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "lost"),
+    [
+        (RuntimeError("odd"), "uploading failed: odd", False),
+        (BackendError("known"), "known", False),
+        (RuntimeError("Parent device is lost"), "the GPU device was lost while uploading, with all", True),
+        (RuntimeError("Device lost\nnow "), r"opens a new device \(Device lost now\)", True),
+        (RuntimeError("it was lost"), "was lost while uploading", True),
+        (BackendError("the GPU device was lost"), "lost while uploading", True),
+    ],
+)
+def test_errors_of_the_library_become_sentences(
+    raw: Raw, device: Device, error: Exception, said: str, lost: bool
+) -> None:
+    pooled, x = device.allocate(512), device.allocate(8)
+    pooled.free()
+    raw.refuse = error
+    with pytest.raises(BackendError, match=said):
+        device.write(x, b"1234")
+    assert device.lost == lost and device.failures == 1
+    assert raw.said[-1] == "destroy buffer 0"  # no earlier buffer is used again
+    raw.refuse = None
+    x.free()
+    assert device.free_bytes == 0
+    assert (raw.said[-1] == "destroy buffer 1") != lost
+    if not lost:
+        device.allocate(8).free()
+        assert device.free_bytes == 256
+
+
+def test_memory_that_is_short_stays_a_memory_error(raw: Raw, device: Device) -> None:
+    raw.refuse = MemoryError()
+    with pytest.raises(MemoryError):
+        device.allocate(8)
+    raw.refuse = RuntimeError("out of memory")
+    with pytest.raises(BackendError, match="allocating 320 bytes on the GPU failed: out of memory"):
+        device.allocate(300)
+    raw.refuse = None
+    x = device.allocate(8)
+    raw.refuse = RuntimeError("odd")
+    for call, what in [(lambda: device.clear([x]), "clearing buffers"), (lambda: device.read(x, 4), "reading back")]:
+        with pytest.raises(BackendError, match=f"{what} failed: odd"):
+            call()
+        assert device._calls == 0
+
+
+def test_a_device_that_is_destroyed_waits_for_running_calls(raw: Raw, device: Device) -> None:
+    pooled = device.allocate(8)
+    pooled.free()
+    device.enter()
+    device.enter()
+    device.destroy()
+    device.destroy()
+    assert "destroy device" not in raw.said and device.lost
+    with pytest.raises(BackendError, match="was lost or destroyed, with all tensors on it"):
+        device.enter()
+    device.leave()
+    assert "destroy device" not in raw.said
+    device.leave()
+    assert raw.said.count("destroy device") == 1
+    assert (device.free, device.free_bytes) == ({}, 0)
+    device.destroy()
+    assert raw.said.count("destroy device") == 1
+
+
+def test_a_device_without_calls_is_destroyed_at_once(raw: Raw, device: Device) -> None:
+    x = device.allocate(8)
+    device.destroy()
+    assert raw.said[1:] == ["destroy device"]
+    x.free()
+    assert raw.said[1:] == ["destroy device"] and device.live_bytes == 0 and device.free == {}
+
+
+def test_a_lost_device_is_not_destroyed_again(raw: Raw, device: Device) -> None:
+    device.lost = True
+    device.destroy()
+    assert raw.said == []
+
+
+def test_a_forked_process_neither_uses_nor_frees(raw: Raw, device: Device) -> None:
+    x = device.allocate(8)
+    device.forked = (raw, raw, {})
+    with pytest.raises(BackendError, match="before this process was forked"):
+        device.enter()
+    live, said = device.live_bytes, list(raw.said)
+    x.free()
+    assert device.live_bytes == live and raw.said == said and list(device.lent) == [raw.buffers[0]]
+
+
+def test_an_allocation_that_was_never_made_frees_nothing() -> None:
+    Allocation.__new__(Allocation).__del__()
+
+
+def test_a_pipeline_is_compiled_once(raw: Raw, device: Device) -> None:
+    first = device.pipeline("add", "text")
+    assert raw.said == [
+        "module add: 'text'",
+        "pipeline add auto {'module': 'module add', 'entry_point': 'main'}",
+    ]
+    assert first[1] == "layout 0 of add" and device.pipeline("add", "text") is first
+    assert device.pipelines_of([("add", "text"), ("mul", "other"), ("add", "text")])[::2] == [first, first]
+    assert [said for said in raw.said if said.startswith("pipeline")][1:] == [
+        "pipeline mul auto {'module': 'module mul', 'entry_point': 'main'}"
+    ]
+
+
+def test_a_kernel_that_is_refused_is_shown_with_numbers_of_lines(raw: Raw, device: Device) -> None:
+    raw.refuse = RuntimeError("line 2 is odd")
+    with pytest.raises(BackendError) as caught:
+        device.pipeline("add", "first\nsecond")
+    assert str(caught.value) == "compiling kernel add failed: line 2 is odd\n   1  first\n   2  second"
+
+
+def test_bindings_are_numbered_over_all_pages(device: Device) -> None:
+    large, small = device.allocate(2560), device.allocate(8)
+    layout, entries = device.bind("layout", [large, small, large], [2, 1, 3])
+    assert layout == "layout"
+    assert [(e["binding"], repr(e["resource"]["buffer"]), e["resource"]["size"]) for e in entries] == [
+        (0, "buffer 0", 1024), (1, "buffer 1", 1024), (2, "buffer 3", 256), (3, "buffer 0", 1024),
+        (4, "buffer 1", 1024), (5, "buffer 2", 512),
+    ]  # fmt: skip
+    assert {e["resource"]["offset"] for e in entries} == {0}
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the devices that were opened, all stand-ins."""
+    said: list[int] = []
+    monkeypatch.setattr(devices, "_devices", {})
+    monkeypatch.setattr(native, "forked", False)
+
+    def open_raw(index: int) -> Raw:
+        said.append(index)
+        return Raw()
+
+    monkeypatch.setattr(devices, "_open", open_raw)
+    return said
+
+
+def test_a_device_is_opened_once_and_again_when_it_is_lost(opened: list[int]) -> None:
+    first = devices.open_device(1)
+    assert devices.open_device(1) is first and devices.open_device(0) is not first and opened == [1, 0]
+    assert asyncio.run(devices.open_device_async(1)) is first
+    first.lost = True
+    second = devices.open_device(1)
+    assert second is not first and opened == [1, 0, 1]
+    late = Device(Raw())
+    assert devices._keep_device(1, late) is second and late.lost
+
+
+def test_a_forked_process_opens_no_device(opened: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "forked", True)
+    with pytest.raises(BackendError, match="before this process was forked"):
+        devices.open_device()
+    assert opened == []
+
+
+def test_a_device_is_opened_early_in_one_thread(opened: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_early", set())
+    monkeypatch.setattr(native, "_opening", [])
+    before = set(threading.enumerate())
+    devices.open_early(3)
+    devices.open_early(3)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert opened == [3] and native._opening == [] and native._early == {3}
+    devices.open_device(4)
+    devices.open_early(4)
+    assert native._early == {3}  # it is open already
+
+
+def test_an_early_error_is_left_to_the_call_that_needs_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_early", set())
+    monkeypatch.setattr(native, "_opening", [])
+    tried = []
+
+    def fails(index: int) -> None:
+        tried.append(index)
+        raise BackendError("none")
+
+    before = set(threading.enumerate())
+    native.open_early(5, fails)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert tried == [5] and native._opening == []
+
+
+def adapter(kind: str, backend: str = "Vulkan", **limits: int) -> Any:
+    asked: dict[str, Any] = {}
+
+    def request_device_sync(**options: Any) -> Any:
+        asked.update(options)
+        return asked
+
+    return SimpleNamespace(
+        info={"adapter_type": kind, "backend_type": backend},
+        limits={**LIMITS, "max-bind-groups": 4, **limits},
+        features={"subgroups"},
+        request_device_sync=request_device_sync,
+    )
+
+
+def test_adapters_are_sorted_by_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cffi_types, "quicken_wgpu", lambda: True)
+    listed = [("CPU", "Vulkan"), ("VirtualGPU", "Vulkan"), ("IntegratedGPU", "OpenGL"), ("IntegratedGPU", "Vulkan"),
+              ("DiscreteGPU", "OpenGL"), ("Unknown", "Vulkan"), ("DiscreteGPU", "Metal")]  # fmt: skip
+    wgpu = SimpleNamespace(gpu=SimpleNamespace(enumerate_adapters_sync=lambda: [adapter(*kind) for kind in listed]))
+    found = [(a.info["adapter_type"], a.info["backend_type"]) for a in native.adapters(wgpu)]
+    assert found == [
+        ("DiscreteGPU", "Metal"), ("DiscreteGPU", "OpenGL"), ("IntegratedGPU", "Vulkan"), ("IntegratedGPU", "OpenGL"),
+        ("VirtualGPU", "Vulkan"), ("CPU", "Vulkan"), ("Unknown", "Vulkan"),
+    ]  # fmt: skip
+
+
+def test_a_device_is_requested_with_the_limits_that_tensors_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [adapter("DiscreteGPU"), adapter("CPU", **{"max-buffer-size": 99})]
+    monkeypatch.setattr(native, "adapters", lambda _: found)
+    pytest.importorskip("wgpu")
+    asked = native.open_raw(1, devices.features)
+    wanted = ("max-storage-buffer-binding-size", "max-buffer-size", "max-storage-buffers-per-shader-stage")
+    assert asked == {
+        "required_features": ["subgroups"],
+        "required_limits": dict(zip(wanted, (1024, 99, 8), strict=True)),
+    }
+    with pytest.raises(BackendError, match="there is no GPU adapter 2; the machine has 2"):
+        native.open_raw(2, devices.features)
+
+
+@pytest.mark.parametrize("variable", ["DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", None])
+def test_mesas_warning_is_silenced_only_without_a_desktop(
+    variable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native.sys, "platform", "linux")
+    for given, wanted in [(None, None if variable else "1"), ("0", "0")]:
+        environment = {} if variable is None else {variable: ""}
+        if given:
+            environment["NODEVICE_SELECT"] = given
+        monkeypatch.setattr(native.os, "environ", environment)
+        native.quiet()
+        assert environment.get("NODEVICE_SELECT") == wanted
+    monkeypatch.setattr(native.os, "environ", {})
+    monkeypatch.setattr(native.sys, "platform", "win32")
+    native.quiet()
+    assert native.os.environ == {}
