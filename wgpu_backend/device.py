@@ -87,8 +87,8 @@ def size_class(nbytes):
     size = 256
     while size * 2 <= nbytes:
         size *= 2
-    step = max(64, size // 4)
-    return (nbytes + step - 1) // step * step if nbytes > size else size
+    step = size // 4
+    return max(size, (nbytes + step - 1) // step * step)
 
 
 def page_size(limits):
@@ -210,7 +210,7 @@ class Device:
             for at in range(0, nbytes, page_bytes):
                 parts.append(self.allocate(min(page_bytes, nbytes - at)))
             return Allocation(self, None, nbytes, parts)
-        size = min(size_class(max(4, nbytes)), self.page_bytes)
+        size = min(size_class(nbytes), self.page_bytes)
         gpu = None
         try:
             gpu = self.free[size].pop()

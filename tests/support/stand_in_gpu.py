@@ -77,6 +77,7 @@ class Raw:
         return bytes(buffer.content[at : at + size])
 
     async def read_buffer_async(self, buffer: Buffer, at: int, size: int) -> bytes:
+        self.said.append("awaited")
         return self.read_buffer(buffer, at, size)
 
     def create_command_encoder(self) -> Any:
