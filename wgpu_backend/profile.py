@@ -128,7 +128,7 @@ def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> st
             row[i] += value
     total = sum(s.duration for s in samples) or 1.0
     lines = [
-        f"{'kernel':<44}{'runs':>5}{'µs':>10}{'share':>8}{'MFLOP':>10}{'GFLOP/s':>9}{'MB':>8}{'GB/s':>7}{'limit':>7}"
+        f"{'kernel':<44}{'runs':>5}{'µs':>10}{'share':>8}{'MFLOP':>10}{'GFLOP/s':>9}{'MB':>10}{'GB/s':>9}{'limit':>7}"
     ]
     for name, (count, spent, flops, nbytes, needed) in sorted(rows.items(), key=lambda r: -r[1][1]):
         spent = spent or 1.0
@@ -136,12 +136,12 @@ def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> st
         share = min(needed / spent, 9.99)
         lines.append(
             f"{label:<44}{count:>5.0f}{spent / 1e3:>10.1f}{spent / total:>8.1%}{flops / 1e6:>10.2f}"
-            f"{flops / spent:>9.2f}{nbytes / 1e6:>8.2f}{nbytes / spent:>7.2f}{share:>7.0%}"
+            f"{flops / spent:>9.2f}{nbytes / 1e6:>10.2f}{nbytes / spent:>9.2f}{share:>7.0%}"
         )
     flops, nbytes = sum(s.flops for s in samples), sum(s.nbytes for s in samples)
     lines.append(
         f"{'all':<44}{len(samples):>5}{total / 1e3:>10.1f}{'':>8}{flops / 1e6:>10.2f}{flops / total:>9.2f}"
-        f"{nbytes / 1e6:>8.2f}{nbytes / total:>7.2f}"
+        f"{nbytes / 1e6:>10.2f}{nbytes / total:>9.2f}"
     )
     return "\n".join(lines)
 

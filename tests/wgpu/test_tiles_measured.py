@@ -1,0 +1,194 @@
+"""Which tiles are measured, which is chosen and which a file may hold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from emberlet import functional as F
+from emberlet.wgpu_backend import WgpuBackend, tuning
+from emberlet.wgpu_backend.lower.tiles import Tile
+from emberlet.wgpu_backend.run import measure_tiles
+from support.work.programs import weight
+
+
+@pytest.mark.parametrize(
+    ("numbers", "usable"),
+    [
+        ([2, 4, 1, 8, 0, 1], True), ([2, 4, 1, 8, 0], False), ([2, 4, 1, 8, 0, 1, 1], False),
+        ([2, 4, 1, 8.0, 0, 1], False), ([2, 4, True, 8, 0, 1], False), ("241801", False),
+        ((2, 4, 1, 8, 0, 1), False),
+        ([0, 0, 0, 0, 1, 1], True), ([0, 0, 0, 0, 2, 1], True), ([0, 0, 0, 0, 3, 1], False),
+        ([0, 0, 0, 0, -1, 1], False), ([0, 0, 0, 0, 1, 2], False),
+        ([1, 0, 0, 0, 1, 1], False), ([0, 1, 0, 0, 1, 1], False),
+        ([0, 0, 1, 0, 1, 1], False), ([0, 0, 0, 1, 1, 1], False),
+        ([2, 4, 0, 8, 0, 1], False), ([2, 4, 4, 8, 0, 1], True), ([2, 4, 5, 8, 0, 1], False),
+        ([2, 4, 1, 0, 0, 1], False), ([2, 4, 1, 1, 0, 1], True), ([2, 4, 1, 256, 0, 1], True),
+        ([2, 4, 1, 257, 0, 1], False), ([9, 4, 1, 8, 0, 1], False), ([2, 9, 1, 8, 0, 1], False),
+        ([2, 4, 1, 8, 0, 0], False), ([2, 4, 1, 8, 0, 3], False), ([2, 4, 1, 8, 0, 8], True),
+        ([2, 4, 1, 8, 0, 16], False), ([2, 4, 1, 12, 0, 4], False), ([2, 4, 1, 12, 0, 1], True),
+        ([8, 4, 1, 256, 0, 4], True), ([8, 8, 1, 256, 0, 4], False), ([8, 8, 1, 128, 0, 4], True),
+        ([8, 8, 1, 256, 0, 1], True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_numbers_of_a_tile_that_could_have_been_chosen(numbers: Any, usable: bool) -> None:
+    assert tuning._is_tile(numbers) == usable
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "wanted"),
+    [
+        ("linux", {}, "/home/me/.cache/emberlet/tiles.json"),
+        ("linux", {"XDG_CACHE_HOME": "/var/cache"}, "/var/cache/emberlet/tiles.json"),
+        ("linux", {"XDG_CACHE_HOME": "cache"}, "/home/me/.cache/emberlet/tiles.json"),
+        ("freebsd", {"LOCALAPPDATA": "/x"}, "/home/me/.cache/emberlet/tiles.json"),
+        ("darwin", {"XDG_CACHE_HOME": "/x"}, "/home/me/Library/Caches/emberlet/tiles.json"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/emberlet/tiles.json"),
+        ("win32", {}, "/home/me/AppData/Local/emberlet/tiles.json"),
+        ("linux", {"EMBERLET_CACHE": "here", "XDG_CACHE_HOME": "/x"}, "here/tiles.json"),
+        ("linux", {"EMBERLET_CACHE": "off"}, None),
+        ("linux", {"EMBERLET_CACHE": ""}, "/home/me/.cache/emberlet/tiles.json"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="paths of other systems")
+def test_the_cache_is_in_the_folder_of_the_platform(
+    platform: str, variables: dict[str, str], wanted: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("EMBERLET_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tuning.sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    assert tuning.cache_path() == (None if wanted is None else Path(wanted))
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.delenv("EMBERLET_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr(Path, "home", home)
+    assert tuning.cache_path() is None
+    device = SimpleNamespace(raw=SimpleNamespace(adapter_info={"vendor": "v"}))
+    tuning.save(device, {"a": Tile(2, 4, 1, 8)})
+    tuning.clear()
+    assert tuning.load(device) == {} and capsys.readouterr().err == ""
+
+
+def test_devices_are_told_apart_by_adapter_and_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERLET_CACHE", str(tmp_path / "new"))
+    info = {"vendor": "v", "device": "d", "description": None, "backend_type": "Vulkan", "other": 1}
+    assert tuning.device_name(SimpleNamespace(raw=SimpleNamespace(adapter_info=info))) == "v / d /  / Vulkan"
+    made = [SimpleNamespace(raw=SimpleNamespace(adapter_info=info | {"device": name})) for name in "ab"]
+    tiles = [{"x": Tile(2, 4, 1, 8)}, {"x": Tile(4, 4, 1, 8), "y": Tile(0, 0, 0, 0, 2)}]
+    for device, own in zip(made, tiles, strict=True):
+        tuning.save(device, own)
+    tuning.save(made[0], {"z": Tile(1, 1, 1, 64)})
+    numbers = [{key: tile.numbers() for key, tile in tuning.load(device).items()} for device in made]
+    wanted = [{key: tile.numbers() for key, tile in own.items()} for own in tiles]
+    wanted[0]["z"] = Tile(1, 1, 1, 64).numbers()
+    assert numbers == wanted
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("EMBERLET_CACHE", str(tmp_path / "file"))
+    tuning.save(SimpleNamespace(raw=SimpleNamespace(adapter_info={})), {"a": Tile(2, 4, 1, 8)})
+    assert "emberlet: tile sizes could not be saved to" in capsys.readouterr().err
+
+
+class Measured:
+    """A backend whose measurements are given."""
+
+    def __init__(self) -> None:
+        self.backend = WgpuBackend(planning=True)
+        self.options = self.backend.options
+        self.device = "device"
+        self.uploaded: list[Any] = []
+
+    def upload(self, node: Any) -> None:
+        self.uploaded.append(node.shape)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
+    found = Measured()
+    monkeypatch.setattr(found.options, "tiles", {})
+    return found
+
+
+def roots(function: Any, *shapes: tuple[int, ...]) -> list[Any]:
+    k = WgpuBackend(planning=True)
+    out = function(*[weight(F.zeros((1,), device=k), shape) for shape in shapes])
+    return [t.data for t in (out if isinstance(out, tuple) else (out,))]
+
+
+def test_each_product_is_measured_once_and_saved(measured: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[Any] = []
+    tried: list[Any] = []
+    monkeypatch.setattr(measure_tiles, "save", lambda device, found: saved.append((device, sorted(found))))
+    monkeypatch.setattr(
+        measure_tiles, "_best", lambda node, what, backend: tried.append(node.shape) or Tile(2, 4, 1, 8)
+    )
+    graph = roots(
+        lambda a, b, c: (a @ b, F.exp(a) @ b, a @ c, a[:0] @ b, a[:, :0] @ b[:0], a + 1), (4, 8), (8, 3), (8, 5)
+    )
+    found = measure_tiles.tune(graph, measured)
+    assert sorted(tried) == [(4, 3), (4, 5)]
+    keys = ["matmul float32 4x8 8x3", "matmul float32 4x8 8x5"]
+    assert sorted(found) == keys and sorted(measured.options.tiles) == keys and saved == [("device", keys)]
+    assert measure_tiles.tune(graph, measured) == {} and len(tried) == 2 and len(saved) == 1
+
+
+def test_the_fastest_of_all_candidates_is_taken(measured: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root,) = roots(lambda a, b: a @ b, (256, 256), (256, 256))
+    told: list[tuple[Any, float]] = []
+    times = iter([5.0, 3.0, 4.0, 3.0, *[9.0] * 200])
+
+    def time(backend: Any, plan: Any, buffers: list[Any], limit: float) -> float:
+        told.append((measured.options.tile, limit))
+        return next(times)
+
+    chosen: list[Any] = []
+    make = measure_tiles.make_plan
+    monkeypatch.setattr(
+        measure_tiles, "make_plan", lambda nodes, options: (chosen.append(options.tile), make(nodes, options))[1]
+    )
+    monkeypatch.setattr(measure_tiles, "_time", time)
+    monkeypatch.setattr(measured, "upload", lambda node: setattr(node, "buffer", node.shape))
+    best = measure_tiles._best(root, measure_tiles.problem(root), measured)
+    assert best is chosen[1] and [limit for _, limit in told[:5]] == [float("inf"), 5.0, 3.0, 3.0, 3.0]
+    assert all(tile is None for tile, _ in told) and measured.options.tile is None
+    numbers = [tuple(tile.numbers()) for tile in chosen]
+    assert len(set(numbers)) == len(numbers) and [tile.blocks for tile in chosen[-2:]] == [1, 2]
+    assert not any(tile.blocks for tile in chosen[:-2])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "runs", "wanted"),
+    [([9, 3, 2, 4, 5, 6], 9.0, 6, 2), ([1, 3, 3, 3, 3, 3], 1.5, 6, 3), ([1, 4, 3, 3, 3, 3], 1.5, 2, 4)],
+)
+def test_a_tile_is_timed_until_it_is_far_slower(
+    seconds: list[float], limit: float, runs: int, wanted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, ran = [0.0], []
+
+    def run_once(device: Any, plan: Any, buffers: Any) -> list[Any]:
+        now[0] += seconds[len(ran)]
+        ran.append(plan)
+        return ["result"]
+
+    read: list[Any] = []
+    backend = SimpleNamespace(device=SimpleNamespace(read=lambda *given: read.append(given)))
+    monkeypatch.setattr(measure_tiles, "run_once", run_once)
+    monkeypatch.setattr(measure_tiles.time, "perf_counter", lambda: now[0])
+    assert measure_tiles._time(backend, "plan", [], limit) == wanted
+    assert len(ran) == runs and read == [("result", 4)] * runs
