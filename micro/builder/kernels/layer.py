@@ -171,19 +171,19 @@ def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: st
     if not r.twice:
         w.line(f"s = {quarters}")
         w.line(f"d = 3 + (d >> {HALF} & 31)" + (f" - (d >> {HALF + 5})" if r.left else ""))
-        w.line(f"s = (s + (1 << d >> 1) >> d) + {offset}")
+        w.line(f"s = (s + (1 << d - 1) >> d) + {offset}")
         return
     if r.left:
         w.line(f"s = {quarters}")
         w.line(f"e = 3 - (d >> {HALF + 5})")
-        w.line("s = s + (1 << e >> 1) >> e")
+        w.line("s = s + (1 << e - 1) >> e")
         w.line(f"d = d >> {HALF} & 31")
     else:
         w.line(f"s = {quarters} + 4 >> 3")
         w.line(f"d = d >> {HALF}")
     # Ties round away from zero: a negative number is decremented before rounding.
     with w.block("if d"):
-        w.line("e = 1 << d >> 1")
+        w.line("e = 1 << d - 1")
         with w.block("if s < 0"):
             w.line("e -= 1")
         w.line("s = s + e >> d")

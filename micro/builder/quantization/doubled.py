@@ -28,6 +28,10 @@ HALF = 15
 _LEFT = 2
 """The longest left shift of kernels, since a sum has at most 30 bits."""
 
+_RIGHT = 27
+"""The longest right shift of kernels: a longer one makes 0 of every product that `check_doubled` allows, and half of
+its divisor may not fit a word."""
+
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
     """(multiplier, shift): real is about multiplier / 2**31 * 2**shift, multiplier in 2**30 … 2**31 - 1, or 0."""
@@ -92,6 +96,8 @@ class DoubledRequant(Requant):
 
     def packed(self, channel: int) -> tuple[int, int]:
         m, n = self.multipliers[channel], self.shifts[channel]
+        if n < -_RIGHT:
+            m = n = 0
         return m >> HALF, m & (1 << HALF) - 1 | max(-n, 0) << HALF | max(n, 0) << HALF + 5
 
 
