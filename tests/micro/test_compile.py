@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from emberlet.errors import FormatError, UnsupportedError
 from emberlet.micro.builder.assembly.mpy import with_machine_code
@@ -29,12 +31,17 @@ def test_what_does_not_compile_is_said() -> None:
 
 
 MODULE = (
-    f'{KERNEL}\n\n@micropython.viper\ndef g():\n    pass\n\n\ndef h(x):\n    return ["a", (1, 2.5, b"b"), f(x), g()]\n'
+    f"{KERNEL}\n\ndef h(x):\n    def inner(y):\n        return lambda: (x, y, 'inner')\n\n"
+    "    return ['a', (1, 2.5, b'b', (None, True, False, ...), 'nested'), 1099511627776, 1.5, f(x), g(), inner]\n"
+    "\n\n@micropython.viper\ndef g():\n    pass\n\n\n@micropython.native\ndef k(x):\n    return x + 1\n"
 )
 
 
-@pytest.mark.parametrize("release", ["1.20", "1.22", "1.24", None])
-@pytest.mark.parametrize("arch", ["armv6m", "armv7emsp", "xtensa", "xtensawin"])
+ARM_AND_XTENSA = ("armv6m", "armv7emsp", "xtensa", "xtensawin")
+FORMATS = [*product(("1.20", "1.22", "1.24", None), ARM_AND_XTENSA), (None, "rv32imc")]
+
+
+@pytest.mark.parametrize(("release", "arch"), FORMATS)
 def test_machine_code_takes_the_place_of_a_function(release: str | None, arch: str) -> None:
     plain = compile_mpy(MODULE, "k", arch, release)
     code = bytes(range(256)) * 3
@@ -48,10 +55,20 @@ def test_machine_code_takes_the_place_of_a_function(release: str | None, arch: s
 def test_code_finds_only_functions_of_viper() -> None:
     plain = compile_mpy(MODULE, "k", "armv6m")
     with pytest.raises(FormatError, match="h is not a separate viper function"):
-        with_machine_code(plain, ["f", "g", "h"], {"h": b"code"})
-    with pytest.raises(FormatError, match="has 3 functions, expected 2"):
+        with_machine_code(plain, ["f", "h", "g", "k"], {"h": b"code"})
+    with pytest.raises(FormatError, match="k is not a separate viper function"):
+        with_machine_code(plain, ["f", "h", "g", "k"], {"k": b"code"})
+    with pytest.raises(FormatError, match="has 4 functions, expected 2"):
         with_machine_code(plain, ["f", "g"], {"g": b"code"})
     with pytest.raises(FormatError, match="version 6"):
         with_machine_code(b"C\x06\x00\x1f", ["f"], {})
     with pytest.raises(FormatError, match="ends at byte"):
-        with_machine_code(plain[:40], ["f", "g", "h"], {"g": b"code"})
+        with_machine_code(plain[:40], ["f", "h", "g", "k"], {"g": b"code"})
+
+
+def test_a_file_that_ends_early_is_refused_wherever_it_ends() -> None:
+    plain = compile_mpy(MODULE, "k", "armv6m")
+    for size in range(len(plain)):
+        with pytest.raises(FormatError, match=r"ends at byte|version 6"):
+            with_machine_code(plain[:size], ["f", "h", "g", "k"], {"g": b"code"})
+    assert b"code" in with_machine_code(plain, ["f", "h", "g", "k"], {"g": b"code"})

@@ -99,6 +99,12 @@ def test_the_greatest_that_fits_words(what: str) -> None:
         make(greatest + 1)
 
 
+@pytest.mark.parametrize("ratio", [200.0, 1e6, 1e14, 1e29, 1e300])
+def test_a_sum_in_litert_whose_output_is_far_too_fine_is_refused(ratio: float) -> None:
+    with pytest.raises(UnsupportedError, match="times the output's; build it from the float model"):
+        added(ratio)
+
+
 @pytest.mark.parametrize(("zero", "shift"), [(127, 22), (128, 21)])
 def test_factors_of_a_sum_stay_below_the_limit_which_128_reaches(zero: int, shift: int) -> None:
     factors, requant = sum_factors((0.125, -0.125), (3, 4), zero, 1, 254, "sum")

@@ -107,9 +107,6 @@ def _skip_code(r: _Reader) -> None:
     r.take(head >> 3)
     if head & 3:
         r.uint()  # the prelude's offset, or the scope's flags
-        if head & 3 == 3:
-            r.uint()
-            r.uint()
     if head & 4:
         for _ in range(r.uint()):
             _skip_code(r)

@@ -77,6 +77,7 @@ class DoubledSum(_Binary):
         c = max(0, self.lift.bit_length() - _SMALL)
         m, shift = self.factors[2]
         ratio = m / 2 ** (31 - shift) * (1 << c)
+        # 0: the output is too fine.
         n = next((n for n in range(20, 0, -1) if ratio * (1 << n) < 1 << _SMALL - 1), 0)
         return c, round(ratio * (1 << n)), n
 
@@ -98,18 +99,19 @@ class DoubledSum(_Binary):
         return np.asarray(np.concatenate([[-self.lift], low, [LIMIT - 1 - self.lift]])) + self.lift
 
     def check(self) -> None:
-        """Raises UnsupportedError if the estimate is not good enough, or a number does not fit a word."""
+        """Raises UnsupportedError if the estimate is off by more than a step: the output is too fine for it."""
         c, m, n = self.estimate
-        edges = self.thresholds[1:-1] - self.lift
-        sums = np.concatenate([edges, edges - 1, [-self.lift, self.lift]])
-        product = (sums >> c) * m + self.offset
-        off = np.clip(product >> n, self.low, self.high) - self.brought(sums)
-        if 2 * self.lift >= LIMIT or np.abs(product).max() >= LIMIT or np.abs(off).max(initial=0) > 1:
-            ratio = max(self.scales[:2]) / self.scales[2]
-            raise UnsupportedError(
-                f"{self.name}: its operands' scales are {ratio:.3g} times the output's; "
-                "build it from the float model with calibration samples instead"
-            )
+        if n:
+            edges = self.thresholds[1:-1] - self.lift
+            sums = np.concatenate([edges, edges - 1])
+            off = np.clip((sums >> c) * m + self.offset >> n, self.low, self.high) - self.brought(sums)
+            if np.abs(off).max(initial=0) <= 1:
+                return
+        ratio = max(self.scales[:2]) / self.scales[2]
+        raise UnsupportedError(
+            f"{self.name}: its operands' scales are {ratio:.3g} times the output's; "
+            "build it from the float model with calibration samples instead"
+        )
 
     def constants(self) -> tuple[Array, list[int]]:
         self.check()

@@ -95,8 +95,7 @@ def _moved(axes: list[Axis]) -> tuple[int, ...]:
 
 def _unroll(axis: Axis, most: int) -> int:
     """Elements per iteration: a divisor of the number of iterations if there is one."""
-    far = max((abs(s) for s in axis.steps), default=0)
-    most = max(1, min(most, axis.turns, NEAR // far if far else most))
-    if min(axis.steps, default=0) < 0:
+    most = max(1, min(most, axis.turns, NEAR // max(map(abs, axis.steps))))
+    if min(axis.steps) < 0:
         most = 1
     return next((u for u in range(most, most // 2, -1) if axis.turns % u == 0), most)

@@ -91,7 +91,7 @@ class Norm(_Norm):
                 f"{self.name}: a sum of {self.shape[1]} elements may reach {self.most}, and kernels keep below "
                 f"{LIMIT // 2}; reduce the tensor in two steps, or build the model with --float"
             )
-        if self.operation.startswith("log") and (len(self.logarithms) == 0 or self._reach >= LIMIT):
+        if self.operation.startswith("log") and self._reach >= LIMIT:
             raise UnsupportedError(
                 f"{self.name}: a logarithm in steps of {self.scale_out:.3g} does not fit 32-bit words; "
                 "calibrate with samples that reach the output's true range, or build the model with --float"

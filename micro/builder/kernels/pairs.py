@@ -228,15 +228,14 @@ def compare_constant(operation: str, numbers: Array, scale: float, zero: int) ->
     nearest = nearest_byte(np.asarray(numbers, np.float64), scale, zero)
     if operation == "equal":
         is_byte = (nearest >= 0) & (nearest <= 255)
-        inside = nearest[is_byte]
         # All bytes are compared one step higher or lower, so that a number without an equal byte gets one that no
         # element reaches.
-        lift = 0 if is_byte.all() else 1 if inside.max(initial=0) < 255 else -1
+        lift = 0 if is_byte.all() else -1 if (nearest == 255).any() else 1
         stored = np.clip(np.where(is_byte, nearest + lift, 0 if lift > 0 else 255), 0, 255).astype(np.uint8)
         return stored, {"factors": (1, 1), "start": lift, "low": 0, "high": 0}
     # The smallest byte that is "greater", or "greater or equal", in 0…256.
     at_least = np.clip(nearest + (operation in ("greater", "less_equal")), 0, 256)
-    lift = 1 if at_least.max(initial=0) == 256 and at_least.min(initial=256) > 0 else 0
+    lift = 1 if (at_least == 256).any() and (at_least > 0).all() else 0
     stored = np.clip(at_least - lift, 0, 255).astype(np.uint8)
     low, high = (0, None) if operation.startswith("greater") else (None, -1)
     return stored, {"factors": (1, 1), "start": -lift, "low": low, "high": high}

@@ -166,7 +166,7 @@ def _advance(loops: Loops, run: int, unroll: int) -> int:
 def _straight_advance(places: Sequence[int]) -> int:
     base = 0
     for i in places:
-        if not 0 <= i - base < NEAR:
+        if i - base >= NEAR:
             base = i
     return base
 
@@ -175,7 +175,7 @@ def _straight(w: Writer, places: Sequence[int], x: Pointer, weights: Pointer | N
     """Write every element out; pointers move when an offset would become too large."""
     base = done = 0
     for k, i in enumerate(places):
-        if not 0 <= i - base < NEAR:
+        if i - base >= NEAR:
             w.move(x, i - base)
             base = i
         if k - done >= NEAR and weights:
