@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -150,3 +151,30 @@ def test_a_hop_is_at_least_one_and_at_most_a_frame(hop: int) -> None:
     with pytest.raises(ValueError, match=f"found 64 and {hop}"):
         LogMel(size=64, hop=hop, count=4)
     LogMel(size=64, hop=1, count=4)
+
+
+def test_a_front_end_is_that_of_the_features_that_models_are_trained_with_unless_said_otherwise() -> None:
+    due = {"rate": 16000, "size": 512, "hop": 256, "count": 32, "low": 60, "high": 7600}
+    for made in (LogMel, log_mel):
+        assert {n: p.default for n, p in signature(made).parameters.items() if p.default is not p.empty} == due
+
+
+FRAMES = [
+    [4629, 5257, 5457, 5187, 4479, 4919, 4980, 5425, 4485, 4275, 4904, 5610],
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [5852, 6585, 6813, 6257, 5728, 5761, 5997, 6750, 6000, 5730, 6039, 6892],
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [5713, 512, 512, 512, 5713, 512, 512, 512, 5713, 512, 512, 512],
+]
+
+
+def test_every_feature_of_a_few_frames() -> None:
+    """In units of 1/256, of loud and quiet samples: recorded, since NumPy's are not exact."""
+    samples = [(i * i * 37 + i * 1103) % 20011 - 10000 for i in range(192)]
+    quiet = [s // 2000 for s in samples]
+    loud = [32767 if s > 0 else -32768 for s in samples]
+    front = LogMel(rate=8000, size=64, hop=64, count=4, low=100, high=3900)
+    found = []
+    for one in (samples, quiet, loud, [0, 0, 1] * 64, [-32768] * 192):
+        found.append([v for k in range(0, 192, 64) if front.push(one[k : k + 64]) for v in front.features()])
+    assert found == FRAMES

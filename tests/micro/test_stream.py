@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from emberlet.micro.builder.quantization.reference import quantize
@@ -65,3 +67,18 @@ rows = Rows(memoryview(to), 1, 100, columns=2)
 print([rows.append((k, -k)) for k in range(4)], list(to))
 """
     assert unix_port.run(script).check().stdout == "[False, True, True, True] [102, 98, 103, 97]\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "found"), [(0.5, 1), (32767 / 65536, 0), (254.4999, 254), (254.5001, 255), (-0.5, 0), (-0.5001, -1)]
+)
+def test_numbers_are_rounded_to_the_nearest_step(step: float, found: int) -> None:
+    to = bytearray(2)
+    rows = Rows(memoryview(to), 1 / abs(step), 100 if abs(step) < 1 else 0, columns=1)
+    assert [rows.append([1 if step > 0 else -1]) for _ in range(2)] == [False, True]
+    assert list(to) == [found + (100 if abs(step) < 1 else 0)] * 2
+
+
+def test_rows_are_taken_one_by_one_unless_said_otherwise() -> None:
+    defaults = {name: p.default for name, p in signature(Rows).parameters.items() if p.default is not p.empty}
+    assert defaults == {"hop": 1, "unit": 1}

@@ -143,8 +143,7 @@ def step_calls(step: Step, family: str) -> list[Call]:
     """The assembly kernels that a step calls; none if it runs in viper."""
     made = calls(step.layer, family, step.inputs, step.output, step.places)
     if made is None and sums_in_assembly(step.layer):
-        own = {"o": 0, "wo": 0, "to": 0, "zs": step.places["zs"]}
-        both = [sums(rows, family, "i", own) for rows in step.layer.rows]
+        both = [sums(rows, family, "i", step.places) for rows in step.layer.rows]
         return [call for call in both if call]
     return made or []
 
@@ -170,4 +169,6 @@ def _reset(program: Program) -> str:
         step = f", {len(repeated)}" if len(repeated) > 1 else ""
         lines.append(f"    for i in range({place}, {place + size}{step}):")
         lines += [f"        A[i{f' + {k}' if k else ''}] = {value!r}" for k, value in enumerate(repeated)]
-    return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
+    if len(lines) == 1:
+        lines.append("    pass")
+    return "\n".join(lines) + "\n"

@@ -381,7 +381,7 @@ _BEST_DECIDED = '''def best(which=None):
 '''
 
 
-def _functions(program: Program, layers: bool = False) -> str:
+def _functions(program: Program, layers: bool) -> str:
     parts = [_RUN_FLOAT if program.is_float else _RUN]
     if program.calls_to_fill:
         (port,) = program.inputs

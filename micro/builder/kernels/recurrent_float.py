@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..functions import FUNCTIONS
 from .layer import Array, Layer, View
 from .window import walk
 from .writer import Pointer, Writer
@@ -23,9 +24,7 @@ State = tuple[Array, Array]
 
 _SIGMOID = "1 / (1 + exp(-v if v > -88 else 88))"
 
-
-def _logistic(v: Array) -> Array:
-    return 1 / (1 + np.exp(-np.clip(v, -700, 700)))
+_logistic = FUNCTIONS["sigmoid"].numpy
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,8 @@ def _float_rest(rng: Rng) -> Iterator[Case]:
     for classes in (2, 3, 5):
         pairs = classes * (classes - 1) // 2
         layer = CouplingFloat("coupling", X, "y", classes, tuple(-np.ones(pairs)), tuple(np.linspace(-0.2, 0.2, pairs)))
-        yield Case(layer, (3 * numbers(rng, pairs),), (classes,))
+        for size in (3, 1000):  # far from zero, probabilities are bounded
+            yield Case(layer, (size * numbers(rng, pairs),), (classes,))
     for kind, gates in ((LstmFloat, 4), (GruFloat, 3), (GatedGruFloat, 3), (RnnFloat, 1)):
         for k, (reverse, sequence) in ((1, (0, 1)), (36, (1, 0)), (37, (1, 1)), (2, (0, 0))):
             steps = 1 + k % 3
