@@ -196,7 +196,7 @@ def choices_rounding_twice(rng: Rng) -> Any:
     given = some_sums(rng)
     made = doubled(given["ratio"], given["bound"] >> 3, given["zero"], twice=bool(rng.integers(2)))
     s = np.array([[-3], [0], [1], [1000], [-77777]]) * np.ones(len(given["ratio"]), np.int64)
-    return made, made.packed(0), made.left, requantize(s, made)
+    return made, made.packed(0), made.words, made.left, requantize(s, made)
 
 
 def choices_of_words(rng: Rng) -> Any:

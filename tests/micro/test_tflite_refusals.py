@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 from emberlet.errors import EmberletError, FormatError, ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
@@ -129,6 +130,9 @@ REFUSED: dict[str, Callable[[], Graph]] = {
     ),
     "an output of shape (1, 4, 3, 2) does not fit an input of shape (1, 4, 4, 3)": lambda: model(
         "TRANSPOSE_CONV", _i(1, 4, 3, 2), KERNEL, at=2, table="TransposeConv", Padding=1, StrideH=1, StrideW=1
+    ),
+    "an output of shape (4, 4) is not supported": lambda: model(
+        "TRANSPOSE_CONV", _i(4, 4), KERNEL, at=2, table="TransposeConv", Padding=1, StrideH=1, StrideW=1
     ),
     "int8 or uint8 with one zero point for all": lambda: dense((I8, [0.1, 0.2], [0, 1])),
     "the weights must be int8 or uint8": lambda: dense((_ones(2, 4, dtype="int16"), [0.1], [0])),
@@ -453,6 +457,18 @@ def test_a_file_that_names_what_it_does_not_have_is_damaged(buffer: int, code: i
         return
     with pytest.raises(FormatError, match=f"buffer {buffer}" if buffer else f"operator code {code}"):
         read_file(file.written(), "m")
+
+
+def test_a_sparse_tensor_is_refused() -> None:
+    file = File()
+    x, y = (file.tensor((1, 4), "float32") for _ in range(2))
+    file.operator("TANH", [x], [y])
+    file.inputs, file.outputs = [x], [y]
+    read_file(file.written(), "m")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tflite.Tensor, "Sparsity", lambda self: object())
+        with pytest.raises(FormatError, match="sparse tensors are not supported"):
+            read_file(file.written(), "m")
 
 
 def test_a_file_without_a_graph_is_refused() -> None:

@@ -150,11 +150,9 @@ class Doubled16(Quantizer16):
             if 28 - up > 2 * LIMB and (q + 8 >> 3) * float(bound.max()) < 2.0**57:
                 return SumRequant((q >> 3,) * len(bound), 28 - up, zero, *limits, (q & 7,) * len(bound))
             raise _too_wide(what)
-        pairs = [quantize_multiplier(float(r)) for r in ratios]
-        narrow = [(m + (1 << 15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - shift) for m, shift in pairs]
-        last = max(shift for _, shift in narrow)
-        shift = max(last, 2 * LIMB + 1)
-        multipliers = [m << (shift - own) for m, own in narrow]
+        narrow = [_narrow(float(r)) for r in ratios]
+        shift = max(2 * LIMB + 1, *(15 - own for _, own in narrow))
+        multipliers = [m << (shift - 15 + own) for m, own in narrow]
         if all(m <= 1 << 2 * LIMB and m * most < 1 << 57 for m, most in zip(multipliers, bound, strict=True)):
             return SumRequant(tuple(multipliers), shift, zero, *limits)
         raise _too_wide(what)

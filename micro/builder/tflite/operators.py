@@ -374,8 +374,6 @@ def strided_slice(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     bounds = [t.constant(np.asarray(v, np.int64)) for v in (first, last, axes, steps)]
     out = t.node("Slice", [given[0], *bounds])
     shape = t.file.tensors[op.outputs[0]].shape
-    if not op.whole("ShrinkAxisMask"):
-        return out
     gone = [k for k in range(len(steps)) if op.whole("ShrinkAxisMask") >> k & 1]
     return t.node("Squeeze", [out, t.constant(np.asarray(gone, np.int64))]) if len(shape) < len(dims) else out
 
