@@ -246,10 +246,8 @@ def together(parts: Sequence[Expr], width: int) -> Expr:
     while i < len(parts):
         n = 1
         match parts[i]:
-            case Index(base, key) if key == place(0, width):
-                while i + n < len(parts) and parts[i + n] == Index(base, place(n, width)):
-                    n += 1
-                part = base
+            case Index(base, _) if (whole := _all_of(base, parts[i:], width)) == _count_of(base, parts):
+                n, part = whole, base
             case other:
                 part = other if width > 1 else Tuple((other,))
         if isinstance(made, Tuple) and isinstance(part, Tuple):
@@ -258,6 +256,19 @@ def together(parts: Sequence[Expr], width: int) -> Expr:
             made = part if made is None else Binary("+", made, part)
         i += n
     return made if made is not None else Tuple(())
+
+
+def _count_of(base: Expr, parts: Sequence[Expr]) -> int:
+    """The number of layers that a tuple of several layers' tensors holds: all of them are among the parts."""
+    return sum(isinstance(p, Index) and p.object == base for p in parts)
+
+
+def _all_of(base: Expr, parts: Sequence[Expr], width: int) -> int:
+    """The number of the first parts that are the first layers of such a tuple, in order."""
+    n = 0
+    while n < len(parts) and parts[n] == Index(base, place(n, width)):
+        n += 1
+    return n
 
 
 def place(layer: int, width: int) -> Expr:
@@ -378,18 +389,7 @@ def returned(group: Group, others: Sequence[Expr], held: Expr, outputs: Sequence
     """What `forward` returns: `others`, and the tensors of the caches in `held` at their positions in OUTPUTS."""
     if group.trailing and not isinstance(held, Tuple):
         return (Binary("+", Tuple(tuple(others)), held),)
-    flat = dict(zip([a.name for a in group.flat], elements(held, len(group.flat), group.width), strict=True))
+    items = held.items if isinstance(held, Tuple) else [Index(held, lift(n)) for n in range(len(group.flat))]
+    flat = dict(zip([a.name for a in group.flat], items, strict=True))
     left = list(others)
     return tuple(flat[a.name] if a.name in flat else left.pop(0) for a in outputs)
-
-
-def elements(held: Expr, count: int, width: int) -> list[Expr]:
-    """The `count` tensors in a tuple of all layers' tensors."""
-    match held:
-        case Tuple(items):
-            return list(items)
-        case Binary("+", left, right):  # the last is a layer's
-            last = len(right.items) if isinstance(right, Tuple) else width
-            return [*elements(left, count - last, width), *elements(right, last, width)]
-        case _:
-            return [Index(held, lift(n)) for n in range(count)]

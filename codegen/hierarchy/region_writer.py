@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emberlet import nn
 
 from ..emit.block import Block
-from ..emit.expression import Attribute, Call, Expr, Index, Name, flat, lift
+from ..emit.expression import Attribute, Call, Expr, Index, Name, Tuple, flat, lift
 from ..emit.module import BACKEND, SELF, ModuleWriter, input_names
 from ..emit.names import Names, class_name, identifier, informative, snake
 from ..emit.statement import Assign, Return, Statement
@@ -74,6 +74,10 @@ class RegionWriter(ModuleWriter):
         made = self.hierarchy.caches.made
         if self.is_root and made is not None:
             *others, held = block.outputs()
+            if not made.trailing and not isinstance(held, Tuple | Name):
+                name = self.word("present")
+                block.statements.append(Assign((name,), held))
+                held = Name(name)
             results = caches.returned(made, others, held, self.hierarchy.face.graph.outputs)
         elif self.is_root:
             results = block.outputs()
@@ -110,6 +114,13 @@ class RegionWriter(ModuleWriter):
         variable = self.word("caches")
         bound[given.whole.name] = Name(variable)
         return names, bound, [Assign((variable,), value)]
+
+    def _tensor_inputs(self, inputs: tuple[str, ...]) -> list[str]:
+        given = self.hierarchy.caches.given
+        if not self.is_root or given is None:
+            return super()._tensor_inputs(inputs)
+        pairs = zip(inputs, self.hierarchy.face.graph.inputs[: given.start if given.trailing else None], strict=False)
+        return [name for name, a in pairs if isinstance(a.type, TensorType) and a.type.shape != ()]
 
     def _parameter(self, i: int, a: Argument) -> str:
         name = f"p{i}"

@@ -19,10 +19,18 @@ from support.sources import listed
 RECORDED = Path(__file__).parent / "snapshots" / "drawn_transformers.txt"
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_drawn_transformers_compute_what_onnxruntime_does(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "cached"),
+    [
+        (0, False), (1, False), (2, False),
+        (3, True),  # the caches are the first inputs, and the model makes tensors of its own
+        (6, True),  # a loop collects two caches in turn
+        (11, True),  # a loop comes after a layer of its own
+    ],
+)  # fmt: skip
+def test_drawn_transformers_compute_what_onnxruntime_does(seed: int, cached: bool) -> None:
     ort = pytest.importorskip("onnxruntime")
-    network = DrawnTransformer(seed)
+    network = DrawnTransformer(seed, cached)
     model, arrays = network.model(), network.arrays()
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     wanted = session.run(None, dict(zip((i[0] for i in network.inputs), arrays, strict=True)))
@@ -32,11 +40,18 @@ def test_drawn_transformers_compute_what_onnxruntime_does(seed: int) -> None:
             np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("first", range(0, 16, 2))
+@pytest.mark.parametrize("first", range(0, 12, 2))
 def test_the_code_of_drawn_transformers_is_as_recorded(first: int) -> None:
     models = [(seed, DrawnTransformer(seed).model()) for seed in range(first, first + 2)]
     nameless = [(f"{seed} without names", stripped(model, seed)) for seed, model in models]
     assert_recorded(RECORDED, f"from {first:02} on", listed([*models, *nameless]))
+
+
+@pytest.mark.parametrize("first", range(0, 12, 2))
+def test_the_code_of_drawn_transformers_with_caches_is_as_recorded(first: int) -> None:
+    models = [(seed, DrawnTransformer(seed, cached=True).model()) for seed in range(first, first + 2)]
+    nameless = [(f"{seed} without names", stripped(model, seed)) for seed, model in models]
+    assert_recorded(RECORDED, f"with caches, from {first:02} on", listed([*models, *nameless]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

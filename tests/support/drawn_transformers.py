@@ -13,13 +13,18 @@ WORDS = 11
 WIDTH = 8
 HEADS = 2
 LONGEST = 16
+FORMS = [  # the names of caches before and after
+    ("past_key_values.{n}.{p}", "present.{n}.{p}"), ("past_{p}_{n}", "present_{p}_{n}"), ("cache_{k}", "cache_{k}_out"),
+    ("{p}_in_{n}", "{p}_out_{n}"),
+]  # fmt: skip
 
 
 class DrawnTransformer:
     """ids (batch, length), and sometimes a mask and features (batch, length, 8), to logits. Its layers attend to the
-    sequence, and some to the features; the code has a class for each kind of layer."""
+    sequence, and some to the features; the code has a class for each kind of layer. cached: each layer takes and
+    returns keys and values, in one of several forms."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, cached: bool = False) -> None:
         self.random = random.Random(seed)
         self.values = np.random.default_rng(seed)
         self.nodes: list[Any] = []
@@ -34,6 +39,11 @@ class DrawnTransformer:
         self.bias = choose([True, False])
         self.crosses = choose([True, False, False])
         self.tied = choose([True, False])
+        self.cached = cached
+        self.form = choose(FORMS) if cached else ("", "")
+        self.kept: list[str] = []
+        if cached:
+            self.mask, self.position = "none", choose(["table", "rotary", "none"])
         self.inputs: list[tuple[str, int, list[Any]]] = [("ids", TensorProto.INT64, ["batch", "length"])]
         if self.mask == "given":
             self.inputs.append(("attention_mask", TensorProto.BOOL, ["batch", "length"]))
@@ -55,6 +65,11 @@ class DrawnTransformer:
         table = "model.embed_tokens.weight" if self.tied else self.weight(("lm_head",), "weight", WORDS, WIDTH)
         x = self.node("MatMul", [x, self.node("Transpose", [table], ("lm_head",), perm=[1, 0])], ("lm_head",))
         self.outputs.insert(0, x)
+        if cached and choose([True, False, False]):  # the caches come first
+            self.outputs = [*self.kept, *self.outputs]
+            self.inputs = [*self.inputs[-len(self.kept) :], *self.inputs[: -len(self.kept)]]
+        else:
+            self.outputs += self.kept
 
     def embedded(self) -> str:
         here = ("model",)
@@ -130,6 +145,8 @@ class DrawnTransformer:
         query, key, value = (self.apart(p, s, path) for p, s in zip(parts, (x, other, other), strict=True))
         if "cos" in shared and not cross:
             query, key = (self.turned(p, shared, path) for p in (query, key))
+        if self.cached and not cross:
+            key, value = (self.appended(p, part, path) for p, part in ((key, "key"), (value, "value")))
         scores = self.node("MatMul", [query, self.node("Transpose", [key], path, perm=[0, 1, 3, 2])], path)
         scores = self.node("Div", [scores, self.number(2.0)], path)
         for word in ("bias", "mask") if not cross else ():
@@ -139,6 +156,15 @@ class DrawnTransformer:
         y = self.node("Transpose", [y], path, perm=[0, 2, 1, 3])
         y = self.node("Reshape", [y, self.shape(x, (WIDTH,), path)], path)
         return self.linear(y, WIDTH, WIDTH, (*path, "out_proj"))
+
+    def appended(self, x: str, part: str, path: Any) -> str:
+        number = int(path[2])
+        past, made = (form.format(n=number, p=part, k=2 * number + (part == "value")) for form in self.form)
+        self.inputs.append((past, TensorProto.FLOAT, ["batch", HEADS, "past", WIDTH // HEADS]))
+        name = self.name("Concat", path)
+        self.nodes.append(helper.make_node("Concat", [past, x], [made], name, axis=2))
+        self.kept.append(made)
+        return made
 
     def shape(self, x: str, last: tuple[int, ...], path: Any) -> str:
         sizes = [self.node("Unsqueeze", [self.size(x, n, path), self.ints(0)], path) for n in range(2)]
@@ -217,4 +243,6 @@ class DrawnTransformer:
             arrays.append(np.array([[True] * 5, [True, True, False, True, False]]))
         if self.crosses:
             arrays.append(self.values.standard_normal((2, 3, WIDTH)).astype(np.float32))
-        return arrays
+        shape = (2, HEADS, 4, WIDTH // HEADS)
+        past = [self.values.standard_normal(shape).astype(np.float32) for _ in self.kept]
+        return [*past, *arrays] if self.kept and self.inputs[0][0] != "ids" else [*arrays, *past]
