@@ -260,3 +260,39 @@ for rows in (1, 2, 3, 6, 7, 8, 20):
     ])  # fmt: skip
 add("edge: convolutions of large kernels", lambda x, w, v: (conv(x, w), conv(x, v)), (1, 2, 5, 20), (4, 2, 1, 7),
     (4, 2, 1, 8))  # fmt: skip
+
+# -- rows of many columns, numbers of 8 bits, indices that do not come apart ------------------------------------------
+
+for k in (4, 40):
+    together(f"edge: products of one row of {k} to many columns", [
+        (product, ((1, k), (k, n)))
+        for n in (40, 48, 64, 96, 100, 126, 130, 255, 256, 257, 383, 384, 1000, 1023, 1026, 1536, 2047, 2048, 2049,
+                  8192, 8193, 9000)
+    ])  # fmt: skip
+for one, other in [("int8", "int8"), ("uint8", "int8")]:
+    together(f"edge: products of 8 bits, {one} and {other}", [
+        (lambda a, b: F.matmul_integer(a, b), ((one, (m, k)), (other, (k, n))))
+        for m in (1, 2, 7) for k, n in [(4, 8), (3, 8), (4, 7), (5, 9), (16, 33), (64, 40)]
+    ])  # fmt: skip
+    together(f"edge: convolutions of 8 bits, {one} and {other}", [
+        (lambda x, w, g=groups: F.conv_integer(x, w, padding=[(1, 1), (0, 0)], groups=g),
+         ((one, (1, c * groups, h, n)), (other, (4, c, 3, 2))))
+        for groups, c, h, n in [(1, 1, 3, 5), (1, 2, 6, 7), (2, 3, 4, 9), (1, 4, 1, 4), (4, 1, 5, 6)]
+    ])  # fmt: skip
+
+
+def mixed(x: Tensor) -> Tensor:
+    """Rows and columns of an image from positions that run across both."""
+    n, c, h, w = x.shape
+    return F.reshape(F.permute_dims(F.reshape(x, (n, c, w, h)), (0, 1, 3, 2)), (n, c, h, w))
+
+
+together("edge: convolutions of what is reshaped", [
+    (lambda x, w, g=groups: conv(mixed(x), w, 1, 0, 1, g), ((1, 4, h, n), (4, 4 // groups, k, m)))
+    for groups, h, n, k, m in [(1, 9, 10, 3, 3), (1, 6, 15, 2, 3), (4, 9, 10, 3, 3), (1, 9, 10, 1, 3)]
+])  # fmt: skip
+together("edge: convolutions of a part of a row", [
+    (lambda x, w, g=groups: conv(F.reshape(x, (1, 4, 90))[:, :, 1:85], w, 1, 0, 1, g),
+     ((4, 9, 10), (4, 4 // groups, 3)))
+    for groups in (1, 4)
+])  # fmt: skip

@@ -260,3 +260,22 @@ add("edge: a fork with a result inside", lambda x: (
 add("edge: a fork whose inner step is a result", lambda x: inside(F.sum(x, 1)), (3, 9))
 add("edge: a fork of another shape", lambda x: F.exp(F.sum(x, 1, keepdims=True))
     + F.sum(x, 1, keepdims=True) * x[:, :2], (3, 9))  # fmt: skip
+
+# -- parts of what is joined, padding of what is computed -------------------------------------------------------------
+
+add("edge: parts of what is joined", lambda x, y: tuple(
+    F.concat([x, y * 2, x + 1], 0)[n] for n in (0, 3, 4, 8, 9, 12)), (4, 6), (5, 6))  # fmt: skip
+add("edge: parts across what is joined", lambda x, y: tuple(
+    F.concat([x, y * 2, x + 1], 0)[a:b] for a, b in [(0, 4), (3, 5), (4, 9), (2, 11)]), (4, 6), (5, 6))  # fmt: skip
+add("edge: nothing joined", lambda x, y: F.concat([x[:0], y, x[:0]], 0) + 1, (4, 6), (5, 6))
+for fill in (0, 1.5):
+    add(f"edge: a ramp padded with {fill}", lambda x, fill=fill: (
+        F.pad(F.arange(6, dtype="float32", device=x.backend), ((1, 2),), value=fill) * x,
+        F.pad(F.arange(8, dtype="float32", device=x.backend) * 2, ((4, 4),), value=fill)), (9,))  # fmt: skip
+add("edge: ramps of integers padded", lambda x: F.pad(F.arange(7, dtype="int32", device=x.backend), ((3, 1),)) + x,
+    ("int32", (11,)))  # fmt: skip
+for dtype in ("bool", "int32", "uint32", "int8"):
+    add(f"edge: comparisons of {dtype}", lambda x, y: tuple(
+        F.astype(x.backend.binary(op, x, y), "uint8")
+        for op in ("eq", "ne", *(("lt", "le", "gt", "ge") if x.dtype.name != "bool" else ()))),
+        (dtype, (160, 128)), (dtype, (160, 128)))  # fmt: skip

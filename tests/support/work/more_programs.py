@@ -116,12 +116,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 """
 
 
+COPIED = """
+{{ bindings }}
+
+@compute @workgroup_size({{ workgroup }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let i = {{ flat }};
+    out[i] = f32(in0[i]);
+}
+"""
+
+
 def launched(x: Tensor, y: Tensor) -> Any:
     return x.backend.launch("scale", SCALE, [x, y], x.dtype, x.shape, (x.size, 64), {"factor": "2.5"})
 
 
 add("kernel of one's own", lambda x, y: F.exp(launched(x * 2, y)), (40, 70), (40, 70))
 add("kernel of one's own on a large array", lambda x, y: launched(x, y), (3000, 1500), (3000, 1500))
+
+for dtype in ("uint8", "bool", "float32"):
+    add(f"kernel of one's own on reshaped {dtype}", lambda x, d=dtype: x.backend.launch(
+        "copied", COPIED, [F.reshape(F.astype(x * 2, d), (64, 320))], x.dtype, x.shape, (x.size, 64), {}),
+        (160, 128))  # fmt: skip
 
 # -- random graphs ----------------------------------------------------------------------------------------------------
 
