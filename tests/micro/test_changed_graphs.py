@@ -20,9 +20,13 @@ from emberlet.micro.builder.assembly.registry import ALL
 from emberlet.micro.builder.build import in_float32, rounded_weights
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
-from emberlet.micro.builder.graph import Graph, Grid
+from emberlet.micro.builder.graph import Graph, Grid, Reshape
 from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.lanes import OneHot, Take
 from emberlet.micro.builder.kernels.layer import Layer
+from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.select import Select
+from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.quantize import quantize_graph
 from emberlet.micro.builder.quantization.quantize16 import in_8_bits
@@ -30,6 +34,7 @@ from emberlet.micro.builder.streaming import streamed
 from emberlet.micro.builder.tflite import importing  # noqa: F401 (it adds the arithmetic that rounds twice)
 from support.microcontrollers.described import described, digest, planned
 from support.microcontrollers.drawn_graphs import drawn
+from support.microcontrollers.float_layers import float_cases, function_cases
 from support.microcontrollers.graphs_over_time import over_time
 from support.microcontrollers.onnx_models import MODELS
 from support.microcontrollers.outcomes import lines_of
@@ -145,6 +150,39 @@ def outcome_of(graph: Graph, exact: bool, axis: int | None) -> str:
     return f"{' '.join(layer.kind for layer in fused.layers)}: {' '.join(texts)}"
 
 
+def masked(seed: int) -> Graph:
+    """A choice before a softmax, between numbers and constants of which some hide."""
+    rng, shape = np.random.default_rng(seed), (2, 4)
+    axes = tuple(Axis(n, (step, step, step, step)) for n, step in zip(shape, (4, 1), strict=True))
+    mask = rng.integers(0, 2, shape).astype(np.float32)
+    least = (-9999.0, -1e4, -10001.0, -3e38, -2.0, 1e4)[seed % 6]
+    hiding = np.where(rng.random(shape) < 0.6, np.float32(least), np.float32(-3))
+    shown = rng.integers(-9, 10, shape).astype(np.float32) / 2 if seed % 4 == 3 else None
+    constants = (mask, hiding, shown)
+    inputs = ("x",) if shown is None else ()
+    chosen = "y" if seed % 5 else "r"
+    layers: list[Layer] = [Select("choice", inputs, "s", shape, axes, constants)]
+    if chosen == "r":
+        layers.append(Reshape("turned", ("s",), "r", shape))
+    layers.append(SoftmaxFloat("softmax", ("s" if chosen == "y" else "r",), "y", 2, 4, bool(seed % 2)))
+    shapes = {**dict.fromkeys(("x", "s", "y"), shape), **({"r": shape} if chosen == "r" else {})}
+    grids = {"x": BYTES} if seed % 3 else {}
+    return Graph("m", tuple(layers), shapes, ("x",), ("y",), grids=grids)
+
+
+def single() -> Iterator[tuple[str, Graph]]:
+    """Two layers of each kind, of inputs on grids."""
+    count: dict[str, int] = {}
+    for case in [*float_cases(43, 156), *function_cases()]:
+        layer = case.layer
+        count[layer.kind] = count.get(layer.kind, 0) + 1
+        if count[layer.kind] <= 2:
+            shapes = {**{n: x.shape for n, x in zip(layer.inputs, case.inputs, strict=True)}, layer.output: case.shape}
+            grids = dict.fromkeys(layer.inputs[: 1 if isinstance(layer, Take | OneHot) else None], BYTES)
+            graph = Graph("m", (layer,), shapes, layer.inputs, (layer.output,), grids=grids)
+            yield f"{layer.kind} {count[layer.kind]}", graph
+
+
 def graphs() -> Iterator[tuple[str, Graph, bool, int | None]]:
     """(name, graph, whether its numbers are the same on every machine, the axis that streams)."""
     for seed in range(700, 724):
@@ -152,6 +190,10 @@ def graphs() -> Iterator[tuple[str, Graph, bool, int | None]]:
     for seed in range(700, 716):
         graph, axis = over_time(seed)
         yield f"over time {seed}", graph, True, axis
+    for name, graph in single():
+        yield name, graph, False, None
+    for seed in range(18):
+        yield f"masked {seed}", masked(seed), False, None
     for name in MODELS_TAKEN:
         yield name, read_graph(MODELS[name]().SerializeToString(), "m"), False, None
 
