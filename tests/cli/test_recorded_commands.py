@@ -1,0 +1,159 @@
+"""Every command with each of its options over small files: its status, what it prints and the files that it writes are
+as recorded. Numbers are small integers, so that they are the same on every machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet import store
+from onnx import TensorProto, helper, numpy_helper
+from support.recorded import assert_recorded
+
+RECORDED = Path(__file__).parent / "recorded_commands.txt"
+
+
+def models(folder: Path) -> None:
+    """m.onnx: y = a * b + w, z = a + 1; of.onnx: a float model with a fixed shape and an output without rows."""
+    a = helper.make_tensor_value_info("a", TensorProto.INT32, ["rows", 3])
+    b = helper.make_tensor_value_info("b", TensorProto.INT32, [3])
+    held = [numpy_helper.from_array(np.array(v, np.int32), n) for n, v in {"w": [[1, 2, 3]], "one": 1}.items()]
+    nodes = [
+        helper.make_node("Mul", ["a", "b"], ["ab"]),
+        helper.make_node("Add", ["ab", "w"], ["y"]),
+        helper.make_node("Add", ["a", "one"], ["z"]),
+    ]
+    outputs = [helper.make_tensor_value_info(n, TensorProto.INT32, None) for n in "yz"]
+    opset = [helper.make_opsetid("", 18)]
+    graph = helper.make_graph(nodes, "m", [a, b], outputs, held)
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "m.onnx")
+
+    x = helper.make_tensor_value_info("x.in", TensorProto.FLOAT, [2, 4])
+    k = helper.make_tensor_value_info("k", TensorProto.INT64, [None])
+    t = helper.make_tensor_value_info("t", TensorProto.STRING, [1])
+    held = [numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(4, 3), "w")]
+    nodes = [
+        helper.make_node("MatMul", ["x.in", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gather", ["r", "k"], ["y"], axis=1),
+        helper.make_node("Identity", ["t"], ["u"]),
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
+               helper.make_tensor_value_info("u", TensorProto.STRING, [1])]  # fmt: skip
+    graph = helper.make_graph(nodes, "f", [x, k, t], outputs, held)
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "f.onnx")
+
+
+def arrays(folder: Path) -> None:
+    np.save(folder / "a.npy", np.arange(6, dtype=np.int32).reshape(2, 3))
+    np.save(folder / "b.npy", np.int32([1, -1, 2]))
+    np.save(folder / "long.npy", np.arange(30, dtype=np.int32).reshape(10, 3))
+    np.save(folder / "wide.npy", np.int32([1, -1, 2, 5]))
+    np.save(folder / "wrong.npy", np.float32([1, -1, 2]))
+    np.savez(folder / "both.npz", a=np.ones((1, 3), np.int32), b=np.int32([4, 5, 6]))
+    np.save(folder / "x.npy", np.float32([[1, 2, 3, 4], [np.nan, np.inf, 0, 0]]))
+    np.save(folder / "k.npy", np.int64([2, 0]))
+    np.save(folder / "t.npy", np.array(["text"]))
+
+
+def weights(folder: Path) -> None:
+    first = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "a.bias": np.float32([1, 2, 3]),
+             "n": np.int64([7]), "wide": np.float64([0.5])}  # fmt: skip
+    other = {"a.weight": first["a.weight"] + 2, "a.bias": np.float32([1, 2]), "n": np.int32([7]),
+             "b": np.float32([np.inf])}  # fmt: skip
+    store.save(store.store_of(first), folder / "one.safetensors", metadata={"by": "me"})
+    store.save(store.store_of(other), folder / "two.bpk")
+    store.save(store.store_of({**first, "a.bias": first["a.bias"] + 1}), folder / "near.npz")
+    store.save(store.store_of({"w": np.ones((4, 8), np.float32)}).quantize(bits=8, level=4), folder / "packed.bpk")
+    (folder / "text.pt").write_bytes(b"no weights")
+
+
+RUN = "run m.onnx --input a=a.npy --input b=b.npy"
+FLOATS = "--input x.in=x.npy --input k=k.npy --input t=t.npy"
+COMMANDS = [
+    RUN, f"{RUN} --backend python", f"{RUN} --out out.npz", f"{RUN} --out out/there.npz", f"{RUN} --repeat 3",
+    f"{RUN} --repeat 1", f"{RUN} --repeat 0", f"{RUN} --json", f"{RUN} --json --out out.npz --repeat 2",
+    "run m.onnx --input both.npz", "run m.onnx --input both.npz --input a=a.npy", "run m.onnx --input a=a.npy",
+    "run m.onnx", "run m.onnx --input a.npy", "run m.onnx --input a=a.npy --input a=a.npy",
+    "run m.onnx --input c=a.npy", "run m.onnx --input a=long.npy --input b=b.npy",
+    "run m.onnx --input a=a.npy --input b=wide.npy", "run m.onnx --input a=a.npy --input b=wrong.npy",
+    "run m.onnx --input a=gone.npy --input b=b.npy", "run m.onnx --input a=a.npy --freeze b=[1,2,3]",
+    "run m.onnx --input a=a.npy --freeze b=b.npy", f"{RUN} --freeze b=[1,2,3]",
+    "run m.onnx --input a=a.npy --freeze c=1", "run m.onnx --input a=a.npy --freeze b",
+    "run m.onnx --input a=a.npy --freeze b=[1,2]", f"{RUN} --backend none", f"run f.onnx {FLOATS}",
+    f"run f.onnx {FLOATS} --json", f"run f.onnx {FLOATS} --out out.npz --backend python",
+    f"run f.onnx {FLOATS} --freeze k=[1]", "run f.onnx --input x_in=x.npy --input k=k.npy --freeze t=word",
+    "run one.safetensors", "run gone.onnx", "run gone.py", "verify m.onnx", "verify m.onnx --dim rows=4",
+    "verify m.onnx --dim rows=0", "verify m.onnx --dim b:0=4", "verify m.onnx --dim a:0=5 --json",
+    "verify m.onnx --seed -1", "verify m.onnx --atol -1", "verify m.onnx --rtol nan",
+    "verify m.onnx --input a=a.npy --input b=b.npy", "verify m.onnx --input both.npz --bisect",
+    "verify m.onnx --bisect --json", "verify m.onnx --freeze b=[1,2,3]", "verify m.onnx --freeze b=[1,2,3] --json",
+    "verify m.onnx --reference onnx", "verify m.onnx --reference onnxruntime --idioms",
+    "verify m.onnx --idioms --json", "verify f.onnx", "verify f.onnx --freeze t=word --freeze k=[0]",
+    "verify f.onnx --dim k:0=2 --freeze t=word", f"verify f.onnx {FLOATS}", "verify one.safetensors",
+    "verify m.onnx --dim rows", "verify m.onnx --backend python", "inspect m.onnx --weights",
+    "inspect m.onnx --weights --json", "inspect m.onnx --tree", "inspect m.onnx --tree --json",
+    "inspect one.safetensors", "inspect one.safetensors --json", "inspect two.bpk", "inspect packed.bpk",
+    "inspect near.npz", "inspect gone", "inspect text.pt", "inspect one.safetensors --key a",
+    "diff one.safetensors two.bpk", "diff two.bpk one.safetensors", "diff one.safetensors one.safetensors",
+    "diff one.safetensors near.npz", "diff one.safetensors near.npz --json", "diff one.safetensors near.npz --atol 1",
+    "diff one.safetensors near.npz --atol 0.5", "diff one.safetensors two.bpk --json",
+    "diff one.safetensors two.bpk --rename n=m", "diff one.safetensors two.bpk --rename n",
+    "diff one.safetensors gone", "convert one.safetensors out.npz", "convert one.safetensors out.bpk",
+    "convert one.safetensors out.safetensors", "convert one.safetensors out",
+    "convert one.safetensors one.safetensors", "convert one.safetensors two.bpk",
+    "convert one.safetensors two.bpk --overwrite", "convert one.safetensors out.bpk --half",
+    "convert one.safetensors out.bpk --filter ^a", "convert one.safetensors out.bpk --filter ^a --filter n",
+    "convert one.safetensors out.bpk --filter none", "convert one.safetensors out.bpk --rename a.=b.",
+    "convert one.safetensors out.bpk --rename a --overwrite", "convert one.safetensors out.safetensors --shard 24",
+    "convert one.safetensors out.safetensors --shard 12", "convert one.safetensors out.safetensors --shard 0",
+    "convert one.safetensors out.safetensors --shard 1k", "convert one.safetensors out.safetensors --shard K",
+    "convert one.safetensors out.bpk --shard 1M", "convert m.onnx out.npz", "convert packed.bpk out.safetensors",
+    "convert packed.bpk out.bpk", "convert one.safetensors out.pt", "graph m.onnx --out g.svg",
+    "graph m.onnx --out g.html", "graph m.onnx --out g.txt", "graph m.onnx --out g.png",
+    "graph m.onnx --out G.TXT --depth 0", "graph m.onnx --out g.txt --depth -1",
+    "graph m.onnx --out g.txt --dim rows=2", "graph m.onnx --out g.txt --dim rows",
+    "graph m.onnx --out g.txt --dim =2", "codegen m.onnx", "codegen m.onnx --out out --name Other",
+    "codegen m.onnx --embed", "codegen m.onnx --explain", "codegen m.onnx --passes none --explain",
+    "codegen m.onnx --passes none", "codegen m.onnx --passes nothing", "codegen m.onnx --state none",
+    "codegen m.onnx --state a=y", "codegen m.onnx --freeze b=[1,2,3]", "codegen m.onnx --half",
+    "codegen m.onnx --flat --comment hello", "codegen gone.onnx", "compile m.onnx",
+    "compile m.onnx --out p.plan --dim rows=4", "compile m.onnx --dim rows=1..9", "compile m.onnx --dim rows=4..16:4",
+    "compile m.onnx --dim rows=9..1", "compile m.onnx --dim b:0=1..2", "compile m.onnx --dim rows=2..2",
+    "compile m.onnx --dim a:0=10..30:10", "compile f.onnx", "compile m.onnx --dim n=3",
+    "compile m.onnx --freeze b=[1,2,3]",
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for make in (models, arrays, weights):
+        make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def stable(text: str) -> str:
+    """Without times, versions and what changes with generated code."""
+    text = re.sub(r"[\d.]+ ms", "# ms", text)
+    text = re.sub(r"(_ms\": )(\[[^]]*\]|[\d.]+)", r"\1#", text)
+    text = re.sub(r"(onnxruntime|ONNX's reference) \d[\w.]*", r"\1 #", text)
+    return re.sub(r"\d+ dispatches of \d+ kernels, \d+ bytes", "# dispatches", text)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_does_as_recorded(command: str, folder: Path, emberlet: Any) -> None:
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    said = emberlet(*command.split())
+    lines = [f"status {said.status}", *stable(said.out).splitlines()]
+    lines += [f"! {line}" for line in stable(said.err.replace(str(folder), ".")).splitlines()]
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and before.get(name) != path.read_bytes():
+            exact = path.suffix in (".npz", ".safetensors", ".json", ".bpk")
+            lines.append(f"wrote {name}" + (f" {path.stat().st_size}" if exact else ""))
+    assert_recorded(RECORDED, command, "\n".join(line.rstrip() for line in lines))
