@@ -13,15 +13,19 @@ from typing import Any
 
 import pytest
 from emberlet.backend import get_backend
+from emberlet.backend.axes import Axes
+from emberlet.errors import BackendError
 from emberlet.host.numpy_backend.compile import blocks, few_rows, layout, mkl_products, windows
+from emberlet.host.numpy_backend.compile.open_plan import OpenPlan
 from emberlet.host.numpy_backend.compile.plan import Plan
 from emberlet.host.numpy_backend.compile.threads import schedule, workers
 from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
 from support import plan_programs as programs
-from support.plan_text import plan_text
+from support.plan_text import open_plan_text, plan_text
 from support.recorded import assert_recorded
 
 RECORDED = Path(__file__).parent / "recorded_numpy_plans.txt"
+RECORDED_OPEN = Path(__file__).parent / "recorded_open_plans.txt"
 LONGEST = 12  # lines of a plan that are recorded; of a longer one the first, and a digest
 
 # room: (programs, settings of modules, number of threads)
@@ -67,8 +71,42 @@ def test_a_plan_is_as_recorded(room: str, name: str, monkeypatch: pytest.MonkeyP
             text = plan_text(Plan(function, list(arguments), get_backend("numpy"), frozenset()))
     except ValueNeeded as error:
         text = f"no plan: {error}"
+    assert_recorded(RECORDED, f"{room}: {name}", shortened(text))
+
+
+def shortened(text: str) -> str:
     lines = text.splitlines()
     if len(lines) > LONGEST:
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        text = "\n".join([*lines[:3], f"... {len(lines)} lines, {digest}"])
-    assert_recorded(RECORDED, f"{room}: {name}", text)
+        return "\n".join([*lines[:3], f"... {len(lines)} lines, {digest}"])
+    return text
+
+
+# -- plans with open lengths
+
+OPEN: dict[str, tuple[programs.Program, tuple[int, ...]]] = {
+    **{
+        n: (p, (0,))
+        for known in (programs.ELEMENTWISE, programs.MOVEMENT, programs.ACTIVATIONS)
+        for n, p in known.items()
+    },
+    **{n: (p, (0, 1)) for n, p in programs.PRODUCTS.items()},
+    **{n: (p, (2, 3)) for n, p in programs.WINDOWS.items() if "bias in" not in n and "terms" not in n},
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_plan_with_open_lengths_is_as_recorded(name: str) -> None:
+    """Each of the first argument's axes is open, and those of the others that are as long."""
+    (function, arguments), opened = OPEN[name]
+    lengths = {arguments[0].shape[i]: f"n{i}" for i in opened if i < arguments[0].ndim}
+    shapes = [tuple(lengths.get(d, d) if i in opened else d for i, d in enumerate(x.shape)) for x in arguments]
+    names = [n for n in dict.fromkeys(lengths.values()) if any(n in s for s in shapes)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan = OpenPlan(function, list(arguments), get_backend("numpy"), Axes(shapes, {}), names)
+            text = open_plan_text(plan)
+    except BackendError as error:
+        text = f"no plan: {error}"
+    assert_recorded(RECORDED_OPEN, name, shortened(text))

@@ -86,7 +86,7 @@ def dot_product_attention(
         out = np.empty((batch, shared, group, rows, depth), left.dtype)
         if not out.size or not length:
             out[...] = 0
-        elif out.size and batch * heads * rows * length <= _TILE:
+        elif batch * heads * rows * length <= _TILE:
             _tile(left, right, content, add, softcap, drain, out)
         else:
             _tiles(left, right, content, add, softcap, drain, out)
