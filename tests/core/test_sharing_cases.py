@@ -415,6 +415,12 @@ def test_arrays_become_tensors_and_the_same_arrays_again(dtype: str, shape: Any,
     assert again.tolist() == array.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bool", "bfloat16", "float8_e4m3fn"])
+def test_arrays_of_whole_bytes_share_the_memory_of_a_tensor(dtype: str) -> None:
+    x = made([0, 1, 1], dtype, NUMPY)
+    assert np.shares_memory(to_array(x).view(np.uint8), x.data.view(np.uint8))
+
+
 @BOTH
 def test_lists_texts_and_other_values_pass_too(backend: Any) -> None:
     assert to_tensor(None, backend) is None and to_array(None) is None

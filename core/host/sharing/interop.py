@@ -178,14 +178,11 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     name = _FORMATS.get(view.format.lstrip("<=@"))
     if name is None:
         raise DTypeError(f"a buffer of format {view.format!r} has no emberlet dtype")
-    if not view.c_contiguous:
-        view = memoryview(bytes(view)).cast("B")
-        if copy is False:
-            raise ValueError("a strided buffer needs a copy, and copy=False forbids it")
-    shape = memoryview(obj).shape or ()
-    if view.format != "B" or view.ndim != 1:
-        view = view.cast("B")
-    return backend.from_bytes(bytes(view) if copy else view, dtypes.BY_NAME[name], shape)
+    strided = not view.c_contiguous
+    if strided and copy is False:
+        raise ValueError("a strided buffer needs a copy, and copy=False forbids it")
+    data = bytes(view) if copy or strided else view.cast("B")
+    return backend.from_bytes(data, dtypes.BY_NAME[name], view.shape)
 
 
 def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
