@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import pickle
 import random
 import struct
@@ -209,6 +210,28 @@ def test_messagepack_nests_128_levels_deep(wrap: Any) -> None:
         _MessagePack(memoryview(msgpack.packb(wrap(value))), "x").read()
 
 
+@pytest.mark.parametrize("wrap", [lambda x: [x, {}], lambda x: {"a": x}])
+def test_a_record_in_json_nests_128_levels_deep(wrap: Any) -> None:
+    item: Any = {"b": 1}
+    for _ in range(127):
+        item = wrap(item)
+    assert len(store.open(json.dumps({"item": item}).encode(), format="record").scalars) == 1
+    with pytest.raises(FormatError, match="is nested deeper than 128"):
+        store.open(json.dumps({"item": wrap(item)}).encode(), format="record")
+
+
+@pytest.mark.parametrize("change", [-1, 0])
+def test_compressed_arrays_take_at_most_a_limit(change: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.BytesIO()
+    np.savez_compressed(file, a=np.zeros(10_000), b=np.zeros(10_000))
+    monkeypatch.setattr("emberlet.host.npy.EXPANDED", 2 * (80_000 + 128) + change)
+    if change:
+        with pytest.raises(FormatError, match="bytes would become 160256; save it without compression"):
+            store.open(file.getvalue())
+    else:
+        assert store.open(file.getvalue()).nbytes == 160_000
+
+
 def test_a_zipped_record_may_be_eight_mebibytes_and_sixteen_times_its_size() -> None:
     data = record({"wide": np.zeros((8 << 20) // 4 - 100, np.float32)})
     zipped = gzip.compress(data)
@@ -402,6 +425,14 @@ def test_malformed_files_of_the_oldest_kind_are_refused(views: Any, tensors: Any
         store.open(old_tar([(7, TEN)], views, tensors, value))
 
 
+def test_a_storage_of_the_oldest_kind_ends_within_its_member() -> None:
+    whole = old_tar([(7, TEN)], None, [(1, 7, (10,), (1,), 0), (2, 7, (2,), (1,), 0)], IDS)
+    count = struct.pack("<q", 10)
+    assert whole.count(count + TEN.tobytes()) == 1
+    with pytest.raises(FormatError, match="storage '7' ends past the file"):
+        store.open(whole.replace(count + TEN.tobytes(), struct.pack("<q", 11) + TEN.tobytes()))
+
+
 def test_a_view_up_to_the_last_element_is_one() -> None:
     opened = store.open(old_tar([(7, TEN)], [(8, 7, 3, 7)], [(1, 7, (10,), (1,), 0), (2, 8, (7,), (1,), 0)], IDS))
     assert np.asarray(opened["b.0"]).tolist() == TEN[3:].tolist()
@@ -437,6 +468,33 @@ def test_an_initializer_has_as_many_bytes_as_its_shape_takes(change: int) -> Non
     proto = helper.make_model(helper.make_graph([], "g", [], [], [typed]))
     with pytest.raises(FormatError, match=f"{3 + change} elements where its shape takes 3"):
         store.open(proto.SerializeToString(), format="onnx").tensor("w")
+
+
+def made_of_fields(kind: int, count: int, *fields: bytes) -> bytes:
+    """A model of one initializer of `count` elements."""
+
+    def within(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    return within(7, within(5, bytes([8, count, 16, kind]) + within(8, b"w") + b"".join(fields)))
+
+
+ONE_BY_ONE, PACKED = b"\x38\5", b"\x3a\2\5\5"  # int64_data: a number; two numbers side by side
+INT4 = b"\x28\5"  # int32_data: a number of two elements
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "most"),
+    [(7, [], 0), (7, [ONE_BY_ONE], 2), (7, [ONE_BY_ONE] * 3, 6), (7, [PACKED], 4), (7, [PACKED, ONE_BY_ONE], 6),
+     (22, [INT4], 4), (26, [INT4], 8), (9, [INT4], 2)],
+)  # fmt: skip
+def test_a_shape_takes_at_most_twice_the_elements_that_the_fields_may_hold(
+    kind: int, fields: list[bytes], most: int
+) -> None:
+    """That bounds what a small file makes a reader allocate; the elements are counted once they are read."""
+    assert store.open(made_of_fields(kind, most, *fields), format="onnx")["w"].shape == (most,)
+    with pytest.raises(FormatError, match=rf"w'?: fewer elements than its shape \({most + 1},\) takes"):
+        store.open(made_of_fields(kind, most + 1, *fields), format="onnx")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def read(data: Bytes, where: str, *, limits: Limits, **_: object) -> Store:
         name = info.filename.removesuffix(".npy")
         label = f"{where}: {info.filename[:80]}"
         stored = info.filename in places
-        total += 0 if stored else info.file_size
+        total += info.file_size
         if total > max(npy.EXPANDED, 16 * len(data)) or info.file_size > limits.tensor + npy.HEADER:
             raise FormatError(f"{where}: its {len(data)} bytes would become {total}; save it without compression")
         try:
