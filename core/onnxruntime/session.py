@@ -402,7 +402,7 @@ def _read(source: str | bytes | os.PathLike[str]) -> tuple[Any, Path | None]:
 def _dims(t: Any) -> list[Any]:
     """The inferred shape of an output without a declared one."""
     shape = getattr(t, "shape", None)
-    return [] if shape is None else [None if d is None else d for d in shape]
+    return [] if shape is None else list(shape)
 
 
 def _own(value: Any) -> Any:

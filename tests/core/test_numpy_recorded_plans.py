@@ -46,6 +46,12 @@ ROOMS: dict[str, tuple[dict[str, programs.Program], tuple[tuple[Any, str, Any], 
     "blocks": (
         {**programs.ELEMENTWISE, **programs.ACTIVATIONS}, ((blocks, "LONG", 32), (blocks, "BLOCK", 16)), 1,
     ),
+    "blocks of rows": (programs.ELEMENTWISE, ((blocks, "LONG", 32), (blocks, "BLOCK", 32)), 1),
+    "threads without parts": (
+        programs.MOVEMENT,
+        ((schedule, "LARGE", 0), (schedule, "LARGE_LOCKED", 0), (schedule, "MEETING", 1e-9),
+         (schedule, "LEAST", 1.0)), 2,
+    ),
     "threads": (
         {**programs.PRODUCTS, **programs.WINDOWS, **programs.ELEMENTWISE},
         ((schedule, "LARGE", 0), (schedule, "LARGE_LOCKED", 0), (schedule, "MEETING", 1e-7),

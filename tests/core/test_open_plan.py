@@ -266,3 +266,33 @@ def test_a_rank_that_depends_on_a_length_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(type(backend), "unary", unary)
     with pytest.raises(ValueNeeded, match="unary returns a tensor whose number of axes is an open size"):
         made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda past, new: F.concat([past, new]), None),
+        (lambda past, new: (F.concat([past, new]), new), None),
+        (lambda past, new: F.exp(new), "a state is not appended to$"),
+        (lambda past, new: (3, F.concat([past, new])), "a state is not appended to$"),
+        (lambda past, new: past, "a state is not appended to by one concatenation"),
+        (lambda past, new: past + 1.0, "a state is not appended to by one concatenation"),
+        (lambda past, new: F.concat([past, past], axis=1), "a state is not appended to by one concatenation"),
+        (lambda past, new: F.concat([new, past]), "a state is not appended to by one concatenation"),
+        ({"out": lambda past, new: F.concat([past, new])}, "a state is not appended to$"),
+    ],
+)  # fmt: skip
+def test_a_state_is_the_first_operand_of_one_concatenation(function: Any, says: str | None) -> None:
+    axes = Axes([("n", 4), (1, 4)], {})
+    states = open_plan.States([(0, 0, 0)], 16)
+    call = (lambda *x: {k: f(*x) for k, f in function.items()}) if isinstance(function, dict) else function
+    arguments = [given(5, 4), given(1, 4)]
+    if says is None:
+        plan = OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)
+        room = np.zeros((16, 4), np.float32)
+        room[:5] = np.asarray(arguments[0])
+        found = plan.run(arguments, {"n": 5}, [room])
+        assert found[0] is None and room[5].tolist() == np.asarray(arguments[1])[0].tolist()
+    else:
+        with pytest.raises(ValueNeeded, match=says):
+            OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)

@@ -309,6 +309,11 @@ WINDOWS: dict[str, Program] = {
     "a bias of single positions with steps": fixed(
         lambda c, x: F.conv2d(F.exp(x), c(64, 16, 1, 1), c(64), stride=2), given(1, 16, 64, 64)
     ),
+    "a bias in groups": conv((1, 8, 64, 64), (8, 4, 3, 3), groups=2),
+    "a bias in the product of 2^20": conv((1, 4, 34, 130), (8, 4, 2, 16)),
+    "a bias that is an input": fixed(lambda c, x, b: F.conv2d(x, c(4, 8, 3, 3), b), given(1, 8, 64, 64), given(4)),
+    "weights that are an input": fixed(lambda c, x, w: F.conv2d(x, w, c(4)), given(1, 8, 64, 64), given(4, 8, 3, 3)),
+    "a bias in the product of doubles": conv((1, 8, 64, 64), (4, 8, 3, 3), dtype="float64"),
     "a bias of 384 terms": conv((1, 96, 22, 22), (8, 96, 2, 2)),
     "a bias of 385 terms": conv((1, 77, 22, 26), (8, 77, 1, 5)),
     "max pooling": of(lambda x: F.max_pool2d(x, 2), IMAGE),

@@ -517,7 +517,7 @@ class _Bound:
         for i, buffer in enumerate(plan._buffers.all):
             if buffer.offset >= 0:
                 self.places[i] = (arena, buffer.offset)
-            elif buffer.last >= 0 and buffer.fill is not None:
+            elif buffer.last >= 0:  # it has a fill
                 array = np.full([n[k] for k in plan._sizes[i]], buffer.fill, buffer.array.dtype)
                 self.places[i] = (array.reshape(-1).view(np.uint8), 0)
 
