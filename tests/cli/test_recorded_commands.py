@@ -84,7 +84,7 @@ COMMANDS = [
     "run m.onnx --input a=gone.npy --input b=b.npy", "run m.onnx --input a=a.npy --freeze b=[1,2,3]",
     "run m.onnx --input a=a.npy --freeze b=b.npy", f"{RUN} --freeze b=[1,2,3]",
     "run m.onnx --input a=a.npy --freeze c=1", "run m.onnx --input a=a.npy --freeze b",
-    "run m.onnx --input a=a.npy --freeze b=[1,2]", f"{RUN} --backend none", f"run f.onnx {FLOATS}",
+    "run m.onnx --input a=a.npy --freeze b=[1,2]", f"run f.onnx {FLOATS}",
     f"run f.onnx {FLOATS} --json", f"run f.onnx {FLOATS} --out out.npz --backend python",
     f"run f.onnx {FLOATS} --freeze k=[1]", "run f.onnx --input x_in=x.npy --input k=k.npy --freeze t=word",
     "run one.safetensors", "run gone.onnx", "run gone.py", "verify m.onnx", "verify m.onnx --dim rows=4",

@@ -46,6 +46,12 @@ ROOMS: dict[str, tuple[dict[str, programs.Program], tuple[tuple[Any, str, Any], 
     "blocks": (
         {**programs.ELEMENTWISE, **programs.ACTIVATIONS}, ((blocks, "LONG", 32), (blocks, "BLOCK", 16)), 1,
     ),
+    "channels last in threads of OpenBLAS in parts": (
+        {n: p for n, p in programs.LAST.items() if "channels" in n}, ((layout, "LARGE", 0), (few_rows, "LEAST", 0)), 1,
+    ),
+    "few rows of weights in parts": (
+        {n: p for n, p in programs.LAST.items() if "weights" in n}, ((layout, "LARGE", 0),), 1,
+    ),
     "blocks of rows": (programs.ELEMENTWISE, ((blocks, "LONG", 32), (blocks, "BLOCK", 32)), 1),
     "threads without parts": (
         programs.MOVEMENT,
@@ -67,7 +73,7 @@ def test_a_plan_is_as_recorded(room: str, name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(mkl_products, "library", lambda _: None)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: room.endswith("in parts"))
     monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
-    monkeypatch.setattr("emberlet.host.blas_kernels.threads", lambda: 1)
+    monkeypatch.setattr("emberlet.host.blas_kernels.threads", lambda: 3 if "OpenBLAS" in room else 1)
     for module, attribute, value in settings:
         monkeypatch.setattr(module, attribute, value)
     function, arguments = known[name]

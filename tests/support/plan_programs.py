@@ -131,6 +131,8 @@ ELEMENTWISE: dict[str, Program] = {
     "cast of integers to floats": of(lambda x: F.astype(x, "float16"), WHOLE),
     "cast to bfloat16": of(lambda x: F.astype(x, "bfloat16"), X),
     "cast of bfloat16": of(lambda x: F.astype(x, "float32"), BRAIN),
+    "chain with a cast to doubles": of(lambda x: F.astype(F.exp(x), "float64") * 2, X),
+    "chain with a cast of halves to doubles": of(lambda x: F.astype(F.sqrt(x), "float64") * 2, HALF),
     "bits": of(lambda x: F.bitcast(F.exp(x), "int32"), X),
     "bits of a turned operand": of(lambda x: F.bitcast(F.permute_dims(x, (1, 0)), "int32"), X),
 }
@@ -309,6 +311,9 @@ WINDOWS: dict[str, Program] = {
     "a bias of single positions with steps": fixed(
         lambda c, x: F.conv2d(F.exp(x), c(64, 16, 1, 1), c(64), stride=2), given(1, 16, 64, 64)
     ),
+    "a bias of single positions with a border on one side": fixed(
+        lambda c, x: F.conv2d(F.exp(x), c(64, 16, 1, 1), c(64), padding=((1, 0), (0, 0))), given(1, 16, 32, 32)
+    ),
     "a bias in groups": conv((1, 8, 64, 64), (8, 4, 3, 3), groups=2),
     "a bias in the product of 2^20": conv((1, 4, 34, 130), (8, 4, 2, 16)),
     "a bias that is an input": fixed(lambda c, x, b: F.conv2d(x, c(4, 8, 3, 3), b), given(1, 8, 64, 64), given(4)),
@@ -379,6 +384,13 @@ LAST: dict[str, Program] = {
     "in groups": fixed(lambda c, x: F.conv2d(x, c(2, 1, 3, 3), groups=2), IMAGE),
     "a conv of a line": conv((1, 2, 9), (3, 2, 3)),
     "a batch": fixed(lambda c, x: F.relu(F.conv2d(x, c(3, 2, 2, 2), c(3))), given(2, 2, 5, 5)),
+    "100 rows of 32 channels": images((32, 4, 1, 1), 10),
+    "101 rows of 32 channels": fixed(lambda c, x: F.conv2d(x, c(32, 4, 1, 1)), given(1, 4, 1, 101)),
+    "a row of 32 channels": images((32, 4, 1, 1), 1),
+    "312 terms of 32 channels": images((32, 312, 1, 1), 10),
+    "314 terms of 32 channels": images((32, 314, 1, 1), 10),
+    "2^16 weights of 64 channels": images((64, 256, 2, 2), 3),
+    "a few weights less of 64 channels": images((64, 255, 2, 2), 3),
     "a bias of 64 channels": images((64, 2, 2, 2), 4),
     "a bias of 63 channels": images((63, 2, 2, 2), 4),
     "a bias in the product": images((4, 8, 3, 3), 64, padding=1),
