@@ -2,7 +2,7 @@
 
 import sys
 
-from emberlet.backend.axes import ATTEMPTS, argument_names, closed, named, of_model
+from emberlet.backend.axes import ATTEMPTS, argument_names, closed, in_order, named, of_model
 from emberlet.backend.sizes import SizeNeeded, same
 from emberlet.errors import BackendError, EmberletError
 from emberlet.tensor import Tensor
@@ -105,11 +105,7 @@ class Compiled:
 
             return bind(self.model, tuple(arguments), keywords, self.backend)
         if keywords:
-            from inspect import signature
-
-            bound = signature(getattr(self.model, "forward", self.model)).bind(*arguments, **keywords)
-            bound.apply_defaults()
-            arguments = bound.args
+            arguments = in_order(self.model, arguments, keywords)
         return [self._tensor(x) for x in arguments]
 
     def _tensor(self, x):

@@ -75,7 +75,8 @@ def test_few_words_are_written_from_the_host() -> None:
     ("values", "dtype", "wanted"),
     [
         (True, "bool", 1), (False, "bool", 0), (2.0, "bool", 1), (1.0, "float32", 0x3F800000),
-        (-0.0, "float32", 1 << 31), (1e300, "float32", 0x7F800000), (-1, "int32", 0xFFFFFFFF), (7, "uint8", 7), (-2, "int8", 0xFFFFFFFE),
+        (-0.0, "float32", 1 << 31), (1e300, "float32", 0x7F800000),
+        (-1, "int32", 0xFFFFFFFF), (7, "uint8", 7), (-2, "int8", 0xFFFFFFFE),
         (1 << 31, "uint32", 1 << 31),
     ],
 )  # fmt: skip

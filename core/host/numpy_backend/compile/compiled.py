@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from .... import dtypes
 from ....backend import get_backend
-from ....backend.axes import Axes, argument_names, named, of_model
+from ....backend.axes import Axes, argument_names, in_order, named, of_model
 from ....backend.sizes import SizeNeeded
 from ....errors import BackendError, EmberletError
 from ....tensor import Tensor
@@ -146,9 +145,7 @@ class Compiled:
         if getattr(self.model, "INPUTS", None) is not None:
             found = bind(self.model, arguments, keywords, self.backend)
         elif keywords:
-            bound = inspect.signature(getattr(self.model, "forward", self.model)).bind(*arguments, **keywords)
-            bound.apply_defaults()
-            found = list(bound.args)
+            found = list(in_order(self.model, arguments, keywords))
         else:
             found = list(arguments)
         return [self._here(x) for x in found]

@@ -1,0 +1,142 @@
+"""Which plans a compiled model makes, keeps and forgets, and what it does without one. No GPU is needed."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.errors import BackendError, IndexingError
+from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
+from emberlet.wgpu_backend import compiled as module
+from emberlet.wgpu_backend.compiled import Compiled, compile
+from emberlet.wgpu_backend.record.node import ValueNeeded
+
+
+def numbers(count: int, dtype: str = "float32", backend: str = "wasm") -> Any:
+    return emberlet.asarray(np.arange(count).astype(dtype), backend=backend)
+
+
+def doubled(x: Any, by: float = 2.0, *, more: float = 0.0) -> Any:
+    return x * by + more
+
+
+def of_its_values(x: Any) -> Any:
+    return x * 2 if F.sum(x).item() > 3 else x - 1
+
+
+def test_each_shape_has_a_plan_and_the_least_recently_used_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SHAPES", 2)
+    model = compile(doubled, backend="wasm")
+    assert repr(model) == "Compiled(doubled, no plan yet)"
+    for count, left in [(1, [1]), (2, [1, 2]), (1, [1, 2]), (3, [1, 3]), (3, [1, 3]), (2, [2, 3]), (4, [2, 4])]:
+        assert np.asarray(model(numbers(count))).tolist() == [2.0 * n for n in range(count)]
+        assert sorted(key[0][1][0] for key in model._programs) == left
+        assert model.plan() is model.planned().plan and model._last.roots[0].shape == (count,)
+    assert repr(model) == "Compiled(doubled, 1 dispatches for (float32 (2,)); 1 dispatches for (float32 (4,)))"
+
+
+def test_plans_are_told_apart_by_dtype_and_other_arguments() -> None:
+    model = compile(doubled, numbers(3), backend="wasm")
+    assert len(model._programs) == 1
+    for x, by in [(numbers(3), 3.0), (numbers(3, "int32"), 2), (numbers(3), 2.0), (numbers(3), 3.0)]:
+        assert np.asarray(model(x, by)).tolist() == [by * n for n in range(3)]
+    assert len(model._programs) == 4  # of the example, which took the default, too
+    assert np.asarray(model(by=3.0, x=np.ones(3, np.float32))).tolist() == [3.0, 3.0, 3.0]
+    assert np.asarray(model(x=numbers(3))).tolist() == [0.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("backend", ["wasm", "numpy"])
+def test_an_argument_that_only_has_a_name_is_refused_and_given_by_partial(backend: str) -> None:
+    def named(x: Any, **options: Any) -> Any:
+        return x + options["more"]
+
+    make: Any = {"wasm": lambda function: compile(function, backend="wasm"), "numpy": compile_on_numpy}[backend]
+    for function in (doubled, named):
+        with pytest.raises(BackendError, match=r"more can only be given by name: .* functools.partial\(model, more="):
+            make(function)(numbers(3), more=1.0)
+        given = make(functools.partial(function, more=1.0))
+        want = np.asarray(function(numbers(3), more=1.0)).tolist()
+        assert np.asarray(given(numbers(3))).tolist() == np.asarray(given(x=numbers(3))).tolist() == want
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        make(doubled)(numbers(3), other=1.0)
+
+
+def test_no_size_is_left_open_in_webassembly() -> None:
+    model = compile(doubled, numbers(3), backend="wasm", dims={"x": {0: ("n", 64)}})
+    model(numbers(4))
+    assert len(model._programs) == 2 and model._open == [] and model.fixed == {}
+
+
+def test_a_model_that_depends_on_values_has_no_single_plan() -> None:
+    model = compile(of_its_values, numbers(3, backend="numpy"), backend="wasm")
+    assert isinstance(model.cut, ValueNeeded) and repr(model).startswith("Compiled(of_its_values, cut into pieces: ")
+    for backend in ("numpy", "wasm"):
+        found = model(numbers(4, backend=backend))
+        assert found.backend is get_backend("wasm") and np.asarray(found).tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert np.asarray(model(np.zeros(2, np.float32))).tolist() == [-1.0, -1.0]
+    for asked in (model.planned, model.plan):
+        with pytest.raises(ValueNeeded):
+            asked()
+        with pytest.raises(ValueNeeded):
+            asked(numbers(2))
+    assert model._programs == {}
+
+
+def test_integers_that_a_plan_cannot_hold_are_refused() -> None:
+    model = compile(lambda x, y: y + 1, numbers(2, "int64"), numbers(2, "int64"), backend="wasm")
+    large = emberlet.asarray([1, 1 << 31], dtype="int64", backend="numpy")
+    assert np.asarray(model(large, numbers(2, "int64"))).tolist() == [1, 2]  # nothing reads it
+    with pytest.raises(BackendError, match="input 1 holds integers beyond 32 bits"):
+        model(numbers(2, "int64"), large)
+
+
+def test_indices_are_checked_on_the_host() -> None:
+    model = compile(lambda x, i: F.take(x, i, axis=0), numbers(4), numbers(2, "int64"), backend="wasm")
+    for given, wanted in [([3, -4], [3.0, 0.0]), ([0, -1], [0.0, 3.0])]:
+        assert np.asarray(model(numbers(4), emberlet.asarray(given, dtype="int64", backend="numpy"))).tolist() == wanted
+    for given, index in [([0, 4], 4), ([-5, 0], -5)]:
+        with pytest.raises(IndexingError, match=f"index {index} is outside the axis indexed by input 1, of length 4"):
+            model(numbers(4), emberlet.asarray(given, dtype="int64", backend="numpy"))
+    empty = compile(lambda x, i: F.take(x, i, axis=0), numbers(4), numbers(0, "int64"), backend="wasm")
+    assert np.asarray(empty(numbers(4), numbers(0, "int64"))).tolist() == []
+
+
+def test_results_keep_their_structure_and_empty_ones_their_shape() -> None:
+    model = compile(lambda x: {"a": x[:0], "b": [x + 1, (x * 2, 7)], "c": x[1:1] * 2}, numbers(3), backend="wasm")
+    found = model(numbers(3))
+    assert found["a"].shape == found["c"].shape == (0,) and type(found["b"][1]) is tuple and found["b"][1][1] == 7
+    assert np.asarray(found["b"][0]).tolist() == [1.0, 2.0, 3.0] and np.asarray(found["b"][1][0]).tolist() == [0, 2, 4]
+
+
+def test_only_modules_are_copied() -> None:
+    class Model:
+        """`fork` alone, or `params` alone, makes no Module."""
+
+        def __call__(self, x: Any) -> Any:
+            return x + 1
+
+    for name in ("fork", "params"):
+        model = Model()
+        setattr(model, name, lambda *_: pytest.fail("was called"))
+        assert compile(model, numbers(2), backend="wasm").model is model
+
+
+def test_a_copy_makes_its_own_plans() -> None:
+    model = compile(doubled, numbers(3), backend="wasm", dims={"x": {0: ("n", 64)}})
+    for other in (copy.deepcopy(model), copy.copy(model), pickle.loads(pickle.dumps(model))):
+        assert other._programs == {} and other._dims == model._dims and other.backend is model.backend
+        assert np.asarray(other(numbers(2))).tolist() == [0.0, 2.0]
+    assert Compiled(doubled, (), "wasm", True).__reduce__()[1][2:] == (True, None)
+
+
+def test_other_backends_have_no_plans() -> None:
+    for name in ("numpy", "python"):
+        with pytest.raises(BackendError, match="plans are made for the wgpu and wasm backends, not for"):
+            compile(doubled, backend=name)
