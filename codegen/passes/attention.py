@@ -72,7 +72,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         nodes.append(Not(seen, (mask,), (interim(seen),), None))
         mask = nodes[-1].outputs[0]
     size = q.type.shape[-1] if isinstance(q.type, TensorType) and q.type.shape else None
-    is_default = isinstance(size, int) and size > 0 and math.isclose(found.scale * math.sqrt(size), 1.0, rel_tol=1e-6)
+    is_default = isinstance(size, int) and math.isclose(found.scale * math.sqrt(size), 1.0, rel_tol=1e-6)
     config = AttentionConfig(
         False, None, None, None if is_default else shortest(found.scale, dtypes.float32), 0.0, None, (None, None), 0
     )
@@ -103,12 +103,12 @@ def unrepeated(a: Argument, walk: Walk) -> Argument | None:
     if wide is None or (isinstance(flat, Reshape) and not isinstance(flat.type(0), TensorType)):
         return None
     out, many = shape_of(a), shape_of(wide.outputs[0])
-    if out is None or many is None or len(out) != 4 or None in out:
+    if out is None or many is None or None in out:
         return None
-    if len(many) == 4 and isinstance(flat, Expand):
+    if len(many) == 4:
         x = wide.inputs[0]
         before = shape_of(x)
-        if before is None or len(before) != 4 or before[1] != 1:
+        if before is None or before[1:2] != (1,):
             return None
         return x if (before[0], *before[2:]) == (out[0], *out[2:]) else None
     new = walk.made_by(wide.inputs[0], Unsqueeze)
@@ -201,7 +201,7 @@ def first_key_seen(a: Argument, seen: bool, walk: Walk) -> bool:
         else:
             return False
     shape = a.value.shape
-    if not shape or not shape[-1] or not a.value.dtype.is_bool or a.value.size > MOST_MASKED:
+    if not shape or not shape[-1] or a.value.size > MOST_MASKED:
         return False
     return all(bool(v) is seen for v in a.value.list()[:: shape[-1]])
 
@@ -230,7 +230,7 @@ def scaled(a: Argument, walk: Walk) -> tuple[Argument, float]:
 
 
 def _keeps_rank(node: Node[Any], i: int) -> bool:
-    return node.inputs[i].value is None and node.inputs[i].type == node.outputs[0].type
+    return node.inputs[i].type == node.outputs[0].type
 
 
 def fits(found: Scores, node: MatMul) -> bool:

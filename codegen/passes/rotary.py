@@ -26,6 +26,7 @@ from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite,
 
 SAID = "recognized {} rotary embeddings written as parts"
 RESHAPES = (Reshape, Flatten)
+MOST_BYTES = 1 << 26  # of a constant table
 
 
 def run(graph: Graph) -> Rewrite:
@@ -51,7 +52,7 @@ def width(a: Argument) -> int | None:
 def turned(node: Add, walk: Walk) -> Change | None:
     """x * cos + rotated(x) * sin."""
     size = width(node.outputs[0])
-    if size is None or size % 2 or not node.dtype(0).is_float:
+    if size is None or not node.dtype(0).is_float:
         return None
     for i in (0, 1):
         one, other = walk.made_by(node.inputs[i], Mul), walk.made_by(node.inputs[1 - i], Mul)
@@ -77,8 +78,9 @@ def turned(node: Add, walk: Walk) -> Change | None:
 
 def partial(node: Concat, walk: Walk) -> Change | None:
     """The first elements of each head are rotated, the others follow unchanged."""
-    size = width(node.outputs[0])
-    if size is None or len(node.inputs) != 2 or node.config.axis not in (-1, 3) or not walk.alone(node.inputs[0]):
+    if width(node.outputs[0]) is None or len(node.inputs) != 2 or node.config.axis not in (-1, 3):
+        return None
+    if not walk.alone(node.inputs[0]):
         return None
     rotary = walk.made_by(node.inputs[0], RotaryEmbedding)
     rest = part(node.inputs[1], walk)
@@ -86,7 +88,7 @@ def partial(node: Concat, walk: Walk) -> Change | None:
     if rotary is None or rest is None or first is None or first[0].name != rest[0].name:
         return None
     x = first[0]
-    if first[1:] != (0, rest[1]) or rest[2] != size or x.type != node.outputs[0].type:
+    if first[1:] != (0, rest[1]) or x.type != node.outputs[0].type:
         return None
     config = RotaryEmbeddingConfig(rotary.config.interleaved, rest[1], 0)
     inputs = (x, *rotary.inputs[1:])
@@ -183,7 +185,7 @@ def table(a: Argument, neighbors: bool, walk: Walk, nodes: list[Node[Any]]) -> A
     axes = node.axes() if node is not None else None
     if node is not None and axes is not None and 1 in axes_of(axes, 4):
         half = made.of(node.inputs[0])
-        rest = tuple(i - (i > 1) for i in axes_of(axes, 4) if i != 1)
+        rest = tuple(max(i - 1, 0) for i in axes_of(axes, 4) if i != 1)
         return half if half is None or not rest else made.widened(half, rest)
     half = made.of(a)
     return made.narrowed(half) if half is not None else None
@@ -263,7 +265,7 @@ class _Halves:
         """Half of a constant, if the halves of its last axis are equal."""
         size = value.shape[-1] if value.shape else 0
         width = value.dtype.bits // 8
-        if size < 2 or size % 2 or not width or value.nbytes > 1 << 26 or value.dtype.kind == "string":
+        if size < 2 or size % 2 or not width or value.nbytes > MOST_BYTES:  # width 0: of strings and 4 bits
             return None
         data = bytes(value.raw())
         rows = [data[i : i + size * width] for i in range(0, len(data), size * width)]

@@ -88,7 +88,7 @@ def beside(a: Argument, walk: Walk, nodes: list[Node[Any]]) -> tuple[Argument, i
 def _split(whole: tuple[Dim, ...], parts: tuple[Dim, ...]) -> bool:
     """Whether (a, b, heads * size) and (a, b, heads, size), of as many elements, are certain to be one layout. Two
     equal sizes and the number of elements determine the third, however it is written."""
-    if len(parts) != 4 or None in whole or None in parts or not (whole[0] == parts[0] or whole[1] == parts[1]):
+    if None in whole or None in parts or not (whole[0] == parts[0] or whole[1] == parts[1]):
         return False
     heads, size = parts[2:]
     return isinstance(heads, int) and isinstance(size, int) and whole[2] == heads * size

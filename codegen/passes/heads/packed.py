@@ -92,7 +92,7 @@ def part(node: Gather | Slice | Split, walk: Walk, parts: dict[str, Split]) -> C
     """The parts that a node takes, as outputs of a split of the layer's result."""
     found = apart(node.inputs[0], walk)
     at = _picked(node)
-    if found is None or not at or max(at) >= found.count or (isinstance(node, Split) and len(at) != found.count):
+    if found is None or not at or max(at) >= found.count:
         return None
     nodes: list[Node[Any]] = []
     made = parts.get(found.source.outputs[0].name)

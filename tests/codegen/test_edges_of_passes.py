@@ -1,0 +1,89 @@
+"""Graphs just beside what a pass rewrites: what becomes of each is as recorded, and its result is that of no passes.
+
+tests/codegen/test_near_misses.py changes patterns in one place; these graphs differ in ways that no such change makes:
+other tables, more parts, an operand of another tensor, sizes at a limit. Recorded are the operators that all passes
+leave, and those that the pass in question leaves alone, each with a digest of the whole graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.codegen.passes import attention, gathered, rotary, run_passes
+from emberlet.codegen.reader import read_model
+from onnx import helper
+from support.edge_patterns import EDGES as FIRST_EDGES
+from support.edge_patterns import Edge
+from support.graph_text import graph_text
+from support.more_edge_patterns import MORE_EDGES
+from support.onnx_models import generated
+from support.recorded import assert_recorded
+
+EDGES = {**FIRST_EDGES, **MORE_EDGES}
+RECORDED = Path(__file__).parent / "snapshots" / "edges.txt"
+SIZES = {"N": 2, "B": 2, "L": 3, "S": 3, "T": 3, "P": 2}
+
+
+def left(model: onnx.ModelProto, names: list[str] | None = None) -> str:
+    """The operators after the passes, and a digest of the graph."""
+    graph = run_passes(read_model(model).graph, names)[0]
+    digest = hashlib.sha256(graph_text(graph).encode()).hexdigest()[:6]
+    return f"{' '.join(n.op() for n in graph.nodes)} ({digest})"
+
+
+def drawn(model: onnx.ModelProto) -> list[np.ndarray]:
+    """An array for each input of a model; integers are 0, 1 and 2."""
+    random, arrays = np.random.default_rng(5), []
+    for info in model.graph.input:
+        t = info.type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else SIZES[d.dim_param] for d in t.shape.dim]
+        dtype = helper.tensor_dtype_to_np_dtype(t.elem_type)
+        made = random.standard_normal(shape) if dtype.kind == "f" else random.integers(0, 3, shape)
+        arrays.append(made.astype(dtype))
+    return arrays
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_graph_beside_a_pattern_is_rewritten_as_recorded(name: str) -> None:
+    edge: Edge = EDGES[name]
+    model = edge.model()
+    assert_recorded(RECORDED, name, f"all: {left(model)}\n{edge.alone}: {left(model, [edge.alone])}")
+
+
+@pytest.mark.parametrize("name", [name for name, edge in EDGES.items() if edge.compared])
+def test_a_graph_beside_a_pattern_gives_the_same_with_and_without_passes(name: str) -> None:
+    model = EDGES[name].model()
+    arrays = drawn(model)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        want = generated(model, arrays, passes=[])
+        for passes in (None, [EDGES[name].alone]):
+            for g, w in zip(generated(model, arrays, passes=passes), want, strict=True):
+                assert (g.dtype, g.shape) == (w.dtype, w.shape)
+                if w.dtype.kind == "f":  # a query that sees no key: NaN in parts, 0 in attention
+                    g = np.where(np.isnan(w) & (g == 0), w, g)
+                np.testing.assert_allclose(g, w, atol=2e-5, rtol=2e-4)
+
+
+LIMITS = [
+    (rotary, "MOST_BYTES", "rotary: tables of two columns", 24),
+    (attention, "MOST_MASKED", "attention: a table of nine that shows the first key", 9),
+    (gathered, "SMALL", "gathered: nine equal numbers", 9),
+]
+
+
+@pytest.mark.parametrize(("module", "limit", "name", "size"), LIMITS, ids=[row[1] for row in LIMITS])
+def test_a_constant_is_read_up_to_a_limit(
+    module: object, limit: str, name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = EDGES[name].model()
+    found = []
+    for most in (getattr(module, limit), size, size - 1):
+        monkeypatch.setattr(module, limit, most)
+        found.append(left(model))
+    assert found[0] == found[1] != found[2]
