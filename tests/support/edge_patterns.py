@@ -223,7 +223,10 @@ ATTENTION = {
         SEEN,
     ),
     "an open table from its second key on": Edge(
-        "attention", f"{SAME} {CUT.format(keys=KEYS, end=END).replace('i0, h, i1', 'i1, far, i1')}", SEEN
+        "attention",
+        f"{SAME} {CUT.format(keys=KEYS, end=END).replace('i0, h, i1', 'i1, far, i1')}",
+        SEEN,
+        compared=False,
     ),
     "an open table of one key": Edge(
         "attention", f"{SAME} {CUT.format(keys=KEYS, end=END)}", {"seen": np.ones((5, 1), bool)}

@@ -185,10 +185,10 @@ def columns(nodes: str, more: str = "", out: str = "", **constants: object) -> E
     return Edge("gathered", ROWS.format(nodes=nodes, more=more, out=out), {**SCALARS, **constants})
 
 
-def read(*picks: str, axis: int = 1, new: str = "last") -> str:
+def read(*picks: str, axis: int = 1) -> str:
     """Columns of `rows`, each with a new axis: c0, c1, …"""
     return "  ".join(
-        f"g{i} = Gather<axis = {axis}>(rows, {pick})  c{i} = Unsqueeze(g{i}, {new})" for i, pick in enumerate(picks)
+        f"g{i} = Gather<axis = {axis}>(rows, {pick})  c{i} = Unsqueeze(g{i}, last)" for i, pick in enumerate(picks)
     )
 
 
@@ -207,7 +207,6 @@ GATHERS = {
     "one after the other": columns(f"{read('n0', 'n1')}  at = Concat<axis = 0>(c0, c1)  z = GatherND(x, at)"),
     "from behind": columns(f"{read('n0', 'none')}  {JOIN.format('c0, c1')}"),
     "rows": columns(f"{read('n0', 'n1', axis=0)}  {JOIN.format('c0, c1')}"),
-    "a new first axis": columns(f"{read('n0', 'n1', new='i0')}  {JOIN.format('c0, c1')}"),
     "with a list of one": columns(
         f"{read('i0', 'i1')}  k0 = Squeeze(c0, last)  at = Concat<axis = 2>(c0, c1)  z = GatherND(x, at)"
     ),
