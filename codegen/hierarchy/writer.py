@@ -125,13 +125,10 @@ def lost(graph: Graph) -> bool:
 def untied(graph: Graph) -> Graph:
     """The graph, with a separate copy of a shared vector for each layer. Exporters store equal vectors once, such as
     the ones and zeros of every normalization before training; the layers of the source have their own."""
-    users = Counter(a.name for node in graph.nodes for a in weights(node) if _is_vector(a))
-    if max(users.values(), default=0) < 2:
-        return graph
     nodes = []
     seen: set[str] = set()
     for node in graph.nodes:
-        held = {a.name for a in weights(node) if _is_vector(a) and users[a.name] > 1}
+        held = {a.name for a in weights(node) if _is_vector(a)}
         if held & seen:
             inputs = tuple(_copied(a, node.name) if a.name in held & seen else a for a in node.inputs)
             node = replace(node, inputs=inputs)
