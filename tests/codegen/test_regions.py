@@ -1,0 +1,241 @@
+"""The parts of the search for modules, each by itself: order, cycles, lists, runs that repeat, and names of blocks."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from emberlet.codegen.emit.expression import Index, Name, Tuple, lift
+from emberlet.codegen.hierarchy.invoke import elements, singular
+from emberlet.codegen.hierarchy.moving import _list_level
+from emberlet.codegen.hierarchy.ordering import circles, sorted_by
+from emberlet.codegen.hierarchy.regions import _step, _steps, _wrapper
+from emberlet.codegen.hierarchy.repetition.naming import _distinct, _list_of, _prefixes
+from emberlet.codegen.hierarchy.repetition.sequence import LONGEST, Item, _is_power, _repeated
+from emberlet.codegen.hierarchy.scopes import between, common
+
+
+def path(text: str) -> tuple[str, ...]:
+    return tuple(p for p in text.split(".") if p)
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_come_after_what_they_read_and_as_early_as_in_the_file(seed: int) -> None:
+    draw = random.Random(seed)
+    keys: list[Any] = list(range(draw.randint(1, 9)))
+    place = draw.sample(keys, len(keys))  # an order that is possible
+    edges: dict[Any, set[Any]] = {
+        k: {r for r in keys if place.index(r) < place.index(k) and draw.random() < 0.3} for k in keys
+    }
+    first = {k: draw.randint(0, 5) for k in keys}
+    wanted: list[Any] = []
+    while len(wanted) < len(keys):
+        ready = [k for k in keys if k not in wanted and edges[k] <= set(wanted)]
+        wanted.append(min(ready, key=lambda k: (first[k], k)))
+    assert sorted_by(edges, first) == wanted
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cycles_are_the_parts_that_reach_each_other(seed: int) -> None:
+    draw = random.Random(seed)
+    keys: list[Any] = list(range(draw.randint(1, 8)))
+    often = draw.choice([0.1, 0.2, 0.4])
+    edges: dict[Any, set[Any]] = {k: {r for r in keys if r != k and draw.random() < often} for k in keys}
+    reached = {k: set(edges[k]) for k in keys}
+    for _ in keys:
+        for k in keys:
+            reached[k] |= {far for r in reached[k] for far in reached[r]}
+    wanted = {frozenset(o for o in keys if o in reached[k] and k in reached[o]) | {k} for k in keys}
+    found = circles(edges)
+    assert {frozenset(group) for group in found} == {group for group in wanted if len(group) > 1}
+    assert sum(map(len, found)) == len({k for group in found for k in group})
+
+
+# -- paths ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "prefix"),
+    [("a.b", "a.c", "a"), ("a.b", "a.b.c", "a.b"), ("a", "b", ""), ("", "a", ""), ("a.b", "a.b", "a.b")],
+)
+def test_the_common_prefix_of_two_paths(a: str, b: str, prefix: str) -> None:
+    assert common(path(a), path(b)) == common(path(b), path(a)) == path(prefix)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("layers.0.a", "layers.1.a", "layers.0"), ("layers.0.a", "layers.1", "layers.0"),
+        ("layers.0", "layers.1", "layers"),
+        ("layers.0.a", "layers.0.b", "layers.0"), ("a.x", "b.y", ""), ("layers.0.a", "head", ""), ("a.x", "a.1", "a"),
+        ("layers.0.a", "layers.x", "layers"), ("layers.x.a", "layers.1", "layers"), (None, "a", ""), ("a", None, ""),
+        ("layers.0.a.b", "layers.1.a.b", "layers.0"), ("a.layers.0.b", "a.layers.1.b", "a.layers.0"),
+    ],
+)  # fmt: skip
+def test_a_node_between_two_modules_is_where_both_are(before: str | None, after: str | None, place: str) -> None:
+    given = (None if p is None else path(p) for p in (before, after))
+    assert between(*given) == path(place)
+
+
+@pytest.mark.parametrize(
+    ("here", "others", "level"),
+    [
+        ("layers.0.a", "layers.1.a", 1), ("layers.0.a", "layers.0.b", None), ("layers.0", "layers.1", 1),
+        ("a.layers.0.b", "a.layers.1.b a.layers.0.c", 2),
+        ("stages.0.layers.0", "stages.0.layers.1 stages.1.layers.0", 1),
+        ("stages.0.layers.0", "stages.0.layers.1", 3), ("layers.0", "layers", None), ("layers", "layers.0", None),
+        ("a.x", "a.y", None), ("a.0", "a.y", None), ("a.x", "a.0", None), ("a", "", None),
+    ],
+)  # fmt: skip
+def test_two_items_of_a_list_part_at_its_length(here: str, others: str, level: int | None) -> None:
+    assert _list_level(path(here), map(path, others.split())) == level
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "step"), [("a.layers.0", "a", "a.layers.*"), ("a.b", "a", "a.b"), ("a.0.b", "a", "a.0.b")]
+)
+def test_the_items_of_a_list_are_one_step(inner: str, outer: str, step: str) -> None:
+    assert _step(path(inner), path(outer)) == path(step)
+
+
+def test_the_steps_of_a_module_are_its_nodes_and_its_inner_modules() -> None:
+    nodes = ["m.layers.0", "m.layers.1", "m.layers.1.fc", "m", "m.head.fc", "other", ""]
+    found = _steps(set(map(path, ["m", "m.layers.0", "m.layers.1", "m.head"])), list(map(path, nodes)))
+    assert found == {
+        path("m"): {path("m.layers.*"), 3, path("m.head")}, path("m.layers.0"): {0}, path("m.layers.1"): {1, 2},
+        path("m.head"): {4},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("candidates", "around", "wrapper"),
+    [
+        ("m m.a", 0, "m"), ("m m.a", 6, "m"), ("m m.a", 7, ""), ("m", 0, ""), ("m m.a n", 0, ""), ("m.a m.b", 0, ""),
+        ("0 0.a", 0, ""), ("", 0, ""),
+    ],
+)  # fmt: skip
+def test_a_module_around_nearly_everything(candidates: str, around: int, wrapper: str) -> None:
+    from emberlet.codegen.ir.types import ScalarType, TensorType
+    from emberlet.dtypes import float32, int64
+
+    tensor, size = (
+        SimpleNamespace(outputs=[SimpleNamespace(type=t)]) for t in (TensorType(float32), ScalarType(int64))
+    )
+    nodes = [tensor] * around + [tensor] * 9 + [size] * 9
+    paths = [path("head")] * around + [path("m.a")] * 9 + [()] * 9
+    assert _wrapper(set(map(path, candidates.split())), nodes, paths) == path(wrapper)  # type: ignore[arg-type]
+
+
+# -- runs that repeat -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_is_a_shorter_run_again_and_again(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(50):
+        tokens = tuple(draw.choices((1, 2), k=draw.randint(1, 3))) * draw.randint(1, 3)
+        n = len(tokens)
+        wanted = any(tokens == tokens[:k] * (n // k) for k in range(1, n))
+        assert _is_power(tokens) is wanted
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_run_that_occurs_twice_is_found_where_it_occurs(seed: int) -> None:
+    draw = random.Random(seed)
+    lists = [[Item(i, i + 1, draw.randint(0, 2)) for i in range(draw.randint(0, 9))] for _ in range(3)]
+    wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for n, held in enumerate(lists):
+        for start in range(len(held)):
+            for end in range(start + 1, len(held) + 1):
+                wanted.setdefault(tuple(i.token for i in held[start:end]), []).append((n, start))
+    found = {tokens: [(next(n for n, h in enumerate(lists) if h is held), i) for held, i in at]
+             for tokens, at in _repeated(lists)}  # fmt: skip
+    assert found == {tokens: at for tokens, at in wanted.items() if len(at) > 1}
+
+
+def test_runs_are_at_most_so_long() -> None:
+    same = [Item(i, i + 1, 0) for i in range(2 * LONGEST + 2)]
+    assert max(len(tokens) for tokens, _ in _repeated([same])) == LONGEST
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prefix", "number", "base"),
+    [
+        ("model.layers.0.mlp", "0", "model.layers"), ("model.layers.0", "0", "model.layers"), ("layers.1", "0", ""),
+        ("stages.0.blocks.1.fc", "1", "stages.0.blocks"), ("stages.1.blocks.0", "1", ""), ("model", "0", ""),
+        ("", "0", ""),
+    ],
+)  # fmt: skip
+def test_the_list_of_an_item_is_before_its_last_number(prefix: str, number: str, base: str) -> None:
+    assert _list_of(path(prefix), number) == path(base)
+
+
+@pytest.mark.parametrize(
+    ("places", "names"),
+    [
+        ({"block": "enc.a enc.b"}, {"block": "enc"}),
+        ({"block": "enc.a"}, {"block": "enc"}),
+        ({"block": "a"}, {}),  # the layer itself, and nothing around it
+        ({"block": "net.enc.a"}, {"block": "net.enc"}),
+        ({"block": "enc enc.b"}, {}),
+        ({"block": "x.a y.b"}, {}),
+        ({"block": ""}, {}),
+        ({"block": "layers.0.a layers.0.b"}, {}),  # a number is no name
+        ({"blocks.0": "layers.0.a layers.0.b", "blocks.1": "layers.1.a layers.1.b"},
+         {"blocks.0": "layers.0", "blocks.1": "layers.1"}),
+        ({"blocks.0": "layers.0.a layers.0.b", "blocks.1": ""}, {"blocks.0": "layers.0", "blocks.1": "layers.1"}),
+        ({"blocks.0": "layers.1.a layers.1.b", "blocks.1": "layers.2.a layers.2.b"}, {}),  # another number
+        ({"blocks.0": "layers.0.a layers.0.b", "blocks.1": "other.1.a other.1.b"}, {}),
+    ],
+)  # fmt: skip
+def test_a_block_is_called_after_what_its_layers_have_in_common(places: dict[str, str], names: dict[str, str]) -> None:
+    given = {path(p): [path(q) for q in said.split()] or [()] for p, said in places.items()}
+    assert _prefixes(given) == {path(p): path(q) for p, q in names.items()}
+
+
+@pytest.mark.parametrize(
+    ("found", "outside", "left"),
+    [
+        ({"a": "enc", "b": "dec"}, "", "a b"),
+        ({"a": "enc", "b": "enc"}, "", ""),
+        ({"a": "enc", "b": "dec"}, "enc.fc", "b"),
+        ({"a": "enc", "b": "enc.inner"}, "", "b"),
+        ({"l.0": "x.0", "l.1": "x.1"}, "", "l.0 l.1"),
+        ({"l.0": "x.0", "l.1": "x.1", "c": "y"}, "x.1.fc", "c"),  # the whole list
+        ({"l.0": "x.0", "l.1": "x.1"}, "x", "l.0 l.1"),
+    ],
+)
+def test_a_name_belongs_to_one_block_alone(found: dict[str, str], outside: str, left: str) -> None:
+    given = {path(p): path(q) for p, q in found.items()}
+    assert list(_distinct(given, map(path, outside.split()))) == list(map(path, left.split()))
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [
+        ("layers", "layer"), ("layers2", "layer"), ("blocks_1", "block"), ("h", "block"), ("12", "block"),
+        ("bus", "bu"),
+        ("pass", "pass"), ("entries", "entry"), ("stage", "stage"), ("gas", "ga"), ("as", "block"), ("", "block"),
+    ],
+)  # fmt: skip
+def test_an_item_is_called_after_its_list(name: str, one: str) -> None:
+    assert singular(name) == one
+
+
+def test_the_first_elements_of_a_list_are_the_list() -> None:
+    a, b = Name("a"), Name("b")
+    assert elements([Index(a, lift(0)), Index(a, lift(1))]) == a
+    for values in ([Index(a, lift(1)), Index(a, lift(0))], [Index(a, lift(0)), Index(b, lift(1))],
+                   [Index(a, lift(0)), Index(a, lift(2))], [a, b]):  # fmt: skip
+        assert elements(list(values)) == Tuple(tuple(values))
