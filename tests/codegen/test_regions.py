@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,9 @@ from emberlet.codegen.hierarchy.moving import _list_level
 from emberlet.codegen.hierarchy.ordering import circles, sorted_by
 from emberlet.codegen.hierarchy.regions import _step, _steps, _wrapper
 from emberlet.codegen.hierarchy.repetition.naming import _distinct, _list_of, _prefixes
-from emberlet.codegen.hierarchy.repetition.sequence import LONGEST, Item, _is_power, _repeated
 from emberlet.codegen.hierarchy.scopes import between, common
+
+RECORDED = Path(__file__).parent / "snapshots" / "loops.txt"
 
 
 def path(text: str) -> tuple[str, ...]:
@@ -131,38 +133,6 @@ def test_a_module_around_nearly_everything(candidates: str, around: int, wrapper
     assert _wrapper(set(map(path, candidates.split())), nodes, paths) == path(wrapper)  # type: ignore[arg-type]
 
 
-# -- runs that repeat -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_power_is_a_shorter_run_again_and_again(seed: int) -> None:
-    draw = random.Random(seed)
-    for _ in range(50):
-        tokens = tuple(draw.choices((1, 2), k=draw.randint(1, 3))) * draw.randint(1, 3)
-        n = len(tokens)
-        wanted = any(tokens == tokens[:k] * (n // k) for k in range(1, n))
-        assert _is_power(tokens) is wanted
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_every_run_that_occurs_twice_is_found_where_it_occurs(seed: int) -> None:
-    draw = random.Random(seed)
-    lists = [[Item(i, i + 1, draw.randint(0, 2)) for i in range(draw.randint(0, 9))] for _ in range(3)]
-    wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for n, held in enumerate(lists):
-        for start in range(len(held)):
-            for end in range(start + 1, len(held) + 1):
-                wanted.setdefault(tuple(i.token for i in held[start:end]), []).append((n, start))
-    found = {tokens: [(next(n for n, h in enumerate(lists) if h is held), i) for held, i in at]
-             for tokens, at in _repeated(lists)}  # fmt: skip
-    assert found == {tokens: at for tokens, at in wanted.items() if len(at) > 1}
-
-
-def test_runs_are_at_most_so_long() -> None:
-    same = [Item(i, i + 1, 0) for i in range(2 * LONGEST + 2)]
-    assert max(len(tokens) for tokens, _ in _repeated([same])) == LONGEST
-
-
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
@@ -239,3 +209,94 @@ def test_the_first_elements_of_a_list_are_the_list() -> None:
     for values in ([Index(a, lift(1)), Index(a, lift(0))], [Index(a, lift(0)), Index(b, lift(1))],
                    [Index(a, lift(0)), Index(a, lift(2))], [a, b]):  # fmt: skip
         assert elements(list(values)) == Tuple(tuple(values))
+
+
+# -- sizes and the order of inputs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "symbol", "axis", "times"),
+    [
+        (("a", "b"), "b", 1, 1), (("2*a", 4), "a", 0, 2), (("2*a", "a"), "a", 1, 1), ((4, "3*a", "2*a"), "a", 1, 3),
+        (("a + b",), "a", 0, 0), (("a + 1",), "a", 0, 0), (("a", 4), "b", 0, 0), ((None, 2), "a", 0, 0),
+        ((), "a", 0, 0),
+        (None, "a", 0, 0), (("a + b",), "a + b", 0, 1), (("2*a", "2*b"), "b", 1, 2),
+    ],
+)  # fmt: skip
+def test_a_size_is_read_from_an_axis_of_its_multiple(shape: Any, symbol: str, axis: int, times: int) -> None:
+    from emberlet.codegen.hierarchy.region_graph import _axis_of
+    from emberlet.codegen.ir.types import SequenceType, TensorType
+    from emberlet.dtypes import float32
+
+    assert _axis_of(TensorType(float32, shape), symbol) == (axis, times)
+    assert _axis_of(SequenceType(TensorType(float32, shape)), symbol) == (0, 0)
+
+
+def test_tensors_of_floats_come_before_masks_and_sizes_and_caches_last() -> None:
+    from emberlet import dtypes
+    from emberlet.codegen.hierarchy.region_graph import _rank
+    from emberlet.codegen.ir.argument import Argument
+    from emberlet.codegen.ir.types import ScalarType, SequenceType, TensorType, UnknownType
+
+    floats, mask = TensorType(dtypes.float16), TensorType(dtypes.bool)
+    given = [floats, mask, ScalarType(dtypes.int64), SequenceType(floats), UnknownType()]
+    assert [_rank(Argument("a", t)) for t in given] == [0, 1, 1, 2, 1]
+
+
+# -- loops over drawn calls -------------------------------------------------------------------------------------------
+
+
+def drawn_calls(draw: random.Random) -> tuple[list[Any], set[str], dict[tuple[str, ...], int]]:
+    """Calls of the items of a list: most pass a value on, read shared values and ones of their own."""
+    from emberlet.codegen.hierarchy.invoke import invoke
+    from emberlet.codegen.ir.argument import Argument
+    from emberlet.codegen.ir.types import ScalarType, TensorType
+    from emberlet.dtypes import float32, int64
+
+    types = [TensorType(float32)] * 9 + [ScalarType(int64)]
+    of = lambda name: Argument(name, types[sum(map(ord, name)) % 10 if draw.random() < 0.1 else 0])  # noqa: E731
+    nodes: list[Any] = []
+    flow = ["x"] * draw.randint(1, 2)
+    count, start = draw.randint(1, 5), draw.choice([0, 0, 0, 1])
+    shared, own, outs = draw.randint(0, 1), draw.randint(0, 1), draw.randint(len(flow), 3)
+    for n in range(start, start + count):
+        number = n if draw.random() < 0.95 else n + 1
+        given = [*flow, *["mask"] * shared, *[f"own{n}"] * own]
+        if draw.random() < 0.08:
+            given = given[::-1]
+        if draw.random() < 0.08 and nodes:
+            given[-1] = nodes[-1].outputs[-1].name
+        made = [f"o{n}_{k}" for k in range(outs if draw.random() < 0.95 else outs + 1)]
+        nodes.append(invoke(("layers", str(number)), f"call {n}", map(of, given), map(of, made)))
+        flow = made[: len(flow)] if draw.random() < 0.95 else [made[0]] * len(flow)
+    names = [o.name for node in nodes for o in node.outputs]
+    results = {*flow, *(draw.sample(names, min(len(names), draw.choice([0, 0, 1, 2]))) if draw.random() < 0.5 else [])}
+    if draw.random() < 0.4:
+        results |= {name for name in names if name.endswith(f"_{outs - 1}")}
+    if draw.random() < 0.3:
+        nodes.append(invoke(("head",), "head", [of(flow[-1])], [of("y")]))
+        results = {"y"} if draw.random() < 0.5 else results
+    lengths = {} if draw.random() < 0.05 else {("layers",): start + count if draw.random() < 0.9 else 9}
+    return nodes, results, lengths
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_drawn_calls_are_loops_as_recorded(first: int) -> None:
+    """`UPDATE_SNAPSHOTS=1 pytest FILE` records them again after a deliberate change."""
+    from emberlet.codegen.hierarchy.invoke import Repeat
+    from emberlet.codegen.hierarchy.runs import looped
+    from support.recorded import assert_recorded
+
+    lines = []
+    for seed in range(first, first + 50):
+        nodes, results, lengths = drawn_calls(random.Random(seed))
+        said = []
+        for node in looped(nodes, results, lengths):
+            if isinstance(node, Repeat):
+                c = node.config
+                names = " ".join(a.name for a in node.inputs) + " to " + " ".join(a.name for a in node.outputs)
+                said.append(f"{len(c.calls)} times {c.carried} {c.own} {c.collected} {c.whole} {names}")
+            else:
+                said.append(node.name)
+        lines.append(f"{seed}: {'; '.join(said)}")
+    assert_recorded(RECORDED, f"calls from {first:03} on", "\n".join(lines))
