@@ -54,7 +54,7 @@ def _r(*shape: int) -> Array:
     return np.random.default_rng(4).uniform(0.1, 1, shape).astype(np.float32)
 
 
-def _f(value: float) -> Array:
+def _f(value: Any) -> Array:
     return np.array(value, np.float32)
 
 
@@ -126,6 +126,9 @@ ACCEPTED: dict[str, Callable[[], bytes]] = {
     "a quantizer of words": lambda: quantizer(zero=np.int16(3)),
     "integers": integers,
     "integers with a zero point": lambda: integers(zero="wz", wz=np.int8(2)),
+    "integers with a zero point for each column": lambda: integers(zero="wz", wz=np.array([2, -3], np.int8)),
+    "integers with equal zero points": lambda: integers(zero="wz", wz=np.array([5, 5], np.int8)),
+    "integers with a scale for each column": lambda: integers(c=_f([0.1, 0.3])),
     "a recurrent layer": lstm,
     "a layer normalization": lambda: normalized("LayerNormalization", [2, 4], {"g": _r(4)}),
     "a layer normalization of one factor": lambda: normalized("LayerNormalization", [2, 4], {"g": _r(1)}),

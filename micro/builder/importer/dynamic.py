@@ -114,7 +114,7 @@ def _weights(
     factor, point = (_along(x, stored, axis) for x in (scale, np.zeros(1) if zero is None else zero))
     real = ((stored - point) * factor).astype(np.float32)
     made = constant(np.ascontiguousarray(np.swapaxes(real, -1, -2)) if turn else real, parts.fresh("weights"))
-    if not np.any(point != point.reshape(-1)[0]) and value.dtype.name in BYTES:
+    if np.all(point == point.reshape(-1)[0]):
         byte = int(point.reshape(-1)[0]) + BYTES[value.dtype.name]
         t.scales[made.name] = factor.astype(np.float64).reshape(-1), axis, byte
     return made

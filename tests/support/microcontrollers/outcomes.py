@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from traceback import walk_tb
@@ -22,6 +23,9 @@ ARROW = " -> "
 COMPILER = "refused by the compiler"
 MOST = 20
 """Outcomes of a model that are recorded."""
+
+WORDED_ELSEWHERE = re.compile(r"(is malformed|its inputs do not fit)\b.*")
+"""Reasons whose end comes from Python or NumPy, which differ by version."""
 
 T = TypeVar("T")
 
@@ -48,7 +52,8 @@ def outcome(read: Callable[[], Graph], exact: bool = True) -> str:
         graph = read()
     except ModelError as error:
         first, *reasons = str(error).splitlines()
-        return " / ".join(reasons) if first.endswith("cannot run on a microcontroller:") else COMPILER
+        own = " / ".join(WORDED_ELSEWHERE.sub(r"\1", reason) for reason in reasons)
+        return own if first.endswith("cannot run on a microcontroller:") else COMPILER
     except EmberletError as error:
         return str(error)
     ports = [(name, graph.shapes[name]) for name in (*graph.inputs, *graph.outputs)]
