@@ -70,6 +70,8 @@ def weights(folder: Path) -> None:
     store.save(store.store_of({**first, "a.bias": first["a.bias"] + 1}), folder / "near.npz")
     store.save(store.store_of({"w": np.ones((4, 8), np.float32)}).quantize(bits=8, level=4), folder / "packed.bpk")
     (folder / "text.pt").write_bytes(b"no weights")
+    (folder / "there.safetensors.index.json").write_bytes(b"{}")
+    (folder / "part-00002-of-00003.safetensors").write_bytes(b"")
 
 
 RUN = "run m.onnx --input a=a.npy --input b=b.npy"
@@ -113,7 +115,9 @@ COMMANDS = [
     "convert one.safetensors out.safetensors --shard 12", "convert one.safetensors out.safetensors --shard 0",
     "convert one.safetensors out.safetensors --shard 1k", "convert one.safetensors out.safetensors --shard K",
     "convert one.safetensors out.bpk --shard 1M", "convert m.onnx out.npz", "convert packed.bpk out.safetensors",
-    "convert packed.bpk out.bpk", "convert one.safetensors out.pt", "graph m.onnx --out g.svg",
+    "convert one.safetensors there.safetensors --shard 24",
+    "convert one.safetensors part.safetensors --shard 24",
+    "convert one.safetensors part.safetensors --shard 24 --overwrite", "convert packed.bpk out.bpk", "convert one.safetensors out.pt", "graph m.onnx --out g.svg",
     "graph m.onnx --out g.html", "graph m.onnx --out g.txt", "graph m.onnx --out g.png",
     "graph m.onnx --out G.TXT --depth 0", "graph m.onnx --out g.txt --depth -1",
     "graph m.onnx --out g.txt --dim rows=2", "graph m.onnx --out g.txt --dim rows",
