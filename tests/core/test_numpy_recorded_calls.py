@@ -5,10 +5,12 @@ tests/core/test_numpy_native.py compares their results. "-" is a step that Pytho
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -158,3 +160,34 @@ def test_steps_at_the_limits_run_from_c_as_recorded(most: int, monkeypatch: pyte
         cases = {str(n): (np.exp, (strided(n, 2), strided(n, 2))) for n in (most, most + 1)}
     monkeypatch.setattr(records, "MOST", most)
     assert_recorded(RECORDED, f"limits of {most}", "\n".join(f"{name}: {text(*case)}" for name, case in cases.items()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_operands_are_given_to_mkl_as_recorded(seed: int) -> None:
+    """How a matrix lies, whether MKL computes a product, and the sizes that it is told."""
+    draw = np.random.default_rng(seed)
+    library = SimpleNamespace(cblas_sgemm=len, cblas_sgemm_batch=len)
+    lines = []
+    for _ in range(60):
+        m, k, n = (int(x) for x in draw.choice([1, 2, 5, 9], 3))
+        lead = tuple(int(x) for x in draw.choice([1, 2, 3], draw.integers(0, 3)))
+        kind = np.float32 if draw.integers(6) else np.float64
+        a, b, out = (drawn(draw, (*lead, *s), kind) for s in ((m, k), (k, n), (m, n)))
+        fits = mkl_products._fits(a, b, out)
+        said = f"{np.dtype(kind).char}{[*lead, m, k, n]}: {[mkl_products._layout(x) for x in (a, b, out)]} {fits}"
+        if fits:
+            product: Any = mkl_products.Products if lead else mkl_products.Product
+            _, args = product(library).bound(a, b, out)
+            said += f" {[_number(x, (a, b, out)) for x in args]}"
+        lines.append(f"{said} {mkl_products._lie_alike(a, out)} {mkl_products._lie_alike(out, out)}")
+    assert_recorded(RECORDED, f"MKL {seed}", "\n".join(lines))
+
+
+def _number(x: Any, arrays: tuple[Any, ...]) -> Any:
+    """An argument of ctypes; of an address, which array it leads to and how far."""
+    if hasattr(x, "held"):
+        base = next(i for i, y in enumerate(arrays) if y is x.held)
+        places = x if isinstance(x, ctypes.Array) else [x.value]
+        start = arrays[base].__array_interface__["data"][0]
+        return "abo"[base] + "".join(f"+{p - start}" for p in places)
+    return x[0] if isinstance(x, ctypes.Array) else x.value

@@ -7,8 +7,10 @@ it computes in place, what it copies, joins and leaves to the backend. A plan of
 from __future__ import annotations
 
 import hashlib
+import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,6 +54,8 @@ ROOMS: dict[str, tuple[dict[str, programs.Program], tuple[tuple[Any, str, Any], 
     "few rows of weights in parts": (
         {n: p for n, p in programs.LAST.items() if "weights" in n}, ((layout, "LARGE", 0),), 1,
     ),
+    "MKL": ({**programs.PRODUCTS, **programs.ACTIVATIONS, **programs.MKL}, (), 1),
+    "channels last with MKL": (programs.LAST, ((layout, "LARGE", 0),), 1),
     "blocks of rows": (programs.ELEMENTWISE, ((blocks, "LONG", 32), (blocks, "BLOCK", 32)), 1),
     "threads without parts": (
         programs.MOVEMENT,
@@ -70,7 +74,13 @@ CASES = [(room, name) for room, (known, _, _) in ROOMS.items() for name in known
 @pytest.mark.parametrize(("room", "name"), CASES)
 def test_a_plan_is_as_recorded(room: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known, settings, threads = ROOMS[room]
-    monkeypatch.setattr(mkl_products, "library", lambda _: None)
+    if "MKL" in room and sys.platform == "win32":
+        pytest.skip("MKL is used on Linux")
+    library = SimpleNamespace(
+        cblas_sgemm_pack_get_size=lambda *_: 64, cblas_sgemm_pack=lambda *_: None, cblas_sgemm=len,
+        cblas_sgemm_compute=len, cblas_sgemm_batch=len, vmsExp=SimpleNamespace(), vmsCdfNorm=SimpleNamespace(),
+    )  # fmt: skip
+    monkeypatch.setattr(mkl_products, "library", lambda _: library if "MKL" in room else None)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: room.endswith("in parts"))
     monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
     monkeypatch.setattr("emberlet.host.blas_kernels.threads", lambda: 3 if "OpenBLAS" in room else 1)
