@@ -151,7 +151,7 @@ def test_the_digest_is_of_every_file_that_plans_and_writes_kernels(
     digests = set()
     for texts in [("a", "b"), ("b", "a"), ("a", "c"), ("ab", "")]:
         for copy, text in zip(copies, texts, strict=True):
-            copy.write_text(text)
+            copy.write_text(text, encoding="utf-8")
         digests.add(kernel_cache._digest_of_code())
     assert len(digests) == 4
     copies.append(tmp_path / "missing.py")
