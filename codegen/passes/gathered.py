@@ -103,12 +103,12 @@ def selected(node: GatherND, walk: Walk, turned: list[Transpose]) -> Change | No
     read = walk.made_by(node.inputs[1], Gather)
     whole = shape_of(read.inputs[0]) if read is not None else None
     at = read.picked() if read is not None else None
-    if read is None or whole is None or at is None or node.config.batch_dims or sorted(at) != list(range(len(at))):
+    if read is None or whole is None or at is None or sorted(at) != list(range(len(at))):
         return None
     if len(whole) != 2 or whole[1] != len(at) or axis_of(read.config.axis, 2) != 1:
         return None
     for other in turned:
-        if other.tensor(0).rank != len(at):
+        if other.tensor(0).rank != len(at):  # so there are no batch axes
             continue
         perm = other.perm()
         if walk.visible(other) and all(at[p] == i for i, p in enumerate(perm)):

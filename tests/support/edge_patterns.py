@@ -228,6 +228,16 @@ ATTENTION = {
         SEEN,
         compared=False,
     ),
+    **{
+        f"an open table of keys {what}": Edge(
+            "attention",
+            f"""(float[N, 2, S, 4] q, float[N, 2, 3, 4] k1, float[N, 2, 3, 4] v) => (float[N, 2, S, 4] y) {{
+            h = Shape<start = 2, end = 3>(q)  t1 = Slice(seen, i0, h, i0)  m = Slice(t1, {cut})  {KEYS}
+            s = Where(m, a, least)  {END} }}""",
+            SEEN,
+        )
+        for what, cut in (("from the first on", "i0, i3, i1"), ("1 to 3", "i1, i4, i1"), ("0, 2, 4", "i0, far, i1, i2"))
+    },
     "an open table of one key": Edge(
         "attention", f"{SAME} {CUT.format(keys=KEYS, end=END)}", {"seen": np.ones((5, 1), bool)}
     ),

@@ -255,7 +255,13 @@ GATHERS = {
     ),
 }
 X5 = "(float[N, 5] x{more}) => (float[N, 5] y) {{ {nodes} }}"
-ACTIVATIONS = {
+HARD = "a = Add(x, n3)  c = Clip(a, n0, i6)  m = Mul(x, c)  y = Div(m, i6)"
+WHOLE = {
+    "hard swish of whole numbers": Edge(
+        "activations", f"(int64[N, 5] x) => (int64[N, 5] y) {{ {HARD} }}", {"i6": np.array(6)}
+    )
+}
+ACTIVATIONS = WHOLE | {
     nodes: Edge(
         "activations",
         X5.format(nodes=nodes, more=", float[N, 5] z" if "z)" in nodes or "(z" in nodes else ""),
@@ -320,6 +326,11 @@ ACTIVATIONS = {
             )
         ),
         "s = Sigmoid(x)  m = Mul(x, s)  y = Mul(m, z)",
+        "s = Sigmoid(x)  y = Add(x, s)",
+        "s = Sigmoid(x)  y = Max(x, s)",
+        "h = Mul(x, two)  s = Sigmoid(x)  y = Mul(h, s)",
+        "h = Mul(x, two)  s = Tanh(x)  b = Softplus(x)  c = Tanh(b)  y = Mul(h, c)",
+        "h = Div(x, two)  s = HardSigmoid<alpha = 0.16666667, beta = 0.5>(x)  y = Mul(s, h)",
         "s = Sigmoid(x)  t1 = Mul(x, x)  y = Mul(t1, s)",
     )
 }
@@ -385,10 +396,22 @@ SHAPES = {
         {"halves": np.array([1, 3])},
         compared=False,
     ),
+    "parts of a shape that are not known": Edge(
+        "shapes",
+        """(float[2, 3] x, int64[2] given) => (int64[a] y, int64[b] z) { h = Shape(x)
+        p, q = Split<axis = 0>(h, given)  y = Neg(p)  z = Neg(q) }""",
+        compared=False,
+    ),
+    "a choice of unknown sizes": Edge(
+        "shapes",
+        """(float[?, 4] x, bool[?, 4] c) => (float[a, b] y) { h = Shape(x)  w = Expand(half, h)
+        y = Where(c, w, x) }""",
+        compared=False,
+    ),
     "parts of a tensor of sizes": Edge(
         "shapes",
-        """(int64[4] h) => (int64[a] y, int64[b] z) { p, q = Split<axis = 0>(h, halves)
-        y = Neg(p)  z = Neg(q) }""",
+        """(int64[4] h, float[N] x) => (int64[a] y, int64[b] z, int64[c] w) { p, q = Split<axis = 0>(h, halves)
+        y = Neg(p)  z = Neg(q)  w = Shape(x) }""",
         {"halves": np.array([1, 3])},
     ),
 }
