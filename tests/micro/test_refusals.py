@@ -394,7 +394,7 @@ def test_negative_padding_is_refused(at: int) -> None:
     pads = np.zeros(6, np.int64)
     pads[at] = -1
     with pytest.raises(EmberletError, match="negative padding is not supported"):
-        read_graph(_one_node("Pad", [1, 3, 4], {"pads": pads}), "m")
+        read_graph(_one_node("Pad", [2, 3, 4], {"pads": pads}), "m")
 
 
 def test_a_full_disk_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
