@@ -282,6 +282,12 @@ def test_tables_of_scores_are_columns() -> None:
     two.names = ("only",)
     two._named((x, x))
     assert two._found == ["output_0", "output_1"]
+    empty = Opened(DIGITS.read_bytes(), "numpy", False, None, None)
+    empty.names = ("label", "scores")
+    assert len(empty._named((x, []))) == 1 and empty._found == ["label"]
+    chosen = Opened(DIGITS.read_bytes(), "numpy", False, None, None)
+    chosen.names, chosen._wanted = ("label", "scores"), ["label"]
+    assert len(chosen._named((x, [{1: 0.5}, "no table"]))) == 1
 
 
 # -- scoring rows

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from emberlet.batch import Predictor, files
+from emberlet.batch import Predictor, files, scoring
 from emberlet.batch.rows import FILE, ROW, Reading, tables
 from emberlet.batch.scorer import Bad, Scorer
 from emberlet.errors import BackendError, EmberletError, FormatError
@@ -101,3 +104,22 @@ def test_a_column_of_paths_leads_beside_the_file_that_holds_it(tmp_path: Path) -
     wanted = Predictor(DIGITS)({"image": pixels[:2, None]})["logits"]
     np.testing.assert_allclose(np.array(results["logits"].to_pylist()), wanted, rtol=1e-4, atol=1e-3)
     assert [(Path(file).name, row) for _, bad in told for file, row, _ in bad] == [("list.csv", 2)]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_report_is_made_twice_a_second_where_one_is_asked_for(asked: bool, monkeypatch: Any) -> None:
+    told: list[tuple[int, int | None, int]] = []
+    reported = threading.Event()
+
+    def report(rows: int, of: int | None, skipped: int) -> None:
+        told.append((rows, of, skipped))
+        reported.set()
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(get=lambda found, timeout: found))
+    tally = SimpleNamespace(state=SimpleNamespace(remote=lambda: (3, 1)))
+    watched = scoring._watched(tally, 5, report if asked else None)
+    with watched:
+        assert watched._thread.is_alive() is asked
+        assert reported.wait(10) if asked else True
+    assert not watched._thread.is_alive()
+    assert told[:1] == ([(3, 5, 1)] if asked else [])
