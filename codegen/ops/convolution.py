@@ -165,6 +165,8 @@ class ConvTranspose(Node[ConvTransposeConfig]):
         x, weight = self.tensor(0), self.shape(1)
         window, padding, extra = self.geometry()
         n = len(window.kernel)
+        if x.shape is not None and len(x.shape) != n + 2:
+            raise Problem(f"the input has rank {len(x.shape)}, the weight {n + 2}")
         sizes: list[Dim] = []
         for i, size in enumerate(spatial_of(x.shape, n + 2)):
             reach = (window.kernel[i] - 1) * window.dilation[i] + 1

@@ -191,6 +191,8 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
     def window(self) -> Window:
         weight = self.shape(self.weight_input)
         rank = len(weight) if weight is not None else self.rank(0)
+        if self.shape(0) is not None and self.rank(0) != rank:
+            raise Problem(f"the input has rank {self.rank(0)}, the weight {rank}")
         kernel = tuple(d for d in weight[2:] if isinstance(d, int)) if weight is not None else ()
         if not kernel and not self.config.window.kernel:
             raise Problem("the size of the kernel is not known")

@@ -74,6 +74,8 @@ class AffineGrid(Node[AffineGridConfig]):
         theta, size = self.tensor(0), self.dims(1)
         if size is None:
             return (TensorType(theta.dtype),)
+        if len(size) < 3:
+            raise Problem(f"size is (n, c, *spatial), found {len(size)} lengths")
         return (TensorType(theta.dtype, (size[0], *size[2:], len(size) - 2)),)
 
     def emit(self, e: Emitter) -> Emission:
@@ -274,6 +276,8 @@ class MaxUnpool(Node[MaxUnpoolConfig]):
     def infer(self) -> tuple[Type, ...]:
         x, window = self.tensor(0), self.window()
         rank = len(window.kernel) + 2
+        if x.shape is not None and len(x.shape) != rank:
+            raise Problem(f"the input has rank {len(x.shape)}, the kernel {window.kernel} {rank - 2} spatial axes")
         wanted = self.dims(2) if self.has(2) else None
         if wanted is not None:
             return (TensorType(x.dtype, wanted),)

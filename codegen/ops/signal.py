@@ -11,6 +11,7 @@ from emberlet.dtypes import DType
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
 from ..ir.graph import Node
+from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from ..records import dataclass
 from .attributes import Attributes
@@ -99,6 +100,8 @@ class STFT(Node[STFTConfig]):
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
         step, length = self.ints(1), self.ints(3) if self.has(3) else None
+        if step and step[0] < 1:
+            raise Problem(f"frame_step is {step[0]}; expected 1 or more")
         window = self.shape(2) if self.has(2) else None
         size: Dim = length[0] if length else window[0] if window else None
         if not self.has(2) and not self.has(3) and x.shape is not None:

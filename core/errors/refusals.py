@@ -23,6 +23,7 @@ _SAYS = {
     "reshape": "Shape:cannot reshape {} ({} elements) to {}",
     "flatten": "Shape:start_dim {} comes after end_dim {}",
     "linear": "Shape:linear: input {} does not fit weight {} (d_input, d_output)",
+    "linear bias": "Shape:linear: bias {} does not fit weight {} (d_input, d_output)",
     "per axis": "Shape:{} has {} entries for {} spatial axes",
     "least": "Shape:{} must be at least 1, found {}",
     "padding": "Shape:padding is 'same', 'valid' or numbers, found {!r}",

@@ -9,13 +9,15 @@ from .reshaping import reshape
 #: function; PyTorch linear
 def linear(x, weight, bias=None):
     """x (…, d_input) @ weight (d_input, d_output) + bias (d_output,), with the weight in Burn's layout. Raises
-    ShapeError if the inner sizes differ."""
+    ShapeError if the inner sizes differ or the bias has another size."""
     x = floating(x)
     weight = like(weight, x)
     if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
         refuse("linear", x.shape, weight.shape)
     backend = x.backend
     bias = None if bias is None else like(bias, x)
+    if bias is not None and bias.shape != weight.shape[1:]:
+        refuse("linear bias", bias.shape, weight.shape)
     fast = operation(backend, "linear")
     if fast:
         return fast(x, weight, bias)

@@ -338,7 +338,7 @@ def depth_to_space(x, block_size, mode="DCR"):
     """(n, c, h, w) -> (n, c / b², h·b, w·b); mode "DCR" or "CRD" says how the channels are laid out (ONNX)."""
     if mode not in ("DCR", "CRD"):
         raise ValueError("depth_to_space: mode is 'DCR' or 'CRD', found {!r}".format(mode))
-    n, c, h, w = x.shape
+    n, c, h, w = _image(x, "depth_to_space", block_size)
     b = block_size
     if c % (b * b):
         raise ShapeError("{} channels do not divide into blocks of {}×{}".format(c, b, b))
@@ -354,12 +354,20 @@ def depth_to_space(x, block_size, mode="DCR"):
 @composite
 def space_to_depth(x, block_size):
     """(n, c, h, w) -> (n, c·b², h / b, w / b)."""
-    n, c, h, w = x.shape
+    n, c, h, w = _image(x, "space_to_depth", block_size)
     b = block_size
     if h % b or w % b:
         raise ShapeError("{}×{} does not divide into blocks of {}×{}".format(h, w, b, b))
     x = permute_dims(reshape(x, (n, c, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
     return reshape(x, (n, c * b * b, h // b, w // b))
+
+
+def _image(x, what, block_size):
+    if len(x.shape) != 4 or block_size < 1:
+        raise ShapeError(
+            "{} needs (n, c, h, w) and blocks of 1 or more, found {} and {}".format(what, x.shape, block_size)
+        )
+    return x.shape
 
 
 def _not_negative(sizes, what):

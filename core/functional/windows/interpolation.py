@@ -103,6 +103,8 @@ def resize(
     if keep_aspect_ratio_policy not in ("stretch", "not_larger", "not_smaller"):
         raise ValueError("unknown keep_aspect_ratio_policy {!r} of resize".format(keep_aspect_ratio_policy))
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
+    if coordinates == "tf_crop_and_resize" and (roi is None or len(roi) != 2 * len(axes)):
+        raise ShapeError("resize by tf_crop_and_resize needs a roi of {} numbers, found {}".format(2 * len(axes), roi))
     lengths = [x.shape[a] for a in axes]
     if (scales is None) == (sizes is None):
         raise ValueError("resize needs either scales or sizes")

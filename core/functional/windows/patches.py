@@ -92,15 +92,23 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     the result, if larger than the one that kernel, stride and padding imply.
     """
     x = numeric(x, "max_unpool")
+    indices = tensor(indices)
+    if x.ndim < 3 or indices.shape != x.shape:
+        raise ShapeError(
+            "max_unpool needs (n, c, *spatial) and as many indices, found {} and {}".format(x.shape, indices.shape)
+        )
     d = x.ndim - 2
     kernel = per_axis(kernel_size, d, "kernel_size")
     stride = per_axis(stride, d, "stride")
     padding = padding_pairs(padding, d)
     pooled = tuple([(x.shape[i + 2] - 1) * stride[i] - sum(padding[i]) + kernel[i] for i in range(d)])
     shape = x.shape[:2] + pooled
+    from ..indexing.selection import check_bounds
+
+    check_bounds(indices, size(shape), 0)
     backend = x.backend
     flat = backend.full((size(shape),), 0, x.dtype)
-    flat = backend.scatter(flat, backend.reshape(tensor(indices), (x.size,)), backend.reshape(x, (x.size,)), 0, "none")
+    flat = backend.scatter(flat, backend.reshape(indices, (x.size,)), backend.reshape(x, (x.size,)), 0, "none")
     out = backend.reshape(flat, shape)
     if output_size is None:
         return out

@@ -96,7 +96,7 @@ def _adaptive(x, output_size, op):
 
     for i in range(n):
         axis, length, parts = i + 2, x.shape[i + 2], output[i]
-        if parts > length + 65536:  # windows that repeat: a mistake, and a tensor for each of them
+        if parts < 1 or parts > length + 65536:  # windows that repeat: a mistake, and a tensor for each of them
             raise ShapeError("adaptive pooling of axis {} of {} into {} parts".format(axis, x.shape, parts))
         pieces = []
         for j in range(parts):

@@ -100,7 +100,7 @@ def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=Fals
     x = floating(x)
     grid = like(grid, x) if x.dtype.bits > 32 else floating(grid)
     d = x.ndim - 2
-    if d < 1 or grid.ndim != x.ndim or grid.shape[-1] != d or grid.shape[0] != x.shape[0]:
+    if d < 1 or grid.ndim != x.ndim or grid.shape[-1] != d or grid.shape[0] != x.shape[0] or 0 in x.shape[2:]:
         raise ShapeError("grid_sample: grid {} does not fit input {}".format(grid.shape, x.shape))
     if mode not in _TAPS:
         raise ShapeError("grid_sample: mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
@@ -145,8 +145,8 @@ def affine_grid(theta, shape, align_corners=False):
     theta = floating(theta)
     spatial = [int(s) for s in shape[2:]]
     d = len(spatial)
-    if theta.ndim != 3 or theta.shape[1:] != (d, d + 1):
-        raise ShapeError("affine_grid: theta {} does not fit {} spatial axes".format(theta.shape, d))
+    if d < 1 or theta.ndim != 3 or theta.shape[1:] != (d, d + 1) or min(spatial) < 1:
+        raise ShapeError("affine_grid: theta {} does not fit an output of shape {}".format(theta.shape, tuple(shape)))
     axes = []
     for length in spatial:
         edge = 1.0 if align_corners else 1 - 1 / length
@@ -189,7 +189,8 @@ def roi_align(
     """
     x = floating(x)
     rois = like(rois, x)
-    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4:
+    output_size = _bins(output_size)
+    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or 0 in x.shape[2:]:
         raise ShapeError("roi_align needs x (n, c, h, w) and rois (r, 4), found {} and {}".format(x.shape, rois.shape))
     if mode not in ("avg", "max"):
         raise ValueError("roi_align: mode is 'avg' or 'max', found {!r}".format(mode))
@@ -270,6 +271,11 @@ def max_roi_pool(x, rois, output_size, spatial_scale=1.0):
     from ..movement.joining import concat, stack
 
     x = floating(x)
+    output_size = _bins(output_size)
+    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
+        raise ShapeError(
+            "max_roi_pool needs x (n, c, h, w) and rois (r, 5), found {} and {}".format(x.shape, rois.shape)
+        )
     height, width = x.shape[2:]
     pooled = []
     for batch, x1, y1, x2, y2 in rois.tolist():
@@ -297,6 +303,14 @@ def max_roi_pool(x, rois, output_size, spatial_scale=1.0):
     return concat(pooled)
 
 
+def _bins(output_size):
+    """The numbers of bins, rows and columns. Raises ShapeError unless there are two, of 1 or more."""
+    bins = tuple(output_size)
+    if len(bins) != 2 or min(bins) < 1:
+        raise ShapeError("output_size is (rows, columns), 1 or more each, found {}".format(bins))
+    return bins
+
+
 def _half_away(value):
     return int(value + 0.5) if value >= 0 else -int(0.5 - value)
 
@@ -314,11 +328,13 @@ def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, di
 
     x = floating(x)
     weight, offset = like(weight, x), like(offset, x)
-    n, c, height, width = x.shape
-    m, _, kh, kw = weight.shape
-    oh, ow = offset.shape[2:]
-    taps, points = kh * kw, oh * ow
-    fits = c == weight.shape[1] * groups and not m % groups and not c % offset_groups
+    fits = x.ndim == weight.ndim == offset.ndim == 4 and groups > 0 and offset_groups > 0
+    if fits:
+        n, c, height, width = x.shape
+        m, _, kh, kw = weight.shape
+        oh, ow = offset.shape[2:]
+        taps, points = kh * kw, oh * ow
+        fits = c == weight.shape[1] * groups and not m % groups and not c % offset_groups and height and width
     if not fits or offset.shape[1] != offset_groups * taps * 2:
         raise ShapeError(
             "deform_conv: input {}, weight {}, offset {}, {} groups and {} offset groups do not fit".format(

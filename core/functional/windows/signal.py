@@ -165,6 +165,11 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     signal = floating(signal)
     if signal.ndim == 2:
         signal = signal.expand_dims(-1)
+    if signal.ndim != 3 or (window is not None and len(window.shape) != 1) or frame_step < 1:
+        raise ShapeError(
+            "stft needs a signal (batch, n) or (batch, n, 1 or 2), a window of one axis and a step of 1 or more, found "
+            "{}, {} and {}".format(signal.shape, None if window is None else window.shape, frame_step)
+        )
     if frame_length is None:
         if window is None:
             raise ShapeError("stft needs frame_length, window or both")
@@ -196,8 +201,12 @@ def mel_weight_matrix(
 ):
     """Triangular mel filters (dft_length // 2 + 1, num_mel_bins), as ONNX defines them (HTK mel scale)."""
     mels, rows = int(num_mel_bins), int(dft_length) // 2 + 1
-    if mels < 1 or rows < 1 or mels * rows > 1 << 28:
-        raise ShapeError("a matrix of {} frequencies by {} mel bins cannot be made".format(rows, mels))
+    if mels < 1 or rows < 1 or mels * rows > 1 << 28 or sample_rate < 1 or min(lower_edge_hertz, upper_edge_hertz) < 0:
+        raise ShapeError(
+            "a matrix of {} frequencies by {} mel bins from {} to {} Hz cannot be made at a rate of {}".format(
+                rows, mels, lower_edge_hertz, upper_edge_hertz, sample_rate
+            )
+        )
 
     def mel(hertz):
         return 2595 * math.log10(1 + hertz / 700)

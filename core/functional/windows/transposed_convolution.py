@@ -15,7 +15,7 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
     x = floating(x)
     weight = like(weight, x)
     n = x.ndim - 2
-    if n < 1 or weight.ndim != x.ndim or x.shape[1] != weight.shape[0] or x.shape[1] % groups:
+    if n < 1 or weight.ndim != x.ndim or x.shape[1] != weight.shape[0] or groups < 1 or x.shape[1] % groups:
         raise ShapeError(
             "conv_transpose: input {} does not fit weight {}, {} groups".format(x.shape, weight.shape, groups)
         )
