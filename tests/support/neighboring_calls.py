@@ -14,6 +14,8 @@ from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import EmberletError
 
+from support.called_objects import THINGS
+
 # Words that take each other's places; an unknown one is tried besides.
 WORDS = [
     "constant reflect edge wrap", "nearest linear cubic", "zeros border reflection", "avg max", "forward reverse both",
@@ -64,7 +66,7 @@ def V(values: Any, dtype: str | None = None) -> Any:
 
 SCOPE: dict[str, Any] = {
     **{name: getattr(F, name) for name in dir(F)}, "F": F, "nn": nn, "emberlet": emberlet, "X": X, "P": P, "V": V,
-    "nan": math.nan, "inf": math.inf,
+    "nan": math.nan, "inf": math.inf, **THINGS,
 }  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def _changed(argument: ast.expr, text: str, inside: set[int]) -> Iterator[str]:
             signed = isinstance(node, ast.Constant) and whole[a - 1 : a] == "-"
             for new in () if signed else _others(node, whole[a:b]):
                 yield whole[:a] + new + whole[b:]
-    if isinstance(argument, ast.Constant) and argument.value is not None:
+    if isinstance(argument, ast.Constant) and not (argument.value is None or isinstance(argument.value, bool)):
         yield "None"
 
 
@@ -226,6 +228,7 @@ def outcome(text: str) -> str:
         return _shown(eval(text, SCOPE))
     except EmberletError as error:
         words = " ".join(str(error).split())
+        words = words.partition("missing a required")[0] or words
         before, inner, rest = words.partition("cannot compute this (")
         if inner and not (rest.startswith("ValueError: ") and not any(w in rest for w in PYTHONS_OWN)):
             words = f"{before}cannot compute this"

@@ -176,6 +176,23 @@ def check_heads(q, keys, values):
         )
 
 
+def agree(shape, wanted):
+    """Whether two shapes can be equal: open lengths are not compared, so that a plan needs no guard for them."""
+    for a, b in zip(shape, wanted):
+        if type(a) is int and type(b) is int and a != b:
+            return False
+    return len(shape) == len(wanted)
+
+
+def with_past(past, new):
+    """Keys or values after those of the cache: (batch, heads, length, size), joined along the lengths. Raises
+    ShapeError if another length differs."""
+    past = like(past, new)
+    if past.ndim != new.ndim or not agree(past.shape[:2] + past.shape[3:], new.shape[:2] + new.shape[3:]):
+        raise ShapeError("attention: a cache of shape {} does not fit {} after it".format(past.shape, new.shape))
+    return new.backend.concat((past, new), 2)
+
+
 def _prepared(q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_heads, kv_num_heads, window):
     """Split the heads, prepend the cache and merge the masks: (q, keys, values, bias, whether a query may see no
     key)."""
@@ -193,8 +210,8 @@ def _prepared(q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_he
         raise ShapeError("attention takes past_key and past_value together, and not together with kv_lengths")
     if past_key is not None:
         offset = past_key.shape[2]
-        k = k.backend.concat((like(past_key, k), k), 2)
-        v = v.backend.concat((like(past_value, v), v), 2)
+        k, v = with_past(past_key, k), with_past(past_value, v)
+        check_heads(q, k, v)
     elif kv_lengths is not None:
         offset = kv_lengths - q.shape[2]
     left, right = window or (None, None)
@@ -250,7 +267,7 @@ def attention(
     return merge_heads(out) if layout == 3 else out
 
 
-#: function; ONNX Attention; scores_output: str -> tuple[Tensor, Tensor, Tensor, Tensor | None]
+#: function; ONNX Attention; scores_output: int -> tuple[Tensor, Tensor, Tensor, Tensor | None]
 @composite
 def attention_outputs(
     q,

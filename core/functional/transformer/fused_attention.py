@@ -15,6 +15,7 @@ from .dot_product_attention import (
     merge_heads,
     split_heads,
     visible_keys,
+    with_past,
 )
 from .rotary import rotary_embedding
 
@@ -89,7 +90,7 @@ def self_attention(
     if past is not None:
         past = like(past, q)
         both = [reshape(narrow(past, 0, i, 1), past.shape[1:]) for i in (0, 1)]
-        keys, values = backend.concat((both[0], keys), 2), backend.concat((both[1], values), 2)
+        keys, values = with_past(both[0], keys), with_past(both[1], values)
     if keys.shape == values.shape:
         present = backend.concat([reshape(t, (1,) + t.shape) for t in (keys, values)], 0)
     return merge_heads(_attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_value)), present
@@ -137,7 +138,8 @@ def multi_head_attention(
     else:
         q, k, v = heads(q, 0), heads(like(k, q), 1), heads(like(v, q), 2)
     if past_key is not None:
-        k, v = b.concat((like(past_key, k), k), 2), b.concat((like(past_value, v), v), 2)
+        k, v = with_past(past_key, k), with_past(past_value, v)
+    check_heads(q, k, v)
     return merge_heads(_attend(q, k, v, mask, score_bias, is_causal, scale, mask_filter_value)), alias(k), alias(v)
 
 
@@ -158,7 +160,7 @@ def _extended(past, new, start, total_length):
     if past is None:
         return pad(new, [(0, 0), (0, 0), (0, missing), (0, 0)]) if missing else new
     if new.shape[0] == 1 and missing == new.shape[2]:
-        return new.backend.concat((past, new), 2)  # a single sequence fills its cache completely
+        return with_past(past, new)  # a single sequence fills its cache completely
     return tensor_scatter(pad(past, [(0, 0), (0, 0), (0, missing), (0, 0)]), new, start, 2)
 
 

@@ -6,7 +6,7 @@ from ...errors import ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like
 from ..overriding import composite
-from .dot_product_attention import merge_heads, split_heads
+from .dot_product_attention import agree, merge_heads, split_heads
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 
@@ -16,7 +16,7 @@ def _each_step(x, steps):
     return [narrow(x, 2, t, 1) for t in range(steps)]
 
 
-#: function; ONNX LinearAttention -> tuple[Tensor, Tensor]
+#: function; ONNX LinearAttention; beta: TensorLike -> tuple[Tensor, Tensor]
 @composite
 def linear_attention(
     q, k, v, state=None, decay=None, beta=None, *, num_heads, kv_num_heads, scale=None, update_rule="gated_delta"
@@ -33,7 +33,8 @@ def linear_attention(
     if update_rule not in _RULES:
         raise ValueError("update_rule is one of {}, found {!r}".format(", ".join(sorted(_RULES)), update_rule))
     gated, delta = _RULES[update_rule]
-    if gated != (decay is not None) or delta != (beta is not None) or num_heads % kv_num_heads:
+    heads_fit = kv_num_heads > 0 and not num_heads % kv_num_heads
+    if gated != (decay is not None) or delta != (beta is not None) or not heads_fit:
         raise ShapeError(
             "linear_attention by the rule {!r} takes {} decay and {} beta, and query heads a multiple of key heads, "
             "found {} and {}".format(
@@ -48,8 +49,15 @@ def linear_attention(
     batch, steps = q.shape[:2]
     q, k, v = split_heads(q, num_heads), split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
     d_k, d_v, group = q.shape[3], v.shape[3], num_heads // kv_num_heads
-    factor = b.full((), scale or d_k**-0.5, wide)
-    q = b.binary("mul", astype(q, wide), factor)
+    lead = (batch, kv_num_heads, steps)
+    fits = agree(k.shape, lead + (d_k,)) and agree(v.shape, lead + (d_v,))
+    fits = fits and (state is None or agree(state.shape, (batch, kv_num_heads, d_k, d_v)))
+    for given in (decay, beta):
+        fits = fits and (given is None or agree(given.shape[:2] + given.shape[3:], (batch, steps)))
+    if not fits:
+        found = [None if x is None else x.shape for x in (q, k, v, state, decay, beta)]
+        raise ShapeError("linear_attention: q, k, v, state, decay and beta of shapes {} do not match".format(found))
+    q = b.binary("mul", astype(q, wide), b.full((), scale or (d_k or 1) ** -0.5, wide))
     q, k, v = _each_step(q, steps), _each_step(astype(k, wide), steps), _each_step(astype(v, wide), steps)
     if decay is not None:
         decay = b.unary("exp", astype(split_heads(decay, kv_num_heads), wide))
@@ -92,7 +100,12 @@ def causal_conv(x, weight, bias=None, state=None, activation=None):
     if state is None:
         longer = backend.pad(x, ((0, 0), (0, 0), (before, 0)), 0) if before else x
     else:
-        longer = backend.concat((like(state, x), x), 2)
+        state = like(state, x)
+        if not agree(state.shape, (x.shape[0], x.shape[1], before)):
+            raise ShapeError(
+                "causal_conv: a state of shape {} does not fit weight {}".format(state.shape, weight.shape)
+            )
+        longer = backend.concat((state, x), 2)
     y = conv1d(longer, weight, bias, groups=x.shape[1])
     if activation in ("silu", "swish"):
         y = silu(y)
