@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import math
 import zlib
@@ -66,7 +67,7 @@ def V(values: Any, dtype: str | None = None) -> Any:
 
 SCOPE: dict[str, Any] = {
     **{name: getattr(F, name) for name in dir(F)}, "F": F, "nn": nn, "emberlet": emberlet, "X": X, "P": P, "V": V,
-    "nan": math.nan, "inf": math.inf, **THINGS,
+    "S": builtins.slice, "nan": math.nan, "inf": math.inf, **THINGS,
 }  # fmt: skip
 
 
@@ -138,21 +139,22 @@ def neighbors(text: str) -> Iterator[tuple[str, str]]:
     for call in calls:
         if id(call) in inside:
             continue
+        where = "" if call is calls[0] else f"{ast.unparse(call.func)} "
         named = {k.arg: k.value for k in call.keywords if k.arg}
         arguments = [(f"{i}: ", a) for i, a in enumerate(call.args)] + [(f"{k}=", v) for k, v in named.items()]
         for name, argument in arguments:
             start, end = argument.col_offset, argument.end_col_offset or 0
             for new in _changed(argument, text, inside):
-                yield f"{name}{new}".replace(", ", ","), text[:start] + new + text[end:]
+                yield f"{where}{name}{new}".replace(", ", ","), text[:start] + new + text[end:]
         own, end = ast.unparse(call.func), (call.end_col_offset or 0) - 1
         for k in call.keywords:
             left = [ast.unparse(a) for a in (*call.args, *call.keywords) if a is not k]
-            yield f"without {k.arg}", text[: call.col_offset] + f"{own}({', '.join(left)})" + text[end + 1 :]
+            yield f"{where}without {k.arg}", text[: call.col_offset] + f"{own}({', '.join(left)})" + text[end + 1 :]
         for i, parameter in enumerate(_parameters(call.func)):
             if i >= len(call.args) and parameter.name not in named:
                 for new in _of_default(parameter.default):
                     yield (
-                        f"{parameter.name}={new}",
+                        f"{where}{parameter.name}={new}",
                         f"{text[:end]}{', ' if arguments else ''}{parameter.name}={new}{text[end:]}",
                     )
 
@@ -244,7 +246,8 @@ def described(text: str) -> str:
     """What comes of a call, how many neighbors give the same, and what comes of the others."""
     first = outcome(text)
     found: dict[str, list[str]] = {}
-    for change, call in dict(neighbors(text)).items():
+    changes_of = {call: change for change, call in neighbors(text) if call != text}
+    for call, change in changes_of.items():
         found.setdefault(outcome(call), []).append(change)
     lines = [f"{first} ({len(found.pop(first, []))} more)"]
     return "\n".join([*lines, *(f"{' | '.join(changes)} -> {said}" for said, changes in found.items())])
