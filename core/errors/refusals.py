@@ -26,6 +26,7 @@ _SAYS = {
     "linear bias": "Shape:linear: bias {} does not fit weight {} (d_input, d_output)",
     "per axis": "Shape:{} has {} entries for {} spatial axes",
     "least": "Shape:{} must be at least 1, found {}",
+    "negative padding": "Shape:padding must not be negative, found {}",
     "padding": "Shape:padding is 'same', 'valid' or numbers, found {!r}",
     "conv rank": "Shape:conv: input {} and weight {} must have the same rank, at least 3",
     "conv channels": "Shape:conv: input {} has {} channels, weight {} with {} groups needs {}",

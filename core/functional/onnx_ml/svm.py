@@ -14,10 +14,13 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     """(rows, n): the kernel of each row of x (rows, features) with each of vectors (n, features).
 
     kind: "linear" x·v, "poly" (gamma x·v + coef0)^degree, "sigmoid" tanh(gamma x·v + coef0), "rbf" exp(-gamma |x-v|²).
+    Raises ShapeError unless both have as many features.
     """
     if kind not in ("linear", "poly", "rbf", "sigmoid"):
         raise ValueError("svm_kernel: kind is 'linear', 'poly', 'rbf' or 'sigmoid', found {!r}".format(kind))
     x = floating(x)
+    if x.ndim != 2 or len(vectors.shape) != 2 or x.shape[1] != vectors.shape[1]:
+        raise ShapeError("svm_kernel: {} and vectors {} do not match".format(x.shape, vectors.shape))
     backend = x.backend
     if kind == "rbf":
         rows, n, features = x.shape[0], vectors.shape[0], x.shape[1]

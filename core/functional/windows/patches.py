@@ -102,6 +102,8 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     stride = per_axis(stride, d, "stride")
     padding = padding_pairs(padding, d)
     pooled = tuple([(x.shape[i + 2] - 1) * stride[i] - sum(padding[i]) + kernel[i] for i in range(d)])
+    if output_size is not None and (len(output_size) != d or [i for i in range(d) if output_size[i] < pooled[i]]):
+        raise ShapeError("max_unpool: output_size {} is smaller than {}".format(tuple(output_size), pooled))
     shape = x.shape[:2] + pooled
     from ..indexing.selection import check_bounds
 

@@ -122,6 +122,8 @@ def dft(x, length=None, axis=-2, inverse=False, onesided=False):
     if length is None:
         length = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
     length = int(length)
+    if length < 1:
+        raise ShapeError("dft: a length of 1 or more is needed, found {} for shape {}".format(length, x.shape))
     native = operation(x.backend, "dft")
     if native:
         return native(x, length, axis, inverse, onesided)
