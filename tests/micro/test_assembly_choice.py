@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emberlet.micro.builder.assembly import dsp
 from emberlet.micro.builder.assembly.registry import ALL, DSP, MOST_GROUPS, MOST_SHIFT, THUMB, calls, scratch
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.layer import dense_view
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.doubled import DividedRequant, DoubledRequant
-from emberlet.micro.builder.quantization.reference import Requant
+from emberlet.micro.builder.quantization.reference import Requant, requantize
 
 PLACES = {"i0": 0, "o": 4096, "wo": 0, "to": 0, "zs": 8192}
 
@@ -127,3 +128,41 @@ def test_scratch_holds_the_window_and_its_unpacked_copies(k: int) -> None:
         assert scratch(layer, []) == 0
         assert scratch(layer, [THUMB]) == 4 * words >= k
         assert scratch(layer, [THUMB, DSP]) == 8 * words * positions + 4 * words + 8 + 3
+
+
+FIELDS: Sequence[tuple[Requant, tuple[int, int] | None]] = [
+    (Requant((1 << 14,), 32, 0, 0), (0, 0)),
+    (Requant((1 << 14,), 33, 0, 0), None),
+    (Requant((1 << 14,), 20, 17, 0), (0, 12)),
+    (Requant((1 << 14,), 20, 18, 0), (0, 12)),
+    (Requant((1 << 14,), 20, 19, 0), None),
+    (Requant(((1 << 30) - 1,), 31, 0, 0), (0, 1)),
+    (Requant((1 << 30,), 31, 0, 0), (1, 0)),
+    (Requant((5, 1 << 30), 30, 0, 0), (2, 0)),
+    (Requant((1,), 2, 0, 0), (0, 30)),
+    (Requant((2,), 2, 0, 0), (1, 29)),
+    (Requant((3,), 2, 0, 0), (1, 29)),
+]
+
+
+@pytest.mark.parametrize(("requant", "shifts"), FIELDS, ids=str)
+def test_sums_are_shifted_as_little_as_multipliers_need(requant: Requant, shifts: tuple[int, int] | None) -> None:
+    found = dsp.requant_fields(requant)
+    assert (found and (found["up"], found["scale"])) == shifts
+
+
+@pytest.mark.parametrize(("zero", "low", "high"), [(0, 0, 255), (128, 0, 255), (3, 3, 255), (9, 2, 200), (250, 60, 61)])
+def test_the_upper_word_of_a_product_and_saturation_give_the_references_bytes(zero: int, low: int, high: int) -> None:
+    rng = np.random.default_rng(zero)
+    for _ in range(300):
+        shift = int(rng.integers(2, 33))
+        m = int(rng.integers(1, min(1 << 30, 4 << shift)))
+        found = dsp.requant_fields(Requant((m,), shift, 0, zero, low, high))
+        assert found is not None
+        s = int(rng.integers(-(1 << 30) // m, (1 << 30) // m + 1))
+        assert m << found["scale"] < 1 << 31 and -(1 << 31) <= s << found["up"] < 1 << 31
+        upper = ((s << found["up"]) * (m << found["scale"]) + (1 << 31)) >> 32
+        y = min(max(upper + found["base"], 0), 255)
+        y = max(min(y + found["c1"], 255) - found["c2"], 0)
+        assert y == int(requantize(s, Requant((m,), shift, 0, zero, low, high)))
+        assert dsp.requant_fields(DoubledRequant((m,), 0, 0, zero, low, high, (0,))) == {**found, "up": 0, "scale": 0}

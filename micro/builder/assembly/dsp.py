@@ -139,9 +139,7 @@ def requant_fields(r: Requant) -> dict[str, int] | None:
     if r.shift > 32 or r.rest < 2:
         return None
     most = max(r.multipliers)
-    up = next(u for u in range(32) if most << max(0, 32 - r.shift - u) < 1 << 31)
-    if up > 32 - r.shift:
-        return None
+    up = next(u for u in range(33 - r.shift) if most << 32 - r.shift - u < 1 << 31)
     c1, c2 = 255 - (r.high - r.low), 255 - r.high
     return {"up": up, "scale": 32 - r.shift - up, "base": r.zero - r.low, "c1": c1, "c2": c2}
 
