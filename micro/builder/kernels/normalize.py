@@ -268,7 +268,7 @@ class Normalize(NormalizeRows):
     def steps(self) -> tuple[int, Ints, Ints]:
         """(shift, factors, shifts) from a row's numbers of 15 bits to the output's steps."""
         g = self.factors.astype(np.float64).reshape(-1) * self.length**0.5 * 2.0**-15 / self.scale_out
-        most = max(float(np.abs(g).max(initial=0)), 2.0**-16)
+        most = max(float(np.abs(g).max()), 2.0**-16)
         b = self.shifts.astype(np.float64).reshape(-1) / self.scale_out + self.zero_out + 0.5
         # Both have to fit: a factor in 14 bits, the summand in 28.
         fits = min(13 - ceil(log2(most)), 28 - ceil(log2(float(np.abs(b).max(initial=1)))))

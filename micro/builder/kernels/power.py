@@ -69,7 +69,7 @@ class Power(_Binary):
     @cached_property
     def bits(self) -> int:
         """Fractional bits of a logarithm."""
-        most = max(abs(log(self.scales[0])), abs(log(255 * self.scales[0])), 1e-6) * 255 * self.scales[1]
+        most = max(abs(log(self.scales[0])), abs(log(255 * self.scales[0]))) * 255 * self.scales[1]
         return min(MOST_BITS, floor(log2((LIMIT >> 1) / most)) - 1)
 
     @cached_property
@@ -86,7 +86,7 @@ class Power(_Binary):
         of the range."""
         _, _, out = self.scales
         least = floor(log(out / 4) * 2**self.bits)
-        greatest = max(least + 1, ceil(log(out * max(256 - self.zeros[2], 1)) * 2**self.bits))
+        greatest = max(least + 1, ceil(log(out * (256 - self.zeros[2])) * 2**self.bits))
         return least, max(0, ceil(log2((greatest - least) / INTERVALS)))
 
     @cached_property

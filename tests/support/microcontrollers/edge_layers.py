@@ -209,12 +209,25 @@ def constants() -> Iterator[Case]:
     x[1] = 77
     for scale in (1e-6, 2.0**-8, 0.02, 0.5, 8.0):
         for epsilon in (0.0, 1e-12, 1e-3, 1e30):
-            for factor, shift, out in ((0.0, 0.0, 0.1), (1e-6, 1.0, 0.1), (1.0, -0.5, 0.02), (300.0, 4e4, 1e-3)):
+            for factor, shift, out in (
+                (0.0, 0.0, 0.1),
+                (1e-6, 1.0, 0.1),
+                (1.0, -0.5, 0.02),
+                (300.0, 4e4, 1e-3),
+                (1e8, 1e9, 1e-3),
+            ):
                 factors, shifts = factor * np.linspace(-1, 1, 9), shift * np.linspace(-1, 1, 9)
                 how = (0, bool(factor != 1e-6), epsilon, scale, 70, out, 128)
                 yield Case(Normalize("normalize", X, "y", 3, 9, factors, shifts, *how), (x,), (3, 9))
     for operation in OPERATIONS[:5]:
-        for scale, out in ((2.0**-10, 1.0), (0.02, 0.05), (0.05, 0.02), (2.0**5, 2.0**-7), (2.0**7, 2.0**-7)):
+        for scale, out in (
+            (2.0**-10, 1.0),
+            (0.02, 0.05),
+            (0.05, 0.02),
+            (2.0**5, 2.0**-7),
+            (2.0**7, 2.0**-7),
+            (2.0**-22, 1.0),
+        ):
             layer = Norm("norm", X, "y", (3, 9, 1), operation, scale, 70, out, 20)
             if operation in ("l1", "square"):
                 layer = replace(layer, requant=choose(255 / layer.most, layer.most, 20))

@@ -30,7 +30,9 @@ def long_sum(w: Writer, count: int, add: Callable[[], None], carry: tuple[str, .
         for line in carry:
             w.line(line)
 
-    with w.times("j", max(count // AT_ONCE, 1)):
-        some(min(count, AT_ONCE))
-    if count > AT_ONCE and count % AT_ONCE:
-        some(count % AT_ONCE)
+    whole, rest = divmod(count, AT_ONCE)
+    if whole:
+        with w.times("j", whole):
+            some(AT_ONCE)
+    if rest:
+        some(rest)
