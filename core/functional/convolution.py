@@ -10,13 +10,12 @@ from .operands import floating, like
 
 
 def per_axis(value, n, what):
-    """`value` as a tuple of n ints. Raises ShapeError if its length is not n, or if an entry of kernel_size, stride or
-    dilation is less than 1."""
-    value = (value,) * n if isinstance(value, int) else tuple(value)
+    """`value` as a tuple of n ints. Raises ShapeError if its length is not n."""
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
     if len(value) != n:
         refuse("per axis", what, len(value), n)
-    if what in ("kernel_size", "stride", "dilation") and [v for v in value if v < 1]:
-        refuse("least", what, value)
     return value
 
 
@@ -58,7 +57,7 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             break
     for i in range(n):
         room = x.shape[i + 2] + padding[i][0] + padding[i][1]
-        if room < dilation[i] * (kernel[i] - 1) + 1:
+        if dilation[i] < 1 or room < dilation[i] * (kernel[i] - 1) + 1:
             refuse("kernel", "conv", kernel, x.shape, padding)
     if bias is not None:
         bias = like(bias, x)

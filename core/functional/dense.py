@@ -12,12 +12,11 @@ def linear(x, weight, bias=None):
     ShapeError if the inner sizes differ or the bias has another size."""
     x = floating(x)
     weight = like(weight, x)
-    if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
+    bias = None if bias is None else like(bias, x)
+    fits = bias is None or bias.shape == weight.shape[1:]
+    if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0] or not fits:
         refuse("linear", x.shape, weight.shape)
     backend = x.backend
-    bias = None if bias is None else like(bias, x)
-    if bias is not None and bias.shape != weight.shape[1:]:
-        refuse("linear bias", bias.shape, weight.shape)
     fast = operation(backend, "linear")
     if fast:
         return fast(x, weight, bias)

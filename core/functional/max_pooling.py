@@ -21,8 +21,6 @@ def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
     grown = []
     for i in range(n):
         low, high = padding[i]
-        if low < 0 or high < 0:
-            refuse("negative padding", padding)
         reach = dilation[i] * (kernel[i] - 1) + 1
         room = x.shape[i + 2] + low + high - reach
         if room < 0 and not (ceil_mode and room > -stride[i]):

@@ -68,11 +68,7 @@ def alias(x):
 def floating(x):
     """x as a floating-point tensor: integers and bools become float32."""
     x = tensor(x)
-    if x.dtype.is_float:
-        return x
-    if x.dtype.kind == "string":
-        refuse("string")
-    return x.backend.cast(x, dtypes.float32)
+    return x if x.dtype.is_float else astype(x, dtypes.float32)
 
 
 def numeric(x, what):

@@ -129,8 +129,8 @@ col2im(Z(1, 8), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 7, 9), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 8, 8), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 8, 9), (4, 4), 0) -> Shape: kernel_size must be at least 1, found (0, 0)
-conv(Z(1, 2, 5), Z(3, 2, 2), stride=0) -> Shape: stride must be at least 1, found (0,)
-max_pool(Z(1, 2, 5), 2, dilation=0) -> Shape: dilation must be at least 1, found (0,)
+conv_transpose(Z(1, 2, 5), Z(2, 3, 2), stride=0) -> Shape: stride must be at least 1, found (0,)
+im2col(Z(1, 2, 5), 2, dilation=0) -> Shape: dilation must be at least 1, found (0,)
 layer_norm(Z(2, 3), F.asarray(["a", "b", "c"])) -> DType: expected numbers, found strings
 svm_kernel(Z(2, 3), Z(4, 3), "cubic") -> Value: kind is 'linear', 'poly', 'rbf' or 'sigmoid'
 tfidf(I(1, 2), [1, 2], [0], [0, 1], [], "IDFTF", 1, 1, 0) -> Value: mode is 'TF', 'IDF' or 'TFIDF'

@@ -8,11 +8,12 @@ may override them (`matmul_8bit`, `conv_8bit`, with int32 operands within ±255)
 from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, ShapeError, refuse
-from ..convolution import padding_pairs, per_axis
+from ..convolution import padding_pairs
 from ..linear_algebra.products import matmul
 from ..movement.rearranging import permute_dims, reshape
 from ..operands import astype, floating, is_scalar, tensor
 from ..overriding import composite, one_backend
+from ..windows.padding_rules import steps
 from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 
@@ -159,7 +160,7 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
         raise ShapeError(
             "conv_integer: input {} does not fit weight {}, {} groups".format(x.shape, weight.shape, groups)
         )
-    stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
+    stride, dilation = steps(stride, n, "stride"), steps(dilation, n, "dilation")
     padding = padding_pairs(padding, n, weight.shape[2:], dilation, stride, x)
     for i in range(n):
         if x.shape[i + 2] + sum(padding[i]) < dilation[i] * (weight.shape[i + 2] - 1) + 1:

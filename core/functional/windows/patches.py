@@ -3,9 +3,10 @@
 from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axes_of, size, strides, whole, window
-from ..convolution import padding_pairs, per_axis
+from ..convolution import padding_pairs
 from ..operands import numeric, tensor
 from ..overriding import composite
+from .padding_rules import steps as at_least_one
 
 
 def _window_pixels(lengths, kernel, stride, padding, dilation):
@@ -31,8 +32,8 @@ def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold)."""
     x = numeric(x, "im2col")
     d = x.ndim - 2
-    kernel = per_axis(kernel_size, d, "kernel_size")
-    stride, dilation = per_axis(stride, d, "stride"), per_axis(dilation, d, "dilation")
+    kernel = at_least_one(kernel_size, d, "kernel_size")
+    stride, dilation = at_least_one(stride, d, "stride"), at_least_one(dilation, d, "dilation")
     padding = padding_pairs(padding, d)
     pixels, out, padded = _window_pixels(x.shape[2:], kernel, stride, padding, dilation)
     n, c = x.shape[:2]
@@ -55,8 +56,8 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     x = numeric(x, "col2im")
     output_size = tuple([whole(s) for s in output_size])
     d = len(output_size)
-    kernel = per_axis(kernel_size, d, "kernel_size")
-    stride, dilation = per_axis(stride, d, "stride"), per_axis(dilation, d, "dilation")
+    kernel = at_least_one(kernel_size, d, "kernel_size")
+    stride, dilation = at_least_one(stride, d, "stride"), at_least_one(dilation, d, "dilation")
     padding = padding_pairs(padding, d)
     taps = size(kernel)
     positions = [window(output_size[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(d)]
@@ -98,8 +99,8 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
             "max_unpool needs (n, c, *spatial) and as many indices, found {} and {}".format(x.shape, indices.shape)
         )
     d = x.ndim - 2
-    kernel = per_axis(kernel_size, d, "kernel_size")
-    stride = per_axis(stride, d, "stride")
+    kernel = at_least_one(kernel_size, d, "kernel_size")
+    stride = at_least_one(stride, d, "stride")
     padding = padding_pairs(padding, d)
     pooled = tuple([(x.shape[i + 2] - 1) * stride[i] - sum(padding[i]) + kernel[i] for i in range(d)])
     if output_size is not None and (len(output_size) != d or [i for i in range(d) if output_size[i] < pooled[i]]):

@@ -10,6 +10,7 @@ from ...shapes import size, strides
 from ..indexing.selection import check_bounds
 from ..operands import floating, like
 from ..overriding import composite
+from .padding_rules import steps as at_least_one
 
 
 def _reflected(position, low, high):
@@ -323,7 +324,7 @@ def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, di
     x (n, c, h, w), weight (m, c // groups, kh, kw), offset (n, offset_groups * kh * kw * 2, oh, ow) with y before x,
     mask (n, offset_groups * kh * kw, oh, ow) -> (n, m, oh, ow). Raises ShapeError if the shapes do not fit.
     """
-    from ..convolution import padding_pairs, per_axis
+    from ..convolution import padding_pairs
     from ..creation.fills import arange
 
     x = floating(x)
@@ -341,7 +342,7 @@ def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, di
                 x.shape, weight.shape, offset.shape, groups, offset_groups
             )
         )
-    stride, dilation = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
+    stride, dilation = at_least_one(stride, 2, "stride"), at_least_one(dilation, 2, "dilation")
     padding = padding_pairs(padding, 2, (kh, kw), dilation, stride, x)
     backend = x.backend
 

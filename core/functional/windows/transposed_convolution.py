@@ -5,6 +5,7 @@ from ...errors import ShapeError
 from ..convolution import padding_pairs, per_axis
 from ..operands import alias, floating, like
 from ..overriding import composite, one_backend
+from .padding_rules import steps as at_least_one
 
 
 #: function; ONNX ConvTranspose; output_padding: int | Sequence[int]
@@ -20,7 +21,7 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
             "conv_transpose: input {} does not fit weight {}, {} groups".format(x.shape, weight.shape, groups)
         )
     kernel = weight.shape[2:]
-    stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
+    stride, dilation = at_least_one(stride, n, "stride"), at_least_one(dilation, n, "dilation")
     padding, output_padding = padding_pairs(padding, n), per_axis(output_padding, n, "output_padding")
     for i in range(n):
         out = (x.shape[i + 2] - 1) * stride[i] - padding[i][0] - padding[i][1] + dilation[i] * (kernel[i] - 1)
