@@ -13,7 +13,7 @@ from ..linear_algebra.products import matmul
 from ..movement.rearranging import permute_dims, reshape
 from ..operands import astype, floating, is_scalar, tensor
 from ..overriding import composite, one_backend
-from ..windows.padding_rules import steps
+from ..windows.steps import steps
 from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 

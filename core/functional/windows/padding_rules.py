@@ -3,16 +3,6 @@
 from ...errors import refuse
 
 
-def steps(value, n, what):
-    """`per_axis` of a kernel, stride or dilation. Raises ShapeError for an entry below 1."""
-    from ..convolution import per_axis
-
-    value = per_axis(value, n, what)
-    if [v for v in value if v < 1]:
-        refuse("least", what, 1, value)
-    return value
-
-
 def named(padding, n, kernel=None, dilation=None, stride=None, x=None):
     """The (low, high) pairs of "same", "valid", "same_upper" or "same_lower"; the last two are returned as they are if
     there is no x yet, on whose axes they depend."""

@@ -6,7 +6,7 @@ from ...shapes import axes_of, size, strides, whole, window
 from ..convolution import padding_pairs
 from ..operands import numeric, tensor
 from ..overriding import composite
-from .padding_rules import steps as at_least_one
+from .steps import steps as at_least_one
 
 
 def _window_pixels(lengths, kernel, stride, padding, dilation):

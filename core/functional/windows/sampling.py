@@ -10,7 +10,7 @@ from ...shapes import size, strides
 from ..indexing.selection import check_bounds
 from ..operands import floating, like
 from ..overriding import composite
-from .padding_rules import steps as at_least_one
+from .steps import steps as at_least_one
 
 
 def _reflected(position, low, high):

@@ -5,7 +5,7 @@ from ...errors import ShapeError
 from ..convolution import padding_pairs, per_axis
 from ..operands import alias, floating, like
 from ..overriding import composite, one_backend
-from .padding_rules import steps as at_least_one
+from .steps import steps as at_least_one
 
 
 #: function; ONNX ConvTranspose; output_padding: int | Sequence[int]
