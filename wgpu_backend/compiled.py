@@ -2,7 +2,7 @@
 
 import sys
 
-from emberlet.backend.axes import ATTEMPTS, argument_names, closed, in_order, named, of_model
+from emberlet.backend.axes import ATTEMPTS, argument_names, closed, named, of_model
 from emberlet.backend.sizes import SizeNeeded, same
 from emberlet.errors import BackendError, EmberletError
 from emberlet.tensor import Tensor
@@ -105,6 +105,8 @@ class Compiled:
 
             return bind(self.model, tuple(arguments), keywords, self.backend)
         if keywords:
+            from emberlet.host.model_inputs import in_order
+
             arguments = in_order(self.model, arguments, keywords)
         return [self._tensor(x) for x in arguments]
 

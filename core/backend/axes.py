@@ -163,22 +163,6 @@ def argument_names(model, count):
     return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
 
 
-def in_order(model, arguments, keywords):
-    """The arguments of a call in the order of the model's parameters, defaults included. Raises TypeError where the
-    call would, and BackendError for an argument that can only be given by name."""
-    from inspect import signature
-
-    bound = signature(getattr(model, "forward", model)).bind(*arguments, **keywords)
-    by_name = [name for name in keywords if name in bound.kwargs]
-    if by_name:
-        raise BackendError(
-            "a compiled model takes its arguments in their order, but {0} can only be given by name: compile "
-            "functools.partial(model, {0}=...) instead".format(by_name[0])
-        )
-    bound.apply_defaults()
-    return bound.args
-
-
 def of_model(model, names, shapes, dims):
     """The Axes of a model's arguments.
 

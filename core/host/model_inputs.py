@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from .. import dtypes
 from ..backend import Backend
 from ..dtypes import DType
-from ..errors import DTypeError, EmberletError, ShapeError
+from ..errors import BackendError, DTypeError, EmberletError, ShapeError
 from ..functional.arrays import asarray
 from ..tensor import Tensor
 
@@ -36,6 +36,20 @@ def takes(model: Any, count: int) -> str:
     except TypeError as error:
         return str(error)
     return ""
+
+
+def in_order(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call in the order of the model's parameters, defaults included. model: a Module or a function.
+    Raises TypeError where the call would, and BackendError for an argument that can only be given by name."""
+    bound = inspect.signature(getattr(model, "forward", model)).bind(*args, **kwargs)
+    by_name = [name for name in kwargs if name in bound.kwargs]
+    if by_name:
+        raise BackendError(
+            f"a compiled model takes its arguments in their order, but {by_name[0]} can only be given by name: compile "
+            f"functools.partial(model, {by_name[0]}=...) instead"
+        )
+    bound.apply_defaults()
+    return bound.args
 
 
 def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: Backend | None = None) -> list[Any]:

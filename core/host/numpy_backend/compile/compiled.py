@@ -10,11 +10,11 @@ import numpy as np
 
 from .... import dtypes
 from ....backend import get_backend
-from ....backend.axes import Axes, argument_names, in_order, named, of_model
+from ....backend.axes import Axes, argument_names, named, of_model
 from ....backend.sizes import SizeNeeded
 from ....errors import BackendError, EmberletError
 from ....tensor import Tensor
-from ...model_inputs import bind
+from ...model_inputs import bind, in_order
 from .. import NumpyBackend
 from ..storage import Array, emberlet_dtype, numpy_dtype
 from .plan import Plan
