@@ -23,7 +23,7 @@ class CopiedBytes:
     """Bytes in memory whose slices are copies, so that a slice does not keep the whole alive."""
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None:
-        self._data = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
+        self._data = memoryview(data).cast("B")
 
     def __len__(self) -> int:
         return len(self._data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,10 @@ def test_names_of_a_model_are_text_in_a_picture() -> None:
 
 
 def test_a_tree_in_ascii_has_ascii_alone() -> None:
-    as_text(tree(HERE / "modules" / "bert" / "model.onnx"), unicode=False).encode("ascii")
+    box = tree(HERE / "modules" / "bert" / "model.onnx")
+    as_text(box, unicode=False).encode("ascii")
+    box = dataclasses.replace(box, name="a · b…")
+    assert "a + b.." in as_text(box, unicode=False)
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,14 @@ def test_a_path_without_extension_is_tried_with_bpk(tmp_path):
     assert Burnpack.from_file(tmp_path / "model").origin == str(tmp_path / "model.bpk")
 
 
+def test_a_folder_with_a_dot_is_no_extension(tmp_path):
+    (tmp_path / "v1.0").mkdir()
+    (tmp_path / "v1.0" / "model.bpk").write_bytes(one("U8", [1], b"x"))
+    assert Burnpack.from_file(tmp_path / "v1.0" / "model").origin == str(tmp_path / "v1.0" / "model.bpk")
+    with pytest.raises(OSError):
+        Burnpack.from_file(tmp_path / "v1.0" / "model.x")
+
+
 def test_a_file_of_that_very_name_comes_first(tmp_path):
     (tmp_path / "model.bpk").write_bytes(one("U8", [1], b"x"))
     (tmp_path / "model").write_bytes(one("U8", [1], b"y"))

@@ -195,7 +195,6 @@ STATE = [entry(0, 1, 1)]
         ({"parts": ("tensor", 1), "entries": [entry(0, 0, 1)]}, True),
         ({"in_place": {0: ("x", 1)}, "arguments": [state(gpu=None)]}, True),
     ],
-    ids=str,
 )
 def test_a_step_fits_states_that_are_stored_as_the_plan_expects(changes: dict[str, Any], wanted: bool) -> None:
     given: dict[str, Any] = {"entries": STATE, "arguments": [state()], "roots": [root(), root()]} | changes

@@ -46,6 +46,18 @@ def test_constants_without_elements_keep_their_axes(operator, dtype, constant, s
     check(operator, [np.ones(shape, dtype), np.ones(shape, dtype)], (constant,), **attributes)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("shapes", [((), ()), ((1,), ()), ((1, 1), (3,)), ((3,), (1,)), ((2, 3), (2, 3))])
+@pytest.mark.parametrize("constants", [(1, 2), (1,), (2,)])
+def test_a_choice_between_constants_keeps_their_dtype(dtype, shapes, constants):
+    one, other = (np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape).astype(dtype) for shape in shapes)
+    check(
+        "Where",
+        [np.array([[True, False, True], [False, True, False]]), one, np.asarray(other * 3 + 1, dtype)],
+        constants,
+    )
+
+
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_the_places_of_a_single_number_that_is_not_zero(value):
     check("NonZero", [np.array(value, np.float32)])

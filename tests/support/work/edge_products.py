@@ -269,6 +269,9 @@ for k in (4, 40):
         for n in (40, 48, 64, 96, 100, 126, 130, 255, 256, 257, 383, 384, 1000, 1023, 1026, 1536, 2047, 2048, 2049,
                   8192, 8193, 9000)
     ])  # fmt: skip
+together("edge: long products of one row", [
+    (product, ((1, k), (k, n))) for k in (2047, 2048, 2049, 3072, 3073) for n in (12, 300)
+])  # fmt: skip
 for one, other in [("int8", "int8"), ("uint8", "int8")]:
     together(f"edge: products of 8 bits, {one} and {other}", [
         (lambda a, b: F.matmul_integer(a, b), ((one, (m, k)), (other, (k, n))))
