@@ -1,6 +1,6 @@
 """Tensors as text: `print(x)`, `repr(x)` and f"{x:.2f}", and the report that compares two tensors."""
 
-from .errors import ShapeError
+from .errors import ArgumentError, ShapeError
 
 # Options of `set_print_options`.
 _options = {"precision": None, "threshold": 1000, "edge_items": 3}
@@ -15,7 +15,7 @@ def set_print_options(**options):
     """
     for name in options:
         if name not in _options:
-            raise ValueError("print options are {}, found {!r}".format(", ".join(sorted(_options)), name))
+            raise ArgumentError("print options are {}, found {!r}".format(", ".join(sorted(_options)), name))
     _options.update({"precision": None, "threshold": 1000, "edge_items": 3})
     _options.update(options)
 
@@ -115,7 +115,7 @@ def format_with(x, spec):
         return "{:{}}".format(x.item(), spec)
     digits = spec[1:].rstrip("f") if spec.startswith(".") else ""
     if not digits.isdigit():
-        raise ValueError("a tensor formats with a precision such as '.2f', found {!r}".format(spec))
+        raise ArgumentError("a tensor formats with a precision such as '.2f', found {!r}".format(spec))
     return describe_tensor(x, int(digits))
 
 

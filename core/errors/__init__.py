@@ -29,6 +29,10 @@ class DTypeError(EmberletError, _Type):  # type: ignore[misc, valid-type]
     TypeError too (not on MicroPython)."""
 
 
+class ArgumentError(EmberletError, _Value):  # type: ignore[misc, valid-type]
+    """An argument that is not one of the values a function takes. A ValueError too (not on MicroPython)."""
+
+
 class BackendError(EmberletError):
     """A backend that is unknown, not installed, or whose device failed."""
 

@@ -22,14 +22,14 @@ _SAYS = {
     "integers": "DType:{} takes integers or bools, found {}",
     "reshape": "Shape:cannot reshape {} ({} elements) to {}",
     "flatten": "Shape:start_dim {} comes after end_dim {}",
-    "linear": "Shape:linear: input {}, or the bias, does not fit weight {} (d_input, d_output)",
+    "linear": "Shape:linear: input {} does not fit weight {} (d_input, d_output)",
     "per axis": "Shape:{} has {} entries for {} spatial axes",
     "least": "Shape:{} must be at least {}, found {}",
     "padding": "Shape:padding is 'same', 'valid' or numbers, found {!r}",
     "conv rank": "Shape:conv: input {} and weight {} must have the same rank, at least 3",
     "conv channels": "Shape:conv: input {} has {} channels, weight {} with {} groups needs {}",
     "kernel": "Shape:{}: kernel {} is larger than input {} with padding {}",
-    "conv bias": "Shape:conv: bias {} does not fit weight {}",
+    "bias": "Shape:bias {} does not fit weight {}",
     "pool": "Shape:pooling needs (n, c, *spatial), found {}",
     "groups": "Shape:{}: {} input and {} output channels do not divide into {} groups",
     "layer axes": "Shape:{} needs (n, channels) and {} spatial axes, found shape {}",
@@ -45,20 +45,18 @@ _SAYS = {
     "no value": "Emberlet:the value of a Param is a Tensor, found {!r}; a mapper returns the new value",
     "narrowing": "DType:{} values from {} to {} do not fit {}, which holds {} to {}",
     "same param": "Emberlet:the initializer of a Param used that same Param; it would wait for itself",
-    "index": "Type:an index is an integer, found a tensor of {}",
-    "len": "Type:len() of a tensor without axes",
-    "array API": "Value:emberlet supports the array API up to 2024.12, not {}",
-    "copy": "Value:numbers and lists must be copied; pass copy=None or copy=True",
-    "word": "Value:{} is {}, found {!r}",
+    "index": "DType:an index is an integer, found a tensor of {}",
+    "len": "DType:len() of a tensor without axes",
+    "array API": "Argument:emberlet supports the array API up to 2024.12, not {}",
+    "copy": "Argument:numbers and lists must be copied; pass copy=None or copy=True",
+    "word": "Argument:{} is {}, found {!r}",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} has no embedded weights; use from_file",
     "no weights": "Load:{} does not say where its weights are; use from_file",
 }
-_BUILT_IN = {"Type": TypeError, "Value": ValueError}
 
 
 def refuse(what, found):
     """Raise the error called `what`, with its message formatted with `found`."""
     kind, _, words = _SAYS[what].partition(":")
-    error = _BUILT_IN.get(kind) or getattr(errors, kind + "Error")
-    raise error(words.format(*found))
+    raise getattr(errors, kind + "Error")(words.format(*found))

@@ -62,5 +62,5 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if bias is not None:
         bias = like(bias, x)
         if bias.shape != weight.shape[:1]:
-            refuse("conv bias", bias.shape, weight.shape)
+            refuse("bias", bias.shape, weight.shape)
     return x.backend.conv(x, weight, bias, stride, padding, dilation, groups)

@@ -12,10 +12,12 @@ def linear(x, weight, bias=None):
     ShapeError if the inner sizes differ or the bias has another size."""
     x = floating(x)
     weight = like(weight, x)
-    bias = None if bias is None else like(bias, x)
-    fits = bias is None or bias.shape == weight.shape[1:]
-    if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0] or not fits:
+    if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
         refuse("linear", x.shape, weight.shape)
+    if bias is not None:
+        bias = like(bias, x)
+        if bias.shape != weight.shape[1:]:
+            refuse("bias", bias.shape, weight.shape)
     backend = x.backend
     fast = operation(backend, "linear")
     if fast:

@@ -1,6 +1,6 @@
 """Resizing along 1 and 2 spatial axes."""
 
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..functional.convolution import per_axis
 from ..functional.windows.interpolation import interpolate
 from ..module import Module
@@ -15,7 +15,7 @@ class _Interpolate(Module):
         if (output_size is None) == (scale_factor is None):
             raise ShapeError("{} needs output_size or scale_factor, and not both".format(name))
         if mode not in ("nearest", "linear", "cubic"):
-            raise ValueError("{}: mode is nearest, linear or cubic, found {!r}".format(name, mode))
+            raise ArgumentError("{}: mode is nearest, linear or cubic, found {!r}".format(name, mode))
         if isinstance(scale_factor, (int, float)):
             scale_factor = (scale_factor,) * self.RANK
         self.output_size = None if output_size is None else per_axis(output_size, self.RANK, "output_size")

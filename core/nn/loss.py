@@ -1,7 +1,7 @@
 """Losses, forward only. Each takes predictions and targets and returns the mean loss (a 0-D tensor), the sum or, with
 reduction "none", the loss of every element."""
 
-from ..errors import IndexingError, ShapeError
+from ..errors import ArgumentError, IndexingError, ShapeError
 from ..functional.creation.fills import arange
 from ..functional.elementwise.activations import log_softmax, softplus
 from ..functional.elementwise.comparison import where
@@ -16,7 +16,7 @@ def _reduced(x, reduction):
         return x.sum()
     if reduction == "none":
         return x
-    raise ValueError("reduction must be mean, sum or none, found {!r}".format(reduction))
+    raise ArgumentError("reduction must be mean, sum or none, found {!r}".format(reduction))
 
 
 def _same(name, x, targets):

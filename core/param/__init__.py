@@ -144,12 +144,9 @@ class Param:
 
     def __getattr__(self, name):
         # Running a loaded model never needs the methods in methods.py; the class gets them on first use.
-        from .methods import METHODS
+        from .methods import method
 
-        found = METHODS.get(name)
-        if found is None:
-            raise AttributeError("'Param' object has no attribute " + repr(name))
-        setattr(Param, name, found)
+        setattr(Param, name, method(name))
         return getattr(self, name)
 
     # -- records -----------------------------------------------------------------------------------------------------

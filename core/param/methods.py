@@ -156,3 +156,10 @@ METHODS = {
     "to": to,
     "saved": saved,
 }
+
+
+def method(name):
+    """The method or property called `name`."""
+    if name not in METHODS:
+        raise AttributeError("'Param' object has no attribute " + repr(name))
+    return METHODS[name]

@@ -228,7 +228,20 @@ def outcome(text: str) -> str:
     F.manual_seed(0)
     try:
         return _shown(eval(text, SCOPE))
-    except EmberletError as error:
+    except Exception as error:
+        return _said(_cause(error) if "nn." in text else error)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The first of the errors that led to one. A layer that was imported before a function was asked for calls it
+    without its explanation of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, EmberletError):
         words = " ".join(str(error).split())
         words = words.partition("missing a required")[0] or words
         before, inner, rest = words.partition("cannot compute this (")
@@ -238,8 +251,7 @@ def outcome(text: str) -> str:
             words = rest.removeprefix("ValueError: ").partition("): ")[0]
         short = words if len(words) < 70 else f"{words[:56]}… {zlib.crc32(words.encode()) >> 8:06x}"
         return f"{type(error).__name__.removesuffix('Error')}: {short}"
-    except Exception as error:  # Python's own words differ between its versions
-        return type(error).__name__
+    return type(error).__name__  # Python's own words differ between its versions
 
 
 def described(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...backend import get_backend
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...tensor import Tensor
 from ..operands import default_dtype, tensor
 from ..overriding import one_backend
@@ -142,7 +142,7 @@ def meshgrid(*arrays, indexing="xy"):
     """Coordinate tensors of the grid that the 1-D arrays span. indexing: "xy" swaps the first two axes, "ij" does
     not."""
     if indexing not in ("xy", "ij"):
-        raise ValueError("indexing is 'xy' or 'ij', found {!r}".format(indexing))
+        raise ArgumentError("indexing is 'xy' or 'ij', found {!r}".format(indexing))
     arrays = [tensor(a) for a in arrays]
     n = len(arrays)
     shape = [a.size for a in arrays]

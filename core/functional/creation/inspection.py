@@ -1,7 +1,7 @@
 """The array API standard's inspection of dtypes and of this library."""
 
 from ... import dtypes
-from ...errors import DTypeError
+from ...errors import ArgumentError, DTypeError
 from ...tensor import Tensor
 from ..operands import is_scalar
 from ..promotion import scalar_dtype
@@ -74,7 +74,7 @@ def isdtype(dtype, kind):
         return False
     if kind == "numeric":
         return d.is_float or d.is_integer
-    raise ValueError("unknown kind of dtypes {!r}".format(kind))
+    raise ArgumentError("unknown kind of dtypes {!r}".format(kind))
 
 
 #: function; array API; from_: DType | str | Tensor; to: DType | str -> bool
@@ -98,7 +98,7 @@ def result_type(*arrays_and_dtypes):
         else:
             found = _dtype(a) if found is None else dtypes.promote(found, _dtype(a))
     if found is None:
-        raise ValueError("result_type needs at least one tensor or dtype")
+        raise ArgumentError("result_type needs at least one tensor or dtype")
     for s in scalars:
         found = scalar_dtype(s, found)
     return found

@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...backend import Backend, get_backend, names
-from ...errors import DTypeError
+from ...errors import ArgumentError, DTypeError
 from ..operands import alias
 
 
@@ -37,7 +37,7 @@ def to(x, target, *more):
 def to_device(x, device, *, stream=None):
     """x on the backend called `device` (array API)."""
     if stream is not None:
-        raise ValueError("emberlet has no streams, stream must be None")
+        raise ArgumentError("emberlet has no streams, stream must be None")
     return move(x, device)
 
 
@@ -52,7 +52,7 @@ def converted(x, dtype, backend, copy):
     """`asarray` of a tensor."""
     target = x.backend if backend is None else get_backend(backend)
     if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
-        raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")
+        raise ArgumentError("another dtype or backend needs a copy, and copy=False forbids it")
     if target is not x.backend:
         x = move(x, target)
     if dtype is not None and dtype is not x.dtype:

@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...shapes import size
 from ..movement.rearranging import broadcast_to, reshape
 from ..operands import astype, like, tensor
@@ -107,7 +107,7 @@ def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
     (ONNX TensorScatter). Raises ShapeError if the shapes do not match.
     """
     if mode not in ("linear", "circular"):
-        raise ValueError("tensor_scatter: mode is 'linear' or 'circular', found {!r}".format(mode))
+        raise ArgumentError("tensor_scatter: mode is 'linear' or 'circular', found {!r}".format(mode))
     past = tensor(past)
     backend = past.backend
     update = like(update, past)

@@ -1,7 +1,7 @@
 """Moving elements without arithmetic: axes, views, padding, repetition."""
 
 from ...backend import operation
-from ...errors import DTypeError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, broadcast, size, whole
 from ..operands import alias, tensor
 from ..overriding import composite, one_backend
@@ -327,7 +327,7 @@ def _pad_from_inside(x, pads, mode):
             turn = max(1, 2 * n - 2)
             index = [n - 1 - abs(n - 1 - p % turn) if n > 1 else 0 for p in positions]
         else:
-            raise ValueError("pad mode is constant, reflect, edge or wrap, found {!r}".format(mode))
+            raise ArgumentError("pad mode is constant, reflect, edge or wrap, found {!r}".format(mode))
         x = backend.take(x, backend.from_list(index, dtypes.int64, (len(index),)), axis)
     return x
 
@@ -337,7 +337,7 @@ def _pad_from_inside(x, pads, mode):
 def depth_to_space(x, block_size, mode="DCR"):
     """(n, c, h, w) -> (n, c / b², h·b, w·b); mode "DCR" or "CRD" says how the channels are laid out (ONNX)."""
     if mode not in ("DCR", "CRD"):
-        raise ValueError("depth_to_space: mode is 'DCR' or 'CRD', found {!r}".format(mode))
+        raise ArgumentError("depth_to_space: mode is 'DCR' or 'CRD', found {!r}".format(mode))
     n, c, h, w = _image(x, "depth_to_space", block_size)
     b = block_size
     if c % (b * b):

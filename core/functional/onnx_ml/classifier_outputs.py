@@ -7,7 +7,7 @@ import math
 
 from ... import dtypes
 from ...backend import get_backend
-from ...errors import IndexingError, ShapeError
+from ...errors import ArgumentError, IndexingError, ShapeError
 from ..operands import astype, floating, tensor
 from ..overriding import composite
 
@@ -60,7 +60,7 @@ def one_hot_encode(x, categories, unknown="zeros"):
     Floats are truncated to integers. An unknown category gives all zeros; with unknown="error" it raises IndexingError.
     """
     if unknown not in ("zeros", "error"):
-        raise ValueError("one_hot_encode: unknown is 'zeros' or 'error', found {!r}".format(unknown))
+        raise ArgumentError("one_hot_encode: unknown is 'zeros' or 'error', found {!r}".format(unknown))
     x = tensor(x)
     place = {}
     for i in range(len(categories)):

@@ -2,7 +2,7 @@
 
 import math
 
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ..linear_algebra.products import matmul
 from ..operands import floating
 from ..overriding import composite
@@ -17,7 +17,7 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     Raises ShapeError unless both have as many features.
     """
     if kind not in ("linear", "poly", "rbf", "sigmoid"):
-        raise ValueError("svm_kernel: kind is 'linear', 'poly', 'rbf' or 'sigmoid', found {!r}".format(kind))
+        raise ArgumentError("svm_kernel: kind is 'linear', 'poly', 'rbf' or 'sigmoid', found {!r}".format(kind))
     x = floating(x)
     if x.ndim != 2 or len(vectors.shape) != 2 or x.shape[1] != vectors.shape[1]:
         raise ShapeError("svm_kernel: {} and vectors {} do not match".format(x.shape, vectors.shape))

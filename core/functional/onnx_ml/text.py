@@ -6,7 +6,7 @@ names.
 
 from ... import dtypes
 from ...dtypes.decimal import shortest
-from ...errors import DTypeError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from ..operands import alias, tensor
 from ..overriding import one_backend
 
@@ -57,7 +57,9 @@ def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()
     case-sensitively. If nothing is left, the result is one empty string.
     """
     if case_change not in (None, "NONE", "LOWER", "UPPER"):
-        raise ValueError("string_normalizer: case_change is 'LOWER', 'UPPER' or None, found {!r}".format(case_change))
+        raise ArgumentError(
+            "string_normalizer: case_change is 'LOWER', 'UPPER' or None, found {!r}".format(case_change)
+        )
     x = _strings(x, "string_normalizer")
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
         raise ShapeError("string_normalizer takes (n,) or (1, n), found {}".format(x.shape))
@@ -153,7 +155,7 @@ def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, 
     length start.
     """
     if mode not in ("TF", "IDF", "TFIDF"):
-        raise ValueError("tfidf: mode is 'TF', 'IDF' or 'TFIDF', found {!r}".format(mode))
+        raise ArgumentError("tfidf: mode is 'TF', 'IDF' or 'TFIDF', found {!r}".format(mode))
     x = tensor(x)
     if x.ndim > 2:
         raise ShapeError("tfidf takes (n,) or (batch, n), found {}".format(x.shape))

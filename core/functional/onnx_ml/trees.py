@@ -2,7 +2,7 @@
 
 import math
 
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ..operands import floating
 from ..overriding import composite
 from .classifier_outputs import probit_of
@@ -53,9 +53,11 @@ def tree_ensemble(
     back to a node above it.
     """
     if aggregate not in ("sum", "average", "min", "max"):
-        raise ValueError("tree_ensemble: aggregate is 'sum', 'average', 'min' or 'max', found {!r}".format(aggregate))
+        raise ArgumentError(
+            "tree_ensemble: aggregate is 'sum', 'average', 'min' or 'max', found {!r}".format(aggregate)
+        )
     if post_transform not in (None, "softmax", "logistic", "softmax_zero", "probit"):
-        raise ValueError("tree_ensemble: unknown post_transform {!r}".format(post_transform))
+        raise ArgumentError("tree_ensemble: unknown post_transform {!r}".format(post_transform))
     x = floating(x)
     if x.ndim != 2:
         raise ShapeError("tree_ensemble takes (rows, features), found {}".format(x.shape))

@@ -7,7 +7,7 @@ every backend.
 
 from ... import dtypes
 from ...backend import get_backend
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...shapes import size
 from ..operands import floating, tensor
 from ..overriding import composite
@@ -282,7 +282,7 @@ def random(shape, distribution="uniform", *args, dtype=None, seed=None, backend=
     if distribution == "bernoulli":
         p = args[0] if args else 0.5
         return bernoulli(p, shape, dtype=dtype or dtypes.float32, seed=seed, backend=backend)
-    raise ValueError("distribution is uniform, normal or bernoulli, found {!r}".format(distribution))
+    raise ArgumentError("distribution is uniform, normal or bernoulli, found {!r}".format(distribution))
 
 
 #: method; Burn random_like; args: Any

@@ -1,7 +1,7 @@
 """Classification losses as in ONNX: any number of axes, class weights, and an index to ignore."""
 
 from ... import dtypes
-from ...errors import IndexingError, ShapeError
+from ...errors import ArgumentError, IndexingError, ShapeError
 from ..indexing.visibility import visible
 from ..movement.rearranging import expand_dims, reshape
 from ..operands import astype, like
@@ -62,7 +62,7 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     if reduction == "sum":
         return astype(total, dtype)
     if reduction != "mean":
-        raise ValueError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
+        raise ArgumentError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
     count = backend.full((), loss.size, x.dtype) if share is None else backend.reduce("sum", share, axes, False)
     return astype(backend.binary("div", total, count), dtype)
 

@@ -1,7 +1,7 @@
 """Sorting along an axis: sorted elements, their indices, the k largest."""
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import narrow, reshape
 from ..operands import alias, astype, tensor
@@ -64,7 +64,7 @@ def topk(x, k, axis=-1, *, largest=True):
 def searchsorted(x1, x2, *, side="left", sorter=None):
     """int64: where each element of x2 would be inserted into the sorted 1-D x1 to keep it sorted."""
     if side not in ("left", "right"):
-        raise ValueError("side is 'left' or 'right', found {!r}".format(side))
+        raise ArgumentError("side is 'left' or 'right', found {!r}".format(side))
     a, b = together(x1, x2)
     if a.ndim != 1:
         raise ShapeError("searchsorted needs a 1-D tensor to search in, found shape {}".format(a.shape))

@@ -2,7 +2,7 @@
 convolution over the last few steps that such models begin with (ONNX CausalConvWithState)."""
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like
 from ..overriding import composite
@@ -31,7 +31,7 @@ def linear_attention(
     rule.
     """
     if update_rule not in _RULES:
-        raise ValueError("update_rule is one of {}, found {!r}".format(", ".join(sorted(_RULES)), update_rule))
+        raise ArgumentError("update_rule is one of {}, found {!r}".format(", ".join(sorted(_RULES)), update_rule))
     gated, delta = _RULES[update_rule]
     heads_fit = kv_num_heads > 0 and not num_heads % kv_num_heads
     if gated != (decay is not None) or delta != (beta is not None) or not heads_fit:
@@ -110,5 +110,5 @@ def causal_conv(x, weight, bias=None, state=None, activation=None):
     if activation in ("silu", "swish"):
         y = silu(y)
     elif activation not in (None, "none"):
-        raise ValueError("activation is None or 'silu', found {!r}".format(activation))
+        raise ArgumentError("activation is None or 'silu', found {!r}".format(activation))
     return y, narrow(longer, 2, longer.shape[2] - before, before)

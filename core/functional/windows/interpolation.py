@@ -7,7 +7,7 @@ and weights depend on the lengths alone and are computed as Python numbers.
 from math import floor
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...shapes import axis_of, size, whole
 from ..operands import alias, astype, floating, tensor
 from ..overriding import composite
@@ -97,17 +97,17 @@ def resize(
     """
     x = tensor(x)
     if mode not in ("nearest", "linear", "cubic"):
-        raise ValueError("resize mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
+        raise ArgumentError("resize mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
     if nearest_mode not in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
-        raise ValueError("unknown nearest_mode {!r} of resize".format(nearest_mode))
+        raise ArgumentError("unknown nearest_mode {!r} of resize".format(nearest_mode))
     if keep_aspect_ratio_policy not in ("stretch", "not_larger", "not_smaller"):
-        raise ValueError("unknown keep_aspect_ratio_policy {!r} of resize".format(keep_aspect_ratio_policy))
+        raise ArgumentError("unknown keep_aspect_ratio_policy {!r} of resize".format(keep_aspect_ratio_policy))
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
     if coordinates == "tf_crop_and_resize" and (roi is None or len(roi) != 2 * len(axes)):
         raise ShapeError("resize by tf_crop_and_resize needs a roi of {} numbers, found {}".format(2 * len(axes), roi))
     lengths = [x.shape[a] for a in axes]
     if (scales is None) == (sizes is None):
-        raise ValueError("resize needs either scales or sizes")
+        raise ArgumentError("resize needs either scales or sizes")
     if len(scales if sizes is None else sizes) != len(axes):
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
@@ -230,9 +230,9 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     axes = list(range(2, spatial + 2))
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("nearest", "linear", "cubic"):
-        raise ValueError("interpolate mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
+        raise ArgumentError("interpolate mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate needs either size or scale_factor")
+        raise ArgumentError("interpolate needs either size or scale_factor")
     if isinstance(size, int):
         size = [size] * spatial
     if isinstance(scale_factor, (int, float)):

@@ -3,6 +3,8 @@
 from array import array
 from math import ceil, floor
 
+from ...errors import ArgumentError
+
 # Above this many inputs per output a product with a weight matrix is faster than adding them one by one.
 MOST_TAPS = 8
 
@@ -30,7 +32,7 @@ def coordinate(i, scale, n, out, mode, roi):
     if mode == "tf_crop_and_resize":
         start, end = roi
         return start * (n - 1) + i * (end - start) * (n - 1) / (out - 1) if out > 1 else 0.5 * (start + end) * (n - 1)
-    raise ValueError("unknown coordinate transformation {!r}".format(mode))
+    raise ArgumentError("unknown coordinate transformation {!r}".format(mode))
 
 
 def nearest(x, mode):

@@ -5,7 +5,7 @@ the sum over all combinations of taps. Semantics: ONNX GridSample, AffineGrid, R
 """
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...shapes import size, strides
 from ..indexing.selection import check_bounds
 from ..operands import floating, like
@@ -194,7 +194,7 @@ def roi_align(
     if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or 0 in x.shape[2:]:
         raise ShapeError("roi_align needs x (n, c, h, w) and rois (r, 4), found {} and {}".format(x.shape, rois.shape))
     if mode not in ("avg", "max"):
-        raise ValueError("roi_align: mode is 'avg' or 'max', found {!r}".format(mode))
+        raise ArgumentError("roi_align: mode is 'avg' or 'max', found {!r}".format(mode))
     count = rois.shape[0]
     if not count:
         return x.backend.full((0, x.shape[1]) + tuple(output_size), 0, x.dtype)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...backend import Backend
 from ...dtypes import DType
-from ...errors import DTypeError, EmberletError, IndexingError, ShapeError
+from ...errors import ArgumentError, DTypeError, EmberletError, IndexingError, ShapeError
 from ...tensor import Tensor
 from .declarations import CORE, Declaration, DeclarationError, read_file
 
@@ -37,7 +37,7 @@ def explained(
 ) -> EmberletError | None:
     """The error to raise instead of `error`; None to keep it: inside another public function, whose arguments are the
     caller's, or if foreign code (a callback, an added backend) raised it."""
-    meant = isinstance(error, (DTypeError, ShapeError, IndexingError))
+    meant = isinstance(error, (ArgumentError, DTypeError, IndexingError, ShapeError))
     if not (meant or isinstance(error, _RAW)) or _within_another() or not _of_our_own(error):
         return None
     name = function.__name__

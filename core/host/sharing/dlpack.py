@@ -8,7 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...backend import Backend, get_backend
 from ...dtypes import DType
-from ...errors import DTypeError, UnsupportedError
+from ...errors import ArgumentError, DTypeError, UnsupportedError
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
@@ -164,7 +164,7 @@ def from_dlpack(obj: Any, backend: Backend, copy: bool | None = None) -> Tensor:
         from ...functional.creation.transfer import duplicate, move
 
         if copy is False and obj.backend is not backend:
-            raise ValueError("another backend needs a copy, and copy=False forbids it")
+            raise ArgumentError("another backend needs a copy, and copy=False forbids it")
         return duplicate(obj) if copy and obj.backend is backend else move(obj, backend)
     device = obj.__dlpack_device__()
     if int(device[0]) != _CPU:
@@ -225,6 +225,6 @@ def _over_memory(
             x = Tensor(array, dtype, shape, backend)
     if x.backend is not backend:
         if copy is False:
-            raise ValueError(f"backend {backend!r} needs a copy, and copy=False forbids it")
+            raise ArgumentError(f"backend {backend!r} needs a copy, and copy=False forbids it")
         return move(x, backend)
     return duplicate(x) if copy else x

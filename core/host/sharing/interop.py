@@ -11,7 +11,7 @@ from typing import Any
 from ... import dtypes
 from ...backend import Backend
 from ...dtypes import DType
-from ...errors import DTypeError, UnsupportedError
+from ...errors import ArgumentError, DTypeError, UnsupportedError
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
@@ -73,11 +73,11 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     else:
         shared = _shared_numpy(x)
         if shared is None and copy is False:
-            raise ValueError(f"{x.dtype} on backend {x.backend!r} reaches NumPy only by a copy")
+            raise ArgumentError(f"{x.dtype} on backend {x.backend!r} reaches NumPy only by a copy")
         array = from_bytes(x.backend.to_bytes(x), x.dtype, x.shape) if shared is None else shared
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is False:
-            raise ValueError("another dtype needs a copy")
+            raise ArgumentError("another dtype needs a copy")
         return array.astype(dtype)
     return array.copy() if copy else array
 
@@ -140,7 +140,7 @@ def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | Non
     x = _described(obj, backend, copy)
     if dtype is not None and dtype is not x.dtype:
         if copy is False:
-            raise ValueError("another dtype needs a copy, and copy=False forbids it")
+            raise ArgumentError("another dtype needs a copy, and copy=False forbids it")
         x = x.backend.cast(x, dtype)
     return x
 
@@ -180,7 +180,7 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
         raise DTypeError(f"a buffer of format {view.format!r} has no emberlet dtype")
     strided = not view.c_contiguous
     if strided and copy is False:
-        raise ValueError("a strided buffer needs a copy, and copy=False forbids it")
+        raise ArgumentError("a strided buffer needs a copy, and copy=False forbids it")
     data = bytes(view) if copy or strided else view.cast("B")
     return backend.from_bytes(data, dtypes.BY_NAME[name], view.shape)
 
@@ -208,7 +208,7 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     if found is dtypes.string:
         return backend.from_list(array.reshape(-1).tolist(), found, array.shape)
     if copy is False and not array.flags.c_contiguous:
-        raise ValueError("a strided array needs a copy here, and copy=False forbids it")
+        raise ArgumentError("a strided array needs a copy here, and copy=False forbids it")
     data = to_bytes(array, found)
     return backend.from_bytes(bytes(data) if copy else data, found, array.shape)
 
