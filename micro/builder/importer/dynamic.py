@@ -103,17 +103,16 @@ def _finish(t: Importer, node: Node[Any], product: Product, scale: Scale) -> Non
 
 
 def _weights(
-    t: Importer, parts: Parts, node: Node[Any], i: int, scale: Array, zero: Array | None, axis: int, turn: bool = False
+    t: Importer, parts: Parts, node: Node[Any], i: int, scale: Array, zero: Array | None, axis: int
 ) -> Argument:
-    """Input i, which holds integers, as real numbers. scale, zero: one number, or one per channel along `axis`; turn:
-    exchange the last two axes."""
+    """Input i, which holds integers, as real numbers. scale, zero: one number, or one per channel along `axis`."""
     value = node.value(i)
     if value is None:
         raise Problem("weights that the model computes are not supported; they must be constant")
     stored = numpy_of(value).astype(np.float64)
     factor, point = (_along(x, stored, axis) for x in (scale, np.zeros(1) if zero is None else zero))
     real = ((stored - point) * factor).astype(np.float32)
-    made = constant(np.ascontiguousarray(np.swapaxes(real, -1, -2)) if turn else real, parts.fresh("weights"))
+    made = constant(real, parts.fresh("weights"))
     if np.all(point == point.reshape(-1)[0]):
         byte = int(point.reshape(-1)[0]) + BYTES[value.dtype.name]
         t.scales[made.name] = factor.astype(np.float64).reshape(-1), axis, byte
