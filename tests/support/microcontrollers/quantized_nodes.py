@@ -171,8 +171,10 @@ def pool(rng: Rng) -> Node:
     n.taken(*shape)
     n.grid(0.03)
     n.grid(0.02)
-    n.attributes = {"kernel_shape": [int(min(rng.integers(1, 4), side)) for side in shape[2:]], "ceil_mode": 0}
-    n.attributes["strides"] = [int(v) for v in rng.integers(1, 3, 2)]
+    last = int(rng.integers(2))
+    sides = shape[1:3] if last else shape[2:]
+    n.attributes = {"kernel_shape": [int(min(rng.integers(1, 4), side)) for side in sides], "ceil_mode": 0}
+    n.attributes |= {"strides": [int(v) for v in rng.integers(1, 3, 2)], "channels_last": last}
     return n
 
 
