@@ -32,10 +32,11 @@ def _declared(kind: type[Node[Any]]) -> str:
     for owner in reversed([c for c in kind.__mro__ if issubclass(c, Node) and c is not Node]):
         lines |= {name: repr(value) for name, value in _values(owner).items()}
         for base in vars(owner).get("__orig_bases__", ()):
-            for config in filter(dataclasses.is_dataclass, get_args(base)):
-                for field in dataclasses.fields(config):
-                    if field.default is not dataclasses.MISSING:
-                        lines[f"attribute {field.name}"] = repr(field.default)
+            # Attributes are made a dataclass when the first is read, so their defaults are taken from the class.
+            for config in (c for c in get_args(base) if isinstance(c, type)):
+                for name in vars(config).get("__annotations__", {}):
+                    if not isinstance(default := vars(config).get(name, dataclasses.MISSING), dataclasses.Field):
+                        lines |= {f"attribute {name}": repr(default)} if default is not dataclasses.MISSING else {}
     return "\n".join(f"{name} = {value}" for name, value in sorted(lines.items()))
 
 
