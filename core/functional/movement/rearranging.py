@@ -363,6 +363,7 @@ def space_to_depth(x, block_size):
 
 
 def _image(x, what, block_size):
+    """The shape (n, c, h, w) of x. Raises ShapeError for another rank, or blocks of less than 1."""
     if len(x.shape) != 4 or block_size < 1:
         raise ShapeError(
             "{} needs (n, c, h, w) and blocks of 1 or more, found {} and {}".format(what, x.shape, block_size)

@@ -176,7 +176,7 @@ def check_heads(q, keys, values):
         )
 
 
-def agree(shape, wanted):
+def shapes_match(shape, wanted):
     """Whether two shapes can be equal: open lengths are not compared, so that a plan needs no guard for them."""
     for a, b in zip(shape, wanted):
         if type(a) is int and type(b) is int and a != b:
@@ -188,7 +188,7 @@ def with_past(past, new):
     """Keys or values after those of the cache: (batch, heads, length, size), joined along the lengths. Raises
     ShapeError if another length differs."""
     past = like(past, new)
-    if past.ndim != new.ndim or not agree(past.shape[:2] + past.shape[3:], new.shape[:2] + new.shape[3:]):
+    if past.ndim != new.ndim or not shapes_match(past.shape[:2] + past.shape[3:], new.shape[:2] + new.shape[3:]):
         raise ShapeError("attention: a cache of shape {} does not fit {} after it".format(past.shape, new.shape))
     return new.backend.concat((past, new), 2)
 
