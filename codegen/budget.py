@@ -111,8 +111,10 @@ def counted(stored: int = 0) -> Iterator[Backend]:
 def _guard(name: str) -> type[Any]:
     """The backend class of this name, with primitives that charge the budget first. It overrides no composites whose
     result differs in size from the operand, so that these consist of counted primitives."""
-    kind: type[Any] = type(get_backend(name))
-    own = {name: _checked(getattr(kind, name), cost) for name, cost in COSTS.items()}
+    backend = get_backend(name)
+    kind: type[Any] = type(backend)
+    # From the instance: the plain backend's class has a kernel only after an instance has loaded it.
+    own = {name: _checked(getattr(backend, name).__func__, cost) for name, cost in COSTS.items()}
     elementwise = {"relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip"}
     hidden = {name: None for name in kind.OVERRIDES if name not in elementwise}
     hidden["legacy_uniform"] = None
