@@ -46,7 +46,7 @@ ROOT = Path(__file__).resolve().parent
 DEMO = ROOT / "examples" / "digits" / "demo.py"
 PORTS = ("node", "qemu-arm", "micropython-unix", "micropython-armhf", "micropython-wasm")
 BROWSER = ("node", "chromium", "pyodide", "playwright")
-WEB_TOOLS = ("vite", "typescript", "axe", "pyscript")
+WEB_TOOLS = ("vite", "webpack", "esbuild", "typescript", "axe", "pyscript")
 BOARDS = ("arm-assembler", "xtensa-assembler", "board-compilers", "emulated-boards")
 EVERY_TARGET = ("gpu-driver", *BROWSER, *(port for port in PORTS if port not in BROWSER))
 

@@ -12,7 +12,7 @@ import re
 import tarfile
 from pathlib import Path
 
-from build_page import WEB, build_runtime, refresh
+from build_page import WEB, BuildError, build_runtime, refresh
 from packages import ROOT, plan_runtime_files, without_comments
 
 PACKAGE = WEB / "package"
@@ -20,12 +20,19 @@ MODULES = ("emberlet", "arrays", "arriving", "download", "kept", "sources", "thr
 TYPES = ("emberlet", "wasm")
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 OF_MICROPYTHON = ("micropython.mjs", "micropython.wasm")
+NODE_PARTS = (
+    (r'const\{createRequire:createRequire\}=await import\("module"\);(var require)=.*?\(import\.meta\.url\)', r"\1"),
+    (r"if\((globalThis\.loadMicroPython=loadMicroPython),.*?\}\(\)\}(?=class PyProxy\{)", r"\1;"),
+)
+"""(pattern, replacement) of what micropython.mjs does only under Node.js"""
 
 
 def build_modules(folder: Path) -> None:
     """Write the modules that a page imports to `folder`: emberlet.mjs and everything that it loads. Raises
     BuildError."""
     build_runtime("micropython", folder)
+    script = folder / "micropython.mjs"
+    script.write_text(for_browsers(script.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
     for name in MODULES:
         refresh(PACKAGE / f"{name}.mjs", folder / f"{name}.mjs")
     for name in TYPES:
@@ -71,6 +78,17 @@ def sizes(folder: Path) -> tuple[int, int]:
     size = {path.name: len(gzip.compress(path.read_bytes(), 9, mtime=0)) for path in code}
     theirs = sum(size.pop(name) for name in OF_MICROPYTHON)
     return sum(size.values()), theirs
+
+
+def for_browsers(script: str) -> str:
+    """MicroPython's JavaScript without its parts for Node.js, which bundlers refuse: imports of Node's modules, and an
+    `await` at the top level, which a worker in Vite's default format may not have. Raises BuildError if the parts are
+    not where they were."""
+    for pattern, browser in NODE_PARTS:
+        script, found = re.subn(pattern, browser, script, flags=re.S)
+        if found != 1:
+            raise BuildError(f"micropython.mjs has {found} parts for Node.js of the form {pattern!r}, expected 1")
+    return script
 
 
 def version() -> str:

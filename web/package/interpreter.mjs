@@ -5,7 +5,8 @@ import webgpu from "./webgpu.mjs"; // written by the build: JavaScript that embe
 
 // MicroPython with the sources of an object (or of a promise of it: name -> source) on its import path.
 // wasm: the address of micropython.wasm, beside this file unless given; counted(bytes): told of each part of it.
-export async function start(sources, { wasm = new URL("micropython.wasm", import.meta.url).href, counted } = {}) {
+export async function start(sources, { wasm, counted } = {}) {
+  wasm ??= new URL("micropython.wasm", import.meta.url).href;
   const [python, archive] = await Promise.all([load(wasm, counted), sources]);
   write(python.FS, archive);
   python.runPython('import sys; sys.path.append("/lib")');
