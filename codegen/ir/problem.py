@@ -8,10 +8,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from emberlet.errors import EmberletError, ModelError
+from emberlet.host.listing import listed, shortened
+
+MOST_PROBLEMS = 1000  # a reader stops there: a file of a million broken parts would give a million
 
 
 class Problem(Exception):
     """Raised by a node's `read`, `infer` and `emit`; the text says what was found and what was expected."""
+
+
+class Enough(Exception):
+    """There are MOST_PROBLEMS problems; reading on would only add to them."""
+
+
+class Problems(list[str]):
+    """The problems found in a model. Raises Enough in place of adding too many."""
+
+    def append(self, problem: str) -> None:
+        if len(self) >= MOST_PROBLEMS:
+            raise Enough
+        super().append(shortened(problem))
 
 
 def quoted(name: str) -> str:
@@ -38,10 +54,12 @@ MALFORMED = (
 
 
 def report(origin: str, problems: list[str]) -> str:
-    """The message of the one error that lists every problem of a model."""
+    """The message of the one error for every problem of a model: lists the first twenty and counts the rest."""
     if len(problems) == 1:
-        return f"{origin}: {problems[0]}"
-    return f"{origin} has {len(problems)} problems:\n" + "\n".join("- " + p for p in problems)
+        return f"{origin}: {shortened(problems[0])}"
+    stopped = isinstance(problems, Problems) and len(problems) >= MOST_PROBLEMS
+    count = f"{len(problems)} problems or more" if stopped else f"{len(problems)} problems"
+    return f"{origin} has {count}:\n{listed(problems, stopped)}"
 
 
 @contextmanager
@@ -56,9 +74,9 @@ def refusing(source: object) -> Iterator[None]:
     except (EmberletError, OSError, ImportError):
         raise
     except Problem as problem:
-        raise ModelError(f"{origin_of(source)}: {problem}") from problem.__cause__
+        raise ModelError(f"{origin_of(source)}: {shortened(str(problem))}") from problem.__cause__
     except Exception as error:
-        raise ModelError(f"{origin_of(source)}: {explained(error)}") from error
+        raise ModelError(f"{origin_of(source)}: {shortened(explained(error))}") from error
 
 
 def origin_of(source: object) -> str:

@@ -11,7 +11,7 @@ from .messages import (
     TypeProto,
     ValueInfoProto,
 )
-from .wire import DecodeError, parse
+from .wire import DecodeError, check, parse
 
 __all__ = [
     "AttributeProto",
@@ -24,5 +24,6 @@ __all__ = [
     "TensorProto",
     "TypeProto",
     "ValueInfoProto",
+    "check",
     "parse",
 ]

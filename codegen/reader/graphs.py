@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ..emit.names import clean
 from ..evaluation import known
 from ..ir.argument import ABSENT, Argument, Constant
 from ..ir.graph import Graph, Model, Node
-from ..ir.problem import MALFORMED, Problem, explained, quoted, report
+from ..ir.problem import MALFORMED, Enough, Problem, Problems, explained, quoted, report
 from ..ir.types import TensorType, Type, UnknownType
 from ..ir.value import Value
 from ..ops import REGISTRY
@@ -61,7 +62,7 @@ class Reader:
         self.freeze = freeze or {}
         self.frozen: dict[str, Value] = {}
         self.values = Values(folder)
-        self.problems: list[str] = []
+        self.problems = Problems()
         self.read_nodes = 0
         written = len(proto.graph.node) + sum(len(f.node) for f in proto.functions)
         self.most_nodes = min(MAX_NODES, FEW_NODES + 64 * written)
@@ -85,8 +86,9 @@ class Reader:
             self.functions[(domain_of(f.domain), f.name, getattr(f, "overload", ""))] = f
         graph = Graph(name, (), (), ())
         if not self.problems:
-            self.read_frozen(proto.graph)
-            graph = self.graph(proto.graph, Scope(opsets=opsets), None)
+            with suppress(Enough):
+                self.read_frozen(proto.graph)
+                graph = self.graph(proto.graph, Scope(opsets=opsets), None)
         if self.problems:
             raise ModelError(report(origin, self.problems))
         producer = " ".join(p for p in (proto.producer_name, proto.producer_version) if p)

@@ -35,4 +35,5 @@ def by_onnx(data: bytes) -> ModelProto:
     """The message as read by onnx, whose objects have the same fields and methods as ours."""
     import onnx
 
+    protobuf.check(ModelProto, data)
     return cast(ModelProto, onnx.ModelProto.FromString(data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -25,10 +24,10 @@ def decode(source: Any, channels: int = 3, where: str = "") -> NDArray[np.uint8]
     source: its path, the bytes of its file, or a dict with "bytes" or "path", as in Hugging Face's data sets. channels:
     1 (gray), 3 (RGB) or 4 (RGBA). where: its name in errors, by default its path.
 
-    Raises FormatError if Pillow cannot read it, OSError.
+    Raises FormatError if Pillow cannot read it or it has more pixels than host/images.py allows, OSError.
     """
     require("reading pictures", "PIL")
-    from PIL import Image
+    from ..host.images import opened
 
     if isinstance(source, Mapping):
         source = source.get("bytes") or source.get("path")
@@ -37,8 +36,8 @@ def decode(source: Any, channels: int = 3, where: str = "") -> NDArray[np.uint8]
         with open(source, "rb") as file:
             source = file.read()
     try:
-        with Image.open(io.BytesIO(source)) as opened:
-            found = np.asarray(opened.convert(MODES[channels]))
+        with opened(source) as image:
+            found = np.asarray(image.convert(MODES[channels]))
     except (
         Exception
     ) as error:  # exceptions of Pillow's decoders (struct.error, SyntaxError, ...), which have no common base

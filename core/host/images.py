@@ -8,14 +8,34 @@ from PIL import Image
 
 from ..errors import FormatError
 
+FORMATS = tuple("PNG JPEG MPO BMP GIF WEBP TIFF PPM AVIF JPEG2000 TGA PCX ICO SGI DDS".split())  # none runs a program
+PIXELS = 1 << 24  # a picture may have this many, or EACH for every byte of its file
+EACH = 64
+SCANS = 128  # of a progressive JPEG, each of which visits every pixel
+
+
+def opened(data: bytes) -> Image.Image:
+    """An image whose pixels are decoded when they are needed: of one of FORMATS, and with no more of them than a file
+    of this size may have. Raises FormatError for one that is too large, and whatever Pillow raises."""
+    image = Image.open(io.BytesIO(data), formats=FORMATS)
+    width, height = image.size
+    if width * height > max(PIXELS, EACH * len(data)):
+        raise FormatError(
+            f"{width} x {height} pixels in {len(data)} bytes; a picture may have {PIXELS >> 20} million, "
+            f"or {EACH} for every byte of its file: make it smaller"
+        )
+    if image.format in ("JPEG", "MPO") and data.count(b"\xff\xda") > SCANS:
+        raise FormatError(f"a JPEG of more than {SCANS} scans; save it again")
+    return image
+
 
 def decode(data: bytes, pixel_format: str) -> tuple[bytes, tuple[int, int, int]]:
     """(bytes, (height, width, channels)) of an image file in "RGB", "BGR" or "Grayscale".
 
-    Raises FormatError if Pillow cannot read it.
+    Raises FormatError if Pillow cannot read it, or if it is too large (`opened`).
     """
     try:
-        image = Image.open(io.BytesIO(data)).convert("L" if pixel_format == "Grayscale" else "RGB")
+        image = opened(data).convert("L" if pixel_format == "Grayscale" else "RGB")
     except Exception as error:  # its decoders' own (struct.error, IndexError, SyntaxError…), which have no common base
         raise FormatError(f"Pillow cannot read the picture: {str(error) or type(error).__name__}") from error
     width, height = image.size

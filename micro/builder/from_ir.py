@@ -11,6 +11,7 @@ from emberlet.codegen.ir.graph import Model
 from emberlet.codegen.ir.problem import MALFORMED, explained
 from emberlet.codegen.reader import read_model
 from emberlet.errors import ModelError
+from emberlet.host.listing import listed
 
 from .graph import Graph
 from .importer.labels import settle
@@ -71,7 +72,7 @@ def graph_of(
         importers.append(_import(model, name, inputs, orders | dict.fromkeys(open_, channels_last(3)), states))
     best = min(importers, key=lambda importer: (len(importer.problems), importer.moved))
     if best.problems:
-        raise ModelError(f"{name} cannot run on a microcontroller:\n" + "\n".join("- " + p for p in best.problems))
+        raise ModelError(f"{name} cannot run on a microcontroller:\n" + listed(best.problems))
     return best.graph()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 
 import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet.batch import pictures
 from emberlet.errors import FormatError
 from emberlet.host.images import decode
 from hypothesis import given, settings
@@ -82,3 +84,33 @@ def test_damaged_pictures_are_read_or_refused(data, pixel_format):
         except FormatError:
             return
     assert len(raw) == height * width * channels
+
+
+def png(width: int, height: int) -> bytes:
+    """A black picture, in about one byte for 8000 pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    packer = zlib.compressobj(9)
+    rows = b"".join(packer.compress(bytes(width // 8 + 1)) for _ in range(height)) + packer.flush()
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("read", [lambda data: decode(data, "RGB"), pictures.decode])
+def test_a_picture_of_more_pixels_than_its_bytes_allow_is_refused(read) -> None:
+    assert read(png(400, 300)) is not None
+    with pytest.raises(FormatError, match=r"8000 x 8000 pixels in \d+ bytes; a picture may have 16 million"):
+        read(png(8000, 8000))
+
+
+@pytest.mark.parametrize("read", [lambda data: decode(data, "RGB"), pictures.decode])
+def test_no_picture_runs_a_program(read) -> None:
+    with pytest.raises(FormatError):  # Pillow would start Ghostscript
+        read(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n")
+
+
+def test_a_jpeg_of_many_scans_is_refused() -> None:
+    with pytest.raises(FormatError, match="scans"):
+        decode(FILES["JPEG"] + b"\xff\xda" * 200, "RGB")

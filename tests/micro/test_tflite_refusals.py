@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import flatbuffers
 import numpy as np
 import pytest
 import tflite
@@ -15,6 +16,7 @@ from emberlet.errors import EmberletError, FormatError, ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
+from emberlet.micro.builder.tflite.importing import read_tflite
 from emberlet.micro.builder.tflite.reading import FileTensor, read_file, values
 from support.microcontrollers.described import described
 from support.recorded import assert_recorded
@@ -484,3 +486,57 @@ def test_the_layers_of_what_borders_on_a_refusal_are_recorded() -> None:
         built = build(graph, Options("m", floats=not graph.doubled)).graph
         lines += [what, *described(graph), *described(built)]
     assert_recorded(RECORDED, "tflite beside a refusal", "\n".join(lines))
+
+
+def shared(tensors: int, size: int, subgraphs: int) -> bytes:
+    """A file whose tensors all have one buffer, and whose subgraphs are all one."""
+    b = flatbuffers.Builder(1024)
+    data, name = b.CreateByteVector(bytes(size)), b.CreateString("t")
+    tflite.BufferStart(b)
+    tflite.BufferAddData(b, data)
+    buffers = offsets(b, tflite.ModelStartBuffersVector, [tflite.BufferEnd(b)])
+    tflite.TensorStartShapeVector(b, 1)
+    b.PrependInt32(size)
+    shape = b.EndVector()
+    made = []
+    for _ in range(tensors):
+        tflite.TensorStart(b)
+        tflite.TensorAddShape(b, shape)
+        tflite.TensorAddName(b, name)
+        tflite.TensorAddType(b, tflite.TensorType.INT8)
+        made.append(tflite.TensorEnd(b))
+    tensors_at = offsets(b, tflite.SubGraphStartTensorsVector, made)
+    outputs = b.CreateNumpyVector(np.arange(tensors, dtype=np.int32))
+    tflite.SubGraphStart(b)
+    tflite.SubGraphAddTensors(b, tensors_at)
+    tflite.SubGraphAddOutputs(b, outputs)
+    graphs = offsets(b, tflite.ModelStartSubgraphsVector, [tflite.SubGraphEnd(b)] * subgraphs)
+    tflite.ModelStart(b)
+    tflite.ModelAddSubgraphs(b, graphs)
+    tflite.ModelAddBuffers(b, buffers)
+    b.Finish(tflite.ModelEnd(b), b"TFL3")
+    return bytes(b.Output())
+
+
+def offsets(b: Any, start: Callable[[Any, int], Any], tables: list[int]) -> Any:
+    start(b, len(tables))
+    for table in reversed(tables):
+        b.PrependUOffsetTRelative(table)
+    return b.EndVector()
+
+
+def test_tensors_share_the_bytes_of_a_buffer() -> None:
+    (graph,) = read_file(shared(100, 1000, 1), "x")
+    assert all(t.data is graph.tensors[0].data for t in graph.tensors)
+
+
+def test_a_file_whose_parts_are_read_again_and_again_is_refused() -> None:
+    with pytest.raises(FormatError, match="its lists share their bytes"):
+        read_file(shared(100, 1000, 1000), "x")
+
+
+def test_constants_that_share_a_buffer_cannot_exhaust_the_memory() -> None:
+    with pytest.raises(ModelError, match="they hold more than 8 times what the file does") as raised:
+        read_tflite(shared(300, 10_000, 1), "x")
+    lines = str(raised.value).splitlines()
+    assert len(lines) == 22 and lines[-1] == "- and 280 more"

@@ -7,6 +7,7 @@ convolution cost nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -21,6 +22,7 @@ from emberlet.codegen.ir.value import Inline, Value
 from emberlet.codegen.ops import REGISTRY
 from emberlet.codegen.ops.attributes import Attributes, AttributeValue
 from emberlet.errors import ModelError
+from emberlet.host.listing import listed
 
 from ..graph import Graph, Grid
 from ..importer.state import Importer, StoredTensor
@@ -39,6 +41,9 @@ QUANTIZERS[True] = DoubledQuantizer
 
 MOST_ELEMENTS = 1 << 26
 """A larger tensor cannot run on a microcontroller and would exhaust this computer's memory."""
+
+SHARED = 8  # constants may hold this many times the elements of the file's buffers: some tensors share one
+FREE = 1 << 16  # and this many more
 
 WHOLE = ("INT32", "INT64", "INT16", "UINT32")
 
@@ -59,6 +64,9 @@ class Converting:
     def __init__(self, graphs: tuple[FileGraph, ...], name: str) -> None:
         self.graphs, self.name = graphs, name
         self.file = graphs[0]
+        self.named = Counter(t.name for t in self.file.tensors)
+        stored = sum(len(d) for d in {id(t.data): t.data for t in self.file.tensors if t.data is not None}.values())
+        self.left = SHARED * stored + FREE
         self.importer = Importer(name)
         self.known: dict[str, Argument] = {}
         self.tensors: dict[int, Argument] = {}
@@ -114,8 +122,7 @@ class Converting:
         if not self.problems and not self.file.outputs:
             self.problems.append("the model has no outputs")
         if self.problems:
-            lines = "\n".join("- " + p for p in self.problems)
-            raise ModelError(f"{self.name} cannot run on a microcontroller:\n{lines}")
+            raise ModelError(f"{self.name} cannot run on a microcontroller:\n{listed(self.problems)}")
 
     def graph(self) -> Graph:
         graph = self.importer.graph()
@@ -124,7 +131,7 @@ class Converting:
     def _name(self, n: int) -> str:
         """A unique name for a tensor."""
         name = self.file.tensors[n].name or f"tensor {n}"
-        return name if sum(t.name == name for t in self.file.tensors) == 1 else f"{name} {n}"
+        return name if self.named[name] == 1 else f"{name} {n}"
 
     def _input(self, n: int) -> None:
         t = self._tensor(n)
@@ -228,6 +235,9 @@ class Converting:
 
     def _constant(self, n: int, t: FileTensor) -> Argument:
         stored = values(t, f"tensor {self._name(n)!r}")
+        self.left -= stored.size
+        if self.left < 0:
+            raise Problem(f"tensors share buffers: they hold more than {SHARED} times what the file does")
         if not t.is_quantized:
             kind = np.int64 if t.dtype in WHOLE else np.bool_ if t.dtype == "BOOL" else np.float32
             real: npt.NDArray[Any] = stored.astype(kind)

@@ -54,6 +54,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 
 VECTORS = ("NewShape", "SqueezeDims")
 
+READ = 4  # numbers and characters read for every byte of a file; one that shares nothing takes a byte for each
+TABLE = 16  # as many as a table counts for, which takes more bytes than that
+
 Option = int | float | bool | str | tuple[int, ...]
 
 
@@ -124,19 +127,33 @@ def _names(kind: type) -> dict[int, str]:
 
 
 class _Reader:
+    """Offsets in a file may lead to the same bytes any number of times, so what is read is counted: `left` is how many
+    numbers, characters and entries of lists may still be. Data that several tensors share are read once."""
+
     def __init__(self, schema: Any, data: bytes) -> None:
         self.schema = schema
         self.size = len(data)
+        self.left = READ * len(data)
+        self.buffers: dict[int, bytes | None] = {}
         self.model = schema.Model.GetRootAs(data, 0)
 
     def graphs(self) -> tuple[FileGraph, ...]:
-        return tuple(self._graph(self.model.Subgraphs(k)) for k in range(self._count(self.model.SubgraphsLength())))
+        return tuple(
+            self._graph(self.model.Subgraphs(k)) for k in range(self._count(self.model.SubgraphsLength(), TABLE))
+        )
 
-    def _count(self, n: int) -> int:
-        """Check that the file can hold a list of this length. Raises ValueError."""
+    def _count(self, n: int, each: int = 1) -> int:
+        """Check that the file can hold a list of this length, and charge for it: `each` for an item. Raises
+        ValueError."""
         if not 0 <= n <= self.size:
             raise ValueError(f"a list of {n} items in {self.size} bytes")
+        self.left -= n * each
+        if self.left < 0:
+            raise ValueError(f"its lists share their bytes: more than {READ} items for every byte of the file")
         return n
+
+    def _text(self, raw: bytes | None) -> str:
+        return (raw or b"")[: self._count(len(raw or b""))].decode("utf-8", "replace")
 
     def _ints(self, length: Callable[[], int], values: Callable[[], Any]) -> tuple[int, ...]:
         if not self._count(length()):
@@ -144,8 +161,8 @@ class _Reader:
         return tuple(int(v) for v in values())
 
     def _graph(self, g: Any) -> FileGraph:
-        tensors = tuple(self._tensor(g.Tensors(i)) for i in range(self._count(g.TensorsLength())))
-        operators = tuple(self._operator(g.Operators(i)) for i in range(self._count(g.OperatorsLength())))
+        tensors = tuple(self._tensor(g.Tensors(i)) for i in range(self._count(g.TensorsLength(), TABLE)))
+        operators = tuple(self._operator(g.Operators(i)) for i in range(self._count(g.OperatorsLength(), TABLE)))
         graph = FileGraph(
             tensors,
             operators,
@@ -167,29 +184,29 @@ class _Reader:
             scales = tuple(float(v) for v in q.ScaleAsNumpy())
             zeros = self._ints(q.ZeroPointLength, q.ZeroPointAsNumpy) or (0,) * len(scales)
             axis = int(q.QuantizedDimension())
-        name = t.Name() or b""
         dtype = _names(self.schema.TensorType).get(t.Type(), f"type {t.Type()}")
         if t.Sparsity() is not None:
             raise ValueError("sparse tensors are not supported")
-        return FileTensor(name.decode("utf-8", "replace"), shape, dtype, scales, zeros, axis, self._data(t.Buffer()))
+        return FileTensor(self._text(t.Name()), shape, dtype, scales, zeros, axis, self._data(t.Buffer()))
 
     def _data(self, number: int) -> bytes | None:
-        if not 0 <= number < self._count(self.model.BuffersLength()):
+        if not 0 <= number < self.model.BuffersLength():
             raise ValueError(f"buffer {number}")
-        buffer = self.model.Buffers(number)
-        if not self._count(buffer.DataLength()):
-            return None
-        return bytes(np.asarray(buffer.DataAsNumpy(), np.uint8))
+        if number not in self.buffers:
+            buffer = self.model.Buffers(number)
+            found = self._count(buffer.DataLength())
+            self.buffers[number] = bytes(np.asarray(buffer.DataAsNumpy(), np.uint8)) if found else None
+        return self.buffers[number]
 
     def _operator(self, o: Any) -> FileOperator:
         index = o.OpcodeIndex()
-        if not 0 <= index < self._count(self.model.OperatorCodesLength()):
+        if not 0 <= index < self.model.OperatorCodesLength():
             raise ValueError(f"operator code {index}")
         code = self.model.OperatorCodes(index)
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         kind = _names(self.schema.BuiltinOperator).get(number, f"operator {number}")
         if kind == "CUSTOM":
-            kind = f"CUSTOM {(code.CustomCode() or b'').decode('utf-8', 'replace')}"
+            kind = f"CUSTOM {self._text(code.CustomCode())}"
         return FileOperator(
             kind,
             self._ints(o.InputsLength, o.InputsAsNumpy),
@@ -210,7 +227,7 @@ class _Reader:
                 found[name] = self._ints(getattr(options, f"{name}Length"), getattr(options, f"{name}AsNumpy"))
                 continue
             value = getattr(options, name)()
-            found[name] = (value or b"").decode("utf-8", "replace") if name in ("Container", "SharedName") else value
+            found[name] = self._text(value) if name in ("Container", "SharedName") else value
         return found
 
 
