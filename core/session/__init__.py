@@ -142,11 +142,14 @@ class Session:
                     value = room.view(now)
                 if not added:
                     added = now - was
-            elif any(x is not given[i] and shares(value, x) for x in arguments):
-                value = copied(value)  # the caller's memory, such as a buffer that the next frame is read into
+            else:  # an argument may be the caller's memory, such as a buffer that the next frame is read into
+                value = separate(value, [x for x in arguments if x is not given[i]])
             values.append(value)
             rooms.append(room)
-        outputs = self._outputs(results, values, rooms, done)
+        near = values + [x for x in arguments if isinstance(x, Tensor)]
+        if not done:
+            near += [r.whole for r in rooms if r is not None]
+        outputs = self._outputs(results, near, done)
         realize = getattr(values[0].backend, "realize", None) if values else None
         if realize is not None and not done:  # or a GPU would keep recording the history of a state
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
@@ -210,24 +213,20 @@ class Session:
                 "with a larger capacity=".format(length, self.capacity)
             )
 
-    def _outputs(self, results, values, rooms, done):
-        """The outputs other than states. An output that shares memory with a state is copied, because later steps write
-        to rooms and callers may write to their results. done: no output shares memory with a state."""
+    def _outputs(self, results, near, done):
+        """The outputs other than states, none of which shares elements with another or with the Tensors `near`: the
+        states before and after the step, and its inputs. Callers may write to all of them. done: a plan has computed
+        them, so different tensors have different memory."""
         out = []
         states = [e.output for e in self._entries]
         for k in range(len(results)):
+            x = results[k]
             if k in states:
                 continue
-            x = results[k]
-            if isinstance(x, Tensor):
-                near = (v for v in values if not done or x is v)
-                if any(shares(x, v) for v in near) or (
-                    not done and any(r is not None and shares(x, r.whole) for r in rooms)
-                ):
-                    x = copied(x)
-                elif any(x is v for v in values):
-                    x = Tensor(x.data, x.dtype, x.shape, x.backend)
-            out.append(x)
+            others = near + [y for y in out if isinstance(y, Tensor)]
+            if done and isinstance(x, Tensor):
+                others = [y for y in others if x is y or x.data is y.data]
+            out.append(separate(x, others))
         return tuple(out)
 
     # -- inputs ---------------------------------------------------------------------------------------------------
@@ -619,6 +618,18 @@ def _number(word, names, what):
         )
         raise EmberletError("STATE names an unknown {} {!r}; {}".format(what, word, known))
     return names.index(word)
+
+
+def separate(x, others):
+    """x, or a Tensor of the same elements if those of x are also elements of one of the others."""
+    for y in others:
+        if shares(x, y):
+            return copied(x)
+        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.data is y.data:
+            # The backends that record share a node until one of its tensors is assigned to. A node whose data were not
+            # uploaded yet may be the caller's array.
+            return copied(x) if getattr(x.data, "op", None) == "data" else Tensor(x.data, x.dtype, x.shape, x.backend)
+    return x
 
 
 def copied(x):

@@ -19,7 +19,7 @@ from emberlet.session.room import shares
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE
-from support.every_backend import EVERY, WGPU
+from support.every_backend import EVERY, WASM, WGPU
 from support.stateful_models import Reference, models, pairs
 
 FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -122,7 +122,7 @@ def rows(*numbers: float) -> Any:
     return np.float32([[n, n] for n in numbers])
 
 
-@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("backend", [*EVERY, WASM])
 def test_a_class_written_by_hand(backend: str) -> None:
     session = cache(backend)
     x = emberlet.asarray(rows(1, 2), device=backend)
@@ -132,7 +132,7 @@ def test_a_class_written_by_hand(backend: str) -> None:
     assert (session.state("count").item(), session.length) == (2, 4)
 
 
-@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("backend", [*EVERY, WASM])
 def test_a_fork_keeps_what_the_other_rewinds_and_writes_anew(backend: str) -> None:
     one, two, three, four = (emberlet.asarray(rows(n), device=backend) for n in (1.0, 2.0, 3.0, 4.0))
     session = cache(backend, 8)
@@ -238,7 +238,7 @@ class Difference(Model):
         return x - past, x, x
 
 
-@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("backend", [*EVERY, WASM])
 def test_a_state_shares_no_memory_with_the_caller(backend: str) -> None:
     random = np.random.default_rng(5)
     net = Difference()
@@ -259,7 +259,7 @@ def test_a_state_shares_no_memory_with_the_caller(backend: str) -> None:
     np.testing.assert_array_equal(np.asarray(session.state("past")), before)
 
 
-@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("backend", [*EVERY, WASM])
 def test_copies_go_on_by_themselves(backend: str) -> None:
     session = load(LLAMA, backend).session(capacity=8)
     session.step([[1, 2, 3]])

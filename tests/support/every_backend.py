@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 from emberlet.backend import Backend
@@ -11,6 +12,8 @@ from .backends import NAMES
 
 WGPU = pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))
 EVERY = [*NAMES, WGPU]
+WASM = pytest.param("wasm", marks=pytest.mark.skipif(not find_spec("wasmtime"), reason="wasmtime is not installed"))
+ALL = ["python", "numpy", WGPU, WASM]  # the four that are released
 
 
 def watch(backend: Backend) -> Callable[[], str]:

@@ -61,6 +61,15 @@ class WasmBackend(WgpuBackend):
     def open_early(self):
         """Does nothing: WebAssembly has no device that takes long to open."""
 
+    def resident(self, model, entries, capacity):
+        """The object that runs the steps of a Session (wasm/resident.py). None if a state grows: a plan has one size,
+        so each step would make one."""
+        if self.planning or [e for e in entries if e.axis is not None]:
+            return None
+        from .resident import Resident
+
+        return Resident(model, self)
+
     def _can_wait(self):
         return True
 
