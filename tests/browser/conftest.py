@@ -20,6 +20,12 @@ SUPPORT = Path(__file__).resolve().parents[1] / "support" / "browser"
 
 
 @pytest.fixture(scope="session")
+def hardware() -> str:
+    """JavaScript to run before a page, whose software adapter then passes for a GPU."""
+    return (SUPPORT / "hardware.mjs").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One Chromium with SwiftShader's WebGPU."""
     for component in NEEDED:

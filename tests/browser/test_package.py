@@ -202,7 +202,8 @@ def test_the_lines_that_the_readme_shows_run(page: Page, project: Path) -> None:
     np.testing.assert_allclose([found], expected(ZEROS), atol=1e-4)
     load = 'import { load } from "emberlet-web";'
     assert module(page, project, f"{load}\n{options}\nexport const found = model.adapter;")
-    assert module(page, project, f"{load}\n{fallback}\nexport const found = model.device;") == "webgpu"
+    found = module(page, project, f"{load}\n{fallback}\nexport const found = [model.device, model.reason];")
+    assert found == ["wasm", "this browser's WebGPU runs in software, without a GPU"]  # which is SwiftShader
     found = module(
         page, project, f"{load}\n{open_sizes}\nexport const found = [model.sizes, states.shape, [...states]];"
     )
@@ -225,6 +226,47 @@ def test_without_a_gpu_the_fallback_runs(browser: Browser, served: Server, gpu: 
     page.close()
     assert device == "wasm" and "WebGPU" in told
     np.testing.assert_allclose([logits], expected(ZEROS), atol=1e-4)
+
+
+def test_a_gpu_that_is_no_software_runs_the_plan(browser: Browser, served: Server, hardware: str) -> None:
+    page = browser.open(served.url + "empty.html", before=hardware)
+    found = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      const model = await load("model.plan", { fallback: "model.wasm" });
+      const asked = await load("model.plan", { fallback: "model.wasm", device: "wasm" });
+      return [model.device, model.reason, model.kernels > 0, asked.device, asked.reason];
+    }""")
+    page.close()
+    assert found == ["webgpu", "", True, "wasm", "the page asked for WebAssembly"]
+
+
+def test_a_device_that_is_refused_or_lost_leaves_the_model_to_webassembly(
+    browser: Browser, served: Server, hardware: str
+) -> None:
+    page = browser.open(served.url + "empty.html", before=hardware)
+    found = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      const image = Float32Array.from({ length: 64 }, (_, i) => i / 64);
+      globalThis.refused = true;
+      const refused = await load("model.plan", { fallback: "model.wasm" });
+      globalThis.refused = false;
+      const lost = await load("model.plan", { fallback: "model.wasm" });
+      const before = [lost.device, [...(await lost.run({ image })).logits]];
+      const wrong = await lost.run({ image: new Float32Array(3) }).catch((error) => error.message);
+      const kept = lost.device; // a wrong input is the caller's, and leaves the GPU in use
+      for (const device of devices) device.destroy();
+      await Promise.all(devices.map((device) => device.lost));
+      const [one, two] = await Promise.all([lost.run({ image }), lost.run({ image })]);
+      return { refused: [refused.device, refused.reason], before, wrong, kept, after: lost.device,
+        reason: lost.reason, logits: [[...one.logits], [...two.logits], [...(await refused.run({ image })).logits]] };
+    }""")
+    page.close()
+    assert found["refused"][0] == "wasm" and "the driver is blocked" in found["refused"][1]
+    assert (found["before"][0], found["kept"], found["after"]) == ("webgpu", "webgpu", "wasm")
+    assert "Float32Array of 3" in found["wrong"] and "lost" in found["reason"].lower()
+    image = (np.arange(64) / 64).astype(np.float32)
+    for logits in (found["before"][1], *found["logits"]):
+        np.testing.assert_allclose([logits], expected(image), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["text", "batches"])

@@ -250,8 +250,19 @@ def test_what_is_not_available_is_told_in_the_page_and_not_in_a_tooltip(built: P
     assert scripts == []
 
 
-def test_where_nobody_chose_the_next_device_runs(browser: Browser, site: Server) -> None:
-    page = browser.open(site.url + "#runtime=micropython&device=python")
+def test_software_that_acts_as_a_gpu_comes_after_webassembly(browser: Browser, site: Server) -> None:
+    page = browser.open(site.url + "#runtime=micropython")
+    page.wait(SETTLED, timeout=60000)
+    assert page.evaluate(READ)["adapter"] == RUNS_ON["wasm"]
+    said = page.evaluate("() => document.getElementById('no-gpu').innerText")
+    assert said == (
+        "The WebGPU of this browser runs in software, without a GPU: the CPU runs the model, in WebAssembly."
+    )
+    page.close()
+
+
+def test_where_nobody_chose_the_next_device_runs(browser: Browser, site: Server, hardware: str) -> None:
+    page = browser.open(site.url + "#runtime=micropython&device=python", before=hardware)
     page.wait(SETTLED, timeout=60000)
     page.prepend(pattern="**/worker.mjs", code="navigator.gpu.constructor.prototype.requestAdapter = async () => null")
     page.goto(url=site.url + "index.html#runtime=micropython")

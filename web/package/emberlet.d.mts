@@ -66,12 +66,17 @@ export interface LoadOptions {
 /** Where a plan comes from: its address, or its bytes. */
 export type Source = string | URL | Request | ArrayBuffer | ArrayBufferView | Blob | Response | ReadableStream<Uint8Array>;
 
-/** The same with a file for browsers without WebGPU or without a GPU: `fallback` is a file that
- * `emberlet compile model.onnx --out model.wasm` wrote. The model's `device` says which one was loaded. */
+/** The same with a file for browsers without a GPU: `fallback` is a file that
+ * `emberlet compile model.onnx --out model.wasm` wrote. It runs where WebGPU is missing or is software, and where the GPU
+ * is refused or lost, also later. The model's `device` says what runs it, `reason` why it is not the GPU. */
 export function load(
   source: Source,
-  options: LoadOptions & { fallback: string | URL | Request | ArrayBuffer | ArrayBufferView | Blob },
-): Promise<Model | WasmModel>;
+  options: LoadOptions & {
+    fallback: string | URL | Request | ArrayBuffer | ArrayBufferView | Blob;
+    /** Decides instead of the browser's adapter. */
+    device?: "webgpu" | "wasm";
+  },
+): Promise<(Model | WasmModel) & { readonly reason: string }>;
 
 /** Open the GPU and load a plan: its weights go to the GPU as they arrive, while its kernels compile. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;

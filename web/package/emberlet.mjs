@@ -11,6 +11,7 @@
 
 import { arrayOf } from "./arrays.mjs";
 import { toGpu } from "./arriving.mjs";
+import { loadEither } from "./either.mjs";
 import { readable, start } from "./interpreter.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
@@ -21,11 +22,14 @@ let last = Promise.resolve();
 let targets = []; // GPU objects that Python passes while it opens a plan
 let queue = null;
 
-export async function load(source, { cache = true, onProgress = () => {}, signal, wasm, fallback, threads } = {}) {
-  if (fallback && !(await hasGpu())) {
-    const processor = await import("./wasm.mjs");
-    return processor.load(fallback, { signal, threads });
-  }
+export async function load(source, options = {}) {
+  const { signal, threads, fallback, device } = options;
+  if (!fallback) return onGpu(source, options);
+  const inWasm = async () => (await import("./wasm.mjs")).load(fallback, { signal, threads });
+  return loadEither(() => onGpu(source, options), inWasm, device);
+}
+
+async function onGpu(source, { cache = true, onProgress = () => {}, signal, wasm }) {
   try {
     try {
       return await begin(source, { cache, onProgress, signal, wasm });
@@ -93,15 +97,6 @@ async function begin(source, { cache, onProgress, signal, wasm }) {
       throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
     }
     throw error;
-  }
-}
-
-// A browser may have navigator.gpu and still no adapter.
-async function hasGpu() {
-  try {
-    return Boolean(await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" }));
-  } catch {
-    return false;
   }
 }
 
@@ -328,5 +323,7 @@ function inTurn(job) {
 }
 
 function told(error) {
-  return Object.assign(new Error(readable(error).message, { cause: error }), { told: true });
+  // MicroPython names the class of its exceptions; BackendError is what the GPU refuses and its loss.
+  const ofGpu = error.ofGpu || error.type === "BackendError";
+  return Object.assign(new Error(readable(error).message, { cause: error }), { told: true, ofGpu });
 }

@@ -147,11 +147,14 @@ async function start() {
     $("startup").textContent = milliseconds(performance.now() - began);
     $("status").textContent = `Ready: ${version}`;
     main.dataset.state = "ready";
+    failed.delete(device);
     setTimeout(keepForOffline, 1000); // after the first answer
     if (!wanted) read(pad.pixels ?? toPixels(pad.strokes));
     else classify();
   } catch (error) {
-    if (mine === session) fallBack(error);
+    if (mine !== session) return;
+    failed.add(device);
+    fallBack(error);
   }
 }
 
@@ -203,8 +206,9 @@ function choice() {
 
 const asked = () => new URLSearchParams(location.hash.slice(1));
 
-// The fallback device.
-const other = (device) => there[there.indexOf(device) + 1];
+// The fastest of the other devices, without those that failed.
+const failed = new Set();
+const other = (device) => there.find((one) => one !== device && !failed.has(one));
 
 function chooseFromAddress() {
   for (const name of ["runtime", "device"]) {

@@ -1,5 +1,6 @@
 // The devices of this browser, fastest first: a GPU, vectorized WebAssembly, or plain Python.
 
+import { isSoftware } from "./emberlet/adapter.mjs";
 import { hasSimd } from "./emberlet/wasm.mjs";
 
 export const NAMES = { wgpu: "WebGPU", wasm: "WebAssembly", python: "plain Python" };
@@ -16,7 +17,12 @@ export function note(why, device) {
 // adapter, so an adapter is requested.
 export async function devices() {
   const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
-  const there = [...(adapter ? ["wgpu"] : []), ...(hasSimd() ? ["wasm"] : []), "python"];
+  const simd = hasSimd() ? ["wasm"] : [];
+  if (adapter && isSoftware(adapter)) {
+    const why = "The WebGPU of this browser runs in software, without a GPU";
+    return { there: [...simd, "wgpu", "python"], why: simd.length ? why : "" };
+  }
+  const there = [...(adapter ? ["wgpu"] : []), ...simd, "python"];
   if (adapter) return { there, why: "" };
   const no = navigator.gpu ? "This browser has WebGPU, but offers no GPU to it" : "This browser has no WebGPU";
   const what = there[0] === "wasm" ? "" : ", and its WebAssembly has no SIMD";

@@ -1,0 +1,67 @@
+// A model that runs on the GPU, and in WebAssembly where the GPU is missing, refused, in software or lost.
+
+import { whyNoGpu } from "./adapter.mjs";
+
+// onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, else what is faster here.
+export async function loadEither(onGpu, inWasm, device) {
+  const reason = device === "wasm" ? "the page asked for WebAssembly" : device ? "" : await whyNoGpu();
+  if (reason) return new Either(await inWasm(), null, reason);
+  try {
+    return new Either(await onGpu(), inWasm, "");
+  } catch (error) {
+    if (!error.ofGpu || device) throw error;
+    return new Either(await inWasm(), null, error.message);
+  }
+}
+
+class Either {
+  #model;
+  #inWasm;
+  #changing = null;
+
+  constructor(model, inWasm, reason) {
+    this.#model = model;
+    this.#inWasm = inWasm;
+    this.reason = reason; // why WebAssembly runs the model; "" while the GPU does
+    for (const name of ["adapter", "device", "runtime", "inputs", "outputs", "sizes", "dispatches", "kernels", "threads"]) {
+      Object.defineProperty(this, name, { enumerable: true, get: () => this.#model[name] });
+    }
+  }
+
+  async run(given = {}) {
+    const model = this.#model;
+    try {
+      return await model.run(given);
+    } catch (error) {
+      if (!error.ofGpu || !this.#inWasm) throw error;
+      this.#changing ??= this.#change(model, error); // runs may overlap
+      await this.#changing;
+      return this.#model.run(given);
+    }
+  }
+
+  runNow(given) {
+    if (this.device !== "wasm") throw new Error("runNow needs WebAssembly, and the GPU runs this model: use run");
+    return this.#model.runNow(given);
+  }
+
+  session(options) {
+    if (this.device === "wasm") throw new Error("sessions need WebGPU, and WebAssembly runs this model");
+    return this.#model.session(options);
+  }
+
+  profile(options) {
+    if (this.device === "wasm") throw new Error("profiles need WebGPU, and WebAssembly runs this model");
+    return this.#model.profile(options);
+  }
+
+  release() {
+    return this.#model.release();
+  }
+
+  async #change(model, error) {
+    this.#model = await this.#inWasm();
+    this.reason = error.message;
+    await Promise.resolve(model.release()).catch(() => {}); // its memory is gone with the device
+  }
+}
