@@ -11,7 +11,7 @@ import numpy as np
 
 from ..storage import Array
 from .memory import Buffers
-from .steps import Step, arrays_in
+from .steps import Step, arrays_in, part
 
 BLOCK = 1 << 17  # bytes of each array that a block covers
 # The same for a plan that several threads run: a thread whose call returns while another is in Python waits 20 µs.
@@ -138,4 +138,4 @@ def _part(x: Array, rank: int, place: tuple[slice, ...], inner: Array | None, sm
     if inner is not None:
         return inner[small]
     missing = rank - x.ndim
-    return x[tuple(key if x.shape[i] > 1 else slice(None) for i, key in enumerate(place[missing:]))]
+    return part(x, tuple(key if x.shape[i] > 1 else slice(None) for i, key in enumerate(place[missing:])))

@@ -16,7 +16,7 @@ from ....tensor import Tensor
 from ..elementwise import _BINARY, _REDUCE, _UNARY
 from ..storage import NARROW, WIDE, Array, numpy_dtype
 from . import activations, channels_last, products, recurrences
-from .steps import Writer
+from .steps import Writer, part
 from .tracing import Call, Value
 
 Lower = Callable[[Writer, Call], Any]
@@ -104,7 +104,7 @@ def slice_(w: Writer, call: Call) -> None:
     for start, count, step in zip(starts, sizes, steps, strict=True):
         stop = start + count * step
         key.append(slice(start, None if stop < 0 else stop, step))
-    _view(w, call, w.array(x)[tuple(key)])
+    _view(w, call, part(w.array(x), tuple(key)))
 
 
 def pad(w: Writer, call: Call) -> Any:

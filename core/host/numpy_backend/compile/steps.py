@@ -247,7 +247,7 @@ class Writer:
         if found is None:
             found = self._padded[key] = self._new(value in self.last, shape, numpy_dtype(value.dtype), fill, padding)
         middle = tuple(slice(low, low + n) for n, (low, _) in zip(value.shape, padding, strict=True))
-        return found, found[middle]
+        return found, part(found, middle)
 
     def with_border(self, x: Any, padding: Any, fill: Any) -> Array:
         """The array of x with `padding` of `fill` on its spatial axes."""
@@ -298,6 +298,12 @@ class Writer:
         """A Call is lowered: what it read may be overwritten if nothing else needs it."""
         for value in call.operands():
             self._uses[value] -= 1
+
+
+def part(array: Array, key: tuple[Any, ...]) -> Array:
+    """The view array[key]. Of an array without axes, array[()] would be a scalar, copied before a plan has run."""
+    view: Array = array[(*key, ...)]
+    return view
 
 
 def maximum(a: Any, b: Any, out: Array) -> None:

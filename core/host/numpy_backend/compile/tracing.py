@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ....backend import Backend, operation
 from ....dtypes import DType
 from ....errors import BackendError
@@ -257,7 +259,7 @@ def assemble(structure: Any, results: list[Any]) -> Any:
     if kind == "tensor":
         return results[parts]
     if kind == "value":
-        return parts if not isinstance(parts, Tensor) else Tensor(parts.data, parts.dtype, parts.shape, parts.backend)
+        return _copied(parts) if isinstance(parts, Tensor) else parts
     if kind is dict:
         return {k: assemble(v, results) for k, v in parts}
     if kind == "object":
@@ -266,3 +268,8 @@ def assemble(structure: Any, results: list[Any]) -> Any:
         return out
     whole = [assemble(v, results) for v in parts]
     return whole if kind is list else kind(*whole) if hasattr(kind, "_fields") else tuple(whole)
+
+
+def _copied(x: Tensor) -> Tensor:
+    """A constant that the caller may change: the plan keeps its own."""
+    return Tensor(x.data.copy() if isinstance(x.data, np.ndarray) else x.data, x.dtype, x.shape, x.backend)
