@@ -12,7 +12,7 @@ from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
 from .record.host_evaluation import evaluate
-from .record.index_ranges import check_range, index_ranges
+from .record.index_checks import index_checks
 from .record.node import Node, ValueNeeded, topological
 from .record.opening import Opening
 from .record.tracing import assemble, constants, trace
@@ -278,6 +278,7 @@ class Planned:
         scope = opening.scope if opening else None
         self._grows = {}
         traced = trace(model, arguments, backend, opening.shapes if opening else None)
+        self._checks = index_checks(traced.roots)
         _compute(constants(traced.roots), backend)
         if backend.name == "wasm":
             from .wasm.prepare import materialize, prepare
@@ -294,7 +295,6 @@ class Planned:
         if opening and opening.rooms:
             appended = self._append(traced, opening)
         computed = [appended.get(id(r), r) for r in traced.roots if not same(r.count, 0)]
-        self._index_ranges = index_ranges(computed)
         self.plan, externals = make_plan(computed, backend.options, sizes=scope)
         self.structure = traced.structure
         self.roots = traced.roots
@@ -370,6 +370,7 @@ class Planned:
         """The inputs' elements as bytes of words; None for the arguments in `kept`, which are already on the GPU."""
         out = []
         values = None if sizes is None else self.plan.counts.values(sizes)
+        self._check_indices(arguments, values, kept)
         for node in self.arguments:
             if node.arg in kept:
                 out.append(None)
@@ -378,13 +379,21 @@ class Planned:
             words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word)
             if words is None:
                 raise BackendError("input {} holds integers beyond 32 bits, which a plan cannot take".format(node.arg))
-            if node.arg in self._index_ranges and x.size:
-                ends = storage.extremes(words, node.word, x.size)
-                check_range(
-                    ends, closed(self._index_ranges[node.arg], values), "the axis indexed by input {},".format(node.arg)
-                )
             out.append(words)
         return out
+
+    def _check_indices(self, arguments, values, kept):
+        """Raise IndexingError, in the words of the uncompiled model, for an index that follows from the arguments and
+        is outside its axis."""
+        host = self.backend.host
+
+        def given(number):
+            x = arguments[number]
+            return x if x.backend is host else host.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
+
+        for check in self._checks:
+            if not [n for n in check.inputs if n in kept]:
+                check.run(host, given, values)
 
     def finish(self, data, sizes=None):
         """The model's results, from the bytes of the roots that have elements."""

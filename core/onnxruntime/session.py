@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EmberletError
+from ..errors import EmberletError, IndexingError
 from ..host.extras import missing
 from ..host.sharing.interop import is_javascript
 from .errors import (
@@ -159,14 +159,16 @@ class InferenceSession:
     ) -> list[Any]:
         """The outputs of the given names, or all for None or an empty list: arrays, lists of arrays or dicts.
 
-        Raises ValueError if an input is missing, InvalidArgument if
-        one does not match or a name is unknown, RuntimeException if the model fails. In a tab, WebGPU needs a browser
+        Raises ValueError if an input is missing, InvalidArgument if one does not match, holds an index outside its axis
+        or has an unknown name, RuntimeException if the model fails. In a tab, WebGPU needs a browser
         that can suspend Python; otherwise RuntimeException is raised: use `run_awaited` or the CPU.
         """
         names, values = self._checked(output_names, input_feed, run_options)
         try:
             found = self._quick(values)
             return self._picked(names, self._computed(self._tensors(values)) if found is None else found)
+        except IndexingError as error:
+            raise InvalidArgument(str(error)) from error
         except EmberletError as error:
             raise RuntimeException(str(error)) from error
         except RuntimeError as error:
@@ -192,6 +194,8 @@ class InferenceSession:
             wasm = self._backend.name == "wasm"  # which waits for nothing
             results = await call(*tensors) if call and not wasm else self._computed(tensors)
             return self._picked(names, results)
+        except IndexingError as error:
+            raise InvalidArgument(str(error)) from error
         except EmberletError as error:
             raise RuntimeException(str(error)) from error
 

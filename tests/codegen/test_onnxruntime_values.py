@@ -35,6 +35,30 @@ def session(ort: Any, made: Any, **options: Any) -> Any:
     return ort.InferenceSession(made.SerializeToString(), quiet(ort), providers=["CPUExecutionProvider"], **options)
 
 
+# -- indices
+
+INDEXED = {
+    "Gather": "int64[2] i) => (float[3,2] y) { y = Gather<axis = 1>(x, i) }",
+    "GatherND": "int64[1,2] i) => (float[1] y) { y = GatherND(x, i) }",
+    "ScatterND": "int64[1,2] i) => (float[3,4] y) { u = Constant<value_floats = [9.0]>() y = ScatterND(x, i, u) }",
+}
+
+
+@BOTH
+@pytest.mark.parametrize("op", INDEXED)
+def test_an_index_outside_is_an_invalid_argument_and_later_runs_go_on(ort: Any, op: str) -> None:
+    made = session(ort, model("g (float[3,4] x, " + INDEXED[op]))
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    inside = np.full(made.get_inputs()[1].shape, 1)
+    outside = inside.copy()
+    outside.flat[-1] = 7
+    first = made.run(None, {"x": x, "i": inside})
+    for _ in range(2):
+        with pytest.raises((state.InvalidArgument, ours.InvalidArgument), match=r"7|out of data bounds"):
+            made.run(None, {"x": x, "i": outside})
+        np.testing.assert_array_equal(made.run(None, {"x": x, "i": inside}), first)
+
+
 # -- values
 
 

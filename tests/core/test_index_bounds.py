@@ -8,7 +8,7 @@ from emberlet import asarray, dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import IndexingError
-from support.every_backend import EVERY
+from support.every_backend import EVERY, WGPU
 
 CALLS = {
     "nll_loss": lambda x, i: F.nll_loss(x, i),
@@ -33,6 +33,74 @@ def test_what_the_host_gives_is_checked(backend, name, outside, dtype):
     np.asarray(CALLS[name](x, fits))
     with pytest.raises(IndexingError, match=str(outside)):
         np.asarray(CALLS[name](x, asarray(np.array([0, outside, 1, 2], dtype), backend=k)))
+
+
+def _gives(function, *arguments):
+    """The result as a list, or the class and words of the error."""
+    try:
+        return np.asarray(function(*arguments)).tolist()
+    except IndexingError as error:
+        return type(error), str(error)
+
+
+def _put(x, key):
+    y = x * 1.0
+    y[key] = 9.0
+    return y
+
+
+PLANNED = {
+    **{name: call for name, call in CALLS.items() if name != "cross_entropy"},
+    "x[i, i]": lambda x, i: x[i, i],
+    "x[i + 1, i]": lambda x, i: x[i % 4 + i // 4 * 4, i],
+    "x[i, i] = 9": lambda x, i: _put(x, (i, i)),
+    "x[i] = 9": _put,
+    "gather_nd": lambda x, i: F.gather_nd(x, F.reshape(i, (2, 2))),
+    "scatter_nd": lambda x, i: F.scatter_nd(x, F.reshape(i, (2, 2)), x[0, :2]),
+    "select_assign": lambda x, i: F.select_assign(x, 0, i, x),
+    "computed": lambda x, i: F.take(x, i * 2 - i, axis=0),
+    "weighted": lambda x, i: F.nll_loss(x, i, x[0], ignore_index=3),
+    "reverse_sequence": lambda x, i: F.reverse_sequence(x, i),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm", WGPU])
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_refuses_what_the_function_refuses_in_the_same_words(backend, name):
+    k = get_backend(backend)
+    x = asarray(np.arange(16.0, dtype="float32").reshape(4, 4), backend=k)
+    fits = asarray(np.array([0, 3, 1, 2]), backend=k)
+
+    def function(x, i):
+        return PLANNED[name](x, i)
+
+    compiled = compile_for(k)(function, x, fits)
+    for row in ([0, 3, 1, 2], [0, 7, 1, 2], [0, 3, -9, 2], [99, 0, 0, 0], [3, 2, 1, 0]):
+        index = asarray(np.array(row), backend=k)
+        want = _gives(lambda a, b: np.asarray(function(a, b)), x, index)
+        assert _gives(compiled, x, index) == want, row
+
+
+def test_a_plan_refuses_an_index_that_no_result_needs():
+    k = get_backend("numpy")
+    x, fits = asarray(np.zeros((4, 4)), backend=k), asarray(np.array([0, 3]), backend=k)
+    compiled = compile_for(k)(lambda x, i: (x[i, i], x)[1], x, fits)
+    np.testing.assert_array_equal(np.asarray(compiled(x, fits)), np.zeros((4, 4)))
+    with pytest.raises(IndexingError, match="index 3 is outside axis 0 of length 3"):
+        compile_for(k)(lambda x, i: (x[i, i], x)[1])(x[:3], fits)
+    with pytest.raises(IndexingError, match="index 9 is outside axis 0 of length 4"):
+        compiled(x, fits * 3)
+
+
+def compile_for(backend):
+    """`compile` of functions for a backend."""
+    if backend.name == "numpy":
+        from emberlet.host.numpy_backend.compile import compile
+
+        return lambda function, *examples: compile(function, *examples, backend=backend)
+    from emberlet.wgpu_backend.compiled import compile
+
+    return lambda function, *examples: compile(function, *examples, backend=backend)
 
 
 @pytest.mark.needs("gpu-driver")

@@ -1,5 +1,6 @@
 """Computes recorded nodes on the host backend, such as the constants of a plan made without a GPU."""
 
+from emberlet.backend.axes import closed
 from emberlet.errors import BackendError
 
 from ..run import storage
@@ -36,6 +37,33 @@ def _values(order, host):
         srcs = [values[id(s)] for s in node.srcs]
         values[id(node)] = _leaf(host, node) if is_leaf(node) else _EVALUATE[node.op](host, node, srcs)
     return values
+
+
+def evaluated(order, host, given, values):
+    """The value of the last of some nodes, each after its sources; None where a constant is on the GPU. given: the
+    host's Tensor of an input, by its number; values: those of the open sizes' atoms, or None."""
+    found = {}
+    for node in order:
+        if node.op == "input":
+            found[id(node)] = given(node.arg)
+        elif node.op in ("buffer", "host"):
+            return None
+        elif node.op == "data":
+            found[id(node)] = _leaf(host, node)
+        else:
+            known = node if values is None else _Closed(node, values)
+            found[id(node)] = _EVALUATE[node.op](host, known, [found[id(s)] for s in node.srcs])
+    return found[id(order[-1])]
+
+
+class _Closed:
+    """A node with numbers for its open sizes."""
+
+    def __init__(self, node, values):
+        self.arg = closed(node.arg, values)
+        self.shape = closed(node.shape, values)
+        self.count = closed(node.count, values)
+        self.dtype = node.dtype
 
 
 def _leaf(host, node):

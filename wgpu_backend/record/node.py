@@ -26,10 +26,13 @@ class Node:
     buffer: the Allocation holding the elements, row-major; None until realized. word: their storage type, "f32", "i32",
     "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
     holder: a weak reference to the node's Tensor, None if it has none or the port has no weak references. bounds: the
-    interval of an integer node's elements, once computed (bounds.py); exact: whether it is the tightest.
+    interval of an integer node's elements, once computed (bounds.py); exact: whether it is the tightest. checks: where
+    the node is an index, what its elements have to be (index_checks.py), else None.
     """
 
-    __slots__ = ("arg", "bounds", "buffer", "count", "dtype", "exact", "holder", "op", "shape", "srcs", "word")
+    __slots__ = (
+        "arg", "bounds", "buffer", "checks", "count", "dtype", "exact", "holder", "op", "shape", "srcs", "word",
+    )  # fmt: skip
 
     def __init__(self, op, srcs, arg, dtype, shape, word=None):
         self.op = op
@@ -39,6 +42,7 @@ class Node:
         self.shape = shape
         self.count = size(shape)
         self.buffer = None
+        self.checks = None
         self.holder = None
         self.bounds = None
         self.exact = False
@@ -60,6 +64,7 @@ class Node:
         self.op = "buffer"
         self.srcs = ()
         self.arg = None
+        self.checks = None
 
     def __repr__(self):
         return "Node({}, {}, {})".format(self.op, self.dtype, self.shape)

@@ -57,6 +57,7 @@ class Recording(Backend):
     def __init__(self, index=0, device=None, strict=False, planning=False, check_indices=False):
         Backend.__init__(self, index)
         self.checks_indices = check_indices
+        self._checks = 0
         self._device = device
         self._opened = False
         self._host = None
@@ -243,6 +244,14 @@ class Recording(Backend):
         if is_open(x.size) or x.size > LOOK:
             return None
         return given(x.data, self.host)
+
+    def checked(self, index, lowest, end, message, axis):
+        """None: kernels clamp an index that is not visible. A plan checks it where it follows from the inputs
+        (index_checks.py)."""
+        node = index.data
+        if not is_leaf(node) or node.op == "input":
+            self._checks += 1
+            node.checks = (node.checks or ()) + ((self._checks, lowest, end, message, axis),)
 
     def _to_host(self, x):
         if isinstance(x, (list, tuple)) and x and isinstance(x[0], Tensor):

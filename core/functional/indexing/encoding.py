@@ -1,13 +1,13 @@
 """One-hot and embedding vectors, running sums, and rearrangements that depend on values."""
 
 from ... import dtypes
-from ...errors import IndexingError, ShapeError
+from ...errors import ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import flip, narrow, reshape
 from ..operands import astype, like, tensor
 from ..overriding import composite
 from .selection import take
-from .visibility import visible
+from .visibility import checked
 
 
 #: method; ONNX OneHot; Burn one_hot; num_classes: int; on_value: float; off_value: float
@@ -106,14 +106,9 @@ def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
                 lengths.shape, batch_axis, x.shape, time_axis
             )
         )
-    longest = visible(lengths)
-    if longest is not None and longest.size:
-        ends = [longest.backend.reduce(op, longest, (0,), False).item() for op in ("min", "max")]
-        if ends[0] < 0 or ends[1] > x.shape[time_axis]:
-            raise IndexingError(
-                "reverse_sequence: lengths are {} to {}, but there are {} steps".format(*ends, x.shape[time_axis])
-            )
-    lengths = along(batch_axis, lengths)
+    message = "reverse_sequence: lengths are {low} to {high}, but there are {last} steps"
+    seen = checked(lengths, 0, x.shape[time_axis] + 1, message)
+    lengths = along(batch_axis, lengths if seen is None else seen)
     step = along(time_axis, backend.arange(0, 1, x.shape[time_axis], dtypes.int64))
     turned = backend.binary("sub", backend.binary("sub", lengths, step), backend.full((), 1, dtypes.int64))
     index = backend.where(backend.binary("lt", step, lengths), turned, step)

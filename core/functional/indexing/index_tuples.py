@@ -23,7 +23,7 @@ def _flat_index(indices, lengths, left_out=False, first=0):
     for i in range(len(lengths)):
         starts, sizes = (0,) * len(shape) + (i,), shape + (1,)
         at = reshape(backend.slice(indices, starts, sizes, (1,) * indices.ndim), shape)
-        seen = check_bounds(at, lengths[i], first + i)
+        at, seen = check_bounds(at, lengths[i], first + i)
         zero, n = backend.full((), 0, at.dtype), backend.full((), lengths[i], at.dtype)
         at = backend.where(backend.binary("lt", at, zero), backend.binary("add", at, n), at)
         if not seen:

@@ -188,7 +188,7 @@ def _linear(x, axes, arrays, shape):
     total = None
     for axis, index in zip(axes, arrays):
         n = x.shape[axis]
-        seen = check_bounds(index, n, axis)
+        index, seen = check_bounds(index, n, axis)
         if len(axes) == 1:
             return broadcast_to(index, shape)
         turned = backend.where(backend.binary("lt", index, backend.full((), 0, index.dtype)),
@@ -205,16 +205,12 @@ def _linear(x, axes, arrays, shape):
 
 
 def check_bounds(index, n, axis):
-    """Check indices against an axis of length n; False if reading them would wait for a GPU. Raises IndexingError."""
-    from .visibility import visible
+    """(indices, whether they are checked) against an axis of length n, where reading them does not wait for a GPU.
+    Raises IndexingError."""
+    from .visibility import checked
 
-    index = visible(index)
-    if index is not None and index.size:
-        low = index.backend.reduce("min", index, tuple(range(index.ndim)), False).item()
-        high = index.backend.reduce("max", index, tuple(range(index.ndim)), False).item()
-        if low < -n or high >= n:
-            raise IndexingError("index {} is outside axis {} of length {}".format(low if low < -n else high, axis, n))
-    return index is not None
+    seen = checked(index, -n, n, axis=axis)
+    return (index, False) if seen is None else (seen, True)
 
 
 #: method; array API __getitem__
@@ -330,7 +326,7 @@ def take(x, indices, axis=None):
         axis = 0
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
-    check_bounds(indices, x.shape[axis], axis)
+    indices, _ = check_bounds(indices, x.shape[axis], axis)
     return x.backend.take(x, indices, axis)
 
 
@@ -364,7 +360,7 @@ def take_along_axis(x, indices, axis=-1):
     )
     x = broadcast_to(x, lead[:axis] + x.shape[axis : axis + 1] + lead[axis + 1 :])
     indices = broadcast_to(indices, lead[:axis] + indices.shape[axis : axis + 1] + lead[axis + 1 :])
-    check_bounds(indices, x.shape[axis], axis)
+    indices, _ = check_bounds(indices, x.shape[axis], axis)
     return x.backend.gather(x, indices, axis)
 
 
@@ -375,7 +371,7 @@ def gather(x, axis, indices):
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
-    _check_elements(x, indices, axis)
+    indices = _check_elements(x, indices, axis)
     return x.backend.gather(_cut(x, indices, axis), indices, axis)
 
 
@@ -391,7 +387,7 @@ def _check_elements(x, indices, axis):
     for i in range(x.ndim):
         if i != axis and indices.shape[i] > x.shape[i]:
             raise ShapeError("indices of shape {} reach beyond axis {} of {}".format(indices.shape, i, x.shape))
-    check_bounds(indices, x.shape[axis], axis)
+    return check_bounds(indices, x.shape[axis], axis)[0]
 
 
 #: method; ONNX ScatterElements; Burn scatter
@@ -403,7 +399,7 @@ def scatter(x, axis, indices, values, reduction="add"):
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
     values = like(values, x)
-    _check_elements(x, indices, axis)
+    indices = _check_elements(x, indices, axis)
     if values.shape != indices.shape:
         if values.ndim:
             raise ShapeError("values of shape {} do not fit indices of shape {}".format(values.shape, indices.shape))

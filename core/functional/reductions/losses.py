@@ -1,12 +1,16 @@
 """Classification losses as in ONNX: any number of axes, class weights, and an index to ignore."""
 
 from ... import dtypes
-from ...errors import ArgumentError, IndexingError, ShapeError
-from ..indexing.visibility import visible
+from ...errors import ArgumentError, ShapeError
+from ..indexing.visibility import checked
 from ..movement.rearranging import expand_dims, reshape
 from ..operands import astype, like
 from ..overriding import composite
 from ..promotion import integers, widened
+
+_NO_CLASS = (
+    "nll_loss: target {index} is not one of {end} classes, 0 to {last}; to skip a value, pass it as ignore_index"
+)
 
 
 #: function; ONNX NegativeLogLikelihoodLoss; PyTorch nll_loss; ignore_index: int
@@ -31,9 +35,9 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     index = astype(target, dtypes.int64)
     classes = x.shape[1]
     known = None
-    seen = visible(index)
+    seen = checked(index, 0, classes, _NO_CLASS)
     if seen is not None:
-        _check_targets(seen, classes)
+        index = seen
     elif index.size:
         # Checking would wait for the GPU, so a target that is not a class gives NaN, and so does a sum that includes
         # it.
@@ -65,20 +69,6 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
         raise ArgumentError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
     count = backend.full((), loss.size, x.dtype) if share is None else backend.reduce("sum", share, axes, False)
     return astype(backend.binary("div", total, count), dtype)
-
-
-def _check_targets(index, classes):
-    if not index.size:
-        return
-    axes = tuple(range(index.ndim))
-    low = index.backend.reduce("min", index, axes, False).item()
-    high = index.backend.reduce("max", index, axes, False).item()
-    if low < 0 or high >= classes:
-        raise IndexingError(
-            "nll_loss: target {} is not one of {} classes, 0 to {}; to skip a value, pass it as ignore_index".format(
-                low if low < 0 else high, classes, classes - 1
-            )
-        )
 
 
 #: function; ONNX SoftmaxCrossEntropyLoss; PyTorch cross_entropy; ignore_index: int

@@ -108,7 +108,7 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     shape = x.shape[:2] + pooled
     from ..indexing.selection import check_bounds
 
-    check_bounds(indices, size(shape), 0)
+    indices, _ = check_bounds(indices, size(shape), 0)
     backend = x.backend
     flat = backend.full((size(shape),), 0, x.dtype)
     flat = backend.scatter(flat, backend.reshape(indices, (x.size,)), backend.reshape(x, (x.size,)), 0, "none")

@@ -246,7 +246,7 @@ def _roi_align(x, rois, batch_indices, output_size, spatial_scale, samples, mode
     rows = _roi_taps(corner[1], extent_y, output_size[0], samples[0], height)
     columns = _roi_taps(corner[0], extent_x, output_size[1], samples[1], width)
     h, w = output_size[0] * samples[0], output_size[1] * samples[1]
-    check_bounds(batch_indices, x.shape[0], 0)
+    batch_indices, _ = check_bounds(batch_indices, x.shape[0], 0)
     images = x.backend.take(x, batch_indices.reshape((count,)), 0).reshape((count, c, height * width))
     best = None
     for row, row_weight in rows:

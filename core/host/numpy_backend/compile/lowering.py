@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ....dtypes import DType
+from ....functional.indexing.visibility import OUTSIDE
 from ....tensor import Tensor
 from ..elementwise import _BINARY, _REDUCE, _UNARY
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, channels_last, products, recurrences
+from . import activations, channels_last, index_checks, products, recurrences
 from .steps import Writer, part
 from .tracing import Call, Value
 
@@ -65,8 +66,8 @@ def _collect(x: Any, found: list[Tensor]) -> None:
     if isinstance(x, Tensor):
         found.append(x)
     else:
-        for part in x:
-            _collect(part, found)
+        for item in x:
+            _collect(item, found)
 
 
 # -- movement
@@ -121,9 +122,9 @@ def concat(w: Writer, call: Call) -> None:
     parts, axis = call.args
     out = w.joined(call)
     start = 0
-    for part in parts:
-        stop = start + part.shape[axis]
-        w.copy(w.array(part), out[(*(slice(None),) * axis, slice(start, stop))])
+    for x in parts:
+        stop = start + x.shape[axis]
+        w.copy(w.array(x), out[(*(slice(None),) * axis, slice(start, stop))])
         start = stop
 
 
@@ -244,12 +245,23 @@ def arange_into(start: int, step: int, count: int, out: Array) -> None:
     np.copyto(out, np.arange(start, start + count * step, step), casting="unsafe")
 
 
+def checked(w: Writer, call: Call) -> Any:
+    index, lowest, end, message, axis = call.args
+    if index.dtype.name in NARROW:
+        return False
+    array = w.array(index)
+    w.emit(index_checks.check, array, lowest, end, message, axis, writes=())
+    _view(w, call, array)
+    return None
+
+
 def take(w: Writer, call: Call) -> Any:
     x, indices, axis = call.args
     out = w.out(call.results[0])
     if not out.flags.c_contiguous or x.dtype.kind == "string":
         out = w.scratch(out.shape, out.dtype)
-    w.emit(take_into, w.array(x), w.array(indices), axis, out, writes=(out,))
+    known = type(indices) is Value and indices.call is not None and indices.call.op == "checked"
+    w.emit(take_checked if known else take_into, w.array(x), w.array(indices), axis, out, writes=(out,))
     w.copy(out, w.array(call.results[0]))
     return None
 
@@ -257,8 +269,12 @@ def take(w: Writer, call: Call) -> Any:
 def take_into(x: Array, indices: Array, axis: int, out: Array) -> None:
     """np.take into an array. With the mode that refuses, NumPy fills another array first."""
     n = x.shape[axis]
-    if indices.size and (int(indices.min()) < -n or int(indices.max()) >= n):
-        raise IndexError(f"index outside axis {axis} of size {n}")
+    index_checks.check(indices, -n, n, OUTSIDE, axis)
+    take_checked(x, indices, axis, out)
+
+
+def take_checked(x: Array, indices: Array, axis: int, out: Array) -> None:
+    """`take_into` for indices that are known to be inside."""
     if indices.ndim == 0:
         key: tuple[Any, ...] = (*(slice(None),) * axis, int(indices))
         np.copyto(out, x[key])
@@ -269,7 +285,7 @@ def take_into(x: Array, indices: Array, axis: int, out: Array) -> None:
 TABLE: dict[str, Lower] = {
     "reshape": reshape, "permute": permute, "expand": expand, "slice": slice_, "pad": pad, "concat": concat,
     "bitcast": bitcast, "unary": unary, "binary": binary, "where": where, "cast": cast, "reduce": reduce, "take": take,
-    "arange": arange,
+    "checked": checked,    "arange": arange,
     "relu": activations.relu, "sigmoid": activations.sigmoid, "softmax": activations.softmax,
     "log_softmax": activations.log_softmax, "gelu": activations.gelu, "clip": activations.clip,
     "layer_norm": activations.layer_norm, "rms_norm": activations.rms_norm, "batch_norm": activations.batch_norm,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ....backend import operation
 from ....backend.axes import closed
 from ....backend.sizes import Scope, is_open
 from ....errors import BackendError, EmberletError
@@ -87,7 +86,7 @@ class OpenTracing(Tracing):
             value = found[0].value
             what = "an input" if value.call is None else "a result of " + described(value.call)
             raise ValueNeeded(f"the model asks for the elements of {what}, {value!r}", value.inputs)
-        method = operation(self.eager, name)
+        method = self._method(name)
         outs = []
         for i in range(len(self.points)):
             at = [self._plain(a, i) for a in args]

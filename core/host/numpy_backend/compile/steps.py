@@ -334,9 +334,9 @@ def _same(a: Array, b: Array) -> bool:
 
 
 def _needed(trace: Trace) -> set[Call]:
-    """The Calls that the results depend on."""
+    """The Calls that the results depend on, and those that refuse indices."""
     found: set[Call] = set()
-    stack = [v.call for v in trace.roots if v.call]
+    stack = [*(v.call for v in trace.roots if v.call), *(c for c in trace.calls if c.op == "checked")]
     while stack:
         call = stack.pop()
         if call not in found:

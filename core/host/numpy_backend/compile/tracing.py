@@ -13,6 +13,7 @@ from ....errors import BackendError
 from ....tensor import Tensor
 from ..backend import NumpyBackend
 from ..storage import Array
+from . import index_checks
 
 
 class ValueNeeded(BackendError):
@@ -100,7 +101,7 @@ class Tracing(Backend):
     """A backend that stands for the numpy backend during a trace. What depends on no input is computed at once."""
 
     name = "numpy"
-    checks_indices = False  # NumPy refuses those outside when the plan runs
+    checks_indices = False  # the plan does, in each call
 
     def __init__(self, eager: NumpyBackend) -> None:
         super().__init__()
@@ -127,6 +128,11 @@ class Tracing(Backend):
         """x where its elements are known while tracing."""
         return None if isinstance(x.data, Traced) else x
 
+    def checked(self, index: Tensor, lowest: int, end: int, message: str, axis: int) -> Tensor:
+        """index, which the plan checks in each call (core/functional/indexing/visibility.py)."""
+        found: Tensor = self._call("checked", (index, lowest, end, message, axis), {})
+        return found
+
     def assign_in_place(self, x: Tensor, key: Any, value: Any) -> bool:
         """Nothing is: a Value is never changed."""
         return False
@@ -134,6 +140,11 @@ class Tracing(Backend):
     def random_bits(self, shape: tuple[int, ...], key: int, counter: int) -> Tensor:
         """Refused: a plan would draw the same numbers in every call."""
         raise ValueNeeded("the model draws random numbers, which a plan would repeat")
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        """What computes a Call of this name."""
+        found: Callable[..., Any] = index_checks.checked if name == "checked" else operation(self.eager, name)
+        return found
 
     def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         found = [x for x in _tensors((*args, *keywords.values())) if isinstance(x.data, Traced)]
@@ -143,7 +154,7 @@ class Tracing(Backend):
             raise ValueNeeded(
                 f"the model asks for the elements of {what}, {value}, which depend on what it is given", value.inputs
             )
-        method = operation(self.eager, name)
+        method = self._method(name)
         out = method(*[_plain(a) for a in args], **{k: _plain(v) for k, v in keywords.items()})
         if not found:
             return self._constant(out)

@@ -1,0 +1,46 @@
+"""Indices that follow from a plan's inputs in a few steps: the host checks them in each call, before it uploads."""
+
+from emberlet.backend.axes import closed
+from emberlet.functional.indexing.visibility import refuse
+
+from .host_evaluation import MOST, evaluated
+from .node import CONSTANTS, ELEMENTWISE, MOVEMENT, is_leaf, topological
+
+LOOK = 1 << 16  # the host computes and looks at tensors of up to this many elements
+_CHEAP = CONSTANTS + ELEMENTWISE + MOVEMENT
+
+
+class IndexCheck:
+    """An index of a plan. order: the nodes to compute it, itself last; limits: (number of the check in the order of the
+    model, lowest, end, message, axis)."""
+
+    def __init__(self, order, limits):
+        self.order = order
+        self.limits = limits
+        self.inputs = [n.arg for n in order if n.op == "input"]
+
+    def run(self, host, given, values):
+        """Raise IndexingError if an element is outside. given(number of an input): its Tensor on the host backend;
+        values: those of the open sizes' atoms, or None."""
+        for n in self.order:
+            if closed(n.count, values) > LOOK and len(self.order) > 1:
+                return
+        index = evaluated(self.order, host, given, values)
+        if index is not None and index.size:
+            axes = tuple(range(index.ndim))
+            low, high = [host.reduce(op, index, axes, False).item() for op in ("min", "max")]
+            _, lowest, end, message, axis = self.limits
+            refuse(low, high, closed(lowest, values), closed(end, values), message, axis)
+
+
+def index_checks(roots):
+    """The IndexChecks of a traced graph, in the order of the model."""
+    out = []
+    for node in topological(roots):
+        if not node.checks:
+            continue
+        order = topological([node])
+        known = [n for n in order if n.op in ("input", "data") or (n.op in _CHEAP and not is_leaf(n))]
+        if len(order) <= MOST and len(known) == len(order):
+            out.extend([IndexCheck(order, limits) for limits in node.checks])
+    return sorted(out, key=lambda check: check.limits[0])
