@@ -29,22 +29,30 @@ def axis_of(axis, ndim):
     return axis + ndim if axis < 0 else axis
 
 
+compare_open = None  # backend/sizes.py's comparison, once there are open lengths
+
+
+def assume_equal(a, b):
+    """Whether two lengths or shapes are equal. A plan for many lengths takes those that may differ to differ, always.
+
+    So this is only for shortcuts to the same result, and to refuse what no length allows. Compare with == what a plan
+    has to decide.
+    """
+    return a == b if compare_open is None else compare_open(a, b)
+
+
 def broadcast(*shapes):
     """The shape that all `shapes` broadcast to, by NumPy's rule. Raises ShapeError if they do not broadcast."""
-    if len(shapes) == 2 and shapes[0] == shapes[1]:
+    if len(shapes) == 2 and assume_equal(shapes[0], shapes[1]):
         return shapes[0]
-    ndim = 0
+    out = list(max(shapes, key=len, default=()))
     for s in shapes:
-        ndim = max(ndim, len(s))
-    out = [1] * ndim
-    for s in shapes:
-        lead = ndim - len(s)
-        for i in range(len(s)):
-            d = s[i]
-            if d != 1:
-                if out[lead + i] != 1 and out[lead + i] != d:
-                    refuse("broadcast", " and ".join([str(s) for s in shapes]))
-                out[lead + i] = d
+        for i in range(-len(s), 0):
+            d, other = s[i], out[i]
+            if d is not other and not assume_equal(d, 1):
+                if not assume_equal(other, 1) and not assume_equal(other, d):
+                    refuse("broadcast", *shapes)
+                out[i] = d
     return tuple(out)
 
 

@@ -13,28 +13,30 @@ Code that works without an answer asks `surely_less` and the like, which note no
 correct methods uses `typical(n)`.
 """
 
-import sys
-
+from .. import shapes
 from ..errors import BackendError
 
 HIGHEST = 1 << 20  # the default upper bound of a symbol
 _FAR = 1 << 62  # bounds beyond this count as none
-# Functions that compare sizes only to take a shortcut to the same result, or to refuse what is invalid for every size.
-# Assuming that a size differs from a number is then correct for all sizes, and no guard is needed.
-_NEUTRAL = (
-    ("emberlet.shapes", "broadcast"),
-    ("emberlet.functional.promotion", "paired"),
-    ("emberlet.functional.reshaping", "reshape"),
-    ("emberlet.functional.reductions.normalization", "_fitting"),
-    ("emberlet.functional.indexing.selection", "getitem"),
-    ("emberlet.functional.movement.rearranging", "broadcast_to"),
-)
 
 
 class SizeNeeded(BackendError):
     """The number that a symbol stands for is needed while a plan is made. symbols: their names."""
 
     symbols = ()
+
+    def __str__(self):
+        """The message and, from the traceback, the function that needs the number."""
+        text = BackendError.__str__(self)
+        at = getattr(self, "__traceback__", None)
+        frame = None
+        while at is not None:
+            if at.tb_frame.f_globals.get("__name__") != __name__:
+                frame = at.tb_frame
+            at = at.tb_next
+        if frame is None:
+            return text
+        return "{}, by {} in {}".format(text, frame.f_code.co_name, frame.f_globals.get("__name__"))
 
 
 class Scope:
@@ -55,6 +57,7 @@ class Scope:
         self._atoms = {}
         self._bounds = {}
         self._answers = {}
+        shapes.compare_open = assume_equal
 
     def symbol(self, name, lowest, highest, typical, step=1):
         """The Size of a new symbol in [lowest, highest]; free choices are made for the value `typical`. step: the value
@@ -124,10 +127,10 @@ class Scope:
                 total += c * most
         return max(total, -_FAR)
 
-    def decide(self, x, relation, caller=None, number=False):
-        """Whether x < 0 (relation "<") or x == 0 ("=="). Noted as a guard if both are possible, unless the frame
-        `caller` belongs to a function for which it makes no difference. number: whether a size is compared with a
-        number rather than with another size, to which it may have to be equal."""
+    def decide(self, x, relation, assumed=None):
+        """Whether x < 0 (relation "<") or x == 0 ("=="). Noted as a guard if both are possible. assumed: for a
+        comparison whose answer "no" is right for all values, where it need not be noted: whether to give that answer
+        ("always", or "usually": for typical values that differ)."""
         if relation == "==":
             x = _primitive(x)
         low, high = self.bounds(x)
@@ -139,23 +142,15 @@ class Scope:
         key = (x.number, relation)
         if key not in self._answers:
             value = x.evaluate(self.typical)
-            if caller is not None and (value or number):
-                if (caller.f_globals.get("__name__"), caller.f_code.co_name) in _NEUTRAL:
-                    return False
+            if assumed == "always" or (assumed == "usually" and value):
+                return False
             self._answers[key] = value < 0 if relation == "<" else value == 0
             self.guards.append((x, relation, self._answers[key]))
         return self._answers[key]
 
     def need(self, x, what):
         """Raise SizeNeeded for the symbols of x."""
-        frame = sys._getframe(1)
-        while frame.f_globals.get("__name__") == __name__ and frame.f_back is not None:
-            frame = frame.f_back
-        error = SizeNeeded(
-            "{} of the open size {!r} is needed while the plan is made, by {} in {}".format(
-                what, x, frame.f_code.co_name, frame.f_globals.get("__name__")
-            )
-        )
+        error = SizeNeeded("{} of the open size {!r} is needed while the plan is made".format(what, x))
         error.symbols = x.symbols()
         raise error
 
@@ -309,19 +304,19 @@ class Size:
 
     # -- comparisons ----------------------------------------------------------------------------------------------
 
-    def _decide(self, other, relation, caller=None):
+    def _decide(self, other, relation):
         difference = self - other
         if type(difference) is int:
             return difference < 0 if relation == "<" else difference == 0
-        return self.scope.decide(difference, relation, caller, type(other) is not Size)
+        return self.scope.decide(difference, relation)
 
     def __eq__(self, other):
         other = _rounded(other, 0)
-        return False if _terms(other) is None else self._decide(other, "==", sys._getframe(1))
+        return False if _terms(other) is None else self._decide(other, "==")
 
     def __ne__(self, other):
         other = _rounded(other, 0)
-        return True if _terms(other) is None else not self._decide(other, "==", sys._getframe(1))
+        return True if _terms(other) is None else not self._decide(other, "==")
 
     def __lt__(self, other):
         other = _rounded(other, 1)
@@ -582,6 +577,27 @@ def same(a, b):
         d = a - b
         return type(d) is int and d == 0
     return a == b
+
+
+def assume_equal(a, b):
+    """`shapes.assume_equal`: a length and a number that may differ do, noting nothing; two open lengths are equal if
+    their typical values are, which is noted."""
+    if a is b:
+        return True
+    if type(a) is tuple and type(b) is tuple:
+        if len(a) != len(b):
+            return False
+        for i in range(len(a)):
+            if not assume_equal(a[i], b[i]):
+                return False
+        return True
+    if type(a) is not Size and type(b) is not Size:
+        return a == b
+    difference = a - b
+    if type(difference) is int:
+        return difference == 0
+    both = type(a) is Size and type(b) is Size
+    return difference.scope.decide(difference, "==", "usually" if both else "always")
 
 
 def within_words(n):

@@ -59,4 +59,6 @@ _SAYS = {
 def refuse(what, found):
     """Raise the error called `what`, with its message formatted with `found`."""
     kind, _, words = _SAYS[what].partition(":")
+    if what == "broadcast":
+        found = [" and ".join([str(shape) for shape in found])]
     raise getattr(errors, kind + "Error")(words.format(*found))

@@ -91,7 +91,7 @@ def integers(x, what):
 def paired(a, b):
     """`together` for elementwise operations: raises ShapeError unless the shapes broadcast."""
     a, b = together(a, b)
-    if a.shape != b.shape and a.shape and b.shape:
+    if a.shape and b.shape:
         broadcast(a.shape, b.shape)
     return a, b
 

@@ -1,7 +1,7 @@
 """New shapes for the same elements in the same order."""
 
 from ..errors import refuse
-from ..shapes import axis_of, size
+from ..shapes import assume_equal, axis_of, size
 from .operands import alias, tensor
 
 
@@ -12,20 +12,17 @@ def reshape(x, shape, *more, copy=None):
     x = tensor(x)
     shape = (shape,) + more if isinstance(shape, int) else tuple([d if isinstance(d, int) else int(d) for d in shape])
     if -1 in shape:
-        known = 1
-        for d in shape:
-            if d != -1:
-                known *= d
+        known = -size(shape)
         if shape.count(-1) > 1 or not known or x.size % known:
             refuse("reshape", x.shape, x.size, shape)
         shape = tuple([x.size // known if d == -1 else d for d in shape])
-    elif size(shape) != x.size:
+    elif not assume_equal(size(shape), x.size):
         refuse("reshape", x.shape, x.size, shape)
     if copy:
         from .creation.transfer import duplicate
 
         x = duplicate(x)
-    return alias(x) if shape == x.shape else x.backend.reshape(x, shape)
+    return alias(x) if assume_equal(shape, x.shape) else x.backend.reshape(x, shape)
 
 
 #: method; ONNX Flatten; PyTorch flatten; Burn flatten

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from emberlet.backend.sizes import (
     HIGHEST,
     Scope,
     SizeNeeded,
+    assume_equal,
     divides,
     is_open,
     least,
@@ -287,6 +289,22 @@ def test_what_is_asked_for_a_number_says_who_asked() -> None:
             asks(call)
         assert sorted(caught.value.symbols) == sorted(names)
     assert SizeNeeded.symbols == () and not [g for g in scope.guards if g[1] == "=="]
+
+
+def test_only_a_comparison_that_is_named_so_is_assumed() -> None:
+    scope, sizes = symbols()
+    n, m = sizes["n"], sizes["m"]
+    before = len(scope.guards)
+    for a, b in ((n, 1), (1, n), (n, int(typical(n))), ((n, 3), (4, 3)), ((n, 3), (m, 3)), (n, m), (n, n + 1)):
+        assert not assume_equal(a, b)
+    for a, b in ((n, n), ((n, 3), (n, 3)), (n + 1, 1 + n), (4, 4), ((), ())):
+        assert assume_equal(a, b)
+    assert len(scope.guards) == before
+    renamed = FunctionType(broadcast.__code__.replace(co_name="other"), broadcast.__globals__, "other")
+    for call in (broadcast, renamed):
+        assert call((n, 1), (1, 4)) == (n, 4)
+        assert len(scope.guards) == before
+    assert n != int(typical(n)) + 1 and len(scope.guards) == before + 1
 
 
 def test_a_size_among_others_is_an_integer_with_a_name() -> None:

@@ -7,7 +7,7 @@ together; their axes replace the first of them if they are adjacent, and come fi
 from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, IndexingError, ShapeError
-from ...shapes import axis_of, broadcast, size, whole
+from ...shapes import assume_equal, axis_of, broadcast, size, whole
 from ...tensor import Tensor
 from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
 from ..operands import alias, astype, like, tensor
@@ -230,9 +230,9 @@ def getitem(x, key):
     if True in [isinstance(k, bool) for k in parts]:
         x, parts = _with_axes_for_bools(x, parts)
     starts, sizes, steps, shape, advanced, apart = _spans(x, parts)
-    if sizes != x.shape or steps.count(1) != len(steps):
+    if steps.count(1) != len(steps) or not assume_equal(sizes, x.shape):
         x = x.backend.slice(x, starts, sizes, steps)
-    if shape != x.shape:
+    if not assume_equal(shape, x.shape):
         x = x.backend.reshape(x, shape)
     if not advanced:
         return alias(x) if x is whole else x
