@@ -21,7 +21,6 @@ FAMILIES = {
     ),
     "creation.inspection": ("", "finfo iinfo isdtype can_cast result_type"),
     "creation.transfer": ("to to_device", "move"),
-    "dense": ("", "linear"),
     "display": ("", "format_tensor describe_tensor format_with"),
     "elementwise.activations": (
         "relu6 leaky_relu prelu sigmoid hard_sigmoid silu swish hard_swish gelu softplus softsign log_sigmoid mish "
@@ -56,7 +55,7 @@ FAMILIES = {
     ),
     "linear_algebra.determinants": ("", "det"),
     "linear_algebra.einsum": ("", "einsum"),
-    "linear_algebra.products": ("matmul tensordot vecdot dot outer", "gemm"),
+    "linear_algebra.products": ("matmul tensordot vecdot dot outer", "linear gemm"),
     "max_pooling": ("", "max_pool"),
     "movement.by_axes": ("", "slice_axes pad_axes reshape_keeping"),
     "movement.joining": ("unstack split chunk", "concat cat stack"),

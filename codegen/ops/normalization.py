@@ -258,7 +258,7 @@ class InstanceNormalization(Node[EpsilonConfig]):
     def emit(self, e: Emitter) -> Emission:
         weight, bias, epsilon = self.value(1), self.value(2), default(self.config.epsilon)
         if weight is None or bias is None:
-            return e.call("instance_norm", e.x(0), e.x(1), e.x(2), epsilon=epsilon)
+            return e.call("instance_norm", e.x(0), weight=e.x(1), bias=e.x(2), epsilon=epsilon)
         layer = e.layer("InstanceNorm", weight.shape[0], weights={"weight": weight, "bias": bias}, epsilon=epsilon)
         return e.apply(layer, e.x(0))
 
@@ -292,6 +292,7 @@ class LRN(Node[LrnConfig]):
             alpha=default(c.alpha),
             beta=default(c.beta),
             bias=default(c.bias),
+            before=default(None if c.size % 2 else c.size // 2 - 1),
         )
 
 

@@ -127,8 +127,9 @@ class Multinomial(Node[DrawConfig]):
         c = self.config
         return e.call(
             "multinomial",
-            e.x(0),
+            e.call("softmax", e.x(0)),
             c.count,
+            True,
             dtype=default(c.dtype),
             seed=default(c.seed),
         )

@@ -6,7 +6,6 @@ from .operands import floating, like
 from .reshaping import reshape
 
 
-#: function; PyTorch linear
 def linear(x, weight, bias=None):
     """x (…, d_input) @ weight (d_input, d_output) + bias (d_output,), with the weight in Burn's layout. Raises
     ShapeError if the inner sizes differ or the bias has another size."""

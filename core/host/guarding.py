@@ -2,7 +2,8 @@
 costs one more Python call.
 
 Nothing is checked beforehand: interface/wrong_arguments.py, loaded on the first failure, compares the arguments with
-the function's declaration.
+the function's declaration. Only the few calls that mean something else in PyTorch are adapted (elsewhere/calls.py);
+keyword arguments by other libraries' names are understood once a call has failed (elsewhere/names.py).
 """
 
 from __future__ import annotations
@@ -20,12 +21,20 @@ def guarded(function: Any) -> Any:
     if not isinstance(function, FunctionType) or function.__code__.co_flags & 0x80 or hasattr(function, "is_gate"):
         return function
 
+    # By name: an import statement would be a circle, since the modules import Tensor.
+    adapt = import_module("emberlet.host.elsewhere.calls").ADAPTERS.get(function.__name__)
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            if adapt:
+                args, kwargs = adapt(args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
-            # By name: an import statement would be a circle, since wrong_arguments imports Tensor.
+            if kwargs and isinstance(error, TypeError):
+                renamed = import_module("emberlet.host.elsewhere.names").renamed(function, kwargs)
+                if renamed is not None:
+                    return call(*args, **renamed)
             told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)
             if told is None:
                 raise

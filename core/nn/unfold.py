@@ -1,7 +1,7 @@
 """Sliding windows as columns."""
 
 from ..functional.convolution import padding_pairs, per_axis
-from ..functional.windows.patches import unfold
+from ..functional.windows.patches import im2col
 from ..module import Module
 
 
@@ -18,4 +18,4 @@ class Unfold4d(Module):
 
     def forward(self, x):
         """x (n, c, h, w) -> (n, c * taps, positions). Raises ShapeError for another rank."""
-        return unfold(x, self.kernel_size, self.stride, self.padding, self.dilation)
+        return im2col(x, self.kernel_size, self.stride, self.padding, self.dilation)

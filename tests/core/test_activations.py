@@ -176,7 +176,7 @@ def test_normalizations(backend, dtype):
     rms = wide / np.sqrt((wide**2).mean(2, keepdims=True) + 1e-5)
     same(F.rms_norm(tensor(x), tensor(lw)), (rms * lw.astype(np.float64)).astype(x.dtype), **tolerance)
     same(
-        F.instance_norm(tensor(x), tensor(w), tensor(b)),
+        F.instance_norm(tensor(x), weight=tensor(w), bias=tensor(b)),
         (unit(wide, 2) * per_channel(w) + per_channel(b)).astype(x.dtype),
         **tolerance,
     )

@@ -140,7 +140,7 @@ isin(COUNTS, F.asarray([1, 2])) | invert=False
 layer_norm(SMALL) | epsilon=1e-5, axis=-1
 leaky_relu(X) | negative_slope=0.01
 linspace(0.0, 1.0, 5) | endpoint=True
-local_response_norm(IMAGE * 20, 3) | alpha=1e-4, beta=0.75, bias=1.0
+local_response_norm(IMAGE * 20, 3) | alpha=1e-4, beta=0.75, bias=1.0, before=1
 log_softmax(X) | axis=-1
 logsumexp(X) | axis=None, keepdims=False
 lp_normalize(X) | p=2, axis=-1, epsilon=0.0
@@ -167,7 +167,7 @@ momentum(0.1, 3, X, X, X, 0.9, 0.5) | norm_coefficient=0.0, nesterov=False
 multi_head_attention(QKV, QKV, QKV, num_heads=2, mask=F.asarray([[1, 1, 0]])) \
     | is_causal=False, mask_filter_value=-10000.0
 multi_head_attention(QKV, QKV, QKV, num_heads=2, mask=F.asarray([[0, 0, 0]])) | mask_filter_value=-10000.0
-multinomial(F.log(floats(2, 5, low=0.1)), seed=4) | count=1
+multinomial(floats(2, 5, low=0.1), seed=4) | count=1, replacement=False
 nll_loss(X, integers(3, high=4)) | ignore_index=None, reduction="mean"
 non_max_suppression(floats(1, 5, 4, low=0.0), floats(1, 1, 5), 3) | iou_threshold=0.0, center_point_box=False
 non_max_suppression(floats(1, 5, 4, low=0.0), floats(1, 1, 5)) | max_output_boxes_per_class=0

@@ -45,8 +45,8 @@ LAYERS: dict[str, tuple[str, Any]] = {
     "Interpolate2d(scale_factor=(0.6, 2), mode='linear', align_corners=True)": (
         "F.interpolate(x, None, (0.6, 2), 'linear', True)", X4),
     "Interpolate2d(scale_factor=2)": ("F.interpolate(x, None, (2, 2))", X4),
-    "Unfold4d((3, 2), 2, (1, 0), (1, 2))": ("F.unfold(x, (3, 2), 2, (1, 0), (1, 2))", X4),
-    "Unfold4d(2, (1, 2), 1, (2, 1))": ("F.unfold(x, 2, (1, 2), 1, (2, 1))", X4),
+    "Unfold4d((3, 2), 2, (1, 0), (1, 2))": ("F.im2col(x, (3, 2), 2, (1, 0), (1, 2))", X4),
+    "Unfold4d(2, (1, 2), 1, (2, 1))": ("F.im2col(x, 2, (1, 2), 1, (2, 1))", X4),
     "Conv1d(4, 6, 3, 2, 1, 2, 2)": ("F.conv(x, weight, bias, 2, 1, 2, 2)", X3),
     "Conv2d(4, 6, (3, 2), (2, 1), (1, 0), (1, 2), 2)": ("F.conv(x, weight, bias, (2, 1), (1, 0), (1, 2), 2)", X4),
     "Conv2d(4, 6, 3, padding='same')": ("F.conv(x, weight, bias, 1, 1)", X4),

@@ -222,7 +222,9 @@ layer_norm(Z(2, 3), Z(2)) -> Shape: broadcast
 layer_norm(Z(2, 3), Z(3), Z(4, 2, 3)) -> Shape: does not fit an input
 linear(Z(2, 3), Z(3)) -> Shape: linear
 linear(F.asarray(1.0), Z(3, 4)) -> Shape: linear
-linear(Z(2, 3), Z(4, 3)) -> Shape: linear
+linear(Z(2, 3), Z(4, 2)) -> Shape: linear
+linear(Z(2, 3), Z(3, 3)) -> Shape: pass layout='pytorch' or layout='burn'
+linear(Z(2, 3), Z(3, 3), layout='x') -> Argument: layout is 'burn', 'pytorch' or None
 linear_attention(Z(1, 2, 4), Z(1, 2, 4), Z(1, 2, 4), num_heads=2, kv_num_heads=2, update_rule="none") -> Value: one of
 linear_attention(Z(1, 2, 4), Z(1, 2, 4), Z(1, 2, 4), num_heads=2, kv_num_heads=2, update_rule="gated") -> Shape: a decay
 linear_attention(Z(1, 2, 4), Z(1, 2, 4), Z(1, 2, 4), num_heads=2, kv_num_heads=2, update_rule="delta") -> Shape: a beta
@@ -399,6 +401,8 @@ diff(Z(2, 4), n=0) -> (2, 4)
 diff(Z(2, 4), n=3) -> (2, 1)
 diff(Z(2, 4), n=6) -> (2, 0)
 diff(Z(2, 4), axis=0, prepend=Z(1, 4), append=Z(2, 4)) -> (4, 4)
+linear(Z(2, 3), Z(4, 3)) -> (2, 4)
+linear(Z(2, 3), Z(3, 3), layout='burn') -> (2, 3)
 max_pool1d(Z(1, 1, 3), 2, 1) -> (1, 1, 2)
 max_pool3d(Z(1, 1, 3, 3, 3), 2, 1) -> (1, 1, 2, 2, 2)
 adaptive_max_pool1d(Z(1, 1, 3), 2) -> (1, 1, 2)

@@ -148,7 +148,8 @@ SPECIAL = {
     "shuffle": lambda a, o: unshuffled(a["x"], o["block"]) if o["down"] else F.depth_to_space(
         a["x"], o["block"], "CRD"),
     "grid_sample": lambda a, o: F.grid_sample(a["x"], a["grid"], **o),
-    "linear": lambda a, o: F.linear(a["x"], a["weight"].T, a.get("bias")),
+    "linear": lambda a, o: F.linear(
+        a["x"], a["weight"], a.get("bias"), layout="pytorch"),
     "embedding": lambda a, o: F.embedding(a["x"], a["weight"]),
     "lp_pool": lambda a, o: F.lp_pool(a["x"], o["kernel_size"], o["stride"], p=o["p"]),
 }  # fmt: skip

@@ -120,7 +120,7 @@ SAYS = {
         [X, None]
     ),
     "exp: missing a required argument: 'x'; it is called as exp(x)": lambda: F.exp(),
-    "sum: got an unexpected keyword argument 'dim'; it is called as sum(x, axis=None": lambda: F.sum(X, dim=1),
+    "sum: got an unexpected keyword argument 'over'; it is called as sum(x, axis=None": lambda: F.sum(X, over=1),
 }
 
 

@@ -1,10 +1,11 @@
 """Products of matrices and vectors."""
 
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ...shapes import axis_of, broadcast
-from ..movement.rearranging import moveaxis, permute_dims, reshape
-from ..operands import astype, floating, like
-from ..overriding import composite
+from ..dense import linear as dense
+from ..movement.rearranging import matrix_transpose, moveaxis, permute_dims, reshape
+from ..operands import astype, floating, like, tensor
+from ..overriding import composite, one_backend
 from ..promotion import together
 
 
@@ -90,6 +91,27 @@ def outer(x1, x2):
     """Every element of x1 times every element of x2: (m,), (n,) -> (m, n)."""
     a, b = together(x1, x2)
     return a.backend.binary("mul", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
+
+
+#: function; PyTorch linear; Burn linear; layout: str
+@one_backend
+def linear(x, weight, bias=None, *, layout=None):
+    """x (…, d_input) @ weight + bias (d_output,).
+
+    layout: "burn" if the weight is (d_input, d_output), as in nn.Linear; "pytorch" if it is (d_output, d_input), as in
+    PyTorch. None: its shape tells. Raises ShapeError for a square weight without a layout, and if the sizes differ.
+    """
+    x, weight = floating(x), tensor(weight)
+    if layout is None and weight.ndim == 2 and weight.shape != (1, 1):
+        if weight.shape[0] == weight.shape[1]:
+            raise ShapeError(
+                "linear: PyTorch's weights are (d_output, d_input), Burn's (d_input, d_output), and {} does not tell: "
+                "pass layout='pytorch' or layout='burn'".format(weight.shape)
+            )
+        layout = "pytorch" if x.shape[-1:] == weight.shape[1:] else "burn"
+    if layout not in (None, "burn", "pytorch"):
+        raise ArgumentError("linear: layout is 'burn', 'pytorch' or None, found {!r}".format(layout))
+    return dense(x, matrix_transpose(weight) if layout == "pytorch" else weight, bias)
 
 
 #: function; ONNX Gemm

@@ -145,10 +145,14 @@ def instance_norm(x, weight=None, bias=None, epsilon=1e-5):
     return group_norm(x, max(1, x.shape[1]), weight, bias, epsilon)
 
 
-#: function; ONNX LRN; PyTorch local_response_norm
+#: function; ONNX LRN; PyTorch local_response_norm; before: int
 @composite
-def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
-    """x / (bias + alpha / size * sum of squares of `size` neighboring channels) ** beta."""
+def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0, *, before=None):
+    """x / (bias + alpha / size * sum of squares of `size` neighboring channels) ** beta.
+
+    before: how many of these channels precede a channel, by default size // 2 as in PyTorch; of an even size, ONNX
+    takes one fewer.
+    """
     from ..movement.rearranging import narrow, pad
 
     x, dtype = widened(x)
@@ -158,7 +162,7 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
             "local_response_norm: an input (n, c, …) has 2 axes or more and size is positive, found shape {} and "
             "size {}".format(x.shape, size)
         )
-    before = (size - 1) // 2
+    before = size // 2 if before is None else before
     margin = [(before, size - 1 - before) if i == 1 else (0, 0) for i in range(x.ndim)]
     square = pad(backend.binary("mul", x, x), margin)
     total = narrow(square, 1, 0, x.shape[1])

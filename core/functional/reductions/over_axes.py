@@ -234,14 +234,14 @@ def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
     return _scan("prod", x, axis, dtype, include_initial)
 
 
-#: method; PyTorch cummax
+#: method; Burn cummax
 def cummax(x, axis=-1):
     """The running maximum along axis."""
     x = numeric(x, "cummax")
     return x.backend.cumulative("max", x, axis_of(axis, x.ndim))
 
 
-#: method; PyTorch cummin
+#: method; Burn cummin
 def cummin(x, axis=-1):
     """The running minimum along axis."""
     x = numeric(x, "cummin")

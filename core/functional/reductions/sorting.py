@@ -52,7 +52,7 @@ def topk_with_indices(x, k, axis=-1, *, largest=True):
     return narrow(values, axis, 0, k), narrow(indices, axis, 0, k)
 
 
-#: method; ONNX TopK; PyTorch topk; Burn topk; k: int
+#: method; ONNX TopK; Burn topk; k: int
 @composite
 def topk(x, k, axis=-1, *, largest=True):
     """The k largest (or smallest) elements along axis, in order."""

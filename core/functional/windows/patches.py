@@ -26,7 +26,7 @@ def _window_pixels(lengths, kernel, stride, padding, dilation):
     return pixels, tuple(out), tuple(padded)
 
 
-#: function
+#: function; Burn unfold4d
 @composite
 def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold)."""
@@ -43,9 +43,9 @@ def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     return backend.reshape(columns, (n, c * size(kernel), size(out)))
 
 
-#: function; PyTorch unfold; Burn unfold4d
-def unfold(x, kernel_size, stride=1, padding=0, dilation=1):
-    """`im2col` by PyTorch's name."""
+#: function; PyTorch unfold
+def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
+    """`im2col` by PyTorch's name and in its order of parameters."""
     return im2col(x, kernel_size, stride, padding, dilation)
 
 
@@ -79,8 +79,8 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
 
 
 #: function; PyTorch fold
-def fold(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
-    """`col2im` by PyTorch's name."""
+def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """`col2im` by PyTorch's name and in its order of parameters."""
     return col2im(x, output_size, kernel_size, stride, padding, dilation)
 
 

@@ -79,18 +79,18 @@ def _ranked(rank, x, *args):
 
 
 #: function; PyTorch conv_transpose1d; Burn conv_transpose1d
-def conv_transpose1d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+def conv_transpose1d(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """`conv_transpose` of x (n, c, length). Raises ShapeError for another number of axes."""
     return _ranked(1, x, weight, bias, stride, padding, output_padding, dilation, groups)
 
 
 #: function; PyTorch conv_transpose2d; Burn conv_transpose2d
-def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """`conv_transpose` of x (n, c, height, width). Raises ShapeError for another number of axes."""
     return _ranked(2, x, weight, bias, stride, padding, output_padding, dilation, groups)
 
 
 #: function; PyTorch conv_transpose3d; Burn conv_transpose3d
-def conv_transpose3d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+def conv_transpose3d(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """`conv_transpose` of x (n, c, depth, height, width). Raises ShapeError for another number of axes."""
     return _ranked(3, x, weight, bias, stride, padding, output_padding, dilation, groups)

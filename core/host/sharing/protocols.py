@@ -10,6 +10,7 @@ from ... import lookup
 from ...dtypes import DType
 from ...errors import refuse
 from ...names import method_names
+from ..elsewhere.names import alias
 from ..guarding import guarded
 from ..public import Method
 
@@ -45,6 +46,7 @@ def attach(tensor: Any) -> None:
     for name in method_names():
         setattr(tensor, name, Method(name))
     lookup.gate = guarded  # type: ignore[assignment]
+    lookup.elsewhere = alias  # type: ignore[assignment]
 
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -1,0 +1,1 @@
+"""How other libraries name and call what is here: PyTorch, NumPy and Burn. For CPython only."""

@@ -1,0 +1,177 @@
+"""What functions, keyword arguments and methods are called elsewhere: in PyTorch, NumPy and Burn.
+
+Looked up only where a name is unknown here, and only on CPython: a device never loads this. A name that means the same
+is an alias; one that means something else is answered with what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...errors import ArgumentError
+
+# our function -> its names elsewhere that mean the same
+_SAME = {
+    "abs": "absolute",
+    "all_close": "allclose",
+    "any": "any_dim", "all": "all_dim",
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
+    "atan2": "arctan2",
+    "asarray": "array as_tensor from_numpy",
+    "attention": "scaled_dot_product_attention",
+    "bitwise_invert": "bitwise_not invert",
+    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+    "broadcast_to": "broadcast",
+    "clip": "clamp",
+    "clamp_max": "clip_max", "clamp_min": "clip_min",
+    "concat": "concatenate",
+    "conv": "convolution",
+    "divide": "div true_divide",
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "expand_dims": "unsqueeze_dim",
+    "hard_sigmoid": "hardsigmoid", "hard_swish": "hardswish", "log_sigmoid": "logsigmoid",
+    "is_close": "isclose",
+    "isfinite": "is_finite", "isinf": "is_inf", "isnan": "is_nan",
+    "mask_fill": "masked_fill",
+    "multiply": "mul", "subtract": "sub",
+    "negative": "neg",
+    "permutation": "randperm",
+    "pow": "powf powi powf_scalar powi_scalar power",
+    "reciprocal": "recip",
+    "remainder": "mod",
+    "round": "around",
+    "swap_dims": "swapaxes swapdims",
+    "trunc": "fix",
+    "uniform": "rand",
+}  # fmt: skip
+ALIASES = {theirs: ours for ours, names in _SAME.items() for theirs in names.split()}
+
+# a name elsewhere -> what to write here
+ADVICE = {
+    "backward": "models are not trained here; train elsewhere and load the weights",
+    "contiguous": "tensors have no memory layout to change; leave it out",
+    "cpu": "write x.to('numpy')",
+    "cuda": "write x.to('wgpu')",
+    "numpy": "write numpy.asarray(x)",
+    "data_ptr": "write numpy.asarray(x).ctypes.data",
+    "dims": "write len(x.shape) or x.ndim for their number, x.shape for the sizes",
+    "dim": "write x.ndim",
+    "grad": "models are not trained here; there are no gradients",
+    "index_select": "write take(x, indices, axis)",
+    "mean_dim": "write x.mean(axis, keepdims=True)",
+    "sum_dim": "write x.sum(axis, keepdims=True)",
+    "prod_dim": "write x.prod(axis, keepdims=True)",
+    "max_dim": "write x.max(axis, keepdims=True)",
+    "min_dim": "write x.min(axis, keepdims=True)",
+    "max_pair": "write maximum(a, b)",
+    "min_pair": "write minimum(a, b)",
+    "masked_select": "write x[mask]",
+    "median": "write sort(x, axis), and take its middle",
+    "numel": "write x.size",
+    "num_elements": "write x.size",
+    "lower": "write less(a, b)",
+    "lower_equal": "write less_equal(a, b)",
+    "pixel_shuffle": "write depth_to_space(x, factor, 'CRD')",
+    "randn": "write normal(shape)",
+    "repeat_interleave": "write repeat(x, repeats, axis=axis)",
+    "requires_grad_": "models are not trained here; there are no gradients",
+    "view": "write reshape(x, shape)",
+    "view_as": "write reshape(x, other.shape)",
+    "reshape_as": "write reshape(x, other.shape)",
+    "upsample": "write interpolate(x, …)",
+    "dropout": "outside training it returns its input; dropout_with_mask draws",
+    "normalize": "write lp_normalize(x, p, axis, 1e-12)",
+}  # fmt: skip
+
+# a parameter elsewhere -> ours, the first one that the function has
+_PARAMETERS = {
+    "dim": "axis axes dim1", "dims": "axes axis", "keepdim": "keepdims", "keep_dims": "keepdims",
+    "other": "x2", "eps": "epsilon", "size": "shape output_size", "tensors": "arrays",
+    "elements": "x1", "test_elements": "x2", "vec2": "x2", "device": "backend", "running_mean": "mean",
+    "running_var": "var", "num_samples": "count", "k": "bias", "shifts": "shift",
+    "index": "indices", "min_val": "min_value", "max_val": "max_value", "weight": "alpha",
+    "a_min": "min", "a_max": "max", "ddof": "correction",
+    "sections": "chunks", "exponent": "x2", "repeats": "repetitions",
+    "attn_mask": "mask", "dim0": "dim1", "query": "q", "key": "k", "value": "v",
+    "num_groups": "groups", "fill_value": "value", "a": "x", "newshape": "shape", "sizes": "shape",
+}  # fmt: skip
+# Options of PyTorch that change nothing here at these values (None: at any value), so that they may be left out.
+_ANY = object()
+_LEFT_OUT: dict[str, Any] = {
+    "inplace": False, "out": None, "antialias": False, "recompute_scale_factor": None, "size_average": None,
+    "reduce": None, "label_smoothing": 0.0, "padding_idx": _ANY, "max_norm": None, "norm_type": _ANY,
+    "scale_grad_by_freq": _ANY, "sparse": _ANY, "return_indices": False, "divisor_override": None, "generator": None,
+    "requires_grad": False, "assume_unique": _ANY, "_stacklevel": _ANY, "training": False, "momentum": _ANY,
+    "use_input_stats": True, "layout": None, "pin_memory": _ANY, "memory_format": _ANY, "non_blocking": _ANY,
+    "sorted": True, "dropout_p": 0.0,
+}  # fmt: skip
+_INSTEAD = {
+    "inplace": "tensors are not changed in place; write x = {}(x)",
+    "return_indices": "max_pool_with_indices gives both",
+    "out": "results are new tensors",
+}
+# Functions that give one tensor where PyTorch's, told by its own keyword, gives two or overwrites.
+_TWO_RESULTS = {
+    "max": "max_with_indices", "min": "min_with_indices", "sort": "sort_with_indices", "topk": "topk_with_indices",
+    "cummax": "max_with_indices for the whole axis", "cummin": "min_with_indices for the whole axis",
+    "scatter": "scatter(x, axis, indices, values, reduction=…), which adds by default",
+}  # fmt: skip
+_PYTORCH = {"dim", "keepdim", "index", "src", "largest", "sorted"}
+
+
+def alias(name: str, look_up: Callable[[str], Any]) -> Any:
+    """What `look_up` finds under our name of what is called `name` elsewhere; None if there is none."""
+    return look_up(ALIASES[name]) if name in ALIASES else None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """'; did you mean …?' with the known names nearest to `name`, or ''."""
+    from difflib import get_close_matches
+
+    lower: dict[str, str] = {}
+    for k in known:
+        lower.setdefault(k.lower().replace("_", ""), k)
+    found = get_close_matches(name.lower().replace("_", ""), list(lower), 2, 0.7)
+    return "; did you mean {}?".format(" or ".join(lower[f] for f in found)) if found else ""
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """What to say after "there is no `name`": what to write instead, or the nearest names; '' if nothing is near."""
+    return "; " + ADVICE[name] if name in ADVICE else nearest(name, known)
+
+
+def renamed(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The keyword arguments of a call by other libraries' names, under ours; None if none of them is another's. Raises
+    ArgumentError, saying what to write, if the call means something else there."""
+    from inspect import signature
+
+    parameters = signature(function).parameters.values()
+    ours = [p.name for p in parameters]
+    foreign = [k for k in kwargs if k not in ours]
+    if not foreign or any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    name = function.__name__
+    if name in _TWO_RESULTS and _PYTORCH & set(foreign):
+        raise ArgumentError(f"{name}: PyTorch's gives two results or overwrites; here it is {_TWO_RESULTS[name]}")
+    named = {k: v for k, v in kwargs.items() if k in ours}
+    if name in ("var", "std", "var_mean"):
+        if "unbiased" in foreign:
+            named["correction"] = int(bool(kwargs["unbiased"]))
+            foreign.remove("unbiased")
+        elif {"dim", "keepdim"} & set(foreign):
+            named.setdefault("correction", 1)  # PyTorch's default
+    for k in foreign:
+        target = ours[0] if k in ("input", "self") else _target(k, ours)
+        if target is not None and target not in named:
+            named[target] = kwargs[k]
+        elif k not in _LEFT_OUT:
+            return None
+        elif _LEFT_OUT[k] is not _ANY and kwargs[k] != _LEFT_OUT[k]:
+            instead = _INSTEAD.get(k, "leave it out").format(name)
+            raise ArgumentError(f"{name}: {k}={kwargs[k]!r} is not supported; {instead}")
+    return named
+
+
+def _target(keyword: str, ours: list[str]) -> str | None:
+    return next((t for t in _PARAMETERS.get(keyword, "").split() if t in ours), None)

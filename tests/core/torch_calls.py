@@ -1,0 +1,247 @@
+"""Calls as PyTorch's documentation writes them, by position and by keyword, for every function whose declaration names
+PyTorch. F is torch.nn.functional, or torch for what that lacks; here it is emberlet.functional.
+
+fixtures/torch_calls.py runs them through PyTorch once and keeps the answers; test_torch_calls.py runs them through
+emberlet. A call marked "refused" means something else here, and says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+REFUSED = " | refused"
+
+
+def arrays() -> dict[str, Any]:
+    """name -> array: the operands of CALLS."""
+    r = np.random.RandomState(7)
+
+    def normal(*shape: int) -> Any:
+        return r.randn(*shape).astype(np.float32)
+
+    return {
+        "x": normal(3, 4), "y": normal(3, 4), "v": normal(4), "u": normal(4), "c": normal(2, 3, 4), "one": normal(1, 1),
+        "square": normal(4, 4), "wide": normal(5, 4), "b": normal(4), "b5": normal(5), "positive": abs(normal(3, 4)),
+        "line": normal(2, 4, 9), "image": normal(2, 4, 6, 6), "volume": normal(1, 2, 5, 5, 5),
+        "k1": normal(4, 2, 3), "k2": normal(4, 2, 3, 3), "k3": normal(4, 2, 2, 2, 2), "kt3": normal(2, 4, 2, 2, 2),
+        "mean": normal(4), "var": abs(normal(4)) + 1, "columns": normal(2, 16, 9), "theta": normal(2, 2, 3),
+        "grid": (r.rand(2, 3, 5, 2) * 2 - 1).astype(np.float32), "rows": normal(7, 3), "whole": np.arange(12) - 4,
+        "i": np.array([[0, 6], [3, 3]]), "target": np.array([0, 3, 1]), "classes": np.array([0.2, 1, 2, 0.5], "f4"),
+        "chances": np.array([[0, 0, 1], [0, 2, 0]], "f4"), "chance": np.array([0, 3, 0, 0], "f4"),
+    }  # fmt: skip
+
+
+CALLS = """
+F.transpose(c, 0, 1)
+F.transpose(c, 1, -1)
+F.transpose(input=c, dim0=1, dim1=2)
+F.transpose(x, 1, 0)
+F.transpose(x, 0, 1) | refused
+x.transpose(-2, -1) | refused
+c.transpose(1, 2)
+F.movedim(c, 0, 2)
+F.movedim(c, source=(0, 1), destination=(1, 2))
+F.squeeze(one)
+F.squeeze(one, 0)
+F.squeeze(one, dim=(0, 1))
+F.squeeze(x, 0) | refused
+F.unsqueeze(x, 1)
+F.unsqueeze(x, dim=-1)
+x.unsqueeze(0)
+F.narrow(x, 1, 1, 2)
+F.narrow(x, dim=0, start=1, length=2)
+F.cat((x, y))
+F.cat([x, y], dim=1)
+F.cat(tensors=[x, y], dim=-1)
+F.chunk(x, 2, 1)[1]
+F.chunk(x, chunks=2, dim=0)[1]
+F.randint(3, 4, (2, 2))
+F.randint(1, (5,))
+F.randint(low=2, high=3, size=(4,))
+F.randint(1, size=(2,))
+F.randperm(6).sum()
+F.randperm(n=5).sum()
+F.multinomial(chances, 1)
+F.multinomial(chances, 3, True)
+F.multinomial(input=chances, num_samples=2, replacement=True)
+F.multinomial(chance, 1)
+F.multinomial(chances, 2) | refused
+F.multinomial(-chances, 1) | refused
+F.item(one)
+one.item()
+x.tolist()
+F.linear(x, wide)
+F.linear(x, wide, b5)
+F.linear(c, weight=wide, bias=b5)
+F.linear(input=x, weight=wide)
+F.linear(x, square) | refused
+F.linear(x, square, b) | refused
+F.linear(x[:, :1], one)
+F.flatten(c)
+F.flatten(c, 1)
+F.flatten(c, start_dim=0, end_dim=1)
+c.flatten(1, -1)
+F.unfold(image, 2)
+F.unfold(image, (2, 3), 1, 1, 2)
+F.unfold(image, 3, 2)
+F.unfold(image, kernel_size=2, stride=2)
+F.fold(columns, (4, 4), 2)
+F.fold(columns, (6, 6), 2, 1, 0, 2)
+F.fold(columns, output_size=(6, 6), kernel_size=(2, 2), stride=(2, 2))
+F.grid_sample(image, grid)
+F.grid_sample(image, grid, 'bilinear', 'border', True)
+F.grid_sample(image, grid, mode='nearest', padding_mode='zeros', align_corners=False)
+F.affine_grid(theta, (2, 3, 4, 5))
+F.affine_grid(theta, size=(2, 3, 4, 5), align_corners=True)
+F.interpolate(image, 4)
+F.interpolate(image, (4, 9))
+F.interpolate(image, scale_factor=2)
+F.interpolate(image, None, 2.0, 'bilinear', False)
+F.interpolate(image, size=(8, 8), mode='bicubic', align_corners=True)
+F.interpolate(image, size=(3, 3), mode='bilinear', antialias=True) | refused
+F.interpolate(image, scale_factor=0.5, recompute_scale_factor=None)
+F.adaptive_avg_pool1d(line, 3)
+F.adaptive_avg_pool2d(image, (2, 3))
+F.adaptive_avg_pool2d(image, output_size=1)
+F.adaptive_max_pool1d(line, 2)
+F.adaptive_max_pool1d(line, 2, True) | refused
+F.adaptive_max_pool2d(image, (3, 2), False) | refused
+F.adaptive_max_pool2d(image, (3, 2), return_indices=True) | refused
+F.max_pool1d(line, 3)
+F.max_pool1d(line, 3, 2, 1)
+F.max_pool2d(image, 2)
+F.max_pool2d(image, (3, 2), (2, 1), (1, 0), 1, True)
+F.max_pool2d(image, kernel_size=2, stride=2, ceil_mode=True)
+F.max_pool2d(image, 2, return_indices=True) | refused
+F.max_pool3d(volume, 2)
+F.max_pool3d(volume, 2, 1, 1, 2)
+F.avg_pool1d(line, 2)
+F.avg_pool1d(line, 3, 2, 1, False, True) | refused
+F.avg_pool2d(image, 2, 2, 0)
+F.avg_pool2d(image, 3, 2, 1, True) | refused
+F.avg_pool2d(image, 3, 2, padding=1, ceil_mode=True, count_include_pad=False)
+F.avg_pool2d(image, 2, divisor_override=3) | refused
+F.avg_pool3d(volume, 2)
+F.avg_pool3d(volume, 2, 2, 1, False, False) | refused
+F.conv1d(line, k1, None, 2, 1, 1, 2)
+F.conv1d(input=line, weight=k1, bias=b, groups=2)
+F.conv2d(image, k2, b, 1, 1, 1, 2)
+F.conv2d(image, k2, b, stride=(2, 1), padding='valid', dilation=2, groups=2)
+F.conv3d(volume, k3)
+F.conv3d(volume, k3, b, 1, 1, 2, 1)
+F.conv_transpose1d(line, k1)
+F.conv_transpose1d(line, k1, None, 2, 1, 1, 2)
+F.conv_transpose2d(image, k2, None, 2, 1, 1, 2, 1)
+F.conv_transpose2d(image, k2, None, 1, 0, 0, 2, 3)
+F.conv_transpose3d(volume, kt3, b, 2, 0, 1, 1, 2)
+F.conv_transpose3d(input=volume, weight=kt3, bias=b, dilation=2)
+F.topk(x, 2, dim=1) | refused
+F.topk(x, k=2, largest=False, sorted=True) | refused
+F.cummax(x, dim=1) | refused
+F.isin(whole, target)
+F.isin(elements=whole, test_elements=target, invert=True)
+F.isin(whole, target, assume_unique=False)
+F.batch_norm(image, mean, var)
+F.batch_norm(image, mean, var, u, v, False, 0.1, 1e-3)
+F.batch_norm(image, mean, var, u, v, False)
+F.batch_norm(image, running_mean=mean, running_var=var, weight=u, bias=v, training=False, eps=0.1)
+F.batch_norm(image, mean, var, None, None, True) | refused
+F.batch_norm(image, mean, var, training=True) | refused
+F.layer_norm(x, (4,))
+F.layer_norm(x, [4])
+F.layer_norm(c, (3, 4), y)
+F.layer_norm(x, (4,), u, v)
+F.layer_norm(x, (4,), u, v, 1e-2)
+F.layer_norm(input=x, normalized_shape=(4,), weight=u, bias=v, eps=1e-3)
+F.layer_norm(x, normalized_shape=(4,))
+F.layer_norm(x, x.shape[1:])
+F.layer_norm(c, (2, 3, 4), eps=0.5)
+F.layer_norm(x, (3,)) | refused
+F.rms_norm(x, (4,))
+F.rms_norm(c, (3, 4), y)
+F.rms_norm(x * 1e-4, (4,), u)
+F.rms_norm(x, (4,), u, 0.1)
+F.rms_norm(x, normalized_shape=[4], weight=u, eps=0.1)
+F.rms_norm(x, (3,)) | refused
+F.group_norm(image, 2)
+F.group_norm(image, 2, u, v, 0.1)
+F.group_norm(image, num_groups=4, weight=u, bias=v, eps=1e-2)
+F.instance_norm(image)
+F.instance_norm(image, None, None, u, v)
+F.instance_norm(image, None, None, u, v, True, 0.1, 0.5)
+F.instance_norm(image, weight=u, bias=v, eps=0.1)
+F.instance_norm(image, mean, var) | refused
+F.instance_norm(image, mean, var, u, v, False) | refused
+F.local_response_norm(image, 3)
+F.local_response_norm(image, 2)
+F.local_response_norm(image, 4, 0.5, 0.7, 2.0)
+F.local_response_norm(image, size=3, alpha=0.5, beta=0.6, k=2.0)
+F.nll_loss(x, target)
+F.nll_loss(x, target, classes)
+F.nll_loss(x, target, classes, None, -100)
+F.nll_loss(x, target, classes, None, 1, None, 'sum')
+F.nll_loss(x, target, classes, True) | refused
+F.nll_loss(x, target, ignore_index=3, reduction='none')
+F.nll_loss(x, target, size_average=False) | refused
+F.cross_entropy(x, target)
+F.cross_entropy(x, target, classes, None, 3, None, 'sum', 0.0)
+F.cross_entropy(x, target, weight=classes, ignore_index=0)
+F.cross_entropy(x, target, label_smoothing=0.1) | refused
+F.cross_entropy(x, y) | refused
+F.norm(x)
+F.norm(x, 'fro')
+F.norm(x, 1, 0)
+F.norm(x, p=3, dim=1, keepdim=True)
+F.norm(x, p='fro', dim=0)
+F.norm(x, 'nuc') | refused
+F.embedding(i, rows)
+F.embedding(input=i, weight=rows, padding_idx=0)
+F.dot(u, v)
+F.dot(u, tensor=v) | refused
+F.outer(u, v)
+F.outer(input=u, vec2=v)
+F.rsqrt(positive)
+F.rsqrt(whole * whole + 1)
+F.exp2(x)
+F.exp2(whole)
+F.erf(x)
+F.erfc(input=x)
+F.fmod(x, y)
+F.fmod(whole, 3)
+F.fmod(x, other=1.5)
+F.relu6(x)
+F.relu6(x, False)
+F.relu6(x, True) | refused
+F.relu(x, inplace=False)
+F.leaky_relu(x)
+F.leaky_relu(x, 0.2, False)
+F.leaky_relu(x, negative_slope=0.1)
+F.prelu(image, b)
+F.prelu(input=x, weight=b[:1])
+F.silu(x)
+F.silu(x, False)
+F.silu(x, inplace=True) | refused
+F.elu(x, 0.5)
+F.elu(x, 0.5, False)
+F.selu(x)
+F.selu(x, False)
+F.selu(x, True) | refused
+F.celu(x, alpha=2.0)
+F.celu(x, 2.0, True) | refused
+F.hardtanh(x)
+F.hardtanh(x, -0.5, 0.25, False)
+F.hardtanh(x, min_val=-0.5, max_val=0.1)
+F.softmin(x, 1)
+F.softmin(x, dim=0)
+F.glu(x)
+F.glu(x, 1)
+F.glu(c, dim=-1)
+"""
+
+
+def calls() -> list[tuple[str, bool]]:
+    """(call, whether it is refused here) of every line."""
+    lines = CALLS.strip().splitlines()
+    return [(line.removesuffix(REFUSED), line.endswith(REFUSED)) for line in lines]
