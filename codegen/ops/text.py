@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from emberlet import dtypes
 from emberlet.dtypes import DType
+from emberlet.errors import ArgumentError
 
 from ..emit.emitter import Emission, Emitter, default
 from ..ir.choices import CaseChange, Weighting
@@ -93,17 +92,14 @@ class StringNormalizer(Node[StringNormalizerConfig]):
         )
 
 
-MAX_PATTERN = 1 << 16
-
-
 def check_pattern(pattern: str) -> None:
-    """Raise Problem if a pattern is not a regular expression, or so long that compiling it would take seconds."""
-    if len(pattern) > MAX_PATTERN:
-        raise Problem(f"the pattern has {len(pattern)} characters; at most {MAX_PATTERN} are supported")
+    """Raise Problem if a pattern is not a regular expression, or too large."""
+    from emberlet.functional.onnx_ml.patterns import matcher
+
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise Problem(f"the pattern {pattern[:80]!r} is not a regular expression: {error}") from None
+        matcher(pattern)
+    except ArgumentError as error:
+        raise Problem(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ class RegexFullMatchConfig:
 
 
 class RegexFullMatch(Node[RegexFullMatchConfig]):
-    """Whether each whole string matches a regular expression, which may take Python's `re` any time."""
+    """Whether each whole string matches a regular expression."""
 
     since, loops = (20,), True
 

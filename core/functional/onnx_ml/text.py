@@ -80,9 +80,10 @@ def tokenize(x, pad_value, separators=(), expression=None, mark=False, shortest=
     Tokens are the matches of the regular expression `expression`, or the text between matches of the separators, which
     split one after the other; the single separator "" makes every character a token. Tokens of fewer
     than `shortest` characters are dropped. mark: "\x02" before the first token and "\x03" after the last.
-    com.microsoft's Tokenizer, as onnxruntime computes it, but with Python's re syntax instead of RE2's.
+    com.microsoft's Tokenizer, as onnxruntime computes it; the syntax and the limits are those of patterns.py.
+    Raises ArgumentError for what is no regular expression.
     """
-    import re
+    from .patterns import matcher
 
     x = _strings(x, "tokenize")
     if x.ndim not in (1, 2):
@@ -90,13 +91,13 @@ def tokenize(x, pad_value, separators=(), expression=None, mark=False, shortest=
     found = []
     for text in x.backend.to_list(x):
         if expression is not None:
-            tokens = [m.group(0) for m in re.finditer(expression, text)]
+            tokens = [text[a:b] for a, b in matcher(expression).spans(text)]
         elif list(separators) == [""]:
             tokens = list(text)
         else:
             tokens = [text]
             for separator in separators:
-                tokens = [part for token in tokens for part in _between(re.compile(separator), token)]
+                tokens = [part for token in tokens for part in _between(matcher(separator), token)]
         found.append([t for t in tokens if t and len(t) >= shortest])
     most = max([len(tokens) for tokens in found] + [0])
     if not most:
@@ -111,25 +112,22 @@ def tokenize(x, pad_value, separators=(), expression=None, mark=False, shortest=
 def _between(separator, text):
     """The text between the matches of a separator."""
     parts, end = [], 0
-    for match in separator.finditer(text):
-        if match.end() > match.start():
-            parts.append(text[end : match.start()])
-            end = match.end()
+    for start, stop in separator.spans(text):
+        if stop > start:
+            parts.append(text[end:start])
+            end = stop
     return parts + [text[end:]]
 
 
 #: function; ONNX RegexFullMatch; pattern: str
 def regex_full_match(x, pattern):
-    """bool: whether each whole string matches `pattern` (Python's re syntax, of which RE2's is nearly a subset)."""
-    import re
+    """bool: whether each whole string matches `pattern`, of RE2's syntax (patterns.py). Raises ArgumentError for what
+    is no regular expression."""
+    from .patterns import matcher
 
     x = _strings(x, "regex_full_match")
-    compiled = re.compile("(?:" + pattern + ")$")
-    found = []
-    for s in x.backend.to_list(x):
-        match = compiled.match(s)
-        found.append(match is not None and match.group(0) == s)
-    return x.backend.from_list(found, dtypes.bool, x.shape)
+    found = matcher(pattern)
+    return x.backend.from_list([found.whole(s) for s in x.backend.to_list(x)], dtypes.bool, x.shape)
 
 
 def _vocabulary(pool, counts, low, high):
