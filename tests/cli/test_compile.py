@@ -33,6 +33,23 @@ def test_what_has_unknown_inputs_is_refused(emberlet, tmp_path):
     assert not (tmp_path / "v.plan").exists()
 
 
+def test_a_webassembly_module_with_an_open_size_is_refused_with_what_to_write(emberlet, digits, tmp_path):
+    said = emberlet("compile", digits, "--out", tmp_path / "digits.wasm", "--dim", "batch=1..16")
+    assert said.status == 2 and "--dim batch=1," in said.err and ".plan" in said.err
+    assert not (tmp_path / "digits.wasm").exists()
+    assert emberlet("compile", digits, "--out", tmp_path / "digits.wasm", "--dim", "batch=1").status == 0
+
+
+def test_sizes_that_nobody_gave_are_told(emberlet, digits, tmp_path):
+    said = emberlet("compile", digits, "--out", tmp_path / "digits.plan")
+    assert "batch=1" in said.out and "--dim batch=8" in said.out and "--dim batch=1..512" in said.out
+    said = emberlet("compile", digits, "--out", tmp_path / "digits.wasm")
+    assert "--dim batch=8" in said.out and "1..512" not in said.out
+    for way in ("batch=8", "batch=1..512"):
+        said = emberlet("compile", digits, "--out", tmp_path / "digits.plan", "--dim", way)
+        assert said.status == 0 and "leaves sizes open" not in said.out
+
+
 def test_weights_can_be_stored_in_fewer_bits(emberlet, digits, tmp_path):
     sizes = []
     for weights in ("float32", "float16", "q8"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import Any
 
 from ...errors import EmberletError
 from ...functional.creation.fills import zeros
@@ -42,25 +43,31 @@ def run(arguments: argparse.Namespace) -> int:
     for name, limits in dims.items():
         low, high, each = limits[0], limits[-1], limits.step if isinstance(limits, range) else 1
         sizes[name.replace("[", ":").rstrip("]")] = low + min(max(0, 8 - low), high - low) // each * each
-    examples = []
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
             raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan needs both")
-        examples.append(zeros(sizing.sized(i, sizes), dtype=i.dtype))
     out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
-    with step("planning"):
-        plan = save(
+
+    def attempt(sizes: sizing.Sizes) -> Any:
+        return save(
             out,
             loaded.model,
-            *examples,
+            *[zeros(sizing.sized(i, sizes), dtype=i.dtype) for i in loaded.inputs],
             inputs=[i.name for i in loaded.inputs],
             outputs=list(loaded.outputs) or None,
             dims=dims,
             weights=None if arguments.weights == "float32" else arguments.weights,
         )
+
+    with step("planning"):
+        plan, taken = sizing.fitted(loaded, sizes, attempt)
     size = os.path.getsize(out)
     served = "".join(f", {name} {limits[0]} to {limits[-1]}{_by(limits)}" for name, limits in dims.items())
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
+    if chosen := [f"{name}={n}" for name, n in taken.items() if name not in sizes]:
+        name = chosen[0].partition("=")[0]
+        also = "" if out.endswith(".wasm") else f", or --dim {name}=1..512 for a range"
+        print(f"the model leaves sizes open, and the file has {', '.join(chosen)}; for others: --dim {name}=8{also}")
     return 0
 
 
