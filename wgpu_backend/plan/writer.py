@@ -72,7 +72,7 @@ def save(
         if dims:
             name = next(iter(dims)).replace("[", ":").rstrip("]")
             raise ModelError(
-                f"{path}: a WebAssembly module has fixed sizes, and {name} is left open. Fix it, such as --dim {name}=1, "
+                f"{path}: a WebAssembly module has fixed sizes, and {name} is left open. Fix it, as --dim {name}=1, "
                 "or write a .plan file, which runs every size in a range"
             )
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights)
