@@ -12,9 +12,10 @@ from .lookup import method as _method
 class Tensor:
     """An array of one dtype on one backend.
 
-    dtype: DType; shape: tuple of int; backend: Backend; data: the backend's storage (opaque to all other code). Create
-    tensors with `emberlet.asarray`, `zeros`, … rather than directly. Methods and semantics follow the array API
-    standard 2024.12, and Burn's tensor API for the rest (docs/tensors.md).
+    dtype: DType; shape: tuple of int; backend: Backend; data: the backend's storage (opaque to all other code). On
+    CPython they are read-only (host/fields.py). Create tensors with `emberlet.asarray`, `zeros`, … rather than
+    directly. Methods and semantics follow the array API standard 2024.12, and Burn's tensor API for the rest
+    (docs/tensors.md).
     """
 
     def __init__(self, data, dtype, shape, backend):
@@ -107,7 +108,7 @@ class Tensor:
         return _function("getitem")(self, key)
 
     def __setitem__(self, key, value):
-        _function("setitem")(self, key, value)
+        self.data = _function("assigned")(self, key, value).data
 
     def __iter__(self):
         for i in range(len(self)):

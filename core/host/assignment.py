@@ -15,6 +15,7 @@ from ..lookup import function
 from ..python_backend import PythonBackend
 from ..python_backend.scattering import assign_region, write_region
 from .counts import COUNTS
+from .fields import replace_data
 
 _lock = threading.RLock()  # no update of concurrent writers is lost
 
@@ -31,7 +32,7 @@ def assign(x: Any, key: Any, value: Any) -> None:
             region = _region(x, key, value)
             if region and write(x, *region):
                 return
-        function("setitem")(x, key, value)
+        replace_data(x, function("assigned")(x, key, value).data)
 
 
 def _references(holder: Any) -> tuple[int, int]:
@@ -56,5 +57,5 @@ def _write_buffer(x: Any, starts: Any, sizes: Any, steps: Any, value: Any) -> bo
     if COUNTS and whole and _references(x) == _UNSHARED and hasattr(x.data[0], "append"):
         write_region(x.data[0], x.shape, starts, sizes, steps, value)
     else:
-        x.data = assign_region(x.backend, x, starts, sizes, steps, value).data
+        replace_data(x, assign_region(x.backend, x, starts, sizes, steps, value).data)
     return True

@@ -252,7 +252,7 @@ def getitem(x, key):
 #: function; array API __setitem__ -> None
 def setitem(x, key, value):
     """x[key] = value; views taken earlier keep the old values."""
-    x.data = assigned(x, key, value).data
+    x[key] = value
 
 
 #: method

@@ -191,12 +191,12 @@ def tensor() -> str:
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
 _TENSOR = "\n".join(
     [
-        "data: Any", "dtype: DType", "shape: tuple[int, ...]", "backend: Backend",
         "def __init__(self, data: Any, dtype: DType, shape: tuple[int, ...], backend: Backend) -> None: ...",
         "@staticmethod",
         "def from_data(data: Any, dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> Tensor: ...",
         *[f"@property\ndef {n}(self) -> {t}: ..." for n, t in
-          (("ndim", "int"), ("size", "int"), ("nbytes", "int"), ("device", "str"), ("T", "Tensor"), ("mT", "Tensor"))],
+          (("data", "Any"), ("dtype", "DType"), ("shape", "tuple[int, ...]"), ("backend", "Backend"),
+           ("ndim", "int"), ("size", "int"), ("nbytes", "int"), ("device", "str"), ("T", "Tensor"), ("mT", "Tensor"))],
         *[f"def __{n}__(self, other: TensorLike) -> Tensor: ...\ndef __r{n}__(self, other: TensorLike) -> Tensor: ..."
           for n in _OPERATORS],
         *[f"def __{n}__(self, other: TensorLike) -> Tensor: ..." for n in ("lt", "le", "gt", "ge")],

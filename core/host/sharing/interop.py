@@ -15,7 +15,7 @@ from ...errors import ArgumentError, DTypeError, UnsupportedError
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
-from .memory import is_numpy, is_readonly, layout
+from .memory import is_numpy, is_readonly, layout, mismatch
 
 # NumPy's type strings
 _TYPES = {
@@ -45,7 +45,10 @@ def array_interface(x: Tensor) -> dict[str, Any]:
     except UnsupportedError:
         # A copy, which the consumer of `data` keeps alive.
         steps = tuple(s * width for s in row_major(x.shape))
-        return {"version": 3, "shape": x.shape, "typestr": text, "data": x.backend.to_bytes(x), "strides": steps}
+        data = x.backend.to_bytes(x)
+        if len(data) != x.nbytes:
+            raise mismatch(x, len(data) // width) from None
+        return {"version": 3, "shape": x.shape, "typestr": text, "data": data, "strides": steps}
     return {
         "version": 3,
         "shape": x.shape,

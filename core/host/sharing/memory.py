@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ...errors import UnsupportedError
+from ...errors import ShapeError, UnsupportedError
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
@@ -29,18 +29,31 @@ def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
 
     Raises:
         UnsupportedError: The elements are not in this process's memory, or are stored as another dtype.
+        ShapeError: The tensor was constructed with a shape that its storage does not have.
     """
     if is_numpy(x.data) and x.dtype.name in _SHARED:
         array = x.data
         width = x.dtype.itemsize
+        if array.shape != tuple(x.shape):
+            raise mismatch(x, array.size)
         if all(s % width == 0 for s in array.strides):
             return array, array.ctypes.data, tuple(s // width for s in array.strides)
     if isinstance(x.backend, PythonBackend) and x.dtype.code not in (None, "e"):
         buffer, offset, strides = x.data
         keeper = memoryview(buffer)
         address = _address(keeper) + offset * x.dtype.itemsize
-        return keeper, address, row_major(x.shape) if strides is None else strides
+        strides = row_major(x.shape) if strides is None else strides
+        spans = [(d - 1) * s for d, s in zip(x.shape, strides, strict=True)]
+        first, last = offset + sum(min(0, s) for s in spans), offset + sum(max(0, s) for s in spans)
+        if x.size and not 0 <= first <= last < len(buffer):
+            raise mismatch(x, len(buffer) - offset)
+        return keeper, address, strides
     raise UnsupportedError(f"{x.dtype} on backend {x.backend!r} cannot be shared; copy it with numpy.asarray")
+
+
+def mismatch(x: Tensor, count: int) -> ShapeError:
+    """The error for a Tensor whose storage has another number of elements, or other lengths, than its shape."""
+    return ShapeError(f"a tensor of shape {x.shape} has the memory of {count} elements; use asarray and reshape")
 
 
 def is_numpy(data: Any) -> bool:

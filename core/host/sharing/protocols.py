@@ -11,6 +11,7 @@ from ...dtypes import DType
 from ...errors import refuse
 from ...names import method_names
 from ..elsewhere.names import alias
+from ..fields import protect
 from ..guarding import guarded
 from ..public import Method
 
@@ -45,6 +46,7 @@ def attach(tensor: Any) -> None:
     tensor.__deepcopy__ = _late("sharing.copies", "deep_copy")
     for name in method_names():
         setattr(tensor, name, Method(name))
+    protect(tensor)
     lookup.gate = guarded  # type: ignore[assignment]
     lookup.elsewhere = alias  # type: ignore[assignment]
 
