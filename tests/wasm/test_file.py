@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from emberlet import codegen, dtypes
 from emberlet import functional as F
 from emberlet.errors import BackendError, EmberletError, FormatError, IndexingError, ModelError
-from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend import plan_file, wasm
 from emberlet.wgpu_backend.plan.storing import encoded
 from emberlet.wgpu_backend.wasm import assembler, engine, file, sections
 from models.index import Case, cases
@@ -365,3 +367,68 @@ def test_a_model_of_strings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="input 0 holds strings"):
         plan_file.save(str(tmp_path / "x.wasm"), lambda x: x, emberlet.asarray(["a", "b"], backend="numpy"))
     assert not list(tmp_path.iterdir())
+
+
+def endless(digits: Path, start: bool = False) -> bytes:
+    """The model's file with a `run` that never ends, or with a start function."""
+    whole = digits.read_bytes()
+    found = sections.sections(whole)
+    content = next(json.loads(whole[a:b]) for _, name, a, b, _ in found if name == "emberlet")
+    content.pop("checksum")
+    f = assembler.Function("run", ())
+    if not start:
+        f.begin_loop()
+        f.branch_if(assembler.i32(1), 0)
+        f.end()
+    pages = 1 + max(at + size for _, _, _, at, size in content["inputs"] + content["outputs"]) // 65536
+    made = assembler.module([("run", f.finish())], ["run"], pages, [("emberlet", json.dumps(content).encode())])
+    if not start:
+        return made
+    number = next(begin for n, _, _, _, begin in sections.sections(made) if n == 10)
+    return made[:number] + b"\x08\x01\x00" + made[number:]
+
+
+def test_a_run_that_does_not_end_is_ended(digits: Path) -> None:
+    plan = plan_file.load(endless(digits))
+    before = wasm.set_seconds(0.3)
+    try:
+        with pytest.raises(
+            BackendError, match=r"took more seconds than emberlet\.wgpu_backend\.wasm\.set_seconds allows"
+        ):
+            plan.run(image())
+    finally:
+        assert wasm.set_seconds(before) == 0.3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_ctrl_c_ends_a_run(digits: Path, tmp_path: Path, in_a_loop: bool) -> None:
+    (tmp_path / "endless.wasm").write_bytes(endless(digits))
+    script = (
+        "import asyncio, os, signal, sys, threading\nimport numpy as np\nfrom emberlet.wgpu_backend import plan_file\n"
+        "plan = plan_file.load(sys.argv[1])\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "async def in_a_loop():\n    plan.run(np.zeros((1, 1, 8, 8), np.float32))\n"
+        "try:\n    asyncio.run(in_a_loop()) if len(sys.argv) > 2 else plan.run(np.zeros((1, 1, 8, 8), np.float32))\n"
+        "except (KeyboardInterrupt, asyncio.CancelledError) as error:\n    print('ended')\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "endless.wasm"), *["loop"] * in_a_loop]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=60)
+    assert "ended" in done.stdout or (in_a_loop and "it was interrupted" in done.stdout), done.stdout + done.stderr
+
+
+def test_a_file_that_runs_as_it_is_loaded_is_refused(digits: Path, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="it has a start function"):
+        plan_file.load(endless(digits, start=True))
+    (tmp_path / "x.wasm").write_bytes(endless(digits, start=True))
+    said = in_node(
+        f"await load(readFileSync({json.dumps(str(tmp_path / 'x.wasm'))})).catch(e => console.log(e.message));"
+    )
+    assert "has a start function" in said
+
+
+def test_the_memory_of_a_file_cannot_grow(digits: Path) -> None:
+    instance = engine.opened(digits.read_bytes()).instance()
+    with pytest.raises(Exception, match="failed to grow"):
+        instance.memory.grow(instance.store, 1)

@@ -47,6 +47,7 @@ export async function load(source, { signal, threads } = {}) {
   }
   verify(bytes, sections, facts?.checksum, name);
   if (facts?.version !== 1) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
+  if (sections.some(({ number }) => number === 8)) throw new Error(`${name} has a start function, which emberlet never writes`);
   const code = supports(RELAXED) ? bytes : await withSimdOnly(bytes, sections);
   const shared = await onThreads(code, facts, threads);
   if (shared) return new Model(shared, facts, name);
@@ -57,7 +58,8 @@ export async function load(source, { signal, threads } = {}) {
     const memory = error instanceof RangeError;
     throw new Error(memory ? `${name} needs more memory than is available` : `${name} is damaged: ${error.message}`, { cause: error });
   }
-  const { memory, run } = instance.exports;
+  const { memory, run, expand } = instance.exports;
+  expand?.(); // weights in fewer bits
   return new Model({ memory, run, threads: 1, release: () => {} }, facts, name);
 }
 

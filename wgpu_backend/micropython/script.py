@@ -166,7 +166,8 @@ SCRIPT = """(() => {
     validModule: () => WebAssembly.validate(source),
     makeModule: () => new WebAssembly.Module(source),
     makeInstance: (module) => {
-      const { memory, run } = new WebAssembly.Instance(module).exports;
+      const { memory, run, expand } = new WebAssembly.Instance(module).exports;
+      expand?.();
       return { run, bytes: new Uint8Array(memory.buffer) };
     },
     memorySize: ({ bytes }) => bytes.length,

@@ -10,6 +10,10 @@ def __getattr__(name):
         from .engine import set_threads
 
         return set_threads
+    if name == "set_seconds":
+        from .engine.watch import set_seconds
+
+        return set_seconds
     try:
         return __import__("emberlet.wgpu_backend.wasm." + name, None, None, ("*",))
     except ImportError:

@@ -295,12 +295,12 @@ def shared_import(pages):
     return b"\x01" + _name("emberlet") + _name("memory") + b"\x02\x03" + unsigned(pages) + unsigned(pages)
 
 
-def module(functions, exports, pages, custom=(), data=(), start=None, shared=False):
+def module(functions, exports, pages, custom=(), data=(), shared=False):
     """The bytes of a module with one memory of `pages` pages (64 KiB each), exported as "memory".
 
     functions: list of (name, Function); exports: names of exported functions; custom: (name, bytes) of custom sections;
-    data: (address, bytes) of the memory's initial content; start: the name of the function to run once, when the module
-    is instantiated; shared: whether the memory is shared and imported as "memory" of "emberlet".
+    data: (address, bytes) of the memory's initial content; shared: whether the memory is shared and imported as
+    "memory" of "emberlet".
     """
     types = []
     numbers = {}
@@ -323,8 +323,6 @@ def module(functions, exports, pages, custom=(), data=(), start=None, shared=Fal
         out.append(_section(5, b"\x01\x00" + unsigned(pages)))
     named = [_name(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
     out.append(_section(7, _vector([_name("memory") + b"\x02\x00"] + named)))
-    if start is not None:
-        out.append(_section(8, unsigned(numbers[start])))
     if data:
         out.append(_section(12, unsigned(len(data))))
     out.append(code_section(functions))

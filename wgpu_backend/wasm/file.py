@@ -7,8 +7,9 @@ write the inputs, call "run", read the outputs. Elements are stored as on the GP
 except inputs of bool, int8 and uint8, which take a byte each. If the JSON has "checksum": "crc32", the last section is
 "emberlet.crc32", a checksum of all bytes before it. Files without one load, too. The custom section "emberlet.simd"
 holds a code section without relaxed SIMD, which replaces the module's own on engines that lack it. Where weights are
-stored in fewer bits, a start function expands them (stored.py). "threads" in the JSON is how many threads may run the
-module, through its export "part" (threads.py); without it or with 1, there is no such export.
+stored in fewer bits, the export "expand" makes them whole (stored.py); it is called once, before "run". A module with a
+start function is refused: that would run before a loader can limit its time. "threads" in the JSON is how many threads
+may run the module, through its export "part" (threads.py); without it or with 1, there is no such export.
 """
 
 import json
@@ -25,6 +26,7 @@ from .sections import sections, verify
 NAME = "emberlet"
 SIMD = "emberlet.simd"
 VERSION = 1
+SHARED = 16  # results may be the same bytes this many times
 
 
 def load_file(path):
@@ -41,9 +43,11 @@ def load(source, origin="module"):
     try:
         found = sections(source)
         content = _content(source, found)
+        if 8 in [number for number, _, _, _, _ in found]:
+            raise ValueError("it has a start function, which runs as it is loaded: compile the model again")
         verify(source, found, content.get("checksum"))
         module = _for_this_engine(source, found)
-        instance = engine.shared_file(module, content.get("threads", 1)) or engine.compiled(module).instance()
+        instance = engine.shared_file(module, content.get("threads", 1)) or engine.opened(module).instance()
         return SavedModule(origin, content, instance)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise FormatError("{}: damaged compiled model: {}".format(origin, error))
@@ -90,6 +94,10 @@ class SavedModule(Ported):
                     raise ValueError("{} lies outside the memory".format(port))
                 places.append(at)
                 ports.append(port)
+        if sum([p.count for p in self.inputs + self.outputs]) * 4 > SHARED * size:
+            raise ValueError(
+                "its inputs and outputs share their memory: they hold more than {} times that".format(SHARED)
+            )
         for number, length in content["indices"]:
             self.inputs[number].length = length
         inputs = [(places[p.buffer], p.given) for p in self.inputs]

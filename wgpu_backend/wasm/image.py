@@ -58,9 +58,7 @@ class Image:
             self.exported.append("part")
         functions.append(("part", threads.part(steps, scratch, apart, self.threads > 1)))
         functions.append(("run", threads.alone()))
-        self._start = None
         if parts:
-            self._start = "expand"
             self.exported.append("expand")
             functions.append(("expand", expansion(parts)))
         self._functions = functions
@@ -76,7 +74,7 @@ class Image:
                 placed.extend(zip(self.encoded[number], data[number]))
             else:
                 placed.append((self.addresses[number], data[number]))
-        return module(self._functions, self.exported, self.pages, custom, placed, self._start)
+        return module(self._functions, self.exported, self.pages, custom, placed)
 
     def shared_module(self):
         """The module with a shared memory that it imports, for several threads."""

@@ -1,4 +1,4 @@
-"""Weights that a module's file holds in fewer bits, and the function that expands them when it is instantiated.
+"""Weights that a module's file holds in fewer bits, and the function that expands them, which is called once.
 
 "float16" and "q8" are those of plans (plan/stored.py). The encoded elements lie at the end of the memory that the
 weight will fill. Expansion starts at its beginning, so that no encoded element is overwritten before it is read. The
@@ -12,7 +12,7 @@ ROOM = 128  # bytes of a block of float32; a weight's memory is a multiple of it
 
 
 def expansion(parts):
-    """The start function of a module. parts: ("float16" or "q8", address of the weight, elements, address of the
+    """The function "expand" of a module. parts: ("float16" or "q8", address of the weight, elements, address of the
     encoded elements, address of the scales or None)."""
     f = Function("expand", ())
     for how, to, count, at, scales in parts:

@@ -28,6 +28,13 @@ def compiled(source):
     return _here().compiled(source)
 
 
+def opened(source):
+    """`compiled` for the bytes of a file, which anybody may have written: on a desktop with limits of time and memory;
+    a tab has its own."""
+    here = _here()
+    return here.compiled(source, True) if hasattr(here, "WasmtimeModule") else here.compiled(source)
+
+
 _most = []  # the number that was set, if one was
 
 

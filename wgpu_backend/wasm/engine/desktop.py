@@ -10,16 +10,19 @@ from typing import Any
 from emberlet.errors import BackendError
 
 from ...device import lock
+from .watch import forget, watched
 
 
 class WasmtimeModule:
-    """A compiled module. Each instance has its own memory."""
+    """A compiled module. Each instance has its own memory. limited: its runs end after a time and at Ctrl-C (watch.py),
+    and its memory cannot grow."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, limited: bool = False) -> None:
         import wasmtime
 
         self.wasmtime = wasmtime
-        self.engine = _engine()
+        self.limited = limited
+        self.engine = _new_engine(True) if limited else _engine()
         _open.add(self)
         try:
             self.module = wasmtime.Module(self.engine, source)
@@ -37,12 +40,19 @@ class WasmtimeInstance:
         _open.add(self)
         self.failures = (module.wasmtime.Trap, module.wasmtime.WasmtimeError)
         self.store = module.wasmtime.Store(module.engine)
+        self.watched = module.engine if module.limited else None
+        if module.limited:
+            self.store.set_limits(memory_size=_declared(module), table_elements=0, instances=1, tables=0, memories=1)
+            self.store.set_epoch_deadline(1)
         try:
             exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
         except self.failures as error:
             raise BackendError("the module has no memory or its data do not fit there: {}".format(error))
         self.memory = exports["memory"]
         self.function = exports["run"]
+        expand = exports.get("expand")
+        if expand is not None:
+            self._call(expand)
 
     def write(self, at: int, data: bytes) -> None:
         self.memory.write(self.store, data, at)
@@ -51,10 +61,20 @@ class WasmtimeInstance:
         return bytes(self.memory.read(self.store, at, at + nbytes))
 
     def run(self) -> None:
+        self._call(self.function)
+
+    def _call(self, function: Any) -> None:
         try:
-            self.function(self.store)
+            if self.watched is None:
+                function(self.store)
+                return
+            self.store.set_epoch_deadline(1)
+            with watched(self.watched):
+                function(self.store)
         except self.failures as error:
             text = str(error).strip().split("\n")[-1].strip()
+            if text.endswith("interrupt"):
+                text = "it was interrupted, or took more seconds than emberlet.wgpu_backend.wasm.set_seconds allows"
             raise BackendError("the module stopped: {}".format(text))
 
     def nbytes(self) -> int:
@@ -83,29 +103,43 @@ def _close() -> None:
 def _engine() -> Any:
     with _opening:
         if not _engines:
-            import wasmtime
-
-            config = wasmtime.Config()
-            config.cranelift_opt_level = "speed"
-            config.parallel_compilation = not _forked
-            _engines.append(wasmtime.Engine(config))
+            _engines.append(_new_engine(False))
         return _engines[0]
+
+
+def _new_engine(limited: bool) -> Any:
+    import wasmtime
+
+    config = wasmtime.Config()
+    config.cranelift_opt_level = "speed"
+    config.parallel_compilation = not _forked
+    config.epoch_interruption = limited
+    return wasmtime.Engine(config)
+
+
+def _declared(module: WasmtimeModule) -> int:
+    """The bytes of memory that a module has from the start."""
+    for export in module.module.exports:
+        if isinstance(export.type, module.wasmtime.MemoryType):
+            return int(export.type.limits.min) << 16
+    return 0
 
 
 def _after_fork() -> None:
     # A fork does not copy the compiling threads: an engine that waited for them would hang.
     _forked.append(True)
     _engines.clear()
+    forget()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def compiled(source: bytes) -> WasmtimeModule:
-    """The module with these bytes."""
+def compiled(source: bytes, limited: bool = False) -> WasmtimeModule:
+    """The module with these bytes. limited: of a file that anybody may have written."""
     try:
-        return WasmtimeModule(source)
+        return WasmtimeModule(source, limited)
     except ImportError as error:
         raise _missing(error)
 

@@ -36,6 +36,8 @@ class compiled:
     def instance(self) -> _Instance:
         try:
             exports = WebAssembly.Instance.new(self.module).exports
+            if hasattr(exports, "expand"):  # weights in fewer bits
+                exports.expand()
             return _Instance(exports.run, exports.memory)
         except JsException as error:
             raise BackendError(f"the module has no memory or its data do not fit there: {error.message}") from error
