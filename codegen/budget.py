@@ -117,7 +117,6 @@ def _guard(name: str) -> type[Any]:
     own = {name: _checked(getattr(backend, name).__func__, cost) for name, cost in COSTS.items()}
     elementwise = {"relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip"}
     hidden = {name: None for name in kind.OVERRIDES if name not in elementwise}
-    hidden["legacy_uniform"] = None
     return type("Counted" + kind.__name__, (kind,), {**hidden, **own})
 
 

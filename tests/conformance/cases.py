@@ -82,7 +82,7 @@ def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> None:
     expected = "string" if want.dtype.kind in "OUST" else want.dtype.name
     assert got.dtype.name == expected, f"dtype {got.dtype.name}, expected {expected}"
     assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
-    if drawn.is_drawn(name, got.backend.name):
+    if drawn.is_drawn(name):
         return
     values = to_numpy(got)
     if expected == "string":
@@ -113,7 +113,7 @@ def run_case(name: str, backend_name: str) -> None:
         assert len(results) == len(outputs), f"{len(results)} outputs, expected {len(outputs)}"
         for got, want in zip(results, outputs, strict=True):
             compare(name, got, want, case.rtol, case.atol)
-        if drawn.is_drawn(name, backend.name):
+        if drawn.is_drawn(name):
 
             def again(inputs: Any = inputs) -> list[Any]:
                 return [to_numpy(r) for r in _run(model, inputs, backend)]

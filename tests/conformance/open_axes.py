@@ -259,7 +259,7 @@ def node_case(name: str) -> Outcome:
         return Outcome("no axis", "inputs that are no arrays")
     if name == "test_bitcast_float64_to_int64":
         return Outcome("no axis", "the bits of float64, which the GPU computes in float32")
-    is_drawn = drawn.is_drawn(name, "wgpu")
+    is_drawn = drawn.is_drawn(name)
 
     def check(results: list[Any]) -> None:
         assert len(results) == len(outputs), f"{len(results)} outputs, expected {len(outputs)}"

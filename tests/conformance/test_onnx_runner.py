@@ -18,13 +18,11 @@ from onnx import helper
 from support.onnx_models import parse
 
 # Random by definition, but the runner compares the numbers. test_node_cases.py checks dtype, shape and distribution.
-DRAWN = r"^test_bernoulli"
+DRAWN = r"^test_bernoulli|^test_training_dropout_(?!zero_ratio)|^test_training_dropout_cpu"
 # Its expected output is None, which the runner cannot compare with anything.
 NONE = r"^test_loop16_seq_none_"
-
-
-# Results that only NumPy gives: numbers of its old generator, and the noise of its float32 transform (see cases.NOISE).
-NUMPYS = r"^test_training_dropout_(?!zero_ratio)|^test_training_dropout_cpu|^test_dft_inverse"
+# Results that only NumPy gives: the noise of its float32 transform (see cases.NOISE).
+NUMPYS = r"^test_dft_inverse"
 
 
 class Counted(unittest.TextTestResult):

@@ -1,5 +1,6 @@
 """Tracing: running a model's Python once, with placeholders for inputs, to record what it computes."""
 
+from emberlet.backend.drawing import Undrawn
 from emberlet.tensor import Tensor
 
 from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topological
@@ -19,8 +20,8 @@ def trace(function, arguments, backend, shapes=None):
     """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: the arguments' shapes
     with Sizes for open axes, if any.
 
-    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs, or an input holds
-    strings.
+    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs, if it draws random
+    numbers without a seed, or if an input holds strings.
     """
     inputs = []
     given = []
@@ -34,7 +35,8 @@ def trace(function, arguments, backend, shapes=None):
             inputs.append(node)
             x = Tensor(node, x.dtype, shape, backend)
         given.append(x)
-    result = function(*given)
+    with Undrawn(ValueNeeded):
+        result = function(*given)
     roots = []
     return Trace(roots, inputs, _disassemble(result, roots))
 

@@ -2,11 +2,12 @@
 
 Each draw takes the next blocks of one sequence, which `manual_seed` restarts; threads share the sequence and never get
 the same blocks. A draw with `seed=` is independent of the sequence: the same seed always gives the same numbers, on
-every backend.
+every backend. A seed is any integer; it is taken modulo 2**64, the range of Philox's keys.
 """
 
 from ... import dtypes
 from ...backend import get_backend
+from ...backend.drawing import check_draw
 from ...errors import ArgumentError, ShapeError
 from ...shapes import size
 from ..operands import floating, tensor
@@ -35,7 +36,7 @@ _MANTISSA = {"float32": 24, "float16": 11, "bfloat16": 8}
 
 #: function; PyTorch manual_seed -> None
 def manual_seed(seed):
-    """Restart the sequence: the same seed gives the same draws in the same order."""
+    """Restart the sequence: the same seed, an integer modulo 2**64, gives the same draws in the same order."""
     with _lock:
         _restart(int(seed))
 
@@ -58,6 +59,7 @@ def _entropy():
 
 def _taken(blocks):
     """Reserve `blocks` blocks of the sequence; returns the key and the counter of the first."""
+    check_draw()
     blocks = int(blocks)  # a plan's symbolic size raises here, before it becomes part of the state
     with _lock:
         if _state[0] is None:
@@ -94,19 +96,20 @@ def _words(count, shape, seed, backend):
     return [backend.reshape(backend.slice(bits, (i,) + zeros, (1,) + shape, ones), shape) for i in range(count)]
 
 
-def _words_each(dtype, backend):
-    """How many random words a uniform of `dtype` needs."""
-    return 2 if dtype is dtypes.float64 and not getattr(get_backend(backend), "float64_is_float32", False) else 1
+def _words_each(dtype):
+    """How many random words a uniform of `dtype` takes from the sequence: as many on every backend."""
+    return 2 if dtype is dtypes.float64 else 1
 
 
 def _unit(words, dtype, offset=0):
-    """Uniforms in [0, 1), or (0, 1] with offset 1, from one word per element (two for the 53 bits of float64)."""
+    """Uniforms in [0, 1), or (0, 1] with offset 1, from one word per element (two for the 53 bits of float64, of which
+    a backend that computes float64 in float32 uses the upper 24)."""
     backend = words[0].backend
 
     def upper(bits, kept, wide):
         return backend.cast(backend.binary("shift_right", bits, backend.full((), 32 - kept, dtypes.uint32)), wide)
 
-    if len(words) == 2:
+    if len(words) == 2 and not getattr(backend, "float64_is_float32", False):
         kept, wide = 53, dtypes.float64
         high = backend.binary("mul", upper(words[0], 27, wide), backend.full((), float(1 << 26), wide))
         x = backend.binary("add", high, upper(words[1], 26, wide))
@@ -161,7 +164,7 @@ def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
         raise ShapeError("uniform needs finite numbers with low <= high, found {} and {}".format(low, high))
     plain = low == 0 and high == 1
     drawn = dtype if plain or dtype is dtypes.float64 else dtypes.float32
-    x = _unit(_words(_words_each(drawn, backend), shape, seed, backend), drawn)
+    x = _unit(_words(_words_each(drawn), shape, seed, backend), drawn)
     backend = x.backend
     if span != 1:
         x = backend.binary("mul", x, backend.full((), span, x.dtype))
@@ -182,7 +185,7 @@ def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     """Normally distributed floats (the Box-Muller transform of two uniforms)."""
     dtype = dtypes.dtype(dtype or dtypes.float32)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    each = _words_each(wide, backend)
+    each = _words_each(wide)
     words = _words(2 * each, shape, seed, backend)
     backend = words[0].backend
     radius = backend.unary(

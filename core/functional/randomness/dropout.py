@@ -1,7 +1,6 @@
 """Draws that depend on a tensor: dropout in training mode, and classes by their probability."""
 
 from ... import dtypes
-from ...backend import operation
 from ...errors import ArgumentError, ShapeError
 from ..operands import alias, floating
 from ..overriding import composite
@@ -13,8 +12,7 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     """(x with each element zeroed with probability `ratio` and the rest scaled by 1 / (1 - ratio), bool mask of those
     kept).
 
-    Outside training: x itself and an all-True mask. On NumPy a seed gives the stream of numpy.random.RandomState, as
-    ONNX's test cases expect; elsewhere, and without a seed, this library's own generator is used.
+    Outside training: x itself and an all-True mask. The draws are those of `uniform`, the same on every backend.
     """
     from .draws import uniform
 
@@ -22,8 +20,7 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     backend = x.backend
     if not training or ratio == 0:
         return alias(x), backend.full(x.shape, True, dtypes.bool)
-    legacy = operation(backend, "legacy_uniform") if seed is not None else None
-    draw = legacy(x.shape, seed) if legacy else uniform(x.shape, seed=seed, backend=backend)
+    draw = uniform(x.shape, seed=seed, backend=backend)
     mask = backend.binary("ge", draw, backend.full((), ratio, draw.dtype))
     kept = backend.binary("mul", x, backend.full((), 1 / (1 - ratio) if ratio < 1 else 0.0, x.dtype))
     return backend.where(mask, kept, backend.full((), 0, x.dtype)), mask

@@ -108,10 +108,6 @@ class NumpyBackend(Protocol):
 
         return self._tensor(philox(shape, key, counter), dtypes.uint32)
 
-    def legacy_uniform(self, shape: tuple[int, ...], seed: int) -> Tensor:
-        """Uniforms of numpy.random.RandomState(seed), the stream that ONNX's Dropout cases expect."""
-        return self._tensor(np.random.RandomState(seed).uniform(0, 1.0, shape), dtypes.float64)
-
     # -- overridden composites
 
     def dft(self, x: Tensor, length: int, axis: int, inverse: bool, onesided: bool) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....backend.axes import closed
+from ....backend.drawing import Undrawn
 from ....backend.sizes import Scope, is_open
 from ....errors import BackendError, EmberletError
 from ....tensor import Tensor
@@ -183,7 +184,8 @@ def trace(
             x = Tensor(Everywhere(inputs[-1], arrays), x.dtype, shape, tracing)
         given.append(x)
     try:
-        result = function(*given)
+        with Undrawn(ValueNeeded):
+            result = function(*given)
         roots: list[Value] = []
         return Trace(tracing.calls, inputs, roots, _disassemble(result, roots))
     except BackendError:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....backend import Backend, operation
+from ....backend.drawing import Undrawn
 from ....dtypes import DType
 from ....errors import BackendError
 from ....tensor import Tensor
@@ -137,10 +138,6 @@ class Tracing(Backend):
         """Nothing is: a Value is never changed."""
         return False
 
-    def random_bits(self, shape: tuple[int, ...], key: int, counter: int) -> Tensor:
-        """Refused: a plan would draw the same numbers in every call."""
-        raise ValueNeeded("the model draws random numbers, which a plan would repeat")
-
     def _method(self, name: str) -> Callable[..., Any]:
         """What computes a Call of this name."""
         found: Callable[..., Any] = index_checks.checked if name == "checked" else operation(self.eager, name)
@@ -235,7 +232,8 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
                 x = Tensor(Traced(inputs[-1], x.data), x.dtype, x.shape, tracing)
         given.append(x)
     try:
-        result = function(*given)
+        with Undrawn(ValueNeeded):
+            result = function(*given)
     except ValueNeeded:
         raise
     except BackendError as error:  # a tensor of the function's own, which is on the numpy backend itself
