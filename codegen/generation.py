@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emberlet.errors import ModelError
+from emberlet.errors import EmberletError, ModelError
 
 from . import checkpoint_names, weights
 from .budget import model_budget
@@ -19,7 +19,7 @@ from .emit.module import ModuleWriter, Written
 from .emit.names import file_stem
 from .hierarchy import writer as hierarchy
 from .ir.graph import Model, State
-from .ir.problem import origin_of, refusing, report
+from .ir.problem import Problem, bug, origin_of, refusing, report
 from .passes import run_passes
 from .reader import read_model
 
@@ -62,11 +62,23 @@ def translate(
         named = _states(model, tuple(state))
         graph, notes = run_passes(model.graph, passes)
         model = replace(model, graph=graph, states=named)
-        write = ModuleWriter(model).write if flat else partial(hierarchy.write, model)
-        written = write(weights_name, top_comment)
+        written = None if flat else _in_modules(model, weights_name, top_comment)
+        if written is None:
+            written = ModuleWriter(model).write(weights_name, top_comment)
         if written.problems:
             raise ModelError(report(origin_of(source), written.problems))
         return model, written, notes
+
+
+def _in_modules(model: Model, weights_name: str | None, top_comment: str) -> Written | None:
+    """The source with a class for each module; None, with a warning, where finding these fails."""
+    try:
+        return hierarchy.write(model, weights_name, top_comment)
+    except (Problem, EmberletError):
+        raise
+    except Exception as error:
+        warnings.warn(f"{bug(error)} Its modules are not found: the model becomes one class.", stacklevel=4)
+        return None
 
 
 def _states(model: Model, words: tuple[str, ...]) -> tuple[State, ...]:

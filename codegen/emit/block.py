@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
-from ..ir.problem import MALFORMED, Problem, explained, quoted
+from ..ir.problem import MALFORMED, Problem, failed, quoted
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
 from .expression import Attribute, Call, Expr, Literal, Name, Tuple, flat
@@ -155,7 +155,7 @@ class Block:
         try:
             emission = node.emit(Emitter(self, node))
         except MALFORMED as error:
-            self.module.problems.append(f"node {quoted(node.name)} ({node.op()}): {explained(error)}")
+            self.module.problems.append(f"node {quoted(node.name)} ({node.op()}): {failed(error)}")
             emission = tuple(Literal("None") for _ in node.outputs)
         if isinstance(emission, tuple) and len(emission) > 1:
             self._dying = set()  # a later expression may still read what an earlier one would overwrite

@@ -46,6 +46,18 @@ def explained(error: Exception) -> str:
     return f"is malformed ({type(error).__name__}: {str(error)[:200]})"
 
 
+def bug(error: Exception) -> str:
+    """The text for an error of this library, in a step that reads no file: the model is not to blame."""
+    return f"a bug of emberlet ({type(error).__name__}: {str(error)[:200]}); please report it with the model."
+
+
+def failed(error: Exception) -> str:
+    """The text of the error that a step after reading ended with."""
+    if isinstance(error, Problem | EmberletError | MemoryError | RecursionError):
+        return explained(error)
+    return f"cannot be translated because of {bug(error)}"
+
+
 MALFORMED = (
     Problem, EmberletError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError,
     TypeError, ValueError,
@@ -67,7 +79,7 @@ def refusing(source: object) -> Iterator[None]:
     """Turn any error in reading, rewriting and emitting a model into a ModelError; no other place does so.
 
     Errors of the EmberletError family and of the system (OSError, ImportError) pass unchanged. An error that is not a
-    Problem becomes the `__cause__`: it is a bug of this library, which fuzzing looks for.
+    Problem becomes the `__cause__`: it is a bug of this library, which fuzzing looks for, and the message says so.
     """
     try:
         yield
@@ -76,7 +88,7 @@ def refusing(source: object) -> Iterator[None]:
     except Problem as problem:
         raise ModelError(f"{origin_of(source)}: {shortened(str(problem))}") from problem.__cause__
     except Exception as error:
-        raise ModelError(f"{origin_of(source)}: {shortened(explained(error))}") from error
+        raise ModelError(f"{origin_of(source)}: {shortened(failed(error))}") from error
 
 
 def origin_of(source: object) -> str:

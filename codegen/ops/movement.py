@@ -161,7 +161,9 @@ class Flatten(Node[AxisConfig]):
         return rank if self.config.axis == rank else axis_of(self.config.axis, rank) if rank else 0
 
     def emit(self, e: Emitter) -> Emission:
-        x, rank = e.x(), self.rank(0)
+        x, rank = e.x(), self.tensor(0).rank
+        if rank is None:
+            return self._of_any_rank(e, x)
         axis = self.axis(rank)
         if axis == 1 and rank >= 2:
             return e.method(x, "flatten", 1)
@@ -172,6 +174,14 @@ class Flatten(Node[AxisConfig]):
         if axis == rank - 1:
             return e.method(x, "flatten", 0, axis - 1)
         return e.method(e.method(x, "flatten", axis), "flatten", 0, axis - 1)
+
+    def _of_any_rank(self, e: Emitter, x: Expr) -> Emission:
+        """With an axis of length 1 at the side that may have none, both sides have axes to merge."""
+        axis = self.config.axis
+        if axis == 0:
+            return e.method(x, "reshape", (1, -1))
+        x = e.method(e.method(x, "expand_dims", -1 if axis > 0 else 0), "flatten", axis)
+        return x if axis == 1 else e.method(x, "flatten", 0, -2)
 
 
 def merged(dims: Shape) -> Dim:

@@ -67,7 +67,7 @@ class Slice(Node[SliceConfig]):
     def open(self) -> bool:
         """Whether the axes, or their number, are known only at run time."""
         if self.config.starts is not None:
-            return False
+            return self.tensor(0).rank is None
         return (self.has(3) and self.ints(3) is None) or self.dims(1) is None or self.tensor(0).rank is None
 
     def infer(self) -> tuple[Type, ...]:
@@ -122,6 +122,10 @@ class Slice(Node[SliceConfig]):
 
     def by_values(self, e: Emitter) -> Emission:
         """For axes known only at run time."""
+        c = self.config
+        if c.starts is not None and c.ends is not None:
+            axes = None if c.axes is None else lift(c.axes)
+            return e.call("slice_axes", e.x(0), lift(c.starts), lift(c.ends), axes=default(axes))
         axes = e.ints(3) if self.has(3) else None
         steps = e.ints(4) if self.has(4) else None
         return e.call("slice_axes", e.x(0), e.ints(1), e.ints(2), axes=default(axes), steps=default(steps))

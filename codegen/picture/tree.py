@@ -76,15 +76,15 @@ def tree(
     with refusing(source), model_budget():
         model = read_model(source, name)
         model = replace(model, graph=run_passes(model.graph)[0])
-    _check_names(model, sizes or {})
-    scopes, _ = scopes_of(model, model.graph.nodes)
-    chosen = None
-    if not any(scopes) or counted(scopes, model.graph.nodes):
-        scopes, chosen, kinds = blocks_of(model.graph)
-        model = replace(model, kinds=kinds)
-    root, _ = grouped(model.graph, scopes, chosen=chosen)
-    root.inputs, root.outputs = list(model.graph.inputs), list(model.graph.outputs)
-    return _Builder(model, sizes or {}).box(root, model.name)[0]
+        _check_names(model, sizes or {})
+        scopes, _ = scopes_of(model, model.graph.nodes)
+        chosen = None
+        if not any(scopes) or counted(scopes, model.graph.nodes):
+            scopes, chosen, kinds = blocks_of(model.graph)
+            model = replace(model, kinds=kinds)
+        root, _ = grouped(model.graph, scopes, chosen=chosen)
+        root.inputs, root.outputs = list(model.graph.inputs), list(model.graph.outputs)
+        return _Builder(model, sizes or {}).box(root, model.name)[0]
 
 
 def _check_names(model: Model, sizes: Mapping[str, int]) -> None:

@@ -37,6 +37,27 @@ def test_what_is_no_model_is_refused_in_one_line_and_leaves_nothing(emberlet, tm
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"\x1c\0\0\0TFL3", "a TensorFlow Lite model; `emberlet micro build` reads it"),
+        (b"\x28\0\0\0ORTM", "onnxruntime's own format"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes"),
+        (b"NRUB\0\0\0\0", "a burnpack of weights; `emberlet inspect` shows it"),
+        (b"GGUF\3\0\0\0", "a GGUF file of weights"),
+        (b"\x20\0\0\0\0\0\0\0{", "a safetensors file of weights"),
+        (b"PK\3\4\0\0\0\0", "a zip archive, as PyTorch, Keras and NumPy write"),
+    ],
+)
+def test_a_model_of_another_kind_is_named_with_what_reads_it(emberlet, tmp_path, head, said):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(head + bytes(64))
+    for command in ("codegen", "run", "verify", "compile"):
+        found = emberlet(command, path)
+        assert found.status == 2 and found.err.startswith("emberlet: ") and found.err.count("\n") == 1
+        assert f"model.tflite is {said}" in found.err or f"model.tflite is a model in {said}" in found.err
+
+
 def test_inspect_prints_the_typed_graph(emberlet, digits):
     said = emberlet("inspect", digits)
     assert said.status == 0

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 
+import emberlet
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.sizes import scaled
+from emberlet.errors import EmberletError
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 SHAPE = (2, 6, 5, 4)
 
@@ -111,3 +115,33 @@ def test_what_a_slice_was_cut_from_stays_for_its_other_readers() -> None:
 )
 def test_a_size_is_multiplied_and_divided(size: str | int | None, times: int, by: int, want: str | int | None) -> None:
     assert scaled(size, times, by) == want
+
+
+OF_ANY_RANK = {
+    "Slice": ("y = Slice<starts = [0], ends = [2], axes = [0]>(s)", 9),
+    "Slice from the end": ("y = Slice<starts = [1], ends = [99], axes = [-1]>(s)", 9),
+    "Slice of the first axes": ("y = Slice<starts = [0], ends = [2]>(s)", 9),
+    **{f"Flatten {axis}": (f"y = Flatten<axis = {axis}>(s)", 17) for axis in range(-2, 3)},
+}
+
+
+@pytest.mark.parametrize("op", OF_ANY_RANK)
+@pytest.mark.parametrize("sizes", [("n", 1, 4), ("n", 4), (1, "n"), ("n", 1, "m")])
+def test_the_rank_may_depend_on_open_lengths(op: str, sizes: tuple[int | str, ...]) -> None:
+    text, opset = OF_ANY_RANK[op]
+    given = ", ".join(map(str, sizes))
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (float[{given}] x) => (float y) {{ s = Squeeze(x) {text} }}'
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    loaded = load(model, "numpy")
+    for n in (3, 1):
+        x = np.random.default_rng(n).standard_normal([{"n": n, "m": 2}.get(str(d), d) for d in sizes]).astype("float32")
+        try:
+            (want,) = session.run(None, {"x": x})
+        except (state.Fail, state.InvalidArgument):
+            with pytest.raises(EmberletError):
+                loaded(emberlet.asarray(x, backend="numpy"))
+            continue
+        np.testing.assert_array_equal(np.asarray(loaded(emberlet.asarray(x, backend="numpy"))), want)

@@ -120,6 +120,16 @@ def test_a_zero_point_for_each_output_channel(backend: Any) -> None:
     same(found, expected.astype(np.int32))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("zero", [0, 5])
+def test_nan_and_what_is_far_are_quantized_as_by_onnxruntime(backend: Any, dtype: str, zero: int) -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 0.5, 1.5, -0.5, 300, -300, 3e9, -3e9, 1e10, np.nan], np.float32)
+    point = np.array(zero, dtype)
+    want = run_node("QuantizeLinear", [x, np.array(1, np.float32), point], result=point.dtype.type, opset=21)[0]
+    same(F.quantize_linear(tensor(x), tensor(np.array(1, np.float32)), tensor(point)), want)
+    same(F.quantize_linear(tensor(np.tile(x, 9)), 1.0, zero, dtype=dtype), np.tile(want, 9))
+
+
 def test_dynamic_quantization_is_onnxruntimes(backend: Any) -> None:
     draw = np.random.default_rng(7)
     for low, high in ((-3, 5), (0.5, 2), (-4, -1), (0, 0)):

@@ -61,7 +61,7 @@ def _transformer(part: Part, attention: int) -> str:
 def _after_attention(part: Part) -> int:
     """The number of products after the attention."""
     last = max(i for i, n in enumerate(part.nodes) if n.op() in (*_ATTENTIONS, "Softmax"))
-    return sum(n.op() in _PRODUCTS and n.value(1) is not None for n in part.nodes[last:]) - 1
+    return sum(n.op() in _PRODUCTS and n.value(_weight_input(n)) is not None for n in part.nodes[last:]) - 1
 
 
 def _convolutional(part: Part) -> str:
@@ -121,9 +121,15 @@ def _projects(part: Part) -> bool:
     return False
 
 
+def _weight_input(node: Node[Any]) -> int:
+    """The number of a layer's input that is its weight: scale and zero point of x come before it in QLinearConv."""
+    return 3 if node.op().startswith("QLinear") else 1
+
+
 def _depthwise(node: Node[Any]) -> bool:
-    weight = node.shape(1) if len(node.inputs) > 1 else None
-    return getattr(node.config, "groups", 1) > 1 and weight is not None and weight[1] == 1
+    weight = node.shape(_weight_input(node)) if len(node.inputs) > 1 else None
+    groups = getattr(node.config, "groups", 1)
+    return groups > 1 and weight is not None and len(weight) > 1 and weight[1] == 1
 
 
 def _adds(part: Part) -> bool:

@@ -38,8 +38,8 @@ def _spread(value, x, axis, block_size):
 @composite
 def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None, saturate=True):
     """x / scale rounded half to even, plus zero_point, saturated to the dtype (the zero point's, else `dtype`, else
-    uint8). Narrow floats are rounded to the nearest value; `saturate` False lets 8-bit floats overflow to inf or
-    NaN."""
+    uint8). NaN becomes the lowest integer, as in onnxruntime. Narrow floats are rounded to the nearest value;
+    `saturate` False lets 8-bit floats overflow to inf or NaN."""
     x = floating(x)
     backend = x.backend
     if zero_point is not None and not is_scalar(zero_point):
@@ -65,7 +65,8 @@ def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=No
 
 
 def to_levels(x, zero, dtype):
-    """Floats x rounded half to even, plus `zero` (of x's dtype, or None), saturated to an integer dtype."""
+    """Floats x rounded half to even, plus `zero` (of x's dtype, or None), saturated to an integer dtype. NaN becomes
+    the lowest, as in onnxruntime."""
     backend = x.backend
     if dtype.name not in RANGES:
         raise DTypeError("cannot quantize to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
@@ -78,7 +79,8 @@ def to_levels(x, zero, dtype):
     y = backend.unary("round", x)
     if zero is not None:
         y = backend.binary("add", y, zero)
-    y = backend.binary("maximum", y, backend.full((), low, x.dtype))
+    lowest = backend.full((), low, x.dtype)
+    y = backend.where(backend.binary("gt", y, lowest), y, lowest)
     y = backend.binary("minimum", y, backend.full((), high, x.dtype))
     return backend.cast(y, dtype)
 

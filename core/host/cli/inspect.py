@@ -13,6 +13,7 @@ from ...errors import EmberletError, FormatError
 from ...param.identity import ParamId
 from ...store import Store
 from ...store.opening import UNKNOWN
+from ..other_formats import described
 from .plain import plain
 
 
@@ -69,6 +70,9 @@ def _weights(path: str, key: str | None, initializers: bool) -> Store | None:
     except FormatError as error:
         if UNKNOWN in str(error) and _begins_as_model(path):
             return None
+        found = described(path) if UNKNOWN in str(error) else None
+        if found is not None:
+            raise FormatError(f"{path} is {found}") from None
         raise
     return None if opened.format == "onnx" else opened
 

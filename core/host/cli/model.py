@@ -15,6 +15,7 @@ from ...errors import DTypeError, EmberletError, LoadError, ShapeError
 from ...tensor import Tensor
 from .. import npy
 from ..extras import EXTRAS, require
+from ..other_formats import refusal
 from .freezing import frozen_values
 from .results import parts
 
@@ -117,7 +118,7 @@ def load(path: str, backend: str | None, freeze: Sequence[str] = ()) -> Loaded:
         if freeze:
             raise EmberletError(f"--freeze takes an ONNX file: generate {path} anew with `emberlet codegen --freeze`")
         return _load_module(path, get_backend(backend))
-    raise EmberletError(f"{path}: expected an .onnx file, or a generated module (.py)")
+    raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
 
 
 def _load_onnx(path: str, backend: Backend, freeze: Sequence[str]) -> Loaded:

@@ -13,6 +13,7 @@ from ... import dtypes
 from ...errors import EmberletError
 from ...tensor import Tensor
 from .. import extras
+from ..other_formats import refusal
 from . import model as models
 from . import sizing
 from .plain import plain
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     if not arguments.model.endswith(".onnx"):
-        raise EmberletError(f"{arguments.model}: expected an .onnx file")
+        raise EmberletError(refusal(arguments.model, "an .onnx file"))
     for option in ("seed", "atol", "rtol"):
         if not 0 <= getattr(arguments, option):  # nor NaN
             raise EmberletError(f"--{option} is {getattr(arguments, option)}, expected 0 or more")

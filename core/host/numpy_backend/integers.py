@@ -47,14 +47,14 @@ def conv_8bit(backend: NumpyBackend, x: Tensor, weight: Tensor, bias: None, *opt
 
 
 def to_levels(backend: NumpyBackend, x: Tensor, zero: Tensor | None, low: int, high: int, dtype: DType) -> Tensor:
-    """x rounded half to even, plus zero, cut to low … high, as integers."""
+    """x rounded half to even, plus zero, cut to low … high, as integers; NaN becomes low."""
     out = np.asarray(np.rint(x.data))
     if zero is not None:
         out += zero.data
     np.clip(out, low, high, out=out)
     missing = np.isnan(out)
     if missing.any():
-        out[missing] = 0
+        out[missing] = low
     if dtype.bits < 8:
         out = out.astype(np.int8)
     return backend._tensor(out.astype(numpy_dtype(dtype)), dtype)
