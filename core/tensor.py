@@ -57,7 +57,7 @@ class Tensor:
         """The transpose of a 2-D tensor."""
         if len(self.shape) != 2:
             _refuse("transpose", self.shape)
-        return _function("matrix_transpose")(self)
+        return self.mT
 
     @property
     def mT(self):
@@ -100,7 +100,7 @@ class Tensor:
 
     def __index__(self):
         value = self.item()
-        if not isinstance(value, int) or isinstance(value, bool):
+        if type(value) is not int:
             _refuse("index", self.dtype)
         return value
 
@@ -108,7 +108,7 @@ class Tensor:
         return _function("getitem")(self, key)
 
     def __setitem__(self, key, value):
-        self.data = _function("assigned")(self, key, value).data
+        _function("setitem")(self, key, value)
 
     def __iter__(self):
         for i in range(len(self)):
@@ -119,7 +119,9 @@ def _operator(function_name, reverse):
     def method(self, other):
         if not _operand(other):
             return NotImplemented
-        return _function(function_name)(other, self) if reverse else _function(function_name)(self, other)
+        if reverse:
+            self, other = other, self
+        return _function(function_name)(self, other)
 
     return method
 

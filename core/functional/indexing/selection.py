@@ -252,7 +252,10 @@ def getitem(x, key):
 #: function; array API __setitem__ -> None
 def setitem(x, key, value):
     """x[key] = value; views taken earlier keep the old values."""
-    x[key] = value
+    if hasattr(memoryview, "cast"):  # not on MicroPython, where Tensor's own method calls this function
+        x[key] = value
+    else:
+        x.data = assigned(x, key, value).data
 
 
 #: method
