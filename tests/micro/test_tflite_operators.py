@@ -133,6 +133,28 @@ def test_operators_are_as_in_litert(operators: dict[str, Operator], off: int, tm
 
 
 @pytest.mark.parametrize("dtype", BOTH)
+def test_comparisons_on_one_grid_are_as_in_litert(dtype: str, tmp_path: Path) -> None:
+    rng, low = np.random.default_rng(5), -128 if dtype == "int8" else 0
+    models: dict[str, bytes] = {}
+    inputs: dict[str, Any] = {}
+    for kind in ("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "EQUAL", "NOT_EQUAL"):
+        file = File()
+        x = file.tensor(IMAGE, dtype, float(10 ** rng.uniform(-2.3, -1)), int(rng.integers(256)) + low)
+        (other,) = another(file, rng, x)
+        file.inputs, file.outputs = [x], [file.tensor(IMAGE, "bool")]
+        file.operator(kind, [x, other], file.outputs)
+        models[kind] = file.written()
+        inputs[kind] = rng.integers(0, 256, (4, *IMAGE)) + low
+        inputs[kind][0] = np.frombuffer(file.tensors[other].data, dtype).reshape(IMAGE)  # equal everywhere
+    expected = litert.answers(models, inputs, tmp_path)
+    for kind, data in models.items():
+        graph = build(read_graph(data, "m"), Options("m")).graph
+        (name,) = graph.inputs
+        found = [graph.run({name: (x - low).astype(np.uint8)})[graph.outputs[0]].reshape(-1) for x in inputs[kind]]
+        np.testing.assert_array_equal(found, expected[kind], err_msg=kind)
+
+
+@pytest.mark.parametrize("dtype", BOTH)
 def test_the_layers_of_tflite_operators_are_recorded(dtype: str) -> None:
     """`UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
     rng, lines = np.random.default_rng(77), []

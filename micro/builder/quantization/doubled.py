@@ -114,6 +114,13 @@ class DividedRequant(Requant):
         return np.asarray((s - ((s < 0) & (n & 1 == 0)) + (n >> 1)) // n + self.zero)
 
 
+def unchecked(ratios: npt.ArrayLike, zero: int, low: int = 0, high: int = 255, twice: bool = True) -> DoubledRequant:
+    """The multipliers of TensorFlow Lite's arithmetic for `ratios`; `check_doubled` tells whether kernels can compute
+    with them."""
+    pairs = [quantize_multiplier(float(r)) for r in np.atleast_1d(np.asarray(ratios, np.float64))]
+    return DoubledRequant(tuple(m for m, _ in pairs), 0, 0, zero, low, high, tuple(n for _, n in pairs), twice)
+
+
 def doubled(
     ratios: npt.ArrayLike,
     bound: npt.ArrayLike,
@@ -124,8 +131,7 @@ def doubled(
     twice: bool = True,
 ) -> DoubledRequant:
     """As `reference.choose`, for TensorFlow Lite's arithmetic. Raises UnsupportedError if it does not fit words."""
-    pairs = [quantize_multiplier(float(r)) for r in np.atleast_1d(np.asarray(ratios, np.float64))]
-    r = DoubledRequant(tuple(m for m, _ in pairs), 0, 0, zero, low, high, tuple(n for _, n in pairs), twice)
+    r = unchecked(ratios, zero, low, high, twice)
     check_doubled(r, bound, what)
     return r
 

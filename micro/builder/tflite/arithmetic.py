@@ -20,11 +20,19 @@ from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat
 from ..kernels.layer import Layer
 from ..kernels.pool import AveragePool, AveragePoolFloat, Reduce, ReduceFloat
 from ..kernels.softmax import SoftmaxFloat
-from ..quantization.doubled import DividedRequant, check_doubled, doubled, multiplied, quantize_multiplier, shifted
+from ..quantization.doubled import (
+    DividedRequant,
+    check_doubled,
+    doubled,
+    multiplied,
+    quantize_multiplier,
+    shifted,
+    unchecked,
+)
 from ..quantization.grids import SOFTMAX_GRID
 from ..quantization.quantize import Quantizer
 from ..quantization.quantize16 import Quantizer16, is_rescale
-from ..quantization.reference import Bytes, Floats, Ints, Requant, dequantize, dot_bounds, quantize_bias
+from ..quantization.reference import Bytes, Floats, Ints, Requant, dequantize, dot_bounds, fixed_point, quantize_bias
 from ..quantization.sixteen import LIMB, MOST, SumRequant
 
 MIDDLE = 128
@@ -56,11 +64,19 @@ class DoubledQuantizer(Quantizer):
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         weights, scale, _ = self._weights(layer, np.zeros(len(layer.weights)))
         sums = x.scale * scale
-        bias = quantize_bias(layer.bias, sums, layer.name)
+        clamp, twice = self._clamp(layer.low, layer.high, out), layer.name not in self.graph.once
+        ratios = sums / out.scale
+        steps = np.clip(np.rint(np.asarray(layer.bias, np.float64) / sums), -(2.0**62), 2.0**62).astype(np.int64)
+        still = _constant_channels(weights, steps, x.zero, self._weight_zero(layer))
+        if still.any():
+            made = fixed_point(steps, unchecked(ratios, out.zero, *clamp, twice), axis=0)
+            # Twice the byte and a ratio of a half give the byte exactly, in words.
+            steps = np.where(still, 2 * (made - out.zero), steps)
+            ratios = np.where(still, 0.5, ratios)
+        bias = quantize_bias(steps, 1.0, layer.name)
         low, high = dot_bounds(weights, bias, x.zero, self._weight_zero(layer))
         bound = np.maximum(np.abs(low), np.abs(high))
-        clamp, twice = self._clamp(layer.low, layer.high, out), layer.name not in self.graph.once
-        return weights, bias, doubled(sums / out.scale, bound, out.zero, *clamp, what=layer.name, twice=twice)
+        return weights, bias, doubled(ratios, bound, out.zero, *clamp, what=layer.name, twice=twice)
 
     def _binary(self, layer: BinaryFloat) -> Layer:
         a, out = self.grids[layer.inputs[0]], self.grids[layer.output]
@@ -111,7 +127,7 @@ class DoubledQuantizer(Quantizer):
         if layer.operation != "sum":
             return super().layer(layer)
         n = layer.shape[1]
-        requant = doubled(x.scale / out.scale, 0, out.zero, what=layer.name)
+        requant = unchecked(x.scale / out.scale, out.zero)
         if layer.factor != 1:
             # The multiplier is divided by the length.
             (m,), (shift,) = requant.multipliers, requant.shifts
@@ -119,6 +135,15 @@ class DoubledQuantizer(Quantizer):
             requant = replace(requant, multipliers=((m << bits) // n,), shifts=(shift - bits,))
         check_doubled(requant, n * max(x.zero, 255 - x.zero), layer.name)
         return Reduce(*at, x.zero, requant)
+
+
+def _constant_channels(weights: Bytes, steps: Ints, zero: int, weight_zero: int) -> npt.NDArray[np.bool_]:
+    """Which channels have only weights of zero and a bias beyond every other channel's sums: converters give such a
+    channel a tiny scale, and so a bias near 2**30 that does not fit a kernel's words."""
+    still = (weights.reshape(len(weights), -1) == weight_zero).all(1)
+    low, high = dot_bounds(weights, steps, zero, weight_zero)
+    most = np.maximum(np.abs(low), np.abs(high))
+    return np.asarray(still & (most > most[~still].max(initial=0)))
 
 
 class Doubled16(Quantizer16):

@@ -193,12 +193,25 @@ PLAIN = {
     "MINIMUM": "Min",
     "POW": "Pow",
     "SHAPE": "Shape",
+    "GREATER": "Greater",
+    "GREATER_EQUAL": "GreaterOrEqual",
+    "LESS": "Less",
+    "LESS_EQUAL": "LessOrEqual",
+    "EQUAL": "Equal",
+    "LOGICAL_AND": "And",
+    "LOGICAL_OR": "Or",
+    "LOGICAL_NOT": "Not",
 }
 
 
 @converts(*PLAIN)
 def plain(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     return t.node(PLAIN[op.kind], given)
+
+
+@converts("NOT_EQUAL")
+def not_equal(t: Converting, op: FileOperator, given: Inputs) -> Argument:
+    return t.node("Not", [t.node("Equal", given)])
 
 
 @converts("ELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "RSQRT", "SQUARE", "LEAKY_RELU", "GELU", "SQUARED_DIFFERENCE")
