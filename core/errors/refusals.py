@@ -16,6 +16,10 @@ _SAYS = {
     "no tensor": "DType:cannot make a tensor from {}; pass numbers or nested lists",
     "one element": "Shape:only a tensor of one element is a number; shape is {}",
     "transpose": "Shape:.T is for two axes, found shape {}; use .mT or permute_dims",
+    "layout": "Load:layout is one of burn, pytorch, found {!r}",
+    "other layout": "Load:the file's layout is {!r}, but layout={!r} was given",
+    "square": "Load:{} is square, so its shape does not tell whether it is stored (d_input, d_output) or, as PyTorch "
+    "does, transposed; pass layout='burn' or layout='pytorch'",
     "backends": "Backend:operands are on different backends, {} and {}; move one with .to()",
     "string": "DType:expected numbers, found strings",
     "numeric": "DType:{} is not defined for {}; convert with .astype()",

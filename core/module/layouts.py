@@ -4,7 +4,7 @@ A file declares its layout in its metadata under "emberlet.layout"; the default 
 nothing, and the shape of a square weight does not tell either: then the caller must pass it.
 """
 
-from ..errors import LoadError
+from ..errors import refuse
 from ..tensor import Tensor
 from . import leaves
 
@@ -29,20 +29,21 @@ def adapter(module, record, layout, kind):
     said = texts.get(KEY, "burn" if hasattr(record, "raw") or hasattr(record, "param_ids") else None)
     for one in (layout, said):
         if one not in (None,) + LAYOUTS:
-            raise LoadError("layout is one of {}, found {!r}".format(", ".join(LAYOUTS), one))
+            refuse("layout", one)
     if layout and KEY in texts and layout != said:
-        raise LoadError("the file's layout is {!r}, but layout={!r} was given".format(said, layout))
+        refuse("other layout", said, layout)
     turned = {}
     for name, param in dense_weights(module, kind):
         if layout is None and said is None and name in record and param.shape[0] == param.shape[1]:
-            raise LoadError(
-                "{} is square, so its shape does not tell whether it is stored (d_input, d_output) or, as PyTorch "
-                "does, transposed; pass layout='burn' or layout='pytorch' to load_record".format(name)
-            )
+            refuse("square", name)
         if (layout or said) == "pytorch":
             turned[name] = True
 
     def adapt(name, value):
+        if not hasattr(value, "backend"):  # another library's array
+            from ..host.sharing.foreign import tensor_of
+
+            value = tensor_of(value)
         # The Param gets a tensor of its own: assigning to the record's does not change it.
         return value.mT if name in turned else Tensor(value.data, value.dtype, value.shape, value.backend)
 

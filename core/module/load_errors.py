@@ -5,9 +5,15 @@ from ..param import Param
 from .layouts import dense_weights
 
 
-def differing(module, record, wrong, missing, unexpected, strict):
-    """Handle a load with names or values that do not match: returns None to go on with the others, or the renamed
-    record to retry with if it had Burn's names. Raises LoadError."""
+def differing(module, record, wrong, missing, unexpected, strict, layout=None):
+    """Handle a load with names or values that do not match: returns None to go on with the others, or the record to
+    retry with if it had Burn's names, PyTorch's, or dense weights in other forms. Raises LoadError."""
+    if hasattr(memoryview, "cast"):  # not on MicroPython
+        from ..store.quantized_layers import record_for
+
+        again = record_for(module, record, layout)
+        if again:
+            return again
     if missing and unexpected:
         from .burn_names import renamed
 

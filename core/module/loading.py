@@ -54,7 +54,7 @@ def load(module, record, strict, layout=None):
     if wrong or missing or unexpected:
         from .load_errors import differing
 
-        again = differing(module, record, wrong, missing, unexpected, strict)
+        again = differing(module, record, wrong, missing, unexpected, strict, layout)
         if again:
             return load(module, again, strict, layout)
     for param, value, identity in found.values():

@@ -609,7 +609,9 @@ class QuantizedLinear(Module):
 
     weight: uint8 (d_output, blocks, block_size * bits / 8), the first level of a byte in its lowest bits; scale:
     float32 (d_output * blocks,); zero_point: like scale, or None for symmetric weights; bias: (d_output,) or None.
+    scheme: the WeightScheme by which float weights are quantized as they load.
     `Module.quantize_weights` makes these from Linear."""
+    scheme: Any
     d_input: int
     d_output: int
     bits: int

@@ -14,13 +14,15 @@ class QuantizedLinear(Module):
 
     weight: uint8 (d_output, blocks, block_size * bits / 8), the first level of a byte in its lowest bits; scale:
     float32 (d_output * blocks,); zero_point: like scale, or None for symmetric weights; bias: (d_output,) or None.
+    scheme: the WeightScheme by which float weights are quantized as they load.
     `Module.quantize_weights` makes these from Linear.
     """
 
     SHOWN = "d_input d_output bias bits block_size"
 
     def __init__(self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None):
-        size = WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel").block_size(d_input)
+        self.scheme = WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
+        size = self.scheme.block_size(d_input)
         count = (d_input + size - 1) // size
         self.d_input = d_input
         self.d_output = d_output
@@ -44,6 +46,7 @@ class QuantizedLinear(Module):
         if affine:
             made.zero_point = Param(reshape(zero, (-1,)), require_grad=False)
         made.bias = layer.bias
+        made.scheme = scheme
         return made
 
     def forward(self, x):

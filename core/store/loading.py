@@ -15,6 +15,7 @@ from . import torch_modules
 from .checkpoints import Checkpoint
 from .filters import Filtering, filter_of
 from .naming import Renaming, aligned, without_variants
+from .quantized_layers import fitted
 from .snapshot import Snapshot
 from .sources import Place, places, store_of
 from .stored import Store, similar
@@ -180,8 +181,10 @@ def _names(
         at = {moved[name]: s for name, s in store.items()}
     at = {**torch_modules.split(module, at), **at}
     others = {} if layout == "pytorch" else _burn(module, at)
-    found, taken, wrong = {}, {}, {}
+    found, taken, wrong = fitted(module, at, layout)
     for place in all_places:
+        if place.name in found or place.name in wrong:
+            continue
         try:
             said = checkpoint.find(place, named)
         except LoadError as error:

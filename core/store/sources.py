@@ -10,6 +10,7 @@ from .. import dtypes
 from ..backend import Backend
 from ..burnpack import Burnpack
 from ..errors import LoadError
+from ..host.sharing.foreign import tensor_of
 from ..module import Module, items
 from ..module.burn_names import burn_names
 from ..module.layouts import KEY, LAYOUTS
@@ -179,16 +180,9 @@ def store_of(given: Any) -> Store:
             found[name] = value.named(name)
             continue
         if not isinstance(value, Tensor):
-            value = _asarray(value)
+            value = tensor_of(value)
         found[str(name)] = _of_tensor(str(name), value, ids[name].value if name in ids else None)
     return Store(found, format="dict", layout="burn" if hasattr(given, "param_ids") else None)
-
-
-def _asarray(value: Any) -> Tensor:
-    from ..functional.arrays import asarray
-
-    made: Tensor = asarray(value.__array__() if hasattr(value, "__array__") else value)
-    return made
 
 
 __all__ = ["KEY", "Place", "from_module", "merge", "places", "store_of"]

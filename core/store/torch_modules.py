@@ -36,7 +36,7 @@ def split(module: Module, at: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
     if not any("weight_ih_l" in name or "in_proj_" in name or "out_proj." in name for name in at):
         return {}
     found: dict[str, Snapshot] = {}
-    for path, layer in _modules(module, "", ()):
+    for path, layer in modules(module, "", ()):
         if isinstance(layer, MultiHeadAttention):
             found.update(_attention(path, at))
         elif isinstance(layer, BOTH):
@@ -47,12 +47,12 @@ def split(module: Module, at: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
     return found
 
 
-def _modules(value: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[str, Module]]:
+def modules(value: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[str, Module]]:
     if isinstance(value, Module):
         yield path, value
     for key, child in items(value):
         if isinstance(child, (Module, list, tuple, dict)) and not any(one is child for one in (*around, value)):
-            yield from _modules(child, f"{path}{key}.", (*around, value))
+            yield from modules(child, f"{path}{key}.", (*around, value))
 
 
 def _recurrent(
@@ -94,7 +94,7 @@ def joined(module: Module, found: Mapping[str, Snapshot]) -> dict[str, Snapshot]
     GRU that PyTorch does not support, and if a filter keeps only a part of one PyTorch tensor.
     """
     out = dict(found)
-    for path, layer in _modules(module, "", ()):
+    for path, layer in modules(module, "", ()):
         if isinstance(layer, MultiHeadAttention):
             for kind in ("weight", "bias"):
                 _join(out, f"{path}in_proj_{kind}", [f"{path}{p}.{kind}" for p in PROJECTIONS])

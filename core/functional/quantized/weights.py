@@ -45,10 +45,9 @@ class WeightScheme:
 
     def block_size(self, rows):
         """How many weights of a column share a scale, rounded up to whole bytes."""
-        if isinstance(self.level, int):
-            return self.level
         each = 8 // self.bits
-        return max(1, (rows + each - 1) // each) * each
+        most = max(1, (rows + each - 1) // each) * each
+        return min(self.level, most) if isinstance(self.level, int) else most
 
     def __repr__(self):
         return "WeightScheme({}, {!r}, {!r}, {!r})".format(self.bits, self.mode, self.level, self.calibration)

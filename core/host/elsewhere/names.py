@@ -130,15 +130,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     lower: dict[str, str] = {}
-    for k in known:
+    for k in [k for k in known if not k.startswith("_")]:
         lower.setdefault(k.lower().replace("_", ""), k)
     found = get_close_matches(name.lower().replace("_", ""), list(lower), 2, 0.7)
     return "; did you mean {}?".format(" or ".join(lower[f] for f in found)) if found else ""
 
 
-def unknown(name: str, known: Iterable[str]) -> str:
-    """What to say after "there is no `name`": what to write instead, or the nearest names; '' if nothing is near."""
-    return "; " + ADVICE[name] if name in ADVICE else nearest(name, known)
+class Absent(AttributeError):
+    """`owner` has no attribute `name`. What to write instead, or the nearest of the names that `known` gives, is looked
+    up when the message is read: most are never read, since `hasattr` asks."""
+
+    def __init__(self, owner: str, name: str, known: Callable[[], Iterable[str]]) -> None:
+        super().__init__(f"{owner} has no attribute {name!r}")
+        self._asked, self._known = name, known
+
+    def __str__(self) -> str:
+        name = self._asked
+        return f"{self.args[0]}; {ADVICE[name]}" if name in ADVICE else self.args[0] + nearest(name, self._known())
 
 
 def renamed(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:

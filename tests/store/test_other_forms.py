@@ -1,0 +1,180 @@
+"""Weights that lie in another form than the module's: another library's arrays, and dense layers quantized or not."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import nn, store
+from emberlet.burnpack import Burnpack
+from emberlet.errors import LoadError
+from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
+from emberlet.module import Module
+
+BURN = Path(__file__).parents[1] / "core" / "fixtures" / "burn"
+RNG = np.random.default_rng(5)
+SCHEMES = [(8, "symmetric", "channel"), (8, "affine", "tensor"), (4, "affine", 4), (4, "symmetric", 128),
+           (2, "symmetric", "channel"), (2, "affine", 8)]  # fmt: skip
+
+
+class Net(Module):
+    def __init__(self) -> None:
+        self.inner = nn.Linear(10, 6)
+        self.outer = nn.Linear(6, 6, bias=False)
+        self.norm = nn.BatchNorm(6)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.outer(self.inner(x)))
+
+
+def made(*scheme: Any, fake: bool = False) -> Net:
+    """A net with values of its own, its dense layers quantized by the scheme."""
+    net = Net()
+    for p in net.params():
+        p.set(emberlet.asarray(RNG.normal(size=p.shape).astype(np.float32) ** 2))
+    if scheme:
+        net.quantize_weights(*scheme, fake=fake)
+    return net
+
+
+def array(x: Any) -> Any:
+    return np.asarray(x.val() if hasattr(x, "val") else x)
+
+
+class Foreign:
+    """What a state dict of PyTorch holds, as far as loading asks."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.shape, self.dtype = value, value.shape, "torch.float32"
+
+    def detach(self) -> Foreign:
+        return self
+
+    cpu = contiguous = detach
+
+    def numpy(self) -> Any:
+        return self.value
+
+
+def state_dict() -> dict[str, Any]:
+    """Of the same network in PyTorch: dense weights transposed, and a counter of the batch norm's."""
+    net = made()
+    found = {name: array(p) for name, p in net.to_record().items()}
+    for name in ("inner.weight", "outer.weight"):
+        found[name] = np.ascontiguousarray(found[name].T)
+    return {**found, "norm.num_batches_tracked": np.array(3)}
+
+
+@pytest.mark.parametrize("wrap", [Foreign, np.asarray], ids=["tensors", "arrays"])
+def test_a_state_dict_of_pytorch_loads_as_it_is(wrap: Any) -> None:
+    state, net = state_dict(), Net()
+    given = {name: wrap(value) for name, value in state.items()}
+    assert sorted(net.load_record(given, layout="pytorch").loaded) == sorted(k for k in state if "batches" not in k)
+    assert np.array_equal(array(net.outer.weight), state["outer.weight"].T)
+    state["inner.bias"][:] = 7  # the state dict stays the caller's, and the values the module's
+    assert not (array(net.inner.bias) == 7).any()
+    other = Net()
+    other.load_from(given, layout="pytorch")
+    assert np.array_equal(array(other.inner.weight), array(net.inner.weight))
+
+
+def test_the_weights_of_an_lstm_in_pytorch_load_into_its_gates() -> None:
+    net = Module()
+    net.lstm = nn.Lstm(3, 2)
+    state = {f"lstm.{kind}_{short}_l0": RNG.normal(size=(8, *rest)).astype(np.float32)
+             for short, d in (("ih", 3), ("hh", 2)) for kind, rest in (("weight", (d,)), ("bias", ()))}  # fmt: skip
+    net.load_record(state, layout="pytorch")
+    assert np.array_equal(array(net.lstm.forget_gate.input_transform.weight), state["lstm.weight_ih_l0"][2:4].T)
+
+
+@pytest.mark.parametrize("ending", ["bpk", "safetensors"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_float_file_loads_into_quantized_layers_by_their_own_scheme(scheme: Any, ending: str, tmp_path: Path) -> None:
+    wide, small = made(), made(*scheme)
+    for layout in ("burn", "pytorch"):
+        path = tmp_path / f"{layout}.{ending}"
+        wide.save_into(path, layout=layout)
+        small.load_from(path)
+        wanted = wide.clone()
+        wanted.quantize_weights(*scheme)
+        for name, value in wanted.to_record().items():
+            assert np.array_equal(array(small.to_record()[name]), array(value)), name
+    if ending == "bpk":
+        again = made(*scheme)
+        wide.save_file(tmp_path / "record.bpk")
+        again.load_file(tmp_path / "record.bpk")
+        assert np.array_equal(array(again.inner.weight), array(small.inner.weight))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_file_of_a_quantized_module_loads_into_a_float_one(scheme: Any, tmp_path: Path) -> None:
+    small = made()
+    real = {k: array(fake_quantize(p.weight.val(), WeightScheme(*scheme))) for k, p in
+            (("inner", small.inner), ("outer", small.outer))}  # fmt: skip
+    small.quantize_weights(*scheme)
+    for layout in ("burn", "pytorch"):
+        small.save_into(tmp_path / f"{layout}.bpk", layout=layout)
+        wide = made()
+        assert wide.load_from(tmp_path / f"{layout}.bpk").unused == []
+        np.testing.assert_allclose(array(wide.inner.weight), real["inner"], rtol=1e-6)
+        np.testing.assert_allclose(array(wide.outer.weight), real["outer"], rtol=1e-6)
+        assert np.array_equal(array(wide.inner.bias), array(small.inner.bias))
+    small.save_file(tmp_path / "record.bpk")
+    wide = made()
+    assert not wide.load_file(tmp_path / "record.bpk").missing
+    np.testing.assert_allclose(array(wide.outer.weight), real["outer"], rtol=1e-6)
+
+
+def test_a_file_of_one_scheme_loads_into_layers_of_another_and_into_fake_ones(tmp_path: Path) -> None:
+    first, second, fake, wide = made(8, "affine", "channel"), made(4), made(2, fake=True), made()
+    first.save_into(tmp_path / "a.bpk")
+    second.load_from(tmp_path / "a.bpk")
+    wide.load_from(tmp_path / "a.bpk")
+    wanted = wide.clone()
+    wanted.quantize_weights(4)
+    assert np.array_equal(array(second.inner.weight), array(wanted.inner.weight))
+    fake.load_from(tmp_path / "a.bpk")
+    assert np.array_equal(array(fake.inner.layer.weight), array(wide.inner.weight))
+    fake.save_file(tmp_path / "b.bpk")
+    for net in (second, made()):
+        net.load_file(tmp_path / "b.bpk")
+        assert np.array_equal(array(net.inner.bias), array(first.inner.bias))
+
+
+@pytest.mark.parametrize("name", ["quant_flex.bpk.xz", "quant_wgpu.bpk.xz"])
+def test_burns_quantized_files_load_into_float_and_quantized_layers(name: str, tmp_path: Path) -> None:
+    (tmp_path / "q.bpk").write_bytes(lzma.decompress((BURN / name).read_bytes()))
+    pack = Burnpack.from_file(tmp_path / "q.bpk")
+    key = next(k for k, t in pack.tensors.items() if t.is_quantized and len(t.shape) == 2)
+    net, small = Module(), Module()
+    net.fc = nn.Linear(*pack.tensors[key].shape, bias=False)
+    small.fc = nn.QuantizedLinear(*pack.tensors[key].shape, bias=False)
+    for one in (net, small):
+        one.load_from(tmp_path / "q.bpk", filter="^fc", rename={key: "fc.weight"})
+    exact = array(pack.tensor(key))
+    assert np.array_equal(array(net.fc.weight), exact)
+    net.quantize_weights(8)
+    assert np.array_equal(array(small.fc.weight), array(net.fc.weight))
+
+
+def test_what_does_not_fit_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    small = made(4)
+    before = array(small.inner.weight)
+    square = {"inner.weight": np.ones((10, 6), "f4"), "inner.bias": np.ones(6, "f4"),
+              "outer.weight": np.ones((6, 6), "f4"), **{f"norm.{k}": np.ones(6, "f4") for k in
+              ("weight", "bias", "running_mean", "running_var")}}  # fmt: skip
+    for load in (small.load_from, small.load_record):
+        with pytest.raises(LoadError, match=r"outer\.weight.*square.*pass layout"):
+            load(square)
+        with pytest.raises(LoadError, match=r"inner\.weight.*shape \(9, 6\)"):
+            load({**square, "inner.weight": np.ones((9, 6), "f4")}, layout="burn")
+    store.store_of({"inner.weight": np.zeros((6, 3, 5), "u1"), "inner.scale": np.ones(18, "f4")}).save(
+        tmp_path / "bad.npz"
+    )
+    with pytest.raises(LoadError, match=r"packed weights \(6, 3, 5\)"):
+        made().load_from(tmp_path / "bad.npz", partial=True)
+    assert np.array_equal(array(small.inner.weight), before)
