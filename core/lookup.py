@@ -14,8 +14,8 @@ EVERYDAY = {
 }
 
 _known = {}
-gate = None  # on CPython: the gate that explains wrong arguments (host/guarding.py)
-elsewhere = None  # on CPython: looks up a name of other libraries (host/elsewhere/names.py)
+# On CPython: the gate that explains wrong arguments (host/guarding.py); its `alias` looks up other libraries' names.
+gate = None
 
 
 def _search(families, name):
@@ -50,8 +50,8 @@ def function(name):
         if gate:
             found = gate(found)
         _known[name] = found
-    elif elsewhere and not found:
-        return elsewhere(name, function)
+    elif gate and not found:
+        return gate.alias(name, function)
     return found
 
 

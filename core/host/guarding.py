@@ -2,8 +2,9 @@
 costs one more Python call.
 
 Nothing is checked beforehand: interface/wrong_arguments.py, loaded on the first failure, compares the arguments with
-the function's declaration. Only the few calls that mean something else in PyTorch are adapted (elsewhere/calls.py);
-keyword arguments by other libraries' names are understood once a call has failed (elsewhere/names.py).
+the function's declaration. Only the few calls that mean something else in PyTorch are adapted
+(interface/elsewhere/calls.py); keyword arguments by other libraries' names are understood once a call has failed
+(interface/elsewhere/names.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def guarded(function: Any) -> Any:
         return function
 
     # By name: an import statement would be a circle, since the modules import Tensor.
-    adapt = import_module("emberlet.host.elsewhere.calls").ADAPTERS.get(function.__name__)
+    adapt = import_module("emberlet.host.interface.elsewhere.calls").ADAPTERS.get(function.__name__)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -32,7 +33,7 @@ def guarded(function: Any) -> Any:
             return function(*args, **kwargs)
         except Exception as error:
             if kwargs and isinstance(error, TypeError):
-                renamed = import_module("emberlet.host.elsewhere.names").renamed(function, kwargs)
+                renamed = import_module("emberlet.host.interface.elsewhere.names").renamed(function, kwargs)
                 if renamed is not None:
                     return call(*args, **renamed)
             told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)

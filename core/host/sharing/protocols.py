@@ -10,9 +10,9 @@ from ... import lookup
 from ...dtypes import DType
 from ...errors import refuse
 from ...names import method_names
-from ..elsewhere.names import ALIASES, Absent, alias
 from ..fields import protect
 from ..guarding import guarded
+from ..interface.elsewhere.names import ALIASES, Absent, alias
 from ..public import Method
 
 
@@ -49,7 +49,7 @@ def attach(tensor: Any) -> None:
     tensor.__getattr__ = _absent
     protect(tensor)
     lookup.gate = guarded  # type: ignore[assignment]
-    lookup.elsewhere = alias  # type: ignore[assignment]
+    guarded.alias = alias  # type: ignore[attr-defined]
 
 
 def _absent(self: Any, name: str) -> Any:

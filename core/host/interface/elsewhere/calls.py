@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import ArgumentError, ShapeError
-from ...tensor import Tensor
+from ....errors import ArgumentError, ShapeError
+from ....tensor import Tensor
 
 Arguments = tuple[Any, ...]
 Named = dict[str, Any]
@@ -48,7 +48,7 @@ def _normalized(name: str, parameters: tuple[str, ...]) -> Adapter:
             raise ShapeError(f"{name}: the last axes of {tuple(x.shape)} are not the shape {shape} to normalize over; "
                              "weights are passed as a tensor")  # fmt: skip
         if epsilon is None:  # PyTorch's default for rms_norm
-            from ...functional.creation.inspection import finfo
+            from ....functional.creation.inspection import finfo
 
             epsilon = finfo(x.dtype).eps
         return (x,), {**named, "epsilon": epsilon, "axis": -len(shape)}

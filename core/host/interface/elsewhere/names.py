@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...errors import ArgumentError
+from ....errors import ArgumentError
 
 # our function -> its names elsewhere that mean the same
 _SAME = {
