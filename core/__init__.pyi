@@ -54,6 +54,7 @@ from .functional import avg_pool as avg_pool
 from .functional import avg_pool1d as avg_pool1d
 from .functional import avg_pool2d as avg_pool2d
 from .functional import avg_pool3d as avg_pool3d
+from .functional import backward as backward
 from .functional import batch_norm as batch_norm
 from .functional import bernoulli as bernoulli
 from .functional import bitcast as bitcast
@@ -75,6 +76,7 @@ from .functional import causal_conv as causal_conv
 from .functional import ceil as ceil
 from .functional import celu as celu
 from .functional import center_crop_pad as center_crop_pad
+from .functional import check_grads as check_grads
 from .functional import chunk as chunk
 from .functional import clamp_max as clamp_max
 from .functional import clamp_min as clamp_min
@@ -149,6 +151,7 @@ from .functional import format_tensor as format_tensor
 from .functional import format_with as format_with
 from .functional import from_dlpack as from_dlpack
 from .functional import from_full_precision as from_full_precision
+from .functional import from_inner as from_inner
 from .functional import full as full
 from .functional import full_like as full_like
 from .functional import gather as gather
@@ -160,6 +163,8 @@ from .functional import getitem as getitem
 from .functional import global_avg_pool as global_avg_pool
 from .functional import global_max_pool as global_max_pool
 from .functional import glu as glu
+from .functional import grad as grad
+from .functional import grad_remove as grad_remove
 from .functional import greater as greater
 from .functional import greater_equal as greater_equal
 from .functional import grid_sample as grid_sample
@@ -175,6 +180,7 @@ from .functional import hardtanh as hardtanh
 from .functional import hypot as hypot
 from .functional import iinfo as iinfo
 from .functional import im2col as im2col
+from .functional import inner as inner
 from .functional import instance_norm as instance_norm
 from .functional import interpolate as interpolate
 from .functional import into_data as into_data
@@ -188,6 +194,7 @@ from .functional import isinf as isinf
 from .functional import isnan as isnan
 from .functional import item as item
 from .functional import item_async as item_async
+from .functional import jvp as jvp
 from .functional import label_encode as label_encode
 from .functional import layer_norm as layer_norm
 from .functional import leaky_relu as leaky_relu
@@ -390,10 +397,12 @@ from .functional import unique_values as unique_values
 from .functional import unpack_bits as unpack_bits
 from .functional import unsqueeze as unsqueeze
 from .functional import unstack as unstack
+from .functional import value_and_grad as value_and_grad
 from .functional import var as var
 from .functional import var_mean as var_mean
 from .functional import vecdot as vecdot
 from .functional import vector_norm as vector_norm
+from .functional import vjp as vjp
 from .functional import where as where
 from .functional import zeros as zeros
 from .functional import zeros_like as zeros_like

@@ -11,7 +11,7 @@ FAMILIES = {
     "convolution": ("", "conv"),
     "creation.conversion": (
         "to_data into_data into_scalar to_data_async item_async astype cast bitcast float int bool "
-        "to_full_precision from_full_precision detach require_grad set_require_grad is_require_grad",
+        "to_full_precision from_full_precision",
         "",
     ),
     "creation.fills": (
@@ -45,6 +45,11 @@ FAMILIES = {
         "acosh atanh",
         "",
     ),
+    "gradients.tensors": (
+        "detach require_grad set_require_grad is_require_grad inner from_inner backward grad grad_remove",
+        "",
+    ),
+    "gradients.transforms": ("", "value_and_grad vjp jvp check_grads"),
     "indexing.boxes": ("", "non_max_suppression"),
     "indexing.encoding": ("one_hot", "embedding cumsum eye_like compress reverse_sequence"),
     "indexing.index_tuples": ("", "gather_nd scatter_nd tensor_scatter"),

@@ -11,7 +11,7 @@ from . import get_backend, names
 _backend = sys.modules["emberlet.backend"]
 _running = set()  # (thread, backend, name) of the overrides that are running
 
-_extended = []  # classes to which `extend` added an operation
+_extended = []  # (class, name) of each operation that `extend` added
 
 
 def missing(name, error):
@@ -53,9 +53,27 @@ def has_additions():
     return bool(_backend._factories or _extended)
 
 
+def was_added(backend_class, name):
+    """Whether `extend` added the operation to this class, or to one that it derives from."""
+    for where, added in _extended:
+        if added == name and issubclass(backend_class, where):
+            return True
+    return False
+
+
+def other(backend):
+    """The backend for a name that is not in the table: one that wraps another, as in "autodiff:wgpu:1". Raises
+    BackendError."""
+    name, _, inner = str(backend).partition(":")
+    if name != "autodiff":
+        refuse("backend", backend, ", ".join(names() + ["autodiff:NAME"]))
+    # By name, because the package is built on the functions.
+    return __import__("emberlet.autodiff", None, None, ("*",)).autodiff(inner or None)
+
+
 def register(name, factory):
     """Make a backend known: `factory(index)` returns a Backend. Raises BackendError if the name is taken."""
-    if name in names():
+    if name in names() or name == "autodiff":
         refuse("registered", name)
     _backend._factories[name] = factory
 
@@ -68,7 +86,7 @@ def extend(backend_class, name=None):
 
     def add(function):
         setattr(backend_class, name or function.__name__, function)
-        _extended.append(backend_class)
+        _extended.append((backend_class, name or function.__name__))
         if backend_class in _backend._own_classes:
             _backend._own_classes.remove(backend_class)
         return function

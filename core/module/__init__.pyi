@@ -50,8 +50,12 @@ class Module:
         """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
     def no_grad(self) -> Self:
         """Mark every parameter as not requiring a gradient. Returns self."""
+    def train(self) -> Self:
+        """Move this module to the autodiff backend around its own: its parameters require gradients, and the layers that
+        are active only in training are. Returns self."""
     def valid(self) -> Self:
-        """This module itself: no backend here differentiates, so inference needs no other."""
+        """For a module in training, a copy on the inner backend, for validation and inference; it shares the values that
+        the parameters have now. Any other module is returned as it is."""
     def backends(self) -> list[Backend]:
         """The backends of the parameters and constants, including those of lazy parameters."""
     def to(self, backend: Backend | str) -> Self:

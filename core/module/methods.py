@@ -49,8 +49,19 @@ def no_grad(self):
     return self
 
 
+def train(self):
+    """Move this module to the autodiff backend around its own: its parameters require gradients, and the layers that
+    are active only in training are. Returns self."""
+    # By name, because the package is built on the functions.
+    return __import__("emberlet.autodiff.modules", None, None, ("*",)).train(self)
+
+
 def valid(self):
-    """This module itself: no backend here differentiates, so inference needs no other."""
+    """For a module in training, a copy on the inner backend, for validation and inference; it shares the values that
+    the parameters have now. Any other module is returned as it is."""
+    for backend in self.backends():
+        if hasattr(backend, "from_inner"):
+            return __import__("emberlet.autodiff.modules", None, None, ("*",)).valid(self)
     return self
 
 
@@ -253,6 +264,7 @@ METHODS = {
     "visit": visit,
     "map": map,
     "no_grad": no_grad,
+    "train": train,
     "valid": valid,
     "backends": backends,
     "to": to,

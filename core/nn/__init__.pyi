@@ -144,8 +144,9 @@ class MultiHeadAttention(Module):
 class BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + epsilon) * weight + bias per channel of x (n, num_features, …).
 
-    weight, bias, running_mean, running_var: (num_features,); weight and bias are None if affine is False. momentum is
-    kept for training elsewhere: inference does not change the running statistics."""
+    weight, bias, running_mean, running_var: (num_features,); weight and bias are None if affine is False. In training,
+    on an autodiff backend, the batch's own mean and variance take the place of the running ones, which move toward
+    them by `momentum`."""
     num_features: int
     epsilon: float
     momentum: float
@@ -217,18 +218,19 @@ class DeformConv2d(Conv):
         fit."""
 
 class Dropout(Module):
-    """Returns x. prob: the probability with which training would zero an element."""
+    """Returns x; in training, x with each element zeroed with probability `prob` and the rest scaled by
+    1 / (1 - prob)."""
     prob: float
     def __init__(self, prob: float = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """Another tensor of x's elements."""
+        """Another tensor of x's elements, or in training new ones."""
 
 class GaussianNoise(Module):
-    """Returns x. std: the standard deviation of the noise that training would add."""
+    """Returns x; in training, x plus normally distributed noise of standard deviation `std`."""
     std: float
     def __init__(self, std: float) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """Another tensor of x's elements."""
+        """Another tensor of x's elements, or in training new ones."""
 
 class Embedding(Module):
     """x (…) of integers in [0, num_embeddings) -> (…, d_model), the rows of the table.

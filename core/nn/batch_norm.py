@@ -8,8 +8,9 @@ from .params import constant, value
 class BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + epsilon) * weight + bias per channel of x (n, num_features, …).
 
-    weight, bias, running_mean, running_var: (num_features,); weight and bias are None if affine is False. momentum is
-    kept for training elsewhere: inference does not change the running statistics.
+    weight, bias, running_mean, running_var: (num_features,); weight and bias are None if affine is False. In training,
+    on an autodiff backend, the batch's own mean and variance take the place of the running ones, which move toward
+    them by `momentum`.
     """
 
     BURN_NAMES = {"weight": "gamma", "bias": "beta"}
@@ -27,6 +28,9 @@ class BatchNorm(Module):
 
     def forward(self, x):
         """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for another number of channels."""
+        train = getattr(x.backend, "train_batch_norm", None)
+        if train:
+            return train(self, x)
         mean, var = self.running_mean.val(), self.running_var.val()
         return batch_norm(x, mean, var, value(self.weight), value(self.bias), self.epsilon)
 

@@ -1,4 +1,4 @@
-"""Layers that are active only in training; here they return their input."""
+"""Layers that are active only in training: on an autodiff backend. Elsewhere they return their input."""
 
 from ..errors import EmberletError
 from ..functional.operands import alias
@@ -6,7 +6,8 @@ from ..module import Module
 
 
 class Dropout(Module):
-    """Returns x. prob: the probability with which training would zero an element."""
+    """Returns x; in training, x with each element zeroed with probability `prob` and the rest scaled by
+    1 / (1 - prob)."""
 
     SHOWN = "prob"
 
@@ -16,12 +17,12 @@ class Dropout(Module):
         self.prob = prob
 
     def forward(self, x):
-        """Another tensor of x's elements."""
-        return alias(x)
+        """Another tensor of x's elements, or in training new ones."""
+        return _active(self, x, "train_dropout")
 
 
 class GaussianNoise(Module):
-    """Returns x. std: the standard deviation of the noise that training would add."""
+    """Returns x; in training, x plus normally distributed noise of standard deviation `std`."""
 
     SHOWN = "std"
 
@@ -31,5 +32,10 @@ class GaussianNoise(Module):
         self.std = std
 
     def forward(self, x):
-        """Another tensor of x's elements."""
-        return alias(x)
+        """Another tensor of x's elements, or in training new ones."""
+        return _active(self, x, "train_gaussian_noise")
+
+
+def _active(layer, x, name):
+    train = getattr(x.backend, name, None)
+    return train(layer, x) if train else alias(x)

@@ -28,8 +28,8 @@ class Param:
     """A parameter: a Tensor with an identity, possibly lazy.
 
     `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` returns
-    the tensor. shape, dtype and backend are known without initializing it. require_grad is kept for backends that
-    differentiate; no backend here does.
+    the tensor. shape, dtype and backend are known without initializing it. require_grad: whether the value is a leaf
+    that requires a gradient where the backend is an autodiff backend.
     """
 
     __slots__ = (

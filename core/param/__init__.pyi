@@ -14,8 +14,8 @@ class Param:
     """A parameter: a Tensor with an identity, possibly lazy.
 
     `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` returns
-    the tensor. shape, dtype and backend are known without initializing it. require_grad is kept for backends that
-    differentiate; no backend here does."""
+    the tensor. shape, dtype and backend are known without initializing it. require_grad: whether the value is a leaf
+    that requires a gradient where the backend is an autodiff backend."""
     require_grad: bool | bool | None
     def __init__(self, value: Tensor, id: ParamId | None = ..., require_grad: bool | None = ...) -> None: ...
     @staticmethod
@@ -75,7 +75,7 @@ class Param:
     def save_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Apply function(tensor) to the value that is saved in a record; the Param keeps its own value."""
     def set_require_grad(self, require_grad: bool) -> Self:
-        """Set `require_grad` and return the Param. No backend differentiates."""
+        """Set whether training changes the Param; returns the Param."""
     def to(self, backend: Backend | str) -> Self:
         """Move the value to another backend; a lazy Param will be initialized there."""
     def saved(self) -> Tensor:

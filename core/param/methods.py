@@ -117,7 +117,7 @@ def save_mapper(self, function):
 
 
 def set_require_grad(self, require_grad):
-    """Set `require_grad` and return the Param. No backend differentiates."""
+    """Set whether training changes the Param; returns the Param."""
     self.require_grad = require_grad
     return self
 

@@ -285,7 +285,8 @@ def test_an_activation_by_name_has_the_parameters_of_onnx(name: str) -> None:
 
 # Arguments whose default None stands for a choice or depends on others, and functions of strings and tables.
 OTHERS = {
-    "activation", "astype", "require_grad", "set_require_grad", "string_normalizer", "tokenize", "tree_ensemble",
+    "activation", "astype", "backward", "grad", "require_grad", "set_require_grad", "value_and_grad",
+    "string_normalizer", "tokenize", "tree_ensemble",
     "qlinear_conv",
     "dynamic_quantize_lstm", "linear_attention", "flex_attention", "decode_image",
 }  # fmt: skip

@@ -165,6 +165,11 @@ def unshuffled(x: Any, b: int) -> Any:
 def answer(name: str, i: int, backend: Any) -> Any:
     arrays, options = configuration(name, i)
     a = {k: emberlet.asarray(np.ascontiguousarray(v), backend=backend).reshape(np.shape(v)) for k, v in arrays.items()}
+    return computed(name, options, a)
+
+
+def computed(name: str, options: dict[str, Any], a: dict[str, Any]) -> Any:
+    """The result of a configuration for its arrays as tensors."""
     if name in SPECIAL:
         return SPECIAL[name](a, dict(options))
     if name.startswith("interpolate"):

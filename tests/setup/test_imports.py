@@ -27,6 +27,7 @@ ROOMS = {
     "burnpack": f"{GROUND} backend host",
     "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.numpy_backend wgpu_backend",
     "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
+    "autodiff": f"{GROUND} backend tensor lookup functional module param",
     "nn": f"{GROUND} backend tensor functional param module host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",
     "model": "errors burnpack module host",

@@ -129,27 +129,3 @@ def to_full_precision(x):
 def from_full_precision(x, dtype):
     """x (float32) in a narrower floating-point dtype."""
     return astype(x, dtype)
-
-
-#: method; Burn detach
-def detach(x):
-    """x: no backend here records gradients."""
-    return alias(x)
-
-
-#: method; Burn require_grad
-def require_grad(x, require=True):
-    """x: no backend here records gradients."""
-    return alias(x)
-
-
-#: method; Burn set_require_grad
-def set_require_grad(x, require=True):
-    """x: no backend here records gradients."""
-    return alias(x)
-
-
-#: method; Burn is_require_grad -> bool
-def is_require_grad(x):
-    """False: no backend here records gradients."""
-    return False

@@ -12,6 +12,10 @@ def move(x, backend):
     backend = get_backend(backend)
     if x.backend is backend:
         return alias(x)
+    if getattr(backend, "inner", None) is x.backend:  # an autodiff backend around x's
+        return backend.from_inner(x)
+    if getattr(x.backend, "inner", None) is backend:
+        return alias(x.data.inner)
     if x.dtype.kind == "string":
         return backend.from_list(x.backend.to_list(x), x.dtype, x.shape)
     return backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
@@ -43,6 +47,8 @@ def to_device(x, device, *, stream=None):
 
 def duplicate(x):
     """A copy of x in memory of its own."""
+    if hasattr(x.backend, "from_inner"):  # nothing changes the elements of a tensor that records its history
+        return alias(x)
     if x.dtype.kind == "string":
         return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
     return x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)

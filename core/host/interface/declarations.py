@@ -22,7 +22,7 @@ from pathlib import Path
 CORE = Path(__file__).resolve().parents[2]
 FUNCTIONAL = CORE / "functional"
 KINDS = ("method", "function", "operator", "class")
-STANDARDS = ("array API", "ONNX", "com.microsoft", "ai.onnx.ml", "PyTorch", "Burn", "NumPy", "Python")
+STANDARDS = ("array API", "ONNX", "com.microsoft", "ai.onnx.ml", "PyTorch", "Burn", "JAX", "NumPy", "Python")
 
 ARRAY_LIKE = "TensorLike"
 SIZES = "int | Sequence[int]"

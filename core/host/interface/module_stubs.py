@@ -81,7 +81,7 @@ _RESULTS = {
     "weight_shape": "tuple[int, ...]", "causal_mask": "Tensor", "pad_mask": "Tensor", "fans_of": "tuple[int, int]",
     "Initializer.__call__": "Tensor", "__len__": "int", "__init__": "None", "__repr__": "str", "__str__": "str",
     "__eq__": "bool", "__hash__": "int", "named_params": "Iterator[tuple[str, Param]]", "params": "list[Param]",
-    "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "valid": "Self",
+    "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "train": "Self", "valid": "Self",
     "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
     "compile": "Any", "session": "Any", "to_record": "Record",
     "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",

@@ -1,0 +1,41 @@
+"""What Dropout, GaussianNoise and BatchNorm do while a model is trained: where its input is on an Autodiff backend."""
+
+from ..functional.operands import astype
+from ..functional.promotion import widened
+from .arithmetic import call
+
+
+def train_dropout(layer, x):
+    """x with each element zeroed with probability layer.prob, and the rest scaled by 1 / (1 - prob)."""
+    return call("dropout_with_mask", x, layer.prob)[0]
+
+
+def train_gaussian_noise(layer, x):
+    """x plus noise of standard deviation layer.std."""
+    if not layer.std:
+        return x.backend.binary("add", x, x.backend.full((), 0, x.dtype))
+    wide, dtype = widened(x)
+    return astype(wide + call("normal", x.shape, std=layer.std, dtype=wide.dtype, backend=x.backend), dtype)
+
+
+def train_batch_norm(layer, x):
+    """x normalized by the mean and the variance of the batch, per channel; the running statistics move toward these by
+    layer.momentum, with the unbiased variance, as in PyTorch. With one value per channel there is no such variance, and
+    the running one stays."""
+    wide, dtype = widened(x)
+    axes = (0,) + tuple(range(2, x.ndim))
+    count = 1
+    for a in axes:
+        count *= x.shape[a]
+    var, mean = call("var_mean", wide, axes)
+    if not x.backend.replaying:
+        _follow(layer.running_mean, mean, layer.momentum, 1)
+        if count > 1:
+            _follow(layer.running_var, var, layer.momentum, count / (count - 1))
+    weight, bias = [None if p is None else p.val() for p in (layer.weight, layer.bias)]
+    return astype(call("batch_norm", wide, mean, var, weight, bias, layer.epsilon), dtype)
+
+
+def _follow(param, value, momentum, scale):
+    old = param.val().detach()
+    param.set(old * (1 - momentum) + astype(value.detach(), old.dtype) * (momentum * scale))

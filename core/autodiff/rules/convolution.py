@@ -1,0 +1,47 @@
+"""The rule of convolution. The gradient of x is a transposed convolution of g with the weight; that of the weight is a
+convolution of x with g, with the batch in place of the channels."""
+
+from ..arithmetic import call, reshaped, total
+
+
+def conv(x, weight, stride, padding, dilation, groups, wants):
+    shapes = (x.shape, weight.shape)
+    weight, x = weight if wants[0] else None, x if wants[1] else None
+
+    def pull(g):
+        return (
+            of_input(g, weight, shapes[0], stride, padding, dilation, groups) if wants[0] else None,
+            of_weight(x, g, shapes[1], stride, padding, dilation, groups) if wants[1] else None,
+            total(g, (0,) + tuple(range(2, len(g.shape))), False) if wants[2] else None,
+        )
+
+    return pull
+
+
+def of_input(g, weight, shape, stride, padding, dilation, groups):
+    """The gradient of x, of this shape."""
+    n = len(stride)
+    rest = []  # positions of the padded input that no window reaches
+    for i in range(n):
+        low, high = padding[i]
+        reach = dilation[i] * (weight.shape[i + 2] - 1) + 1
+        rest.append(shape[i + 2] + low + high - reach - (g.shape[i + 2] - 1) * stride[i])
+    return call("conv_transpose", g, weight, None, stride, padding, tuple(rest), dilation, groups)
+
+
+def of_weight(x, g, shape, stride, padding, dilation, groups):
+    """The gradient of the weight, of this shape."""
+    backend = g.backend
+    batch, channels = x.shape[:2]
+    n = len(stride)
+    spatial = tuple(range(3, n + 3))
+    each = channels // groups
+    x = reshaped(x, (batch, groups, each) + x.shape[2:])
+    x = backend.permute(x, (2, 1, 0) + spatial)
+    x = reshaped(x, (each, groups * batch) + x.shape[3:])
+    g = backend.permute(g, (1, 0) + tuple(range(2, n + 2)))
+    out = backend.conv(x, g, None, dilation, padding, stride, groups)
+    wanted = (each, shape[0]) + shape[2:]
+    if out.shape != wanted:  # windows beyond the kernel, where the stride leaves a rest
+        out = backend.slice(out, (0,) * (n + 2), wanted, (1,) * (n + 2))
+    return backend.permute(out, (1, 0) + tuple(range(2, n + 2)))

@@ -1,0 +1,1 @@
+"""Gradients. What computes them is in emberlet.autodiff, which is loaded only where they are asked for."""

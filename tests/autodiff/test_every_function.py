@@ -1,0 +1,64 @@
+"""Gradients of every function and layer: the calls of tests/core/calls, against finite differences in float64.
+
+A function that is new has a call there (tests/core/test_neighboring_calls.py), and needs a gradient or an entry here.
+"""
+
+from __future__ import annotations
+
+import emberlet
+import pytest
+from emberlet.backend import set_default_backend
+
+from .calls import TOPICS, as_function, rows
+
+# Calls whose gradient is not the slope that finite differences see, with the reason.
+NO_SLOPE = {
+    "rounds to fewer bits, which the gradient passes by": (
+        "cast(V([1000.0", "cast(V([1.0, 3.0", "to_full_precision(X(2, dtype=\"float16\"))", "from_full_precision(",
+        "quantize_linear(X(4), 0.001", "dequantize_linear(X(3, 2, dtype=\"int8\"), P(3), axis=0, dtype=\"float16\")",
+    ),
+    "cuts the gradient on purpose": ("detach(",),
+    "steps from one number to the next": (
+        "floor_divide(X(2, 3), X(3))", "trunc_divide(X(3), X(3))", "one_hot(V([1.0", "nextafter(", "max_roi_pool(",
+        "tree_ensemble(",
+    ),
+    "lies on a kink": (
+        "softmax_zero(", "clip(X(2, 2), X(2), 3)", "copysign(X(3), V([1.0, -1.0, -0.0]))",
+    ),
+    "is NaN": (
+        "maximum(V([1.0, nan])", "sort(V([1.0, nan", "unique_values(V([2.0, nan", "nll_loss(X(1, 2), V([0]), None, 0)",
+    ),
+    "is computed in Python from values that are read back": ("probit(", "pairwise_coupling("),
+    "has 32 bits on both sides, which float64 does not have": ("bitcast(X(2), \"int32\")",),
+    "is refused": ("reshape_keeping(X(2, 3), (3, 0))",),
+}  # fmt: skip
+_EXEMPT = tuple(start for starts in NO_SLOPE.values() for start in starts)
+
+
+def failures(topic: str) -> list[str]:
+    out = []
+    for text in rows(topic):
+        if text.startswith(_EXEMPT):
+            continue
+        try:
+            f, args = as_function(text, "float64")
+            if any(a.dtype.is_float for a in args):
+                emberlet.check_grads(f, args)
+        except Exception as error:  # a failure names all that differ
+            out.append(f"{text}: {type(error).__name__} {error}")
+    return out
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_gradients_are_the_slopes_that_finite_differences_see(topic: str) -> None:
+    set_default_backend("numpy")
+    try:
+        found = failures(topic)
+    finally:
+        set_default_backend(None)
+    assert not found, f"{len(found)} differ\n" + "\n".join(found)
+
+
+def test_no_exception_is_left_over() -> None:
+    every = [text for topic in TOPICS for text in rows(topic)]
+    assert not [start for start in _EXEMPT if not any(text.startswith(start) for text in every)]
