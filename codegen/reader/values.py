@@ -22,6 +22,8 @@ from ..ops.attributes import DTYPES
 from ..protobuf import GraphProto, TensorProto, TypeProto, ValueInfoProto
 from ..protobuf.messages import DataLocation, DataType
 
+SHARED = 16  # tensors may hold this many times the bytes of a file of external data: some share them
+FREE = 1 << 28  # and this many at any rate
 MAX_DENSE = 1 << 28  # the most bytes of all sparse tensors of a model once dense
 
 
@@ -39,6 +41,7 @@ class Values:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.dense_bytes = 0
+        self.claimed: dict[Path, int] = {}  # the bytes that tensors have in each file of external data
         self.sizes: dict[str, int] = {}  # sizes of dimensions that frozen inputs have fixed
 
     def declared(self, info: ValueInfoProto, given: Type | None = None) -> Type:
@@ -152,6 +155,10 @@ class Values:
             raise Problem("its external offset or length is not a number") from None
         if length != expected or offset < 0 or offset + length > available:
             raise Problem(f"bytes {offset} to {offset + length} of {location!r} are not the {expected} its shape needs")
+
+        self.claimed[path] = claimed = self.claimed.get(path, 0) + length
+        if claimed > max(SHARED * available, FREE):
+            raise Problem(f"tensors share the bytes of {quoted(location)}: they hold over {SHARED} times what it does")
 
         def load() -> Buffer:
             with open(path, "rb") as f:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from ..errors import DTypeError, FormatError
-from ..host import npy
+from ..host import listing, npy
 from . import columns as cols
 from .files import ROW_BITS, File, Part
 
@@ -21,6 +21,8 @@ PLACE = (FILE, ROW, ID)
 """The columns that say where a row comes from. The id is the number of the file, times 2**40, plus the row."""
 
 BLOCK = 8 << 20  # bytes of a CSV file parsed at once
+COLUMNS = 1 << 14  # Arrow takes 8 KB for each column of a CSV file, though it be empty
+AT_ONCE = 256 << 20  # bytes that the rows of a Parquet file read at once may come to, as far as the file tells
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,13 @@ def _sized(found: Iterator[tuple[int, pa.Table]], how: Reading) -> Iterator[tupl
 
 
 def _wanted(names: Sequence[str], how: Reading, file: File) -> list[str]:
+    if len(names) > COLUMNS:
+        raise FormatError(f"{file.shown} has {len(names)} columns; at most {COLUMNS} are read")
     if how.columns is None:
         return list(names)
     for name in how.columns:
         if name not in names:
-            raise FormatError(f"{file.shown} has no column {name!r}; it has {', '.join(names)}")
+            raise FormatError(f"{file.shown} has no column {name!r}; it has {listing.names(names)}")
     return list(how.columns)
 
 
@@ -109,9 +113,24 @@ def _parquet(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Tab
         names = _wanted(held.schema_arrow.names, how, file)
         groups = range(part.start, held.num_row_groups if part.stop is None else part.stop)
         first = sum(held.metadata.row_group(i).num_rows for i in range(part.start))
-        for batch in held.iter_batches(how.rows, list(groups), names, use_threads=False):
+        rows = _rows_at_once(held.metadata, groups, set(names), how.rows)
+        for batch in held.iter_batches(rows, list(groups), names, use_threads=False):
             yield first, pa.Table.from_batches([batch])
             first += len(batch)
+
+
+def _rows_at_once(metadata: Any, groups: Sequence[int], names: set[str], most: int) -> int:
+    """How many rows to read at once: fewer where a row may be large. A value that a dictionary holds once can be that
+    of every row, and lists can repeat a number a million times in a few bytes."""
+    for i in groups:
+        group, size = metadata.row_group(i), 0
+        for k in range(group.num_columns):
+            column = group.column(k)
+            if column.path_in_schema.split(".")[0] in names:
+                shared = column.has_dictionary_page and column.physical_type == "BYTE_ARRAY"
+                size += column.total_uncompressed_size if shared else 8 * column.num_values // max(1, group.num_rows)
+        most = max(1, min(most, AT_ONCE // max(1, size)))
+    return most
 
 
 def _csv(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:
@@ -119,6 +138,7 @@ def _csv(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]
         column_types=dict.fromkeys(how.floats, pa.float64()), include_columns=list(how.columns or ())
     )
     compression = "gzip" if file.path.lower().endswith(".gz") else None
+    _count_columns(file, how, compression)
     with how.system.open_input_stream(file.path, compression=compression) as opened:
         options = csv.ReadOptions(block_size=BLOCK, use_threads=False)
         first = 0
@@ -126,6 +146,19 @@ def _csv(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]
             for batch in reader:
                 yield first, pa.Table.from_batches([batch])
                 first += len(batch)
+
+
+def _count_columns(file: File, how: Reading, compression: str | None) -> None:
+    """Raise FormatError if the first line has too many."""
+    count = 0
+    with how.system.open_input_stream(file.path, compression=compression) as opened:
+        while piece := opened.read(1 << 16):
+            line, end, _ = piece.partition(b"\n")
+            count += line.count(b",")
+            if count >= COLUMNS:
+                raise FormatError(f"{file.shown} has more than {COLUMNS} columns, which are not read")
+            if end:
+                return
 
 
 def _npy(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:

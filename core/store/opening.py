@@ -11,7 +11,7 @@ from ..errors import FormatError
 from ..host.together import finish_interrupted
 from .formats.archives import open_zip
 from .formats.bincode import is_bincode
-from .reading import Bytes, Origin, contents
+from .reading import Bytes, Origin, check_sharing, contents
 from .stored import Store
 
 # format -> the module of core/store/formats that reads it
@@ -65,6 +65,8 @@ def open(
         raise FormatError(f"{where}: unknown format {kind!r}; known are {', '.join(FORMATS)}")
     reader = importlib.import_module(f"{__package__}.formats.{FORMATS[kind]}")
     store: Store = reader.read(data, where, path=path, limits=limits or Limits(), key=key, blocks=blocks)
+    if kind in ("burnpack", "pytorch", "gguf"):  # whose tensors may lie anywhere
+        check_sharing(where, store.nbytes, len(data))
     return store
 
 

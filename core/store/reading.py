@@ -9,6 +9,9 @@ from ..burnpack.limits import Limits
 from ..errors import FormatError
 from ..host.files import FileBytes, map_file
 
+SHARED = 16  # tensors may hold this many times the bytes of their file: some share them
+FREE = 1 << 28  # and this many at any rate
+
 Origin = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
@@ -53,3 +56,12 @@ def contents(source: Origin, zero_copy: bool, limits: Limits | None = None) -> t
     if len(data) > most:
         raise FormatError(f"{where}: {len(data)} bytes are more than the limit of {most}")
     return data, where
+
+
+def check_sharing(where: str, held: int, stored: int) -> None:
+    """Raise FormatError if tensors of `held` bytes lie in `stored` ones: a file could name the same bytes any number of
+    times, and what reads or converts all of them would exhaust the machine."""
+    if held > max(SHARED * stored, FREE):
+        raise FormatError(
+            f"{where}: its tensors share their bytes: they hold {held} in {stored}; {SHARED} times as many are read"
+        )

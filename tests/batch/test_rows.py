@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from emberlet.batch import columns, files
+from emberlet.batch import columns, files, rows
 from emberlet.batch.rows import FILE, ID, PLACE, ROW, Reading, schema, tables
 from emberlet.errors import EmberletError, FormatError
 from PIL import Image
@@ -178,3 +178,22 @@ def test_files_without_names_have_one_column(kind: str, column: str, tmp_path: P
     how = Reading(found.system, None, (), 10)
     assert schema(part, how) == [column]
     assert [name for table in tables(part, how) for name in table.column_names if name not in PLACE] == [column]
+
+
+def test_a_file_of_very_many_columns_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("," * 20_000 + "\n" + "," * 20_000 + "\n", encoding="utf-8")
+    parquet.write_table(pa.table({f"c{i}": pa.array([1]) for i in range(17_000)}), tmp_path / "x.parquet")
+    for name in ("x.csv", "x.parquet"):
+        found = files.find([str(tmp_path / name)])
+        with pytest.raises(FormatError, match="columns"):
+            list(rows.tables(files.parts(found, 1)[0], rows.Reading(found.system, None, (), 10)))
+
+
+def test_rows_that_share_a_large_value_are_read_a_few_at_a_time(tmp_path):
+    table = pa.table({"text": ["x" * 1_000_000] * 2000, "row": range(2000)})
+    parquet.write_table(table.slice(0, 1), tmp_path / "small.parquet")
+    parquet.write_table(table, tmp_path / "large.parquet", compression="zstd")
+    for name, most in (("small.parquet", 1000), ("large.parquet", 300)):
+        metadata = parquet.ParquetFile(tmp_path / name).metadata
+        assert rows._rows_at_once(metadata, range(metadata.num_row_groups), {"text", "row"}, 1000) <= most
+    assert rows._rows_at_once(metadata, range(1), {"row"}, 1000) == 1000

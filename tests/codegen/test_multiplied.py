@@ -1,10 +1,15 @@
 """Files that repeat a tiny thing any number of times are refused, or cost what their bytes do; refusals stay short."""
 
+import struct
+
+import onnx
 import pytest
+from emberlet import store
 from emberlet.codegen.generation import translate
 from emberlet.codegen.reader import parsing
-from emberlet.errors import ModelError
+from emberlet.errors import FormatError, ModelError
 from emberlet.host.listing import listed, names, shortened
+from onnx import TensorProto, helper
 
 
 def field(number, data):
@@ -68,3 +73,40 @@ def test_lists_in_messages_are_cut():
     assert listed([str(i) for i in range(23)]).endswith("- 19\n- and 3 more")
     assert names(range(22)) == ", ".join(map(str, range(20))) + " and 2 more"
     assert shortened("begin" + "x" * 1000 + "end").startswith("begin") and shortened("x" * 1000 + "end").endswith("end")
+
+
+def external(count, size):
+    """A model with `count` initializers that lie at the same bytes of x.bin."""
+    one = [TensorProto(name=f"w{i}", data_type=TensorProto.UINT8, dims=[size]) for i in range(count)]
+    for t in one:
+        t.data_location = TensorProto.EXTERNAL
+        t.external_data.add(key="location", value="x.bin")
+    nodes = [helper.make_node("Identity", ["w0"], ["y"])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.UINT8, [size])]
+    return helper.make_model(
+        helper.make_graph(nodes, "g", [], outputs, one), opset_imports=[helper.make_opsetid("", 21)]
+    )
+
+
+def test_external_data_that_many_tensors_share_is_refused(tmp_path):
+    size = 1 << 20
+    (tmp_path / "x.bin").write_bytes(bytes(size))
+    onnx.save(external(20, size), tmp_path / "few.onnx")
+    onnx.save(external(300, size), tmp_path / "many.onnx")
+    translate(tmp_path / "few.onnx")
+    assert len(store.open(tmp_path / "few.onnx")) == 20
+    with pytest.raises(ModelError, match=r"tensors share the bytes of 'x\.bin': they hold over 16 times what it does"):
+        translate(tmp_path / "many.onnx")
+    with pytest.raises(FormatError, match="its tensors share their bytes"):
+        store.open(tmp_path / "many.onnx")
+
+
+def test_a_weight_file_whose_tensors_share_their_bytes_is_refused():
+    def text(words):
+        return struct.pack("<Q", len(words)) + words.encode()
+
+    count, size = 300, 1 << 20
+    entries = b"".join(text(f"t{i}") + struct.pack("<IQIQ", 1, size, 24, 0) for i in range(count))
+    head = b"GGUF" + struct.pack("<IQQ", 3, count, 0) + entries
+    with pytest.raises(FormatError, match="its tensors share their bytes"):
+        store.open(head + bytes(-len(head) % 32) + bytes(size))

@@ -15,7 +15,7 @@ from typing import Any
 from ... import dtypes
 from ...burnpack.limits import Limits
 from ...errors import FormatError
-from ..reading import Bytes, contents
+from ..reading import Bytes, check_sharing, contents
 from ..snapshot import Snapshot, bools
 from ..stored import Store
 
@@ -96,6 +96,7 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
     extras: dict[str, Any] = {}
     metadata: dict[str, str] = {}
     graphs = 0
+    places: set[str] = set()
     model = _Message(data, 0, len(data), where)
     for number, start, end in model.fields():
         if number == 7 and end >= 0:
@@ -105,7 +106,7 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
                 if n == 5 and b >= 0:
                     if len(found) >= limits.tensors:
                         raise FormatError(f"{where}: more initializers than the limit of {limits.tensors}")
-                    s = _tensor(graph.part(a, b), path, limits)
+                    s = _tensor(graph.part(a, b), path, limits, places)
                     if isinstance(s, Snapshot):
                         found[s.name] = s
                     else:
@@ -118,10 +119,13 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
             metadata[texts.get(1, "")] = texts.get(2, "")
     if not graphs:
         raise FormatError(f"{where}: is not an ONNX model: it holds no graph")
+    if path is not None:
+        held = len(data) + sum(_size_of(os.path.join(os.path.dirname(path), place)) for place in places)
+        check_sharing(where, sum(s.nbytes for s in found.values()), held)
     return Store(found, format="onnx", origin=where, metadata=metadata, extras=extras)
 
 
-def _tensor(message: _Message, path: str | None, limits: Limits) -> Snapshot | tuple[str, str]:
+def _tensor(message: _Message, path: str | None, limits: Limits, places: set[str]) -> Snapshot | tuple[str, str]:
     where = message.where
     shape: list[int] = []
     kind = location = 0
@@ -156,6 +160,7 @@ def _tensor(message: _Message, path: str | None, limits: Limits) -> Snapshot | t
         raise FormatError(f"{label}: {size} bytes are more than the limit of {limits.tensor}")
     if location == 1:
         get: Any = partial(_external, label, path, external, size)
+        places.add(external.get("location", ""))
     elif raw is not None:
         if raw[1] - raw[0] != size:
             raise FormatError(f"{label}: {raw[1] - raw[0]} bytes where {dtype} of {tuple(shape)} takes {size}")
@@ -167,6 +172,13 @@ def _tensor(message: _Message, path: str | None, limits: Limits) -> Snapshot | t
         get = partial(_from_fields, label, message, typed, dtype, prod(shape), size)
     make = partial(bools, get, tuple(shape)) if dtype is dtypes.bool else None
     return Snapshot(name, dtype, tuple(shape), raw=None if make else get, make=make)
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except (OSError, ValueError):  # read or refused with its tensor
+        return 0
 
 
 def _slice(data: Bytes, start: int, end: int) -> memoryview:
