@@ -9,11 +9,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from models.index import Case, cases
+from models.test_published_models import MODELS as PUBLISHED
 
+from tools import model_packages
 from tools.paths import ROOT
 
 FIRST = {case.name: case for case in reversed(list(cases()))}
@@ -21,12 +25,16 @@ FIRST = {case.name: case for case in reversed(list(cases()))}
 
 SCRIPT = """
 import emberlet, emberlet.onnxruntime as ort, json, os, sys
+from emberlet import codegen
 
 for line in sys.stdin:
     task = json.loads(line)
     child = os.fork()
     if not child:
         try:
+            if "folder" in task:
+                print(json.dumps([len(codegen.generate(task["model"], task["folder"]).module.read_text())]), flush=True)
+                os._exit(0)
             session = ort.InferenceSession(task["model"])
             inputs = {name: emberlet.zeros(x) if 0 in x else values for name, (x, values) in task["inputs"].items()}
             found = session.run(task["outputs"], inputs)
@@ -63,14 +71,27 @@ def test_model_runs_alone_and_gives_onnxruntimes_outputs(bare: "subprocess.Popen
         "inputs": {name: (x.shape, x.tolist()) for name, x in case.inputs().items()},
         "outputs": list(expected),
     }
-    assert bare.stdin and bare.stdout
-    bare.stdin.write(json.dumps(task) + "\n")
-    bare.stdin.flush()
-    found = json.loads(bare.stdout.readline())
-    assert not isinstance(found, str), found
-    for (name, want), got in zip(expected.items(), found, strict=True):
+    for (name, want), got in zip(expected.items(), answer(bare, task), strict=True):
         # A quantized output may round to the next level if a sum was computed in another order.
         atol = case.atol if want.dtype.kind == "f" else 1 if want.dtype.itemsize == 1 else 0
         np.testing.assert_allclose(
             np.asarray(got, np.float64), want.astype(np.float64), atol=atol, rtol=case.rtol, err_msg=name
         )
+
+
+@pytest.mark.needs("model-packages")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_model_becomes_a_module_alone(bare: "subprocess.Popen[str]", name: str, tmp_path: Path) -> None:
+    task = {"model": str(model_packages.FOLDER / f"{name}.onnx"), "folder": str(tmp_path)}
+    (length,) = answer(bare, task)
+    assert length > 1000
+
+
+def answer(bare: "subprocess.Popen[str]", task: dict[str, Any]) -> list[Any]:
+    """What the process answers to a task. Raises AssertionError with the error that it met."""
+    assert bare.stdin and bare.stdout
+    bare.stdin.write(json.dumps(task) + "\n")
+    bare.stdin.flush()
+    found = json.loads(bare.stdout.readline())
+    assert isinstance(found, list), found
+    return found
