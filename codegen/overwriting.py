@@ -30,6 +30,7 @@ def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None
     generated module at all; also if `pack`, the burnpack beside it, no longer holds the generated weights, which may
     have been trained."""
     if not module.is_file():
+        _check_pack(pack)
         return
     held = module.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
     digests = [line for line in held if line.startswith(DIGEST)]
@@ -44,6 +45,10 @@ def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None
             f"{module} was generated from {was}, this is {now}; --name gives the new one another name, "
             "--force overwrites the old one"
         )
+    _check_pack(pack)
+
+
+def _check_pack(pack: Path | None) -> None:
     if pack is not None and pack.is_file() and not as_generated(pack):
         raise OverwriteError(
             f"{pack} no longer holds the weights that were generated, perhaps because they were trained; --name keeps "

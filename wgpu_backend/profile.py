@@ -22,6 +22,8 @@ from .compiled import Compiled
 from .compiled import compile as compile_model
 from .run.runtime import Program
 
+MARK = "emberlet profile"  # who wrote a trace
+
 QUERY_RESOLVE = 0x0200
 STORAGE_COPY = 0x0008 | 0x0004
 
@@ -165,7 +167,7 @@ def trace(samples: Sequence[Sample], title: str) -> str:
                 "args": arguments,
             }
         )
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"generator": MARK}})
 
 
 def main(argv: Sequence[str]) -> int:
@@ -175,6 +177,7 @@ def main(argv: Sequence[str]) -> int:
     from emberlet.host.cli import model as models
     from emberlet.host.cli import sizing
     from emberlet.host.files import atomic_write
+    from emberlet.host.folders import outputs
 
     parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
@@ -184,9 +187,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")
     models.add_sizes(parser)
     models.add_freeze(parser)
+    outputs.add_overwrite(parser)
     options = parser.parse_args(list(argv))
     if options.runs < 1:
         raise EmberletError(f"--runs is {options.runs}, expected 1 or more")
+    if options.trace:
+        inputs = [*outputs.model_files(options.model), *outputs.given_files(options.input)]
+        outputs.check(
+            options.trace, inputs=inputs, endings=[".json"], mark=MARK.encode(), overwrite=options.overwrite,
+            option="--trace",
+        )  # fmt: skip
     backend: Any = get_backend(options.backend)
     if backend.name != "wgpu":
         raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")

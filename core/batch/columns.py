@@ -44,11 +44,14 @@ def _of_arrow(column: Any) -> Any:
     """An Arrow array as a NumPy array; lists of equal lengths become axes."""
     import pyarrow as pa
 
+    from .arrow_types import check_type
+
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         if isinstance(column, pa.ChunkedArray):  # too long for one array
             return np.concatenate([_of_arrow(chunk) for chunk in column.chunks])
     kind = column.type
+    check_type(kind, "a batch: a column")
     if isinstance(kind, pa.BaseExtensionType):
         if hasattr(column, "to_numpy_ndarray"):
             return column.to_numpy_ndarray()

@@ -112,6 +112,8 @@ def _under(system: Any, path: str, location: str) -> Iterator[tuple[str, str, An
     if info.type == arrow_fs.FileType.NotFound:
         raise FileNotFoundError(2, "No such file or directory", location)
     if info.type != arrow_fs.FileType.Directory:
+        if info.type != arrow_fs.FileType.File:
+            raise EmberletError(f"{location} is neither a file nor a folder")
         kind = kind_of(path)
         if kind is None:
             raise EmberletError(f"{location}: its extension is not one of {_ends()}")
@@ -147,10 +149,10 @@ def _units(found: Files, file: File) -> int:
     for damaged ones, which raise when they are read."""
     try:
         if found.kind == "Parquet":
-            from pyarrow import parquet
+            from .arrow_types import open_parquet
 
-            with found.system.open_input_file(file.path) as opened:
-                return int(parquet.ParquetFile(opened).num_row_groups)
+            with open_parquet(found.system, file.path, file.shown) as held:
+                return int(held.num_row_groups)
         if found.kind == ".npy":
             with found.system.open_input_file(file.path) as opened:
                 shape = npy.read_header(opened, file.shown)[2]

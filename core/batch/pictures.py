@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import FormatError
 from ..host.extras import require
+from ..host.files import read_regular
 
 # Color channels -> Pillow's mode.
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -33,8 +34,7 @@ def decode(source: Any, channels: int = 3, where: str = "") -> NDArray[np.uint8]
         source = source.get("bytes") or source.get("path")
     if isinstance(source, str | os.PathLike):
         where = where or os.fspath(source)
-        with open(source, "rb") as file:
-            source = file.read()
+        source = read_regular(source)
     try:
         with opened(source) as image:
             found = np.asarray(image.convert(MODES[channels]))

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from ..errors import DTypeError, FormatError
 from ..host import listing, npy
 from . import columns as cols
+from .arrow_types import open_parquet
 from .files import ROW_BITS, File, Part
 
 FILE, ROW, ID = "source_file", "source_row", "row_id"
@@ -108,8 +109,7 @@ def _wanted(names: Sequence[str], how: Reading, file: File) -> list[str]:
 
 
 def _parquet(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:
-    with how.system.open_input_file(file.path) as opened:
-        held = parquet.ParquetFile(opened, pre_buffer=False)
+    with open_parquet(how.system, file.path, file.shown) as held:
         names = _wanted(held.schema_arrow.names, how, file)
         groups = range(part.start, held.num_row_groups if part.stop is None else part.stop)
         first = sum(held.metadata.row_group(i).num_rows for i in range(part.start))
@@ -198,9 +198,9 @@ def schema(part: Part, how: Reading) -> list[str]:
 def _names_without_rows(part: Part, how: Reading) -> list[str]:
     """The column names of a file without rows."""
     file = part.files[0]
-    with how.system.open_input_file(file.path) as opened:
-        if part.kind == "Parquet":
-            return list(parquet.read_schema(opened).names)
+    if part.kind == "Parquet":
+        with open_parquet(how.system, file.path, file.shown) as held:
+            return list(held.schema_arrow.names)
     compression = "gzip" if file.path.lower().endswith(".gz") else None
     with how.system.open_input_stream(file.path, compression=compression) as stream:
         return list(csv.open_csv(stream).schema.names)

@@ -123,11 +123,15 @@ class Scorer:
         """The bytes of the file at a path: absolute, or relative to the file that names it."""
         if not os.path.isabs(path) and "://" not in path and path != beside:
             path = os.path.join(os.path.dirname(beside), path)
+        from pyarrow.fs import FileType, LocalFileSystem
+
         from .files import system_of
 
         system, inner = system_of(path) if "://" in path else (self._system, path)
         if "://" not in path and not os.path.isabs(inner):
             inner = system_of(path)[1]
+        if isinstance(system, LocalFileSystem) and system.get_file_info(inner).type == FileType.Unknown:
+            raise FormatError(f"{path} is neither a file nor a folder")  # a pipe would be waited for
         with system.open_input_stream(inner) as opened:
             data: bytes = opened.read()
         return data

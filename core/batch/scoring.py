@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from pyarrow import fs as arrow_fs
-from pyarrow import parquet
 
 from ..errors import EmberletError
+from .arrow_types import open_parquet
 from .files import Files, Part, find, parts, system_of
 from .predictor import Predictor
 from .rows import Reading, schema, tables
@@ -192,8 +192,13 @@ def _count(found: Files) -> int | None:
     if found.kind != "Parquet" or len(found.files) > 100:
         return None
     with suppress(Exception):  # a damaged file raises when it is read
-        return sum(parquet.read_metadata(f.path, filesystem=found.system).num_rows for f in found.files)
+        return sum(_rows(found.system, f.path) for f in found.files)
     return None
+
+
+def _rows(system: Any, path: str) -> int:
+    with open_parquet(system, path, path) as held:
+        return int(held.metadata.num_rows)
 
 
 def _record(model: Any, found: Files, options: dict[str, Any]) -> dict[str, Any]:
@@ -406,6 +411,6 @@ def _held(job: Job) -> tuple[int, int]:
     rows = files = 0
     for info in job.system.get_file_info(arrow_fs.FileSelector(job.folder)):
         if info.path.endswith(".parquet"):
-            rows += parquet.read_metadata(info.path, filesystem=job.system).num_rows
+            rows += _rows(job.system, info.path)
             files += 1
     return rows, files

@@ -25,9 +25,7 @@ def _contents(path, zero_copy):
     """The bytes of the file at path: read slice by slice, mapped, in flash, or read."""
     if sys.implementation.name != "micropython":
         from ..host.files import FileBytes, map_file
-        from ..host.together import finish_interrupted
 
-        finish_interrupted(path)
         return map_file(path) if zero_copy else FileBytes(path)
     file = open(path, "rb")
     try:

@@ -8,16 +8,15 @@ import mmap
 import os
 import stat
 import threading
-import time
 import weakref
 from collections.abc import Iterator
-from errno import EISDIR
+from errno import EINVAL, EISDIR
 
 from ..errors import FormatError
+from .folders.folder import BINARY, NONBLOCK, Folder
+from .folders.scratch import SCRATCH, SCRATCH_END, lock, marked, remove_stale
 
-SCRATCH, SCRATCH_END = ".emberlet-", ".tmp"
 LARGE = 1 << 21  # bytes of a huge page on x86-64 and usually on ARM64; reads from this size on get pages of their own
-STALE = 3600.0  # seconds after which an unlocked scratch file counts as abandoned
 
 # Device names on Windows, with any extension: con.py cannot be created there.
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
@@ -31,10 +30,35 @@ def map_file(path: str | os.PathLike[str]) -> memoryview:
 
     The mapping lives as long as the memoryview or anything that shares its bytes. Raises OSError.
     """
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or os.fstat(file.fileno()).st_size == 0:
             return memoryview(file.read())  # pipes and empty files cannot be mapped
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _opened(path: str | os.PathLike[str]) -> io.FileIO:
+    """The file at `path`, or where it is while an interrupted write waits to be finished (folders/journals.py)."""
+    from .folders.journals import current
+
+    while True:
+        place = current(path)
+        try:
+            return open(place, "rb", buffering=0)
+        except FileNotFoundError:
+            if place == os.fspath(path):
+                raise  # otherwise another process has just finished the write
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file whose name nobody gave: it may be a link, but a pipe or device is an error, not waited for.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | NONBLOCK | BINARY)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(EINVAL, "is not a regular file", os.fspath(path))
+        return file.read()
 
 
 class FileBytes:
@@ -47,7 +71,7 @@ class FileBytes:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self._lock = threading.Lock()
-        self._file = open(path, "rb", buffering=0)
+        self._file = _opened(path)
         weakref.finalize(self, self._file.close)
         self._whole = None
         if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
@@ -105,100 +129,70 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     """Context manager: a file that replaces `path` when the block ends, or is discarded after an exception.
 
     It is written beside `path`, synced to disk and renamed over it. A symbolic link keeps its target, and an existing
-    file its permissions. Half-written files of killed processes in the folder are removed. Raises OSError, which names
-    the file; IsADirectoryError if `path` is a folder.
+    file its permissions. Half-written files of this user's killed processes in the folder are removed. Raises OSError,
+    which names the file; IsADirectoryError if `path` is a folder.
     """
     target = os.path.realpath(path)
     if os.path.isdir(target) or os.fspath(path).endswith(("/", os.sep)):
         raise IsADirectoryError(EISDIR, "is a folder; give the name of a file in it", os.fspath(path))
-    folder = os.path.dirname(target)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(EINVAL, "is a pipe or a device; give the name of a file", os.fspath(path))
+    where, name = os.path.split(target)
+    with contextlib.ExitStack() as held:
+        try:
+            folder = held.enter_context(Folder.opened(where))
+            _tidy(folder)
+            descriptor, scratch = _scratch_file(folder)
+        except OSError as error:
+            error.filename, error.filename2 = os.fspath(path), None  # the requested path, not the scratch file's
+            raise
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if os.name == "posix":  # while it is locked, no process takes it for stale
+                    _take_place(folder, scratch, name)
+            if os.name != "posix":  # Windows renames closed files only
+                _take_place(folder, scratch, name)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                folder.unlink(scratch)
+            if isinstance(error, OSError) and error.errno is not None and _names(error, scratch):
+                raise OSError(error.errno, error.strerror, os.fspath(path)) from error  # a full disk names no file
+            raise
+        folder.sync()
+
+
+def _names(error: OSError, scratch: str) -> bool:
+    return error.filename is None or os.path.basename(str(error.filename)) == scratch
+
+
+def _tidy(folder: Folder) -> None:
+    """Finish or remove what killed processes left in a folder, before something is written there."""
+    from .folders import journals
+
+    if journals.is_pending(folder):
+        journals.finish_in(folder)
     remove_stale(folder)
-    try:
-        descriptor, scratch = _scratch_file(folder)
-    except OSError as error:
-        error.filename = os.fspath(path)  # the requested path, not the scratch file's
-        raise
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if os.name == "posix":  # while it is locked, no process takes it for stale
-                _take_place(scratch, target)
-        if os.name != "posix":  # Windows renames closed files only
-            _take_place(scratch, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(scratch)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, scratch):
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error  # a full disk names no file
-        raise
-    sync_folder(folder)
 
 
-def _take_place(scratch: str, target: str) -> None:
-    with contextlib.suppress(FileNotFoundError):  # a new file keeps the permissions from the system
-        os.chmod(scratch, stat.S_IMODE(os.stat(target).st_mode))
-    os.replace(scratch, target)
+def _take_place(folder: Folder, scratch: str, target: str) -> None:
+    old = folder.stat(target)
+    if old is not None:  # a new file keeps the permissions from the system
+        folder.chmod(scratch, stat.S_IMODE(old.st_mode))
+    folder.move(scratch, folder, target)
 
 
-def _lock(descriptor: int, wait: bool) -> bool | None:
-    """Lock a file until it is closed or the process ends.
-
-    Returns False if another process has locked it, None if files cannot be locked.
-    """
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    except (ImportError, AttributeError, OSError):  # Windows, JupyterLite's empty fcntl, file systems without locks
-        return None
-    return True
-
-
-def remove_stale(folder: str | os.PathLike[str]) -> None:
-    """Remove abandoned scratch files in a folder."""
-    with contextlib.suppress(OSError):
-        for entry in os.listdir(folder):
-            if entry.startswith(SCRATCH) and entry.endswith(SCRATCH_END):
-                with contextlib.suppress(OSError):
-                    _remove_if_stale(os.path.join(folder, entry))
-
-
-def _remove_if_stale(path: str) -> None:
-    with open(path, "rb") as file:
-        locked = _lock(file.fileno(), wait=False)
-        if locked:
-            os.unlink(path)
-        old = time.time() - os.fstat(file.fileno()).st_mtime > STALE
-    if locked is None and old:
-        os.unlink(path)  # Windows refuses it while another process writes
-
-
-def _scratch_file(folder: str) -> tuple[int, str]:
-    """(descriptor, path) of a new locked file in `folder`, with the process's default permissions.
+def _scratch_file(folder: Folder) -> tuple[int, str]:
+    """(descriptor, name) of a new locked file in `folder`, with the process's default permissions.
 
     `tempfile` would make it private, and the umask can be read only by changing it, for every thread.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        scratch = os.path.join(folder, f"{SCRATCH}{os.urandom(8).hex()}{SCRATCH_END}")
+        scratch = marked(SCRATCH, SCRATCH_END)
         with contextlib.suppress(FileExistsError):
-            descriptor = os.open(scratch, flags, 0o666)
-            if not _lock(descriptor, wait=True) or os.fstat(descriptor).st_nlink:
+            descriptor = folder.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            if not lock(descriptor, wait=True) or os.fstat(descriptor).st_nlink:
                 return descriptor, scratch
             os.close(descriptor)  # another process took it for stale before it was locked
-
-
-def sync_folder(folder: str) -> None:
-    """Make the rename durable, if folders can be synced."""
-    if os.name != "posix":
-        return
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -20,6 +20,7 @@ from ..backend import Backend, get_backend
 from ..errors import DTypeError, EmberletError, FormatError
 from ..tensor import Tensor
 
+COMMENT = b"written by emberlet"  # of the archives that are written
 _MAGIC = b"\x93NUMPY"
 # Little-endian NumPy type strings of the dtypes that have one.
 _DESCR = {
@@ -98,6 +99,7 @@ def save_archive(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) ->
     from .files import atomic_write
 
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = COMMENT
         for name, tensor in tensors.items():
             archive.writestr(name + ".npy", dumps(tensor))
 

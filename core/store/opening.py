@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from typing import Any
 
 from ..burnpack.limits import Limits
 from ..errors import FormatError
-from ..host.together import finish_interrupted
+from ..host.files import read_regular
 from .formats.archives import open_zip
 from .formats.bincode import is_bincode
 from .reading import Bytes, Origin, check_sharing, contents
@@ -57,7 +58,6 @@ def open(
     """
     path = None if isinstance(source, (bytes, bytearray, memoryview)) else _found(os.fspath(source))
     if path is not None:
-        finish_interrupted(path)
         source = path
     data, where = contents(source, zero_copy, limits)
     kind = format or _kind(data, path or "", where)
@@ -79,6 +79,18 @@ def config_from_file(source: Origin, key: str | None = None) -> Any:
 
     data, where = contents(source, False)
     return config(data, where, key)
+
+
+def files_of(source: str) -> list[str]:
+    """The files that `open` reads for a path: for shards, their index and each of them. Raises OSError."""
+    path = _found(source)
+    if not os.path.basename(path).lower().endswith(".safetensors.index.json"):
+        return [path]
+    try:
+        names = {str(name) for name in json.loads(read_regular(path))["weight_map"].values()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [path]  # `open` says what is wrong with it
+    return [path, *(os.path.join(os.path.dirname(path), name) for name in sorted(names))]
 
 
 def _found(path: str) -> str:

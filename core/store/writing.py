@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..errors import EmberletError
 from ..host.files import atomic_write
+from ..host.folders.outputs import ExistsError, listed
 from ..host.together import synced, together
 from ..module.layouts import KEY
 from .source_mapping import SOURCES
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
 
 # extension -> format; each is a module of core/store/formats with `dump`
 ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".npz": "npz"}
-
-
-class ExistsError(EmberletError, FileExistsError):
-    """A file that must not be overwritten."""
-
-    __str__ = Exception.__str__
 
 
 def save(
@@ -41,16 +36,22 @@ def save(
     """Write the tensors, metadata and scalars of a store; returns the bytes written.
 
     target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else by the
-    path's extension (burnpack without one); metadata: added to the store's own; overwrite: whether an existing file may
-    be replaced; shard: write several safetensors files with at most this many bytes of tensors each, and their index.
+    path's extension (.bpk if it has none); metadata: added to the store's own; overwrite: whether an existing
+    file may be replaced; shard: write several safetensors files with at most this many bytes of tensors each, and their
+    index.
 
     An existing file is replaced only once the new one is complete and synced; after any error it is unchanged. Raises
-    ExistsError, which is an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
+    ExistsError, which is an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError,
+    EmberletError for an extension of no format.
     """
     if hasattr(target, "write"):
         return _dump(store, cast(IO[bytes], target), format or "burnpack", metadata)
     path = os.fspath(cast(str, target))
     ending = os.path.splitext(path)[1].lower()
+    if ending and format is None and ending not in ENDINGS:
+        raise EmberletError(
+            f"{path}: expected a name that ends in {listed([*ENDINGS])}; format= writes one of them under any name"
+        )
     kind = format or ENDINGS.get(ending, "burnpack")
     if not ending and format is None and not os.path.isdir(path) and not path.endswith(("/", os.sep)):
         path += ".bpk"
@@ -101,7 +102,7 @@ def _shards(
     names = [f"{path.stem}-{i + 1:05}-of-{len(groups):05}{path.suffix}" for i in range(len(groups))]
     index = path.name + ".index.json"
     for name in [index, *names]:
-        if not overwrite and (path.parent / name).exists():
+        if not overwrite and os.path.lexists(path.parent / name):
             raise ExistsError(f"{path.parent / name} exists; overwrite=True (--overwrite) replaces it")
     total, where = 0, {}
     with together(path.parent) as folder:

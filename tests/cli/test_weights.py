@@ -46,7 +46,7 @@ def test_convert_filters_renames_and_halves(emberlet, tmp_path):
     assert "--overwrite" in refused.err
     emberlet("convert", PT, target, "--key", "state_dict", "--overwrite")
     assert list(store.open(target)) == ["a", "b"]
-    assert "is the source itself" in emberlet("convert", target, target, "--overwrite").err
+    assert "is an input" in emberlet("convert", target, target, "--overwrite").err
     assert "REGEX=NAME" in emberlet("convert", PT, tmp_path / "x", "--rename", "a").err
 
 

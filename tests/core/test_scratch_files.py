@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from emberlet.errors import FormatError
-from emberlet.host import files
-from emberlet.host.files import LARGE, SCRATCH, SCRATCH_END, STALE, FileBytes, atomic_write, map_file, remove_stale
+from emberlet.host.files import LARGE, FileBytes, atomic_write, map_file
+from emberlet.host.folders import scratch as scratches
+from emberlet.host.folders.folder import Folder
+from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, STALE, marked, remove_stale
 
 
 @pytest.mark.parametrize(
@@ -21,15 +23,46 @@ from emberlet.host.files import LARGE, SCRATCH, SCRATCH_END, STALE, FileBytes, a
 def test_abandoned_scratch_files_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: bool | None, age: float, removed: bool
 ) -> None:
-    scratch, others = tmp_path / f"{SCRATCH}1{SCRATCH_END}", [f"{SCRATCH}2", f"3{SCRATCH_END}", "4.bpk"]
+    scratch = tmp_path / marked(SCRATCH, SCRATCH_END)
+    others = [f"{SCRATCH}2", f"3{SCRATCH_END}", "4.bpk", f"{SCRATCH}{'0' * 24}{SCRATCH_END}"]
     for name in (scratch.name, *others):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
-    monkeypatch.setattr(files, "_lock", lambda descriptor, wait: locked)
-    remove_stale(tmp_path)
+    monkeypatch.setattr(scratches, "lock", lambda descriptor, wait: locked)
+    with Folder.opened(tmp_path) as folder:
+        remove_stale(folder)
     assert scratch.exists() is not removed
     assert all((tmp_path / name).exists() for name in others)
-    remove_stale(tmp_path / "no such folder")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
+@pytest.mark.parametrize("kind", ["pipe", "link", "second name", "folder"])
+def test_what_is_no_scratch_file_stays_whatever_its_name(tmp_path: Path, kind: str) -> None:
+    path, other = tmp_path / marked(SCRATCH, SCRATCH_END), tmp_path / "precious"
+    other.write_bytes(b"kept")
+    {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda p: p.symlink_to(other),
+     "second name": lambda p: p.hardlink_to(other)}[kind](path)  # fmt: skip
+    with atomic_write(tmp_path / "x.bpk") as file:
+        file.write(b"new")
+    assert os.path.lexists(path) and other.read_bytes() == b"kept"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_scratch_files_of_other_users_stay(tmp_path: Path) -> None:
+    path = tmp_path / marked(SCRATCH, SCRATCH_END)
+    path.write_bytes(b"half")
+    os.chown(path, 12345, 12345)
+    with atomic_write(tmp_path / "x.bpk") as file:
+        file.write(b"new")
+    assert path.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
+def test_a_pipe_is_never_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.bpk")
+    with pytest.raises(OSError, match="is a pipe or a device"), atomic_write(tmp_path / "x.bpk"):
+        pass
+    assert stat.S_ISFIFO(os.lstat(tmp_path / "x.bpk").st_mode)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks and permissions of POSIX")
@@ -38,7 +71,8 @@ def test_a_scratch_file_that_is_being_written_stays(tmp_path: Path) -> None:
     with atomic_write(target) as file:
         file.write(b"abc")
         (scratch,) = tmp_path.glob(f"{SCRATCH}*{SCRATCH_END}")
-        remove_stale(tmp_path)
+        with Folder.opened(tmp_path) as folder:
+            remove_stale(folder)
         assert scratch.exists() and not target.exists()
     assert target.read_bytes() == b"abc" and [p.name for p in tmp_path.iterdir()] == ["x.bpk"]
 

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from emberlet.host import files
 from emberlet.host.files import atomic_write
+from emberlet.host.folders import scratch as scratches
 from emberlet.host.together import together
 
 fcntl = pytest.importorskip("fcntl", reason="files are locked by POSIX's flock")
@@ -77,7 +77,15 @@ def test_a_file_that_somebody_writes_stays(tmp_path: Path, work) -> None:  # typ
 
 
 def test_the_files_of_others_stay(tmp_path: Path) -> None:
-    others = [".x.tmp", "emberlet-1.tmp", ".emberlet-notes", "a.tmp", ".c.bpk.0a1b2c3d.tmp"]
+    others = [
+        ".x.tmp",
+        "emberlet-1.tmp",
+        ".emberlet-1.tmp",
+        f".emberlet-{'a' * 24}.tmp",
+        ".emberlet-notes",
+        "a.tmp",
+        ".c.bpk.0a1b2c3d.tmp",
+    ]
     for name in others:
         (tmp_path / name).write_bytes(b"mine")
         os.utime(tmp_path / name, (0, 0))
@@ -86,13 +94,13 @@ def test_the_files_of_others_stay(tmp_path: Path) -> None:
 
 
 def test_without_locks_only_old_files_are_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_lock", lambda descriptor, wait: None)
-    for name, age in (("old", 7200), ("new", 60)):
-        path = tmp_path / f".emberlet-{name}.tmp"
+    monkeypatch.setattr(scratches, "lock", lambda descriptor, wait: None)
+    old, new = (tmp_path / scratches.marked(scratches.SCRATCH, scratches.SCRATCH_END) for _ in range(2))
+    for path, age in ((old, 7200), (new, 60)):
         path.write_bytes(b"half")
         os.utime(path, (time.time() - age,) * 2)
     save(tmp_path / "c.bpk")
-    assert sorted(os.listdir(tmp_path)) == [".emberlet-new.tmp", "c.bpk"]
+    assert sorted(os.listdir(tmp_path)) == [new.name, "c.bpk"]
 
 
 def test_many_writers_in_one_folder_do_not_take_each_other_for_dead(tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 
 from ...errors import EmberletError
 from ...functional.creation.fills import zeros
+from ..folders import outputs
 from . import model as models
 from . import sizing
 from .progress import step
+
+MARKS = {".plan": b"emberlet.plan", ".wasm": b"emberlet.crc32"}  # what every file of ours holds
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +34,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "; length=1..512 leaves it open: the plan runs every length from 1 to 512; length=64..512:64: in steps of 64",
     )
     models.add_freeze(parser)
+    outputs.add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from emberlet.wgpu_backend.plan.writer import save
 
+    out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
+    mark = MARKS.get(os.path.splitext(out)[1].lower(), b"")
+    inputs = outputs.model_files(arguments.model)
+    outputs.check(out, inputs=inputs, endings=[*MARKS], mark=mark, overwrite=arguments.overwrite)
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, None, arguments.freeze)
     dims, given = sizing.ranges(arguments.dim, loaded)
@@ -46,8 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
             raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan needs both")
-    out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
-
     def attempt(sizes: sizing.Sizes) -> Any:
         return save(
             out,

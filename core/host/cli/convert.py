@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from collections.abc import Sequence
 
 from ... import store
 from ...errors import EmberletError
 from ...store import Store
+from ...store.opening import files_of
+from ...store.writing import ENDINGS
+from ..folders import outputs
+from .plain import plain
 from .progress import Bytes
 
 
@@ -30,6 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    shard, target = size_of(arguments.shard), arguments.target
+    if not os.path.splitext(target)[1] and not os.path.isdir(target):
+        target += ".bpk"
+    inputs = [arguments.source, *files_of(arguments.source)]
+    overwrite = arguments.overwrite or shard is not None  # the names of shards are checked where they are made
+    outputs.check(target, inputs=inputs, endings=[*ENDINGS], overwrite=overwrite, option="the target")
+    if shard is not None:
+        _check_shards(target, inputs)
     opened = store.open(arguments.source, key=arguments.key)
     if arguments.filter:
         opened = opened.filter(arguments.filter)
@@ -37,11 +51,18 @@ def run(arguments: argparse.Namespace) -> int:
         opened = opened.rename([_pair(text) for text in arguments.rename])
     if arguments.half:
         opened = opened.half()
-    if os.path.exists(arguments.target) and os.path.samefile(arguments.source, arguments.target):
-        raise EmberletError(f"{arguments.target} is the source itself; name another target")
-    written = save(opened, arguments.target, arguments.overwrite, size_of(arguments.shard))
-    print(f"{arguments.target}: {len(opened)} tensors, {written} bytes")
+    written = save(opened, target, arguments.overwrite, shard)
+    print(plain(f"{target}: {len(opened)} tensors, {written} bytes"))
     return 0
+
+
+def _check_shards(target: str, inputs: Sequence[str]) -> None:
+    """Raise EmberletError if a file that is read may be one of the shards that are written."""
+    stem, ending = os.path.splitext(os.path.realpath(target))
+    names = re.escape(stem) + r"-\d{5}-of-\d{5}" + re.escape(ending) + "|" + re.escape(stem + ending) + r"\.index\.json"
+    for each in inputs:
+        if re.fullmatch(names, os.path.realpath(each), re.IGNORECASE):
+            raise EmberletError(f"the target {target} would replace its source {each}; give another name")
 
 
 def save(opened: Store, target: str, overwrite: bool, shard: int | None) -> int:

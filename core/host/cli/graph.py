@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 
 from ...errors import EmberletError
 from ..files import atomic_write
+from ..folders import outputs
 from .plain import plain
 
 KINDS = (".svg", ".html", ".txt")
+MARK = b"written by emberlet graph"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,12 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="FILE", help=f"what to write: {', '.join(KINDS)}")
     parser.add_argument("--depth", type=int, metavar="N", help="levels of modules that are open (default: some)")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a size to count operations with")
+    outputs.add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kind = next((k for k in KINDS if arguments.out.lower().endswith(k)), None)
-    if kind is None:
-        raise EmberletError(f"--out {arguments.out}: expected a name that ends in {', '.join(KINDS)}")
+    outputs.check(arguments.out, inputs=[arguments.model], endings=KINDS, mark=MARK, overwrite=arguments.overwrite)
+    kind = os.path.splitext(arguments.out)[1].lower()
     if arguments.depth is not None and arguments.depth < 0:
         raise EmberletError(f"--depth {arguments.depth}: expected 0 or more")
     sizes = given_sizes(arguments.dim)
@@ -41,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         text = as_text(box, 8 if arguments.depth is None else arguments.depth)
     with atomic_write(arguments.out) as file:
-        file.write(text.encode())
+        file.write(text.encode() + (MARK if kind == ".txt" else b"<!-- " + MARK + b" -->") + b"\n")
     print(plain(f"wrote {arguments.out}"))
     return 0
 

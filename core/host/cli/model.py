@@ -142,10 +142,8 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     import importlib.util
 
     from ...model import Model
-    from .. import together
     from ..model_inputs import parameters_of
 
-    together.finish_interrupted(path)
     # A unique name, because a model may be called numpy.
     name = "emberlet_model_" + os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)

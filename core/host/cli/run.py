@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import EmberletError
 from ...tensor import Tensor
 from .. import npy
+from ..folders import outputs
 from . import model as models
 from .plain import plain
 from .progress import step
@@ -21,16 +22,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     models.add_freeze(parser)
     parser.add_argument("--out", metavar="FILE.npz", help="where to write the outputs")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and print the times")
+    outputs.add_overwrite(parser)
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.repeat < 1:
         raise EmberletError(f"--repeat is {arguments.repeat}, expected 1 or more")
+    if arguments.out:
+        inputs = [*outputs.model_files(arguments.model), *outputs.given_files(arguments.input)]
+        outputs.check(arguments.out, inputs=inputs, endings=[".npz"], mark=npy.COMMENT, overwrite=arguments.overwrite)
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, arguments.backend, arguments.freeze)
-    inputs = models.read_inputs(loaded, arguments.input, arguments.backend)
-    missing = [str(i) for i in loaded.inputs if i.name not in inputs]
+    given = models.read_inputs(loaded, arguments.input, arguments.backend)
+    missing = [str(i) for i in loaded.inputs if i.name not in given]
     if missing:
         raise EmberletError(f"the model also needs --input NAME=FILE for {'; '.join(missing)}")
     if arguments.repeat > 1:
@@ -39,18 +44,18 @@ def run(arguments: argparse.Namespace) -> int:
     with step("running"):
         for _ in range(arguments.repeat):
             begin = time.perf_counter()
-            outputs = loaded(inputs)
-            for x in outputs.values():
+            results = loaded(given)
+            for x in results.values():
                 x.backend.to_bytes(x) if x.dtype.kind != "string" else x.backend.to_list(x)
             seconds.append(time.perf_counter() - begin)
     if arguments.out:
-        npy.save_archive(arguments.out, outputs)
+        npy.save_archive(arguments.out, results)
     if arguments.json:
         import json
 
-        print(json.dumps(_report(outputs, seconds, arguments.backend), indent=2))
+        print(json.dumps(_report(results, seconds, arguments.backend), indent=2))
         return 0
-    for name, x in outputs.items():
+    for name, x in results.items():
         print(plain(f"{name}: {x.dtype} {x.shape} {first_elements(x)}"))
     if arguments.repeat > 1:
         import statistics

@@ -1,0 +1,1 @@
+"""Changing folders in which others may write too: only what is ours, and never through a link."""
