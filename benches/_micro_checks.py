@@ -15,9 +15,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from emberlet.micro.builder.build import BuildResult, Options, build, write  # noqa: E402
+from emberlet.micro.builder.build import BuildResult, Options, build  # noqa: E402
 from emberlet.micro.builder.kernels.layer import Array  # noqa: E402
 from emberlet.micro.builder.quantization.reference import quantize  # noqa: E402
+from emberlet.micro.builder.written import write  # noqa: E402
 
 from tools.microcontrollers.models import (  # noqa: E402
     desktop_boards,

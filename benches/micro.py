@@ -26,7 +26,7 @@ import _micro_boards  # noqa: E402
 from _micro_checks import instructions, random_layers, small_heaps  # noqa: E402
 from _micro_report import MARKS, VARIANTS, ratio, text  # noqa: E402
 from emberlet.micro.builder.boards import BOARDS, Board  # noqa: E402
-from emberlet.micro.builder.build import BuildResult, Options, build, write  # noqa: E402
+from emberlet.micro.builder.build import BuildResult, Options, build  # noqa: E402
 from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
 from emberlet.micro.builder.graph import Graph  # noqa: E402
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat  # noqa: E402
@@ -35,6 +35,7 @@ from emberlet.micro.builder.kernels.layer import Array, Layer  # noqa: E402
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat  # noqa: E402
 from emberlet.micro.builder.kernels.window import Window  # noqa: E402
 from emberlet.micro.builder.quantization.reference import quantize  # noqa: E402
+from emberlet.micro.builder.written import write  # noqa: E402
 
 from tools.micropython import Port, armhf_port, unix_port  # noqa: E402
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import keyword
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ from emberlet import dtypes
 from emberlet.burnpack import Burnpack
 from emberlet.errors import UnsupportedError
 from emberlet.host.burnpack_writer import Source, dumps
-from emberlet.host.files import RESERVED_BY_WINDOWS, atomic_write
+from emberlet.host.files import RESERVED_BY_WINDOWS
 
 from .assembly.registry import FAMILIES
 from .boards import Board
@@ -311,82 +308,6 @@ def _compile(built: BuildResult, options: Options) -> None:
             built.images[arch] = romfs_image(built.deployed[arch])
             flash = len(built.images[arch])
         built.costs[arch] = cost(built.program, built.deployed[arch], how, flash, own)
-
-
-def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
-    """Write everything under `out` (made if missing): sources, and a folder for each instruction set. Returns the
-    paths.
-
-    Obsolete files of an earlier build are deleted, so that an old model is not mistaken for the new one. Raises
-    OSError; `out` is then unchanged, for example if the disk is full.
-    """
-    fresh = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
-    earlier = _written_before(out)
-    files = _files(built, options, out)
-    before = {path.parent for path in files if path.parent.exists()}
-    try:
-        # All files are on the disk before the first one is renamed into place.
-        with ExitStack() as drafts:
-            for path, data in files.items():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                draft = drafts.enter_context(atomic_write(path))
-                draft.write(data)
-                draft.flush()
-    except OSError:
-        for folder in {path.parent for path in files} - before:
-            with suppress(OSError):
-                folder.rmdir()
-        if fresh:
-            with suppress(OSError):
-                out.rmdir()
-        raise
-    for path in earlier - set(files):
-        path.unlink(missing_ok=True)
-        if path.parent != out and not any(path.parent.iterdir()):
-            path.parent.rmdir()
-    return list(files)
-
-
-def _files(built: BuildResult, options: Options, out: Path) -> dict[Path, bytes]:
-    """The contents of a build, by path."""
-    put: dict[Path, bytes] = {}
-    for file, text in built.sources.items():
-        put[out / file] = text.encode()
-    for file, data in built.extra.items():
-        put[out / file] = data
-    plans: dict[str, dict[str, list[str]]] = {}
-    for arch, files in built.deployed.items():
-        folder = out / (arch or "bytecode")
-        for file, data in files.items():
-            put[folder / file] = data
-        if arch in built.listings:
-            put[folder / f"{options.name}_kernels.s"] = built.listings[arch].encode()
-        urls = [[file, file] for file in files]
-        put[folder / "package.json"] = (json.dumps({"urls": urls, "version": "1.0"}, indent=1) + "\n").encode()
-        if arch in built.images:
-            put[folder / f"{options.name}.romfs"] = built.images[arch]
-        plans[arch or "bytecode"] = {"files": list(files)}
-    about = {
-        "name": options.name,
-        "weights": options.weights,
-        "targets": plans,
-        "boards": {board.name: board.arch for board in options.boards},
-        "partition": None if options.partition is None else vars(options.partition),
-        "written": [path.relative_to(out).as_posix() for path in put],
-    }
-    put[out / "build.json"] = (json.dumps(about, indent=1) + "\n").encode()
-    return put
-
-
-def _written_before(out: Path) -> set[Path]:
-    """The files of an earlier build: those in `out`, and those in the folders that its description lists."""
-    try:
-        names = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))["written"]
-        found = [out / name for name in names]
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-    return {path for path in found if path.is_file() and path.resolve().is_relative_to(out.resolve())}
 
 
 def module_name(text: str) -> str:

@@ -11,11 +11,12 @@ from pathlib import Path
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
-from .build import INT4, KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
+from .build import INT4, KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.model import Partition
 from .quantization.calibrate import samples_from
+from .written import write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,6 +86,7 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
     p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")
+    p.add_argument("--overwrite", action="store_true", help="replace files that no earlier build wrote")
     p.add_argument("--micropython", metavar="RELEASE", help="oldest release that loads the .mpy files, such as 1.22")
 
 
@@ -94,6 +96,11 @@ def _add_deploy(p: argparse.ArgumentParser) -> None:
     p.add_argument("--port", help="the board's port, as mpremote's connect takes it")
     p.add_argument("--to", default="/", help="folder on the board (default: /)")
     p.add_argument("--helper", action="append", default=[], metavar="NAME", help=f"{', '.join(HELPERS)}; repeatable")
+    p.add_argument(
+        "--in-place",
+        action="store_true",
+        help="copy over the old files one by one, if the board has no room for both; do not interrupt it",
+    )
     p.add_argument("--dry-run", action="store_true", help="only print the mpremote commands")
 
 
@@ -125,7 +132,8 @@ def _build(a: argparse.Namespace) -> int:
         new_steps=a.new_steps,
     )
     built = build(graph, options, samples)
-    written = write(built, options, a.out)
+    inputs = [a.model, a.calibration] if a.calibration else [a.model]
+    written = write(built, options, a.out, inputs=inputs, overwrite=a.overwrite)
     print_report(built, options)
     print(f"  written to {a.out}: {len(written)} files")
     return 0 if all(not shortfalls(_cost(built, b), b, a.weights) for b in boards) else 1
@@ -186,7 +194,10 @@ def print_report(built: BuildResult, options: Options) -> None:
 
 
 def _deploy(a: argparse.Namespace) -> int:
-    steps = [*helper_commands(a.helper, a.port), *commands(a.out, a.board, a.port, a.to)]
+    steps = [
+        *helper_commands(a.helper, a.port, a.in_place),
+        *commands(a.out, a.board, a.port, a.to, a.in_place),
+    ]
     if a.dry_run:
         for step in steps:
             print(shlex.join(["mpremote", *step]))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from emberlet.errors import FormatError, UnsupportedError
+from emberlet.errors import UnsupportedError
 from emberlet.host.extras import sentence
+from emberlet.host.folders.journals import current
 
 from .boards import ALIASES
+from .written import read_about
 
 Runner = Callable[[Sequence[str]], int]
 """Runs mpremote with these arguments and returns its exit status."""
@@ -26,21 +27,49 @@ HELPERS = {
 }
 """Helper -> the files of `emberlet.micro` that it consists of."""
 
+DRAFT = ".emberlet-new"  # the folder on the board, in the one that is asked for, that new files are copied to
+
 _MAKE_FOLDERS = """\
 import os
-for folder in ("/lib", "/lib/emberlet", "/lib/emberlet/micro"):
+for folder in {folders!r}:
     try:
         os.mkdir(folder)
     except OSError:
         pass
 """
 
-# Runs on the board, with the built folder mounted: writes the burnpack into the partition, block by block.
+# Runs on the board: makes folders, and empties the draft of a deployment that was interrupted.
+_PREPARE = (
+    _MAKE_FOLDERS
+    + """\
+for name in os.listdir({draft!r}):
+    os.remove({draft!r} + "/" + name)
+"""
+)
+
+# Runs on the board, which finishes it whatever happens to the host. The first file goes first and comes last: without
+# the model's module there is no model, rather than one with other weights.
+_PUBLISH = """\
+import os
+names = {names!r}
+try:
+    os.remove({to!r} + names[0])
+except OSError:
+    pass
+for name in reversed(names):
+    os.rename({draft!r} + "/" + name, {to!r} + name)
+os.rmdir({draft!r})
+"""
+
+# Runs on the board, with the built folder mounted: writes the burnpack into the partition, block by block. The first
+# block is erased first and written last: a burnpack that is not complete is not a burnpack.
 _WRITE = """\
 {device}
 with open("/remote/{file}", "rb") as f:
     block = bytearray(4096)
-    for k in range({blocks}):
+    device.ioctl(6, 0)
+    for k in list(range(1, {blocks})) + [0]:
+        f.seek(4096 * k)
         n = f.readinto(block)
         for i in range(n, 4096):
             block[i] = 255
@@ -50,10 +79,14 @@ print("{file} written")
 """
 
 
-def commands(out: Path, board: str | None = None, port: str | None = None, to: str = "/") -> list[list[str]]:
+def commands(
+    out: Path, board: str | None = None, port: str | None = None, to: str = "/", in_place: bool = False
+) -> list[list[str]]:
     """The mpremote commands, as argument lists, that copy the build in `out` to a board.
 
-    board: one of the boards it was built for; port: an argument of mpremote's `connect`; to: the folder on the board.
+    board: one of the boards it was built for; port: an argument of mpremote's `connect`; to: the folder on the board;
+    in_place: copy over the old files, one by one. Otherwise the board renames all new files once they are there, so
+    that an interruption leaves the old ones or the new ones.
     Raises FormatError if `out` is not a build, UnsupportedError if it was built for other boards or to be frozen.
     """
     about = read_about(out)
@@ -66,22 +99,37 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
             f"FROZEN_MANIFEST={out}/manifest.py and flash it"
         )
     if weights == "romfs":
-        return [[*first, "romfs", "deploy", str(folder / f"{name}.romfs")]]
+        return [[*first, "romfs", "deploy", current(folder / f"{name}.romfs")]]
     files: list[str] = about["targets"][target]["files"]
     steps: list[list[str]] = []
     if weights == "partition":
         pack = f"{name}.bpk"
         files = [f for f in files if f != pack]
-        steps.append([*first, "mount", str(folder), "exec", _writer(about, folder, pack)])
+        held = Path(current(folder / pack))
+        steps.append([*first, "mount", str(held.parent), "exec", _writer(about, held)])
+    folders = [to] if to.strip("/") else []
+    return [*steps, *_copied([folder / f for f in files], folders, to, first, in_place)]
+
+
+def _copied(files: Sequence[Path], folders: list[str], to: str, first: list[str], in_place: bool) -> list[list[str]]:
+    """The commands that copy files to a folder of the board. folders: those to make first."""
     to = to.rstrip("/") + "/"
-    made = [*first, "fs", "cp", *(str(folder / f) for f in files), f":{to}"]
-    if to != "/":
-        steps.append([*first, "exec", f"import os\ntry:\n os.mkdir({to.rstrip('/')!r})\nexcept OSError:\n pass"])
-    return [*steps, made]
+    sources = [current(file) for file in files]
+    folders = [folder.rstrip("/") for folder in folders]
+    if in_place:
+        made = [[*first, "exec", _MAKE_FOLDERS.format(folders=folders)]] if folders else []
+        return [*made, [*first, "fs", "cp", *sources, f":{to}"]]
+    draft, names = to + DRAFT, [file.name for file in files]
+    return [
+        [*first, "exec", _PREPARE.format(folders=[*folders, draft], draft=draft)],
+        [*first, "fs", "cp", *sources, f":{draft}/"],
+        [*first, "exec", _PUBLISH.format(names=names, to=to, draft=draft)],
+    ]
 
 
-def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[str]]:
-    """The mpremote commands that copy helpers ("stream", "audio", "image") to /lib/emberlet/micro on a board.
+def helper_commands(names: Sequence[str], port: str | None = None, in_place: bool = False) -> list[list[str]]:
+    """The mpremote commands that copy helpers ("stream", "audio", "image") to /lib/emberlet/micro on a board. in_place:
+    as in `commands`.
 
     Raises UnsupportedError for an unknown name.
     """
@@ -90,20 +138,9 @@ def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[
         raise UnsupportedError(f"unknown helper {unknown[0]!r}; known helpers: {', '.join(HELPERS)}")
     if not names:
         return []
-    first = ["connect", port] if port else []
-    files = [str(HERE / f"{file}.py") for name in names for file in HELPERS[name]]
-    return [[*first, "exec", _MAKE_FOLDERS], [*first, "fs", "cp", *files, ":/lib/emberlet/micro/"]]
-
-
-def read_about(out: Path) -> dict[str, Any]:
-    """The description that `micro build` wrote. Raises FormatError."""
-    try:
-        about = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise FormatError(f"{out}: expected a folder that `emberlet micro build` wrote: {error}") from None
-    if not isinstance(about, dict) or not {"name", "weights", "targets", "boards"} <= set(about):
-        raise FormatError(f"{out / 'build.json'}: not written by `emberlet micro build`")
-    return about
+    files = [HERE / f"{file}.py" for file in dict.fromkeys(file for name in names for file in HELPERS[name])]
+    folders = ["/lib", "/lib/emberlet", "/lib/emberlet/micro"]
+    return _copied(files, folders, folders[-1], ["connect", port] if port else [], in_place)
 
 
 def _target(about: dict[str, Any], board: str | None) -> str:
@@ -120,12 +157,12 @@ def _target(about: dict[str, Any], board: str | None) -> str:
     return str(targets[0])
 
 
-def _writer(about: dict[str, Any], folder: Path, pack: str) -> str:
+def _writer(about: dict[str, Any], pack: Path) -> str:
     from .emit.model import Partition
 
-    size = (folder / pack).stat().st_size
+    size = pack.stat().st_size
     device = Partition(**about["partition"]).device(size)
-    return _WRITE.format(device=device, file=pack, blocks=-(-size // 4096))
+    return _WRITE.format(device=device, file=pack.name, blocks=-(-size // 4096))
 
 
 def run_mpremote(arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -73,9 +74,44 @@ def test_a_second_build_takes_the_files_of_the_first_away_and_no_others(samples:
     assert build(samples, out, "--board", "esp32s3", "--name", "second") == 0
     assert sorted(p.name for p in out.rglob("*") if "first" in p.name) == []
     assert [p.name for p in (out / "armv6m").iterdir()] == ["notes.txt"]
-    (out / "build.json").write_text(json.dumps({"written": ["../samples.npz", 5]}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("written", [["../samples.npz", 5], {"../samples.npz": "DIGEST"}, {"../samples.npz": 5}, None])
+def test_a_forged_report_of_a_build_deletes_nothing(
+    written: Any, samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hashlib import sha256
+
+    out = tmp_path / "dist"
     assert build(samples, out) == 0
+    about = json.loads((out / "build.json").read_text(encoding="utf-8"))
+    if isinstance(written, dict):
+        written = {k: sha256(samples.read_bytes()).hexdigest() if v == "DIGEST" else v for k, v in written.items()}
+    (out / "build.json").write_text(json.dumps(about | {"written": written}), encoding="utf-8")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    assert build(samples, out) == 2
+    assert "was not written by an earlier build; --overwrite replaces it" in capsys.readouterr().err
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+    assert build(samples, out, "--overwrite") == 0
     assert samples.exists()
+
+
+def test_files_of_others_and_changed_files_are_not_replaced(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "dist"
+    out.mkdir()
+    (out / "zahl.py").write_text("mine", encoding="utf-8")
+    assert build(samples, out, "--name", "zahl") == 2
+    assert "zahl.py exists and was not written by an earlier build" in capsys.readouterr().err
+    assert [p.name for p in out.iterdir()] == ["zahl.py"]
+    (out / "zahl.py").unlink()
+    assert build(samples, out, "--name", "zahl") == 0
+    (out / "zahl.py").write_text("edited", encoding="utf-8")
+    assert build(samples, out, "--name", "zahl") == 2
+    assert "zahl.py exists and was changed since it was built" in capsys.readouterr().err
+    assert build(samples, out, "--name", "other") == 0
+    assert (out / "zahl.py").read_text(encoding="utf-8") == "edited"
 
 
 def test_float32_without_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,10 +268,10 @@ def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.Captu
     assert main(["deploy", str(out)]) == 2
     assert "choose one with --board" in capsys.readouterr().err
     assert main(["deploy", str(out), "--board", "rp2", "--port", "/dev/ttyACM0", "--to", "/lib", "--dry-run"]) == 0
-    first, second = capsys.readouterr().out.split("mpremote ")[1:]
-    assert first.startswith("connect /dev/ttyACM0 exec ")
+    first, second, third = capsys.readouterr().out.split("mpremote ")[1:]
+    assert first.startswith("connect /dev/ttyACM0 exec ") and third.startswith("connect /dev/ttyACM0 exec ")
     assert second.split()[:4] == ["connect", "/dev/ttyACM0", "fs", "cp"]
-    assert second.split()[-1] == ":/lib/"
+    assert second.split()[-1] == ":/lib/.emberlet-new/"
     assert f"{out}/armv6m/digits_kernels.mpy" in second
 
 
@@ -244,7 +280,7 @@ def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -
     build(samples, romfs, "--board", "stm32f4", "--weights", "romfs")
     assert commands(romfs) == [["romfs", "deploy", str(romfs / "armv7emsp" / "digits.romfs")]]
     build(samples, partition, "--board", "esp32", "--weights", "partition", "--partition", "model")
-    write, copy = commands(partition)
+    write, _, copy, _ = commands(partition)
     assert write[:3] == ["mount", str(partition / "xtensawin"), "exec"]
     assert "label='model'" in write[3] and "/remote/digits.bpk" in write[3]
     assert build(samples, partition, "--board", "stm32f4", "--weights", "partition") == 2
@@ -259,7 +295,7 @@ def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.Cap
     out = tmp_path / "dist"
     build(samples, out, "--board", "rp2")
     assert main(["deploy", str(out), "--helper", "stream", "--helper", "audio", "--dry-run"]) == 0
-    folders, files, _ = capsys.readouterr().out.split("mpremote ")[1:]
+    folders, files, *_ = capsys.readouterr().out.split("mpremote ")[1:]
     assert "/lib/emberlet/micro" in folders
     copied = [Path(name) for name in files.split()[2:-1]]
     assert {f.name for f in copied} == {

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 from emberlet.micro.builder.boards import ALIASES, BOARDS
-from emberlet.micro.builder.build import Options, write
+from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import commands, deploy
 from emberlet.micro.builder.emit.model import Partition
 from emberlet.micro.builder.quantization.reference import quantize
+from emberlet.micro.builder.written import write
 from support.microcontrollers.serial_board import mpremote, serial_board
 
 from tools.microcontrollers.models import DIGITS, build_digits, desktop_boards, digits_data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from emberlet.micro.builder.deploy import commands, helper_commands, read_about
 
 def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = None, **more: Any) -> Path:
     boards = {"rp2": "armv6m"} if boards is None else boards
+    folder.mkdir(exist_ok=True)
     targets = {arch: {"files": ["net.mpy", "net.bpk"]} for arch in [*boards.values()] or ["bytecode"]}
     about = {"name": "net", "weights": weights, "targets": targets, "boards": boards, **more}
     (folder / "build.json").write_text(json.dumps(about), encoding="utf-8")
@@ -25,19 +27,51 @@ def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = N
 def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> None:
     folder = built(tmp_path) / "armv6m"
     copied = ["fs", "cp", str(folder / "net.mpy"), str(folder / "net.bpk")]
-    assert commands(tmp_path) == [[*copied, ":/"]]
-    assert commands(tmp_path, port="COM3") == [["connect", "COM3", *copied, ":/"]]
+    assert commands(tmp_path, in_place=True) == [[*copied, ":/"]]
+    assert commands(tmp_path, port="COM3", in_place=True) == [["connect", "COM3", *copied, ":/"]]
     for to in ("/models", "/models/"):
-        make, copy = commands(tmp_path, to=to, port="a0")
-        assert make[:3] == ["connect", "a0", "exec"] and "os.mkdir('/models')" in make[3]
+        make, copy = commands(tmp_path, to=to, port="a0", in_place=True)
+        assert make[:3] == ["connect", "a0", "exec"] and "'/models'" in make[3]
         assert copy == ["connect", "a0", *copied, ":/models/"]
+
+
+def board(folder: Path, code: str) -> None:
+    """Run on this machine what a board would run, with `folder` as its root."""
+    exec(code.replace("import os\n", ""), {"os": _BoardFiles(folder)})
+
+
+class _BoardFiles:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *paths: getattr(os, name)(*(f"{self.root}{path}" for path in paths))
+
+
+@pytest.mark.parametrize("to", ["/", "/models/"])
+def test_the_board_renames_all_files_once_they_are_there(to: str, tmp_path: Path) -> None:
+    where = built(tmp_path / "dist") / "armv6m"
+    flash = tmp_path / "flash"
+    draft = flash / to.strip("/") / ".emberlet-new"
+    draft.mkdir(parents=True)
+    (draft / "half.bpk").write_bytes(b"of a deployment that was interrupted")
+    (draft.parent / "net.mpy").write_bytes(b"old")
+    prepare, copy, publish = commands(tmp_path / "dist", to=to)
+    board(flash, prepare[-1])
+    assert not list(draft.iterdir())
+    assert copy == ["fs", "cp", str(where / "net.mpy"), str(where / "net.bpk"), f":{to}.emberlet-new/"]
+    for name in ("net.mpy", "net.bpk"):
+        (draft / name).write_bytes(b"new")
+    assert (draft.parent / "net.mpy").read_bytes() == b"old"
+    board(flash, publish[-1])
+    assert {p.name: p.read_bytes() for p in draft.parent.iterdir()} == {"net.mpy": b"new", "net.bpk": b"new"}
 
 
 def test_the_board_decides_which_files(tmp_path: Path) -> None:
     built(tmp_path, boards={"rp2": "armv6m", "esp32s3": "xtensawin"})
     for board in ("esp32s3", "ESP32S3", "esp32_generic_s3"):
-        assert str(tmp_path / "xtensawin" / "net.mpy") in commands(tmp_path, board)[0]
-    assert str(tmp_path / "armv6m" / "net.mpy") in commands(tmp_path, "pico")[0]
+        assert str(tmp_path / "xtensawin" / "net.mpy") in commands(tmp_path, board)[1]
+    assert str(tmp_path / "armv6m" / "net.mpy") in commands(tmp_path, "pico")[1]
     with pytest.raises(UnsupportedError, match="built for rp2, esp32s3; choose one with --board"):
         commands(tmp_path)
     with pytest.raises(UnsupportedError, match="built for rp2, esp32s3, not for 'esp32'; build it again"):
@@ -58,9 +92,9 @@ def test_a_romfs_is_deployed_as_an_image_and_frozen_modules_are_not(tmp_path: Pa
 
 def test_a_partition_is_written_in_blocks(tmp_path: Path) -> None:
     built(tmp_path, "partition", partition={"chip": "rp2", "start": 8192, "label": "model"})
-    write, copy = commands(tmp_path, port="a0")
+    write, copy = commands(tmp_path, port="a0", in_place=True)
     assert write[:5] == ["connect", "a0", "mount", str(tmp_path / "armv6m"), "exec"]
-    assert "Flash(start=8192, len=12288)" in write[5] and "range(3)" in write[5]
+    assert "Flash(start=8192, len=12288)" in write[5] and "range(1, 3)" in write[5]
     assert copy == ["connect", "a0", "fs", "cp", str(tmp_path / "armv6m" / "net.mpy"), ":/"]
 
 
@@ -75,7 +109,7 @@ def test_a_description_that_lacks_something_is_refused(lacking: str, tmp_path: P
 
 def test_helpers_come_with_the_files_they_need() -> None:
     assert helper_commands([], None) == []
-    make, copy = helper_commands(["image"], "a0")
+    make, copy = helper_commands(["image"], "a0", in_place=True)
     assert make[:3] == ["connect", "a0", "exec"] and copy[:4] == ["connect", "a0", "fs", "cp"]
     assert [Path(f).name for f in copy[4:-1]] == ["image.py", "image_kernels_viper.py", "image_kernels_bytecode.py"]
     assert copy[-1] == ":/lib/emberlet/micro/"

@@ -17,7 +17,7 @@ import onnx
 import pytest
 from emberlet.errors import EmberletError
 from emberlet.micro.builder import build as building
-from emberlet.micro.builder import cli, cost
+from emberlet.micro.builder import cli, cost, written
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, build, module_name
 from emberlet.micro.builder.emit.model import Partition
@@ -101,7 +101,7 @@ def told(built: building.BuildResult, options: Options, capsys: pytest.CaptureFi
     yield f"listings {[(n, digest(text)) for n, text in built.listings.items()]}"
     yield f"notes {built.notes} {built.agreement}"
     out = Path("out")
-    for path, data in building._files(built, options, out).items():
+    for path, data in ((out / name, data) for name, data in written._files(built, options).items()):
         yield f"{path.as_posix()}: {len(data)} {digest(data)}"
 
 

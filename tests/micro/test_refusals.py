@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import errno
-import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.errors import EmberletError, UnsupportedError
-from emberlet.micro.builder import build as building
-from emberlet.micro.builder.build import Options, build, write
+from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.reference import LIMIT, Requant
+from emberlet.micro.builder.written import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -121,11 +120,6 @@ def test_no_step_of_a_dense_layer_that_builds_reaches_the_limit(k: int, zero: in
         assert all(abs(step) < LIMIT for step in steps), (x, steps)
 
 
-class _Full(io.BytesIO):
-    def write(self, data: Any) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_a_full_disk_leaves_the_earlier_model(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options("m")
@@ -133,19 +127,25 @@ def test_a_full_disk_leaves_the_earlier_model(after: int, tmp_path: Path, monkey
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     other = Options("other")
     built = build(read_graph(_model("Conv"), "other"), other)
-    count = 0
-    whole = building.atomic_write
-
-    def narrow(path: Path) -> Any:
-        nonlocal count
-        count += 1
-        return whole(path) if count <= after else contextlib.nullcontext(_Full())
-
-    monkeypatch.setattr(building, "atomic_write", narrow)
+    _fill_disk(monkeypatch, after)
     with pytest.raises(OSError, match="No space left"):
         write(built, other, tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert sorted(p for p in tmp_path.rglob("*") if p.is_dir()) == sorted({p.parent for p in before} - {tmp_path})
+
+
+def _fill_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Let the disk be full once that many files are written."""
+    count, real = 0, os.fsync
+
+    def fsync(descriptor: int) -> None:
+        nonlocal count
+        count += 1
+        if count > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
 
 
 def test_a_tensor_that_overflows_on_a_sample_is_named() -> None:
@@ -400,7 +400,7 @@ def test_negative_padding_is_refused(at: int) -> None:
 def test_a_full_disk_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options("m")
     built = build(read_graph(_model("Gemm"), "m"), options)
-    monkeypatch.setattr(building, "atomic_write", lambda path: contextlib.nullcontext(_Full()))
+    _fill_disk(monkeypatch, 0)
     with pytest.raises(OSError, match="No space left"):
         write(built, options, tmp_path / "new")
     assert not list(tmp_path.iterdir())

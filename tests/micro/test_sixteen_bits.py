@@ -11,7 +11,7 @@ import onnx
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.host import cli
-from emberlet.micro.builder.build import BuildResult, Options, build, write
+from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Grid
 from emberlet.micro.builder.kernels.arg import Arg
@@ -21,6 +21,7 @@ from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.indices import stored
 from emberlet.micro.builder.quantization.sixteen import difference_requant, sum_requant, to_bytes, to_words
+from emberlet.micro.builder.written import write
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Maker

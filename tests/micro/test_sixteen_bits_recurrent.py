@@ -10,8 +10,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from emberlet.micro.builder.build import Options, build, write
+from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.written import write
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Maker

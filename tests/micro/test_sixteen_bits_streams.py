@@ -11,12 +11,13 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.errors import UnsupportedError
-from emberlet.micro.builder.build import BuildResult, Options, build, write
+from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.quantization.indices import stored
 from emberlet.micro.builder.quantization.sixteen import to_bytes, to_words
 from emberlet.micro.builder.streaming import time_axis
+from emberlet.micro.builder.written import write
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Maker

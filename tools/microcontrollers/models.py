@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from emberlet.micro.builder.boards import BOARDS
-from emberlet.micro.builder.build import BuildResult, Options, build, write
+from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
@@ -17,6 +17,7 @@ from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.pool import MaxPool, ReduceFloat
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.written import write
 
 from tools.paths import ROOT
 

@@ -187,10 +187,15 @@ def _journal(folder: Folder, name: str, owner: int | None) -> Journal:
     )
 
 
-def _checked(name: Any) -> str:
-    """A name in a folder, or in a folder in it. Raises ValueError for any other."""
+def is_inside(name: Any) -> bool:
+    """Whether this is a name in a folder, or in a folder in it."""
     parts = name.split("/") if isinstance(name, str) else []
-    if not 1 <= len(parts) <= 2 or any(p in ("", ".", "..") or os.path.basename(p) != p or "\0" in p for p in parts):
+    plain = all(p not in ("", ".", "..") and os.path.basename(p) == p and "\0" not in p for p in parts)
+    return plain and 1 <= len(parts) <= 2
+
+
+def _checked(name: Any) -> str:
+    if not is_inside(name):
         raise ValueError("a name that leads elsewhere")
     return str(name)
 
