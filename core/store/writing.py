@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # extension -> format; each is a module of core/store/formats with `dump`
 ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".npz": "npz"}
+FOREIGN = frozenset(".pt .pth .ckpt .bin .gguf .onnx .h5 .hdf5 .keras .mpk .tflite .npy".split())  # not written
 
 
 def save(
@@ -36,19 +37,19 @@ def save(
     """Write the tensors, metadata and scalars of a store; returns the bytes written.
 
     target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else by the
-    path's extension (.bpk if it has none); metadata: added to the store's own; overwrite: whether an existing
+    path's extension (burnpack if it is of no format); metadata: added to the store's own; overwrite: whether an existing
     file may be replaced; shard: write several safetensors files with at most this many bytes of tensors each, and their
     index.
 
     An existing file is replaced only once the new one is complete and synced; after any error it is unchanged. Raises
     ExistsError, which is an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError,
-    EmberletError for an extension of no format.
+    EmberletError for the extension of a format that is not written.
     """
     if hasattr(target, "write"):
         return _dump(store, cast(IO[bytes], target), format or "burnpack", metadata)
     path = os.fspath(cast(str, target))
     ending = os.path.splitext(path)[1].lower()
-    if ending and format is None and ending not in ENDINGS:
+    if format is None and ending in FOREIGN:
         raise EmberletError(
             f"{path}: expected a name that ends in {listed([*ENDINGS])}; format= writes one of them under any name"
         )
