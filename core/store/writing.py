@@ -38,8 +38,8 @@ def save(
 
     target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else by the
     path's extension (burnpack if it is of no format); metadata: added to the store's own; overwrite: whether an
-    existing file may be replaced; shard: write several safetensors files with at most this many bytes of tensors each, and
-    their index.
+    existing file may be replaced; shard: write several safetensors files with at most this many bytes of tensors each,
+    and their index.
 
     An existing file is replaced only once the new one is complete and synced; after any error it is unchanged. Raises
     ExistsError, which is an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError,

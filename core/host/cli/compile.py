@@ -54,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
             raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan needs both")
+
     def attempt(sizes: sizing.Sizes) -> Any:
         return save(
             out,
