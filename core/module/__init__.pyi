@@ -64,13 +64,14 @@ class Module:
         """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     def fork(self, backend: Backend | str) -> Self:
         """A copy on another backend; this module stays where it is."""
-    def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> Any:
+    def compile(self, *examples: Any, backend: Backend | str | None = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> Any:
         """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
         backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", a plan of NumPy calls
-        (docs/numpy.md); "auto", the fastest of them, measured during the first calls. The plan copies the parameters to
+        (docs/numpy.md); "auto", the fastest of them, measured during the first calls. None: the one that this module is on,
+        "numpy" if it is on "python". The plan copies the parameters to
         `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
-        which kernels are fastest on the GPU. dims: axes that the plan leaves open, so that it serves every length
+        which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
         (docs/wgpu.md)."""
     def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Any:
         """A Session: this model with its states kept from step to step (docs/sessions.md).

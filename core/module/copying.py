@@ -1,6 +1,6 @@
 """Copying a module and moving one to another backend."""
 
-from ..backend import get_backend
+from ..backend import Backend, get_backend
 from ..param import Param
 from ..tensor import Tensor
 from . import Module, items
@@ -16,15 +16,14 @@ def alias(tensor):
 
 
 def move(module, backend):
-    if "backend" in module.__dict__:  # of a model without parameters
-        module.backend = get_backend(backend)
-    return _rebuilt(module, {}, lambda leaf: leaf.to(backend), False)
+    return _rebuilt(module, {}, lambda leaf: leaf.to(backend), False, get_backend(backend))
 
 
-def _rebuilt(value, memo, change, copy):
+def _rebuilt(value, memo, change, copy, backend=None):
     """`value` with every Param and Tensor changed: a copy, or the same modules with their attributes replaced.
 
-    memo: id of an original -> its result, so that shared objects stay shared.
+    memo: id of an original -> its result, so that shared objects stay shared. backend: the one that modules get whose
+    own backend is an attribute, because they create tensors from none.
     """
     if not isinstance(value, (Param, Tensor, Module, list, tuple, dict)):
         return value
@@ -35,21 +34,22 @@ def _rebuilt(value, memo, change, copy):
     elif isinstance(value, Module):
         memo[id(value)] = out = object.__new__(type(value)) if copy else value
         for key, child in items(value):
-            setattr(out, key, _rebuilt(child, memo, change, copy))
+            own = backend and key == "backend" and isinstance(child, Backend)
+            setattr(out, key, backend if own else _rebuilt(child, memo, change, copy, backend))
     elif isinstance(value, dict):
         memo[id(value)] = out = type(value)() if copy else value
         for key, child in items(value):
-            out[key] = _rebuilt(child, memo, change, copy)
+            out[key] = _rebuilt(child, memo, change, copy, backend)
     elif isinstance(value, list):
         memo[id(value)] = out = [] if copy else value
         for i, child in items(value):
-            child = _rebuilt(child, memo, change, copy)
+            child = _rebuilt(child, memo, change, copy, backend)
             if copy:
                 out.append(child)
             else:
                 out[i] = child
     else:
-        parts = [_rebuilt(child, memo, change, copy) for child in value]
+        parts = [_rebuilt(child, memo, change, copy, backend) for child in value]
         out = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # a named tuple stays one
         memo[id(value)] = out
     return out

@@ -94,15 +94,27 @@ def fork(self, backend):
     return self.clone().to(backend)
 
 
-def compile(self, *examples, backend="wgpu", tune=False, dims=None):
+def _own_backend(module):
+    """The backend that a plan of this module is made for unless one is named."""
+    from ..backend import get_backend
+
+    found = module.backends()
+    own = found[0] if found else getattr(module, "backend", None) or get_backend()
+    return "numpy" if own.name == "python" else own
+
+
+def compile(self, *examples, backend=None, tune=False, dims=None):
     """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
     backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", a plan of NumPy calls
-    (docs/numpy.md); "auto", the fastest of them, measured during the first calls. The plan copies the parameters to
+    (docs/numpy.md); "auto", the fastest of them, measured during the first calls. None: the one that this module is on,
+    "numpy" if it is on "python". The plan copies the parameters to
     `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
-    which kernels are fastest on the GPU. dims: axes that the plan leaves open, so that it serves every length
+    which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
     (docs/wgpu.md).
     """
+    if backend is None:
+        backend = "wgpu" if tune else _own_backend(self)
     if getattr(backend, "name", backend) == "numpy":
         from ..host.extras import require
 

@@ -158,7 +158,7 @@ def test_compiling_leaves_the_model_where_it_was(wgpu_adapter: object) -> None:
     model = load(DIGITS, "numpy")
     image = np.zeros((1, 1, 8, 8), np.float32)
     before = np.asarray(model(image))
-    compiled = model.compile(image)
+    compiled = model.compile(image, backend="wgpu")
     assert [b.name for b in model.backends()] == ["numpy"]
     np.testing.assert_array_equal(np.asarray(model(image)), before)
     np.testing.assert_allclose(np.asarray(compiled(image)), before, atol=1e-5)
@@ -170,7 +170,7 @@ def test_weights_that_were_never_set_are_drawn_once_for_both(wgpu_adapter: objec
 
     layer = nn.Linear(4, 3, backend="numpy")
     x = np.ones((2, 4), np.float32)
-    compiled = layer.compile(x)
+    compiled = layer.compile(x, backend="wgpu")
     np.testing.assert_allclose(np.asarray(compiled(x)), np.asarray(layer(emberlet.asarray(x))), atol=1e-5)
     assert np.asarray(compiled(x=x)).shape == (2, 3)
 
