@@ -105,7 +105,7 @@ def fuzz(args: list[str]) -> int:
     """Compare random cases through everything that must agree on them; `--minutes N`, `--seed S`.
 
     `array-api [EXAMPLES]`: the functions of the array API standard on drawn arrays, against array_api_strict.
-    `readers`: what reads files, by coverage.
+    `readers`: what reads files, by coverage. `contract`: every way of running (tests/contract).
     """
     if args[:1] == ["array-api"]:
         given = os.environ | {"EMBERLET_EXAMPLES": args[1] if len(args) > 1 else "200"}
@@ -117,6 +117,8 @@ def fuzz(args: list[str]) -> int:
         readers = importlib.import_module("fuzz.readers")
         return int(readers.main(args[1:]))
     _need("gpu-driver")
+    if args[:1] == ["contract"]:
+        return int(importlib.import_module("contract.fuzz").main(args[1:]))
     engine = importlib.import_module("fuzz.differential.engine")
     return int(engine.main(args))
 

@@ -15,19 +15,22 @@ def program(plan, constants, inputs, results):
     instance = engine.shared(image) or engine.compiled(image.module).instance()
     for number in constants:
         instance.write(image.addresses[number], constants[number])
+    own = [n for n in range(len(plan.buffers)) if plan.buffers[n].kind != "external"]
+    temporary = [(image.addresses[n], plan.buffers[n].nbytes) for n in own]
     inputs, results = [[(image.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
-    return Program(instance, inputs, results)
+    return Program(instance, inputs, results, temporary)
 
 
 class Program:
     """An instance ready to run; like run/runtime.py's Program on a GPU, with the same methods.
 
-    inputs and results: lists of (address, nbytes). Calls from several threads run one after the other.
+    inputs, results, temporary: lists of (address, nbytes). Calls from several threads run one after the other.
     """
 
-    def __init__(self, instance, inputs, results):
+    def __init__(self, instance, inputs, results, temporary=()):
         self.inputs = inputs
         self.results = results
+        self.temporary = temporary
         self.owner = None
         self._instance = instance
         self._given = [False] * len(inputs)

@@ -140,16 +140,16 @@ def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class Memory:
-    """The memory of one run of a plan at a time."""
+    """The memory of one run of a plan at a time. arena: that of the buffers without a fill."""
 
     def __init__(self, buffers: Buffers, arena: int) -> None:
         self.buffers = buffers
         whole = np.empty(arena + _ALIGNED, np.uint8)
-        self._arena = whole[-whole.ctypes.data % _ALIGNED :]
+        self.arena = whole[-whole.ctypes.data % _ALIGNED :]
         self._places: dict[int, tuple[Array, int]] = {}
         for buffer in buffers.all:
             if buffer.offset >= 0:
-                self._places[id(buffer.base)] = (self._arena, buffer.offset)
+                self._places[id(buffer.base)] = (self.arena, buffer.offset)
         for group in buffers.filled():
             shape, dtype, fill, _ = group[0].key
             array = np.full(shape, fill, dtype)

@@ -39,9 +39,10 @@ class Bound:
     """The steps of a plan in one set of buffers. Only one call at a time may use it. parts: the steps of each thread
     with their meetings, where several threads run them."""
 
-    __slots__ = ("inputs", "meeting", "outputs", "parts", "steps")
+    __slots__ = ("inputs", "meeting", "memory", "outputs", "parts", "steps")
 
     def __init__(self, plan: Plan, memory: Memory) -> None:
+        self.memory = memory
         self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
         self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
         native = machine()

@@ -228,7 +228,8 @@ def _taken(count: int) -> list[_Worker] | None:
         return None
     team: list[_Worker] = []
     for worker in _workers[:count]:
-        if not worker.free.acquire(True, PATIENCE):
+        # Only this call has workers. One that is not free without a job was taken by a call that was interrupted.
+        if not worker.free.acquire(True, PATIENCE) and worker.job is not None:
             for other in team:
                 other.free.release()
             return None

@@ -1,0 +1,178 @@
+"""The switch by which tests make small arrays take the paths of large ones, and fill memory that a plan reserves.
+
+    with lowered(seed):        # a random part of SMALL; lowered(None): all of it
+        ...
+    with poisoned(0xFF):       # NaN in every float, -1 in every integer
+        ...
+
+Nothing in the product imports this module. A constant that decides between two ways of computing the same belongs into
+SMALL, so that drawn programs (tests/contract) take both. Neither context is for several threads at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+_NUMPY = "emberlet.host.numpy_backend."
+_PLANS = _NUMPY + "compile."
+_GPU = "emberlet.wgpu_backend."
+
+# "module:constant" -> the value with which small arrays reach what is beyond it
+SMALL: dict[str, Any] = {
+    # Elementwise chains run block by block.
+    f"{_PLANS}blocks:LONG": 64,
+    f"{_PLANS}blocks:BLOCK": 48,
+    f"{_PLANS}blocks:BLOCK_OF_THREAD": 96,
+    # Buffers are reserved by the system.
+    f"{_PLANS}memory:RESERVED": 64,
+    # Products and convolutions have forms of their own.
+    f"{_PLANS}bias:LARGE": 1,
+    f"{_PLANS}channels_last:SHORT": 2,
+    f"{_PLANS}channels_last:POSITIONS": 2,
+    f"{_PLANS}channels_last:REPEATED": 64,
+    f"{_PLANS}few_rows:LEAST": 8,
+    f"{_PLANS}few_rows:SMALL": 4,
+    f"{_PLANS}few_rows:WIDTH": 2,
+    f"{_PLANS}layout:LARGE": 1,
+    f"{_PLANS}windows:BLOCK": 64,
+    f"{_PLANS}recurrences:_UNROLLED": 1,
+    # Steps are called from C one by one.
+    f"{_PLANS}native.records:MOST": 4,
+    f"{_PLANS}native.records:ROW": 4,
+    f"{_PLANS}native.records:LONGEST": 0.0,
+    # Two threads run the plan, and share every step.
+    f"{_PLANS}threads.schedule:LARGE": 0,
+    f"{_PLANS}threads.schedule:LARGE_LOCKED": 0,
+    f"{_PLANS}threads.schedule:LARGE_LOCKED_WITH_MKL": 0,
+    f"{_PLANS}threads.schedule:MEETING": 0.0,
+    f"{_PLANS}threads.schedule:LEAST": 0.0,
+    f"{_PLANS}threads.splitting:NARROW": 2,
+    f"{_PLANS}threads.splitting:CALL": 0.0,
+    # Work is done in tiles.
+    f"{_NUMPY}attention:_TILE": 8,
+    f"{_NUMPY}attention:_ROWS": 2,
+    f"{_NUMPY}block_weights:AT_ONCE": 64,
+    f"{_NUMPY}convolution:BLOCK": 64,
+    "emberlet.python_backend.convolution_loops:BLOCK": 8,
+    "emberlet.functional.windows.signal:_DIRECT": 4,
+    # A session makes plans at once, and its states move often.
+    f"{_NUMPY}resident:AFTER": 1,
+    "emberlet.session.room:LEAST": 1,
+    # The GPU computes four elements at a time.
+    f"{_GPU}record.node:WIDE": 4,
+    # Kernels of WebAssembly go over panels and add long sums in parts.
+    f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 64,
+    f"{_GPU}wasm.kernels.nest:BLOCK": 8,
+}
+
+
+@contextmanager
+def lowered(seed: int | None = None) -> Iterator[list[str]]:
+    """Lower a random half of SMALL (None: all of it); yields the names that are lowered. The previous values return at
+    the end. Plans and kernels made meanwhile keep what they were made with."""
+    choose = random.Random(seed)
+    names = [name for name in SMALL if seed is None or choose.random() < 0.5]
+    before = []
+    try:
+        for name in names:
+            where, _, constant = name.partition(":")
+            module = importlib.import_module(where)
+            before.append((module, constant, getattr(module, constant)))
+            setattr(module, constant, SMALL[name])
+        yield names
+    finally:
+        for module, constant, value in reversed(before):
+            setattr(module, constant, value)
+
+
+@contextmanager
+def poisoned(byte: int = 0xFF) -> Iterator[None]:
+    """Fill with this byte whatever a call may not read before it has written it: what `np.empty` returns, and before
+    every call the memory of plans on NumPy and of modules in WebAssembly. 0xFF is NaN or -1, 0x7F about 3.4e38 or a
+    large integer."""
+    plans = importlib.import_module(_PLANS + "plan")
+    opened = importlib.import_module(_PLANS + "open_plan")
+    wasm = importlib.import_module(_GPU + "wasm.program")
+    changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        (np, "empty", lambda make: _filled(make, byte)),
+        (np, "empty_like", lambda make: _filled(make, byte)),
+        (plans.Plan, "__init__", lambda make: _after(make, lambda plan: _spoil_plan(plan, byte))),
+        (opened._Bound, "fit", lambda fit: _after(fit, lambda bound: _spoil_open(bound, byte))),
+        (wasm.Program, "__init__", lambda make: _after(make, lambda program: _spoil_module(program, byte))),
+    ]
+    before = [(where, name, getattr(where, name)) for where, name, _ in changes]
+    try:
+        for where, name, change in changes:
+            setattr(where, name, change(getattr(where, name)))
+        yield
+    finally:
+        for where, name, value in before:
+            setattr(where, name, value)
+
+
+def _filled(make: Callable[..., Any], byte: int) -> Callable[..., Any]:
+    def made(*args: Any, **kwargs: Any) -> Any:
+        out = make(*args, **kwargs)
+        if type(out) is np.ndarray and out.size and out.dtype.kind in "fiu" and out.flags.c_contiguous:
+            out.reshape(-1).view(np.uint8).fill(byte)
+        return out
+
+    return made
+
+
+def _after(call: Callable[..., Any], spoil: Callable[[Any], None]) -> Callable[..., Any]:
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = call(self, *args, **kwargs)
+        spoil(self)
+        return out
+
+    return called
+
+
+class _Spoiling(list[Any]):
+    """The free buffers of a plan, each spoiled when a call takes it."""
+
+    byte = 0
+
+    def pop(self, index: Any = -1) -> Any:
+        bound = super().pop(index)
+        bound.memory.arena.fill(self.byte)
+        return bound
+
+
+def _spoil_plan(plan: Any, byte: int) -> None:
+    plan._free = _Spoiling(plan._free)
+    plan._free.byte = byte
+
+
+def _spoil_open(bound: Any, byte: int) -> None:
+    for number, buffer in enumerate(bound.plan._buffers.all):
+        if buffer.offset >= 0:
+            bound.places[number][0].fill(byte)
+            return  # all of them lie in one arena
+
+
+class _SpoilingInstance:
+    """An instance of a module that spoils the memory of results and temporaries before each run."""
+
+    def __init__(self, instance: Any, temporary: Any, byte: int) -> None:
+        self._instance = instance
+        self._temporary = [(at, bytes([byte]) * nbytes) for at, nbytes in temporary]
+
+    def run(self) -> None:
+        for at, data in self._temporary:
+            self._instance.write(at, data)
+        self._instance.run()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._instance, name)
+
+
+def _spoil_module(program: Any, byte: int) -> None:
+    program._instance = _SpoilingInstance(program._instance, program.temporary, byte)

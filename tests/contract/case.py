@@ -1,0 +1,77 @@
+"""A case: Python source that makes something to call, and the values that it is called with."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import types
+from functools import cache
+from typing import Any, NamedTuple
+
+import emberlet
+import numpy as np
+
+HEAD = "import numpy as np\nimport emberlet\nfrom emberlet import dtypes as D, functional as F, nn\n"
+_numbers = itertools.count()
+
+
+class Case(NamedTuple):
+    """source: defines `make(B)`, which returns a function or a module for tensors on the backend B. calls: the arrays
+    of each call, in order. seed: which thresholds are lowered, which ways are tried, what is overwritten. kind: what it
+    is counted as."""
+
+    source: str
+    calls: tuple[tuple[Any, ...], ...]
+    seed: int = 0
+    kind: str = "programs"
+
+    def make(self, backend: str = "numpy") -> Any:
+        """What the case calls. Modules are made on NumPy, and copied from there."""
+        module = loaded(self.source)
+        emberlet.functional.manual_seed(0)
+        made = module.make("numpy")
+        if hasattr(made, "fork"):
+            for param in made.params():
+                param.val()  # drawn now, so that every way has the same
+            return made if backend == "numpy" else made.fork(backend)
+        return made
+
+    def text(self) -> str:
+        """A program that shows the case on every backend."""
+        lines = [HEAD, self.source, "", "calls = ["]
+        for arrays in self.calls:
+            lines.append(f"    ({', '.join(map(shown, arrays))}{',' if len(arrays) == 1 else ''}),")
+        lines.append("]")
+        return "\n".join(lines)
+
+
+@cache
+def loaded(source: str) -> Any:
+    """The module of a source, importable so that what it defines can be pickled."""
+    module = types.ModuleType(f"contract_case_{next(_numbers)}")
+    sys.modules[module.__name__] = module
+    exec(compile(HEAD + source, f"<{module.__name__}>", "exec"), module.__dict__)
+    return module
+
+
+def shown(array: Any) -> str:
+    """An array as Python source."""
+    if not isinstance(array, np.ndarray):
+        return repr(array)
+    if array.size > 400:
+        return f"np.{array.dtype.name}(np.random.default_rng(0).standard_normal({array.shape}))"
+    shape = f".reshape({array.shape})" if array.ndim != 1 else ""
+    text = str(array.reshape(-1).tolist()).replace("nan", "np.nan").replace("inf", "np.inf")
+    return f'np.array({text}, "{array.dtype.name}"){shape}'
+
+
+def other_values(array: Any, choose: Any) -> Any:
+    """An array of the same dtype, shape and range of values."""
+    if not isinstance(array, np.ndarray) or not array.size:
+        return array
+    flat = array.reshape(-1)
+    picked = [choose.randrange(flat.size) for _ in range(flat.size)]
+    found = flat[picked]
+    if array.dtype.kind == "f" and choose.random() < 0.7:
+        found = found * choose.choice([0.5, 2.0, -1.0]) if choose.random() < 0.5 else found
+    return np.ascontiguousarray(found.astype(array.dtype)).reshape(array.shape)

@@ -1,0 +1,121 @@
+"""The command `dev.py fuzz contract`: cases of every kind over all ways, counted; writes the table in reliability.md."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+from fuzz.differential import engine
+
+from tools.paths import ROOT
+
+from . import kinds, known
+from .properties import COUNTED
+
+TABLE = ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- contract: written by dev.py fuzz contract -->\n", "<!-- end of contract -->\n"
+# The share of a run that each kind gets.
+SHARE = {"programs": 20, "layers": 6, "modules": 6, "sessions": 6, "invalid": 3, "random_numbers": 1, "large": 1}
+
+
+class Row(NamedTuple):
+    """How many cases of a kind were compared, in so many seconds; those that differ; and those of known causes."""
+
+    kind: str
+    cases: int
+    seconds: float
+    found: list[engine.Found]
+    known: Counter[str]
+
+
+class Unknown:
+    """A kind whose differences of known causes count as none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kind: engine.Kind = importlib.import_module(f"{kinds.__name__}.{name}")  # type: ignore[assignment]
+        self.NEEDS = self.kind.NEEDS
+        self.met: Counter[str] = Counter()
+
+    def draw(self, choose: Any) -> Any:
+        return self.kind.draw(choose)
+
+    def difference(self, case: Any) -> str:
+        found = self.kind.difference(case)
+        why = known.cause(self.name, found, self.kind.program(case)) if found else None
+        if why is not None:
+            self.met[why] += 1
+            return ""
+        return found
+
+    def simpler(self, case: Any) -> Iterable[Any]:
+        return self.kind.simpler(case)
+
+    def program(self, case: Any) -> str:
+        return self.kind.program(case)
+
+
+def names() -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(kinds.__path__))
+
+
+def run(name: str, seed: int, seconds: float = 1e9, count: int = 1 << 40, first: int = 0) -> Row:
+    """Cases of one kind."""
+    kind = Unknown(name)
+    begin = time.monotonic()
+    ran = engine.run(kind, seed, seconds=seconds, count=count, first=first)
+    return Row(name, ran.cases, time.monotonic() - begin, ran.found, kind.met)
+
+
+def table(rows: Sequence[Row], seed: int) -> str:
+    """What was compared, as Markdown."""
+    lines = ["| kind | cases | differ | of known causes | seconds |", "|---|---:|---:|---:|---:|"]
+    for row in rows:
+        differ = len(row.found) or "none"
+        lines.append(f"| {row.kind} | {row.cases:,} | {differ} | {sum(row.known.values()) or 'none'} | {row.seconds:.0f} |")
+    what = ", ".join(f"{name} {count:,}" for name, count in sorted(COUNTED.items()) if not name.startswith("on "))
+    ways = ", ".join(f"{name[3:]} {count:,}" for name, count in sorted(COUNTED.items()) if name.startswith("on "))
+    return "\n".join([*lines, "", f"Counted: {what}.", "", f"Cases by way: {ways}.", "", f"Seed {seed}, {date.today()}."])
+
+
+def write(text: str) -> None:
+    before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    TABLE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="dev.py fuzz contract", description="Every way of running, held to the contract.")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(names())}; all")
+    parser.add_argument("--minutes", type=float, help="how long, over all kinds; 10, or as long as --count takes")
+    parser.add_argument("--count", type=int, help="the cases of all kinds together, in their proportions")
+    parser.add_argument("--seed", type=int, help="the seed of an earlier run; a fresh one is printed otherwise")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case; 0")
+    parser.add_argument("--write", action="store_true", help="write the table in docs/reliability.md")
+    given = parser.parse_args(list(arguments))
+    if unknown := [name for name in given.kinds if name not in names()]:
+        parser.error(f"there is no kind {', '.join(unknown)}; there are {', '.join(names())}")
+    chosen = given.kinds or names()
+    seed = secrets.randbelow(1 << 32) if given.seed is None else given.seed
+    minutes = given.minutes if given.minutes is not None else 10.0 if given.count is None else 1e9
+    whole = sum(SHARE.get(name, 1) for name in chosen)
+    rows = []
+    for name in chosen:
+        part = SHARE.get(name, 1) / whole
+        print(f"fuzz contract {name} --seed {seed}", flush=True)
+        count = 1 << 40 if given.count is None else max(1, round(given.count * part))
+        rows.append(run(name, seed, minutes * 60 * part, count, given.first))
+        for why, times in rows[-1].known.items():
+            print(f"  {times} of a known cause: {why}")
+        print(f"  {rows[-1].cases} cases in {rows[-1].seconds:.0f} s, {len(rows[-1].found)} differ", flush=True)
+    print(table(rows, seed))
+    if given.write:
+        write(table(rows, seed))
+    return int(any(row.found for row in rows))

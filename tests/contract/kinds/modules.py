@@ -1,0 +1,130 @@
+"""Modules written by hand, as users write them: layers with weights, constants made inside of `forward` and of
+`__init__`, modules without inputs, lists of layers, several results; on every way, copies included."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..case import Case, other_values
+from ..properties import broken
+from ..reference import Refused, choice, expected
+
+NEEDS: tuple[str, ...] = ()
+
+
+class Drawn(NamedTuple):
+    """Lines of `__init__` and of `forward`, of which each defines v0, v1, …; the numbers of the values returned; the
+    shape of the input; a seed."""
+
+    made: tuple[str, ...]
+    lines: tuple[str, ...]
+    returned: tuple[int, ...]
+    shape: tuple[int, int]
+    seed: int
+
+
+TABLE = """
+class Table(nn.Module):
+    def __init__(self, n, B):
+        self.rows = F.reshape(F.arange(n, dtype=D.float32, device=B), (1, n)) * 0.25
+
+    def forward(self):
+        return self.rows + 1.0
+
+"""
+# (line of __init__ or "", line of forward); {n} the width, {m} the number of rows, {v} and {w} earlier values
+STEPS = [
+    ("self.a{i} = nn.Linear({n}, {n}, backend=B)", "self.a{i}({v})"),
+    ("self.a{i} = nn.LayerNorm({n}, backend=B)", "self.a{i}({v})"),
+    ("self.a{i} = nn.RmsNorm({n}, backend=B)", "self.a{i}({v})"),
+    ("self.a{i} = [nn.Linear({n}, {n}, bias=False, backend=B) for _ in range(2)]", "self.a{i}[1](F.tanh(self.a{i}[0]({v})))"),
+    ("self.a{i} = nn.SwiGlu({n}, {n}, backend=B)", "self.a{i}({v})"),
+    ("self.a{i} = F.reshape(F.arange({n}, dtype=D.float32, device=B), ({n},)) / 4", "{v} * self.a{i}"),
+    ("self.a{i} = emberlet.asarray(np.eye({n}, dtype='float32')[::-1].copy(), device=B)", "{v} @ self.a{i}"),
+    ("self.a{i} = Table({n}, B)", "{v} + self.a{i}()"),
+    ("self.a{i} = Table({n}, B)", "F.concat([{v}, F.broadcast_to(self.a{i}(), ({m}, {n}))], axis=0)[:{m}]"),
+    ("", "{v} + F.ones(({m}, {n}), dtype=D.float32, device={v}.backend)"),
+    ("", "F.zeros(({m}, {n}), dtype=D.float32, device={v}.backend)"),
+    ("", "F.full(({m}, {n}), 0.5, dtype=D.float32, device={v}.backend) + F.max({v})"),
+    ("", "{v} / (F.max(F.abs({v})) + 1.0) + 1.0"),
+    ("", "{v} - F.mean({v}, axis=1, keepdims=True)"),
+    ("", "F.softmax({v}, axis=-1)"),
+    ("", "F.where({v} > 0, {v}, {w})"),
+    ("", "{v} + {w}"),
+    ("", "{v} * 0.5 - {w}"),
+    ("", "F.clip({v}, F.min({w}), None)"),
+    ("", "F.cumulative_sum({v}, axis=0) * 0.25"),
+    ("", "{v}[::-1]"),
+    ("", "F.take({v}, F.arange({m} - 1, -1, -1, device={v}.backend), 0)"),
+    ("", "F.relu({v})"),
+    ("", "F.gelu({v})"),
+    ("", "F.sigmoid({v})"),
+    ("", "F.leaky_relu({v}, 0.1)"),
+    ("", "F.permute_dims(F.permute_dims({v}, (1, 0)), (1, 0))"),
+    ("", "F.tanh(F.matmul({v}, F.matmul(F.permute_dims({v}, (1, 0)), {w})) * 0.1)"),
+    ("", "F.sort({v}, -1)"),
+    ("", "F.tril({v}) + F.triu({w}, k=1)"),
+    ("self.a{i} = nn.Conv1d({m}, {m}, 3, padding=1, backend=B)", "self.a{i}({v}.reshape((1, {m}, {n})))[0]"),
+    ("self.a{i} = nn.BatchNorm1d({n}, backend=B)", "self.a{i}({v})"),
+    ("self.a{i} = nn.Embedding(7, {n}, backend=B)", "{v} + self.a{i}(F.arange({m}, device={v}.backend) % 7)"),
+]  # fmt: skip
+
+
+def draw(choose: random.Random) -> Drawn | None:
+    m, n = choose.choice([1, 2, 3, 5, 8]), choose.choice([1, 2, 4, 6, 17])
+    made: list[str] = []
+    lines: list[str] = []
+    for i in range(choose.randint(1, 8)):
+        init, forward = choose.choice(STEPS)
+        values = {"i": i, "m": m, "n": n, "v": f"v{choose.randint(max(0, i - 2), i)}", "w": f"v{choose.randint(0, i)}"}
+        made.append(init.format(**values))
+        lines.append(forward.format(**values))
+    count = choose.choice([1, 1, 1, 2, 3])
+    returned = (len(lines), *(choose.randint(1, len(lines)) for _ in range(count - 1)))
+    return Drawn(tuple(made), tuple(lines), returned, (m, n), choose.randrange(1 << 30))
+
+
+def source(drawn: Drawn) -> str:
+    made = [f"        {line}" for line in drawn.made if line] or ["        pass"]
+    lines = [f"        v{i + 1} = {line}" for i, line in enumerate(drawn.lines)]
+    returned = ", ".join(f"v{i}" for i in dict.fromkeys(drawn.returned))
+    return "\n".join([
+        TABLE, "class Net(nn.Module):", "    def __init__(self, B):", *made, "", "    def forward(self, v0):", *lines,
+        f"        return {returned}", "", "", "def make(B):", "    return Net(B)", "",
+    ])  # fmt: skip
+
+
+def case_of(drawn: Drawn) -> Case:
+    choose = choice(drawn.seed, "values")
+    first = np.random.default_rng(drawn.seed).standard_normal(drawn.shape).astype(np.float32)
+    return Case(source(drawn), ((first,), (other_values(first, choose),)), drawn.seed, "modules")
+
+
+def difference(drawn: Drawn) -> str:
+    case = case_of(drawn)
+    try:
+        wanted = [expected(case, arrays) for arrays in case.calls]
+    except Exception:
+        return ""  # shrinking tries what is no module any more
+    if any(isinstance(w, Refused) for w in wanted):
+        return ""
+    return broken(case, wanted=wanted)
+
+
+def simpler(drawn: Drawn) -> Iterable[Drawn]:
+    for k in range(1, len(drawn.lines)):
+        yield drawn._replace(made=drawn.made[:k], lines=drawn.lines[:k], returned=(k,))
+    if len(drawn.returned) > 1:
+        yield drawn._replace(returned=drawn.returned[:1])
+    for k in range(len(drawn.lines)):
+        if not drawn.lines[k] == f"v{k}":
+            made = (*drawn.made[:k], "", *drawn.made[k + 1 :])
+            yield drawn._replace(made=made, lines=(*drawn.lines[:k], f"v{k}", *drawn.lines[k + 1 :]))
+
+
+def program(drawn: Drawn) -> str:
+    return case_of(drawn).text()

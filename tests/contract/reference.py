@@ -1,0 +1,199 @@
+"""What a case has to give: the results of eager NumPy, and how far others may be off.
+
+**Tolerances.** Dtypes, shapes, integers, bools and strings are equal. A float may be off by
+
+    8 * E + 64 * eps(dtype) * M
+
+where M is the largest finite magnitude of the result, and E how far eager NumPy's own result moves when the inputs and
+weights are moved by one unit in the last place, up or down at random, three times: what the precision of the dtype loses
+on this case. Integers, bools and whether a float is finite are not compared where such a move changes them. Drawn
+programs are compared in float64 as well (kinds/programs.py).
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import emberlet
+import numpy as np
+from emberlet.errors import EmberletError
+
+from .case import Case
+from .ways import REFERENCE
+
+EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.9e-3}
+MOVES = 3
+
+
+class Leaf(NamedTuple):
+    """A tensor of a result, or another value: dtype is its kind then. sure: the elements that are compared; limit: how
+    far each may be off."""
+
+    array: Any
+    dtype: str
+    sure: Any = True
+    limit: Any = 0.0
+
+
+class Refused(NamedTuple):
+    """An error: the name of its class, and its words."""
+
+    kind: str
+    words: str
+
+
+Expected = list[Leaf] | Refused
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def leaves(result: Any) -> list[Leaf]:
+    """The tensors and other values of a result, in order."""
+    if isinstance(result, emberlet.Tensor):
+        if result.dtype.kind == "string":
+            return [Leaf(np.array(result.backend.to_list(result), object).reshape(result.shape), "string")]
+        return [Leaf(np.array(np.asarray(result)), result.dtype.name)]
+    if isinstance(result, np.ndarray):
+        return [Leaf(np.array(result), result.dtype.name)]
+    if isinstance(result, dict):
+        return [Leaf(repr(list(result)), "dict"), *(x for v in result.values() for x in leaves(v))]
+    if isinstance(result, (list, tuple)):
+        return [x for v in result for x in leaves(v)]
+    if hasattr(result, "__dict__") and type(result).__module__.startswith(("emberlet", "contract_case")):
+        return leaves(vars(result))
+    return [Leaf(repr(result), type(result).__name__)]
+
+
+def refused(error: BaseException) -> Refused:
+    return Refused(type(error).__name__, str(error))
+
+
+def outcome(run: Any, arrays: tuple[Any, ...]) -> Expected:
+    """What a call gives: its leaves, or the error by which it is refused."""
+    try:
+        with quiet():
+            return leaves(run(arrays))
+    except EmberletError as error:
+        return refused(error)
+
+
+def expected(case: Case, arrays: tuple[Any, ...], exact: bool = False) -> Expected:
+    """The reference. exact: without tolerances."""
+    found = outcome(REFERENCE.open(case, arrays), arrays)
+    if exact or isinstance(found, Refused) or not any(x.dtype in EPSILON for x in found):
+        return found
+    others = []
+    for number in range(MOVES):
+        other = outcome(_moved_model(case, number), _moved(arrays, number))
+        if not isinstance(other, Refused) and len(other) == len(found):
+            others.append(other)
+    return [_limited(x, [o[i] for o in others]) for i, x in enumerate(found)]
+
+
+def _moved_model(case: Case, seed: int) -> Any:
+    model = case.make("numpy")
+    draw = np.random.default_rng(seed)
+    for param in model.clone().params() if hasattr(model, "params") else ():
+        x = param.val()
+        if x.dtype.name in EPSILON:
+            array = np.asarray(x)
+            param.set(emberlet.asarray(_shaken(array, x.dtype.name, draw), dtype=x.dtype, backend="numpy"))
+    return lambda arrays: model(*[emberlet.asarray(a, backend="numpy") if isinstance(a, np.ndarray) else a for a in arrays])
+
+
+def _moved(arrays: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
+    draw = np.random.default_rng(seed + 100)
+    return tuple(
+        _shaken(a, a.dtype.name, draw) if isinstance(a, np.ndarray) and a.dtype.name in EPSILON else a for a in arrays
+    )
+
+
+def _shaken(array: Any, dtype: str, draw: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return (array * (1 + EPSILON[dtype] * draw.choice([-1.0, 1.0], array.shape))).astype(array.dtype)
+
+
+def _limited(found: Leaf, others: list[Leaf]) -> Leaf:
+    if not isinstance(found.array, np.ndarray):
+        return found
+    others = [o for o in others if o.dtype == found.dtype and np.shape(o.array) == np.shape(found.array)]
+    if found.dtype not in EPSILON:
+        sure = np.ones(found.array.shape, bool)
+        for o in others:
+            sure &= o.array == found.array
+        return found._replace(sure=sure)
+    wide = found.array.astype(np.float64)
+    finite = np.isfinite(wide)
+    sure, moved = np.ones(wide.shape, bool), np.zeros(wide.shape)
+    for o in others:
+        other = o.array.astype(np.float64)
+        sure &= np.isfinite(other) == finite
+        with np.errstate(all="ignore"):
+            moved = np.maximum(moved, np.where(finite & np.isfinite(other), np.abs(other - wide), 0.0))
+    size = float(np.abs(wide[finite]).max(initial=0.0))
+    most = float(moved.max(initial=0.0))
+    return found._replace(sure=sure, limit=8 * most + 64 * EPSILON[found.dtype] * size)
+
+
+def differs(got: Expected, want: Expected) -> str:
+    """"" where a result is as expected, else what differs."""
+    if isinstance(want, Refused) or isinstance(got, Refused):
+        if isinstance(want, Refused) and isinstance(got, Refused) and _same_refusal(got, want):
+            return ""
+        return f"{_said(got)}, eager NumPy {_said(want)}"
+    if len(got) != len(want):
+        return f"{len(got)} values, expected {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        if said := _unlike(a, b):
+            return f"output {i}: {said}"
+    return ""
+
+
+# Where a function has no check of its own, the words are those of NumPy, or of Python.
+EXPLAINED = ("cannot compute this", "out of bounds")
+
+
+def _same_refusal(got: Refused, want: Refused) -> bool:
+    """Whether two errors are of one class and, unless one of them explains an error of NumPy, say the same."""
+    explained = any(words in found.words for words in EXPLAINED for found in (got, want))
+    return got.kind == want.kind and (explained or got.words == want.words)
+
+
+def _said(found: Expected) -> str:
+    if isinstance(found, Refused):
+        return f"raises {found.kind}: {found.words.partition(chr(10))[0]}"
+    return "returns " + ", ".join(f"{x.dtype} {np.shape(x.array)}" for x in found)[:200]
+
+
+def _unlike(got: Leaf, want: Leaf) -> str:
+    if not isinstance(want.array, np.ndarray):
+        return "" if got.array == want.array else f"{got.array}, expected {want.array}"
+    if got.dtype != want.dtype or got.array.shape != want.array.shape:
+        return f"{got.dtype} {np.shape(got.array)}, expected {want.dtype} {want.array.shape}"
+    a, b = got.array, want.array
+    if want.dtype in EPSILON:
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        with np.errstate(all="ignore"):
+            right = (np.abs(a - b) <= want.limit) | (a == b) | (np.isnan(a) & np.isnan(b))
+    else:
+        right = a == b
+    wrong = np.asarray(want.sure & ~right)
+    if not wrong.any():
+        return ""
+    at = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
+    values = np.atleast_1d(got.array)[at], np.atleast_1d(want.array)[at]
+    return f"{int(wrong.sum())} of {b.size} elements differ; at {at} it has {values[0]}, expected {values[1]}"
+
+
+def choice(seed: int, *words: Any) -> random.Random:
+    """The random choices of a case, by its seed."""
+    return random.Random(f"{seed}/{'/'.join(map(str, words))}")

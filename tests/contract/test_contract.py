@@ -1,0 +1,19 @@
+"""Every way of running keeps the contract (contract/__init__.py): a short run of each kind."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from contract import fuzz
+
+SECONDS = {"programs": 40.0, "layers": 25.0, "modules": 20.0, "sessions": 20.0, "invalid": 15.0}
+
+
+@pytest.mark.parametrize("name", fuzz.names())
+def test_a_short_run_finds_nothing_that_breaks_the_contract(name: str) -> None:
+    seed = secrets.randbelow(1 << 32)
+    print(f"python3 dev.py fuzz contract {name} --seed {seed}")
+    row = fuzz.run(name, seed, SECONDS.get(name, 10.0))
+    assert row.cases
+    assert not row.found

@@ -1,0 +1,214 @@
+"""The ways of running what a case makes. Each opens a case and returns a function of arrays that gives the results as a
+caller gets them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import emberlet
+import numpy as np
+from emberlet.backend import get_backend
+from emberlet.errors import BackendError
+
+from tools import components
+
+from .case import Case
+
+Run = Callable[[tuple[Any, ...]], Any]
+BACKENDS = ("python", "numpy", "wgpu", "wasm")
+
+
+class Unavailable(Exception):
+    """This way has no form for this case, and says so in its documentation."""
+
+
+class Broken(Exception):
+    """A call changes what belongs to its caller."""
+
+
+class Way(NamedTuple):
+    """open: from a case and example arrays to a function of arrays. Raises what the product raises, and Unavailable
+    where the documentation says that this case cannot be run so."""
+
+    name: str
+    backend: str
+    open: Callable[[Case, tuple[Any, ...]], Run]
+
+
+def tensors(arrays: tuple[Any, ...], backend: str) -> list[Any]:
+    return [emberlet.asarray(a, backend=backend) if isinstance(a, np.ndarray) else a for a in arrays]
+
+
+def _eager(backend: str) -> Way:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        model = case.make(backend)
+
+        def run(arrays: tuple[Any, ...]) -> Any:
+            given = owned(arrays, backend)
+            result = model(*given)
+            if not any(x is r for x in given for r in (result if isinstance(result, tuple) else (result,))):
+                take_back(given, arrays)
+            return result
+
+        return run
+
+    return Way(f"eager on {backend}", backend, open_)
+
+
+def owned(arrays: tuple[Any, ...], backend: str) -> list[Any]:
+    """Tensors of their own: `asarray(a)` shares memory with a, which docs/tensors.md says."""
+    return [emberlet.asarray(a, backend=backend, copy=True) if isinstance(a, np.ndarray) else a for a in arrays]
+
+
+def take_back(given: list[Any], arrays: tuple[Any, ...]) -> None:
+    """Check that a call has left its tensors as they were, then assign to them, as their owner may."""
+    for i, (x, array) in enumerate(zip(given, arrays, strict=True)):
+        if not isinstance(x, emberlet.Tensor):
+            continue
+        if np.asarray(x).tobytes() != np.ascontiguousarray(array).tobytes():
+            raise Broken(f"a call changes its input {i}")
+        if x.size and x.dtype.kind in ("float", "int", "uint"):
+            x[...] = 113
+
+
+def compiled(model: Any, backend: str, examples: list[Any], **options: Any) -> Any:
+    """`compile` of a module or a function."""
+    if hasattr(model, "compile"):
+        return model.compile(*examples, backend=backend, **options)
+    if backend == "numpy":
+        from emberlet.host.numpy_backend.compile import compile as on_numpy
+
+        return on_numpy(model, *examples, **options)
+    from emberlet.wgpu_backend.compiled import compile as on_gpu
+
+    return on_gpu(model, *examples, backend=backend, **options)
+
+
+def _compiled(backend: str) -> Way:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        fast = compiled(case.make(), backend, [])
+        return lambda arrays: fast(*tensors(arrays, backend if case.seed % 2 else "numpy"))
+
+    return Way(f"compiled for {backend}", backend, open_)
+
+
+def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
+    from emberlet.host.numpy_backend.compile.threads import schedule, workers
+
+    fast = compiled(case.make(), "numpy", [])
+
+    def run(arrays: tuple[Any, ...]) -> Any:
+        before = workers.available, schedule.large
+        workers.available, schedule.large = (lambda mkl=False: 2), (lambda count, mkl: True)  # type: ignore[assignment]
+        try:
+            return fast(*tensors(arrays, "numpy"))
+        finally:
+            workers.available, schedule.large = before
+
+    return run
+
+
+def opened_axes(case: Case, example: tuple[Any, ...]) -> dict[Any, dict[int, str]]:
+    """The axes to leave open, as `compile` takes them: one length of the inputs, or two."""
+    from emberlet.backend.axes import argument_names
+
+    arrays = [a for a in example if isinstance(a, np.ndarray)]
+    lengths = sorted({d for a in arrays for d in a.shape if d > 1})
+    chosen = [d for i, d in enumerate(lengths) if (case.seed >> i) & 1][:2]
+    names = argument_names(case.make(), len(example))
+    found = {
+        name: {k: f"n{d}" for k, d in enumerate(a.shape) if d in chosen}
+        for name, a in zip(names, example, strict=True)
+        if isinstance(a, np.ndarray) and any(d in chosen for d in a.shape)
+    }
+    if not found:
+        raise Unavailable("no axis is left open")
+    return found
+
+
+def _open_sizes(backend: str) -> Way:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        fast = compiled(case.make(), backend, [], dims=opened_axes(case, example))
+        return lambda arrays: fast(*tensors(arrays, "numpy"))
+
+    return Way(f"compiled for {backend} with open sizes", backend, open_)
+
+
+def _pickled(case: Case, example: tuple[Any, ...]) -> Run:
+    fast = pickle.loads(pickle.dumps(compiled(case.make(), "numpy", tensors(example, "numpy"))))
+    return lambda arrays: fast(*tensors(arrays, "numpy"))
+
+
+def _copied(backend: str) -> Way:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        model = case.make(backend)
+        if not hasattr(model, "params"):
+            raise Unavailable("functions are not copied")
+        model = pickle.loads(pickle.dumps(model)) if case.seed % 2 else copy.deepcopy(model)
+        return lambda arrays: model(*owned(arrays, backend))
+
+    return Way(f"copied on {backend}", backend, open_)
+
+
+# What a saved plan cannot hold, in the words by which `save` refuses it.
+REFUSED = ("must not return empty", "live on the GPU", "cannot be saved", "cannot be a plan", "needs the values", "not a single plan")
+
+
+def _saved(backend: str) -> Way:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        from emberlet.wgpu_backend import plan_file
+        from emberlet.wgpu_backend.wasm import writer
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.wasm" if backend == "wasm" else "plan.bpk")
+            save = writer.save if backend == "wasm" else plan_file.save
+            try:
+                save(path, case.make(), *tensors(example, "numpy"))
+            except emberlet.errors.EmberletError as error:
+                if any(words in str(error) for words in REFUSED):
+                    raise Unavailable(str(error)) from None
+                raise
+            device = None if backend == "wasm" else get_backend("wgpu").device
+            plan = plan_file.load(path, device)
+        shapes = [np.shape(a) for a in example]
+
+        def run(arrays: tuple[Any, ...]) -> Any:
+            if [np.shape(a) for a in arrays] != shapes:
+                raise Unavailable("a saved plan has one set of shapes")
+            given = [x for x in tensors(arrays, "numpy") if isinstance(x, emberlet.Tensor)]
+            return tuple(d.to_tensor("numpy") for d in plan.run(*given))
+
+        return run
+
+    return Way(f"saved for {backend} and loaded", backend, open_)
+
+
+WAYS = [
+    *(_eager(b) for b in BACKENDS if b != "numpy"),
+    *(_compiled(b) for b in ("numpy", "wgpu", "wasm")),
+    Way("compiled for numpy on two threads", "numpy", _two_threads),
+    *(_open_sizes(b) for b in ("numpy", "wgpu", "wasm")),
+    Way("compiled for numpy and pickled", "numpy", _pickled),
+    *(_copied(b) for b in ("numpy", "wasm")),
+    *(_saved(b) for b in ("wgpu", "wasm")),
+]
+REFERENCE = Way("eager on numpy", "numpy", lambda case, example: _eager("numpy").open(case, example))
+# How often a way is tried, relative to the others: those on NumPy have the most forms, and the GPU's compile slowly.
+SHARE = {"numpy": 0.5, "python": 0.3, "wgpu": 0.12, "wasm": 0.3}
+
+
+def available() -> list[Way]:
+    """The ways of this machine."""
+    missing = set()
+    if components.get("gpu-driver").find() is None:
+        missing.add("wgpu")
+    try:
+        get_backend("wasm")
+    except BackendError:
+        missing.add("wasm")
+    return [w for w in WAYS if w.backend not in missing]
