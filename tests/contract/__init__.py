@@ -1,7 +1,7 @@
 """The contract: what every way of running a model gives.
 
-A *way* is a backend (python, numpy, wgpu, wasm) and how it is used (ways.py): eager; compiled; compiled with two threads;
-with open sizes; saved and loaded; as a session; and for ONNX models `emberlet.onnxruntime`, `onnx_backend`,
+A *way* is a backend (python, numpy, wgpu, wasm) and how it is used (ways.py): eager; compiled; compiled with two
+threads; with open sizes; saved and loaded; as a session; and for ONNX models `emberlet.onnxruntime`, `onnx_backend`,
 `emberlet run` and `Predictor`. For every way and every case, a function, a layer, a drawn program, a drawn module,
 a session or a model, this holds:
 
@@ -10,8 +10,8 @@ a session or a model, this holds:
 2. **Errors.** What eager NumPy refuses is refused, by an error of the same class with the same words.
 3. **Results** belong to the caller. Overwriting, keeping or freeing one changes no other result, now or later.
 4. **Inputs** belong to the caller. No call changes one, and changing one after the call changes nothing.
-5. **Calls** are independent: a second call, with other values, from two threads, or after an interrupt or an error gives
-   what the first call with these values would have given.
+5. **Calls** are independent: a second call, with other values, from two threads, or after an interrupt or an error
+   gives what the first call with these values would have given.
 6. **Memory** is flat: a thousand calls take what ten take.
 
 properties.py checks 1 to 5 for one case on one way; test_memory.py checks 6. The kinds of cases are in kinds/, one file

@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import emberlet
 import numpy as np
 
-HEAD = "import numpy as np\nimport emberlet\nfrom emberlet import dtypes as D, functional as F, nn\n"
+HEAD = """from math import inf, nan
+
+import numpy as np
+import emberlet
+from emberlet import dtypes as D, functional as F, nn
+"""
 _numbers = itertools.count()
 
 

@@ -1,4 +1,4 @@
-"""The command `dev.py fuzz contract`: cases of every kind over all ways, counted; writes the table in reliability.md."""
+"""The command `dev.py fuzz contract`: cases of every kind over all ways, counted; the table in reliability.md."""
 
 from __future__ import annotations
 
@@ -79,10 +79,14 @@ def table(rows: Sequence[Row], seed: int) -> str:
     lines = ["| kind | cases | differ | of known causes | seconds |", "|---|---:|---:|---:|---:|"]
     for row in rows:
         differ = len(row.found) or "none"
-        lines.append(f"| {row.kind} | {row.cases:,} | {differ} | {sum(row.known.values()) or 'none'} | {row.seconds:.0f} |")
+        lines.append(
+            f"| {row.kind} | {row.cases:,} | {differ} | {sum(row.known.values()) or 'none'} | {row.seconds:.0f} |"
+        )
     what = ", ".join(f"{name} {count:,}" for name, count in sorted(COUNTED.items()) if not name.startswith("on "))
     ways = ", ".join(f"{name[3:]} {count:,}" for name, count in sorted(COUNTED.items()) if name.startswith("on "))
-    return "\n".join([*lines, "", f"Counted: {what}.", "", f"Cases by way: {ways}.", "", f"Seed {seed}, {date.today()}."])
+    return "\n".join(
+        [*lines, "", f"Counted: {what}.", "", f"Cases by way: {ways}.", "", f"Seed {seed}, {date.today()}."]
+    )
 
 
 def write(text: str) -> None:
@@ -92,7 +96,9 @@ def write(text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="dev.py fuzz contract", description="Every way of running, held to the contract.")
+    parser = argparse.ArgumentParser(
+        prog="dev.py fuzz contract", description="Every way of running, held to the contract."
+    )
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(names())}; all")
     parser.add_argument("--minutes", type=float, help="how long, over all kinds; 10, or as long as --count takes")
     parser.add_argument("--count", type=int, help="the cases of all kinds together, in their proportions")

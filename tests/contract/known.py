@@ -4,35 +4,64 @@ breaks, so that the entry goes when the cause does."""
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from .kinds.layers import Drawn
 
 
 class Known(NamedTuple):
-    """kinds: of cases; difference and program: regular expressions that are found in what is printed."""
+    """kinds: of cases; difference and program: regular expressions that are found in what is printed; example: the case
+    that shows it."""
 
     cause: str
     kinds: tuple[str, ...]
     difference: str
     program: str = ""
+    example: Any = None
 
 
 KNOWN: list[Known] = [
     Known(
-        "NumPy plans copy a 0-d array from reserved memory into the blocks of a chain",
-        ("programs", "modules", "layers"),
-        "compiled for numpy.*(differ|changes)",
-        r"F\.(max|min|sum|mean|prod|any|all|log|dynamic)",
+        "pools and convolutions take kernels, strides and dilations below 1, and negative padding, and backends differ",
+        ("layers", "invalid"),
+        "",
+        r"pool|[cC]onv|Pool|[uU]nfold|col2im",
+        Drawn("nn.AvgPool1d(0, 1, 1)(X(1, 2, 4))", 1),
     ),
-    Known("results of NumPy plans that are constants share memory", ("programs", "modules", "layers"),
-          "compiled for numpy.*(has (113|77)|changes the result)"),
-    Known("sessions on wasm", ("sessions",), "on wasm.*allocations"),
-    Known("plans on NumPy do not check indices as eager NumPy does", ("invalid",), "compiled for numpy"),
-    Known("a compiled model that returns an object returns tensors of the trace", ("layers", "invalid"),
-          "compiled for.*ValueNeeded"),
-    Known("kernels, strides, dilations and padding of windows are not checked", ("layers", "invalid"), "",
-          r"pool|conv|Conv|Pool|unfold|Unfold|col2im"),
-    Known("backends refuse invalid arguments by different errors", ("invalid",), ""),
-]  # fmt: skip
+    Known(
+        "group_query_attention does not check lengths; each backend refuses them by another error, or computes",
+        ("invalid",),
+        "",
+        "group_query_attention|rotary_embedding",
+        Drawn("rotary_embedding(X(1, 3, 8), X(5, 2), X(5, 2), V([[9]]))", 1),
+    ),
+    Known(
+        "gather_block_quantized does not check the shapes of scales",
+        ("invalid", "layers"),
+        "",
+        "gather_block_quantized",
+        Drawn("gather_block_quantized(X(3, 0, dtype='bool'), V([2]), P())", 1),
+    ),
+    Known(
+        "a plan refuses an index with other words where a layer explains it",
+        ("invalid",),
+        "is outside axis.*eager NumPy raises IndexingError",
+    ),
+    Known(
+        "linear_attention with open sizes takes k and v of different lengths",
+        ("invalid",),
+        "open sizes",
+        "linear_attention",
+    ),
+    Known("bools as scales of quantized functions", ("layers", "invalid"), "", "quantize.*bool"),
+    Known(
+        "saved plans do not check pairs of indices",
+        ("invalid",),
+        "saved for .*returns .*IndexingError",
+        "",
+        Drawn("gather_nd(X(1, 3), V([[0, 1], [1, -3]]))", 1),
+    ),
+]
 
 
 def cause(kind: str, difference: str, program: str) -> str | None:

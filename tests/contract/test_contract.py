@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 import pytest
+
 from contract import fuzz
 
 SECONDS = {"programs": 40.0, "layers": 25.0, "modules": 20.0, "sessions": 20.0, "invalid": 15.0}

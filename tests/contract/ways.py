@@ -156,7 +156,7 @@ def _copied(backend: str) -> Way:
 
 
 # What a saved plan cannot hold, in the words by which `save` refuses it.
-REFUSED = ("must not return empty", "live on the GPU", "cannot be saved", "cannot be a plan", "needs the values", "not a single plan")
+REFUSED = ("must not return empty", "live on the GPU", "cannot be saved", "must return a tensor")
 
 
 def _saved(backend: str) -> Way:

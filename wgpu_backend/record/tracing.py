@@ -8,7 +8,8 @@ from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topologic
 
 class Trace:
     """roots: the nodes to compute; inputs: the placeholder nodes, in order; structure: how the results are assembled
-    from the roots: ("tensor", number of the root), ("value", anything), or (list | tuple | dict, parts)."""
+    from the roots: ("tensor", number of the root), ("value", anything), or (list | tuple | dict
+    or the class of an object, parts)."""
 
     def __init__(self, roots, inputs, structure):
         self.roots = roots
@@ -54,6 +55,9 @@ def _disassemble(value, roots):
         return (type(value), [_disassemble(v, roots) for v in value])
     if isinstance(value, dict):
         return (dict, [(k, _disassemble(value[k], roots)) for k in value])
+    parts = getattr(value, "__dict__", None)
+    if parts and any(isinstance(parts[k], (Tensor, list, tuple)) for k in parts):  # such as AttentionOutput
+        return (type(value), [(k, _disassemble(parts[k], roots)) for k in parts])
     return ("value", value)
 
 
@@ -66,8 +70,13 @@ def assemble(structure, tensors):
         return parts
     if kind is dict:
         return {k: assemble(v, tensors) for k, v in parts}
+    if not issubclass(kind, (list, tuple)):
+        out = object.__new__(kind)
+        for k, v in parts:
+            setattr(out, k, assemble(v, tensors))
+        return out
     whole = [assemble(v, tensors) for v in parts]
-    return whole if kind is list else tuple(whole)
+    return whole if kind is list else kind(*whole) if hasattr(kind, "_fields") else tuple(whole)
 
 
 def constants(roots, launched=True):

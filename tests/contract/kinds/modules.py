@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,8 @@ STEPS = [
     ("self.a{i} = nn.Linear({n}, {n}, backend=B)", "self.a{i}({v})"),
     ("self.a{i} = nn.LayerNorm({n}, backend=B)", "self.a{i}({v})"),
     ("self.a{i} = nn.RmsNorm({n}, backend=B)", "self.a{i}({v})"),
-    ("self.a{i} = [nn.Linear({n}, {n}, bias=False, backend=B) for _ in range(2)]", "self.a{i}[1](F.tanh(self.a{i}[0]({v})))"),
+    ("self.a{i} = [nn.Linear({n}, {n}, bias=False, backend=B) for _ in range(2)]",
+     "self.a{i}[1](F.tanh(self.a{i}[0]({v})))"),
     ("self.a{i} = nn.SwiGlu({n}, {n}, backend=B)", "self.a{i}({v})"),
     ("self.a{i} = F.reshape(F.arange({n}, dtype=D.float32, device=B), ({n},)) / 4", "{v} * self.a{i}"),
     ("self.a{i} = emberlet.asarray(np.eye({n}, dtype='float32')[::-1].copy(), device=B)", "{v} @ self.a{i}"),

@@ -24,11 +24,13 @@ from ..ways import BACKENDS, available
 
 NEEDS: tuple[str, ...] = ()
 # (shape, axis along which it grows or None); {s} the state, {x} the input (1, k, 3), {t} the states before
-GROWING = ["F.concat([{s}, {x}], axis=1)", "F.concat([{s}, {x} * 2.0], axis=1)", "F.concat([{s}, F.tanh({x})], axis=1)"]
+GROWING = ["F.concat([{s}, {x}], axis=1)", "F.concat([{s}, {x} * 2.0], axis=1)",
+           "F.concat([{s}, F.tanh({x})], axis=1)"]  # fmt: skip
 REPLACED = ["{s} * 0.5 + F.sum({x}, axis=1)", "F.mean({x}, axis=1)", "F.tanh({s} + 1.0)", "{s}",
             "F.zeros((1, 3), dtype=D.float32, device={x}.backend)", "F.max({x}, axis=1) - {s}"]  # fmt: skip
-RESULTS = ["F.sum({t}, axis=1)", "{x} + 1.0", "F.softmax({t} * 1.0, axis=1)", "F.sum({x}, axis=1) + {r}", "{r} * 2.0", "{r}",
-           "{t}", "F.matmul({x}, F.permute_dims({t}, (0, 2, 1)))", "F.ones((2,), dtype=D.float32, device={x}.backend)"]  # fmt: skip
+RESULTS = ["F.sum({t}, axis=1)", "{x} + 1.0", "F.softmax({t} * 1.0, axis=1)", "F.sum({x}, axis=1) + {r}",
+           "{r} * 2.0", "{r}", "{t}", "F.matmul({x}, F.permute_dims({t}, (0, 2, 1)))",
+           "F.ones((2,), dtype=D.float32, device={x}.backend)"]  # fmt: skip
 ACTIONS = ("step", "step", "step", "step", "step", "fork", "switch", "rewind", "reset", "snapshot", "state")
 
 
@@ -226,9 +228,7 @@ def _stepped(session: Any, reference: Kept, x: Any, kept: list[Any], choose: ran
 
 
 def _near(found: Any, wanted: list[Any]) -> str:
-    expected = [
-        leaves(w)[0]._replace(limit=1e-5 * max(1.0, float(np.abs(w).max(initial=0.0)))) for w in wanted
-    ]
+    expected = [leaves(w)[0]._replace(limit=1e-5 * max(1.0, float(np.abs(w).max(initial=0.0)))) for w in wanted]
     return differs(found, expected)
 
 
@@ -253,8 +253,8 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
 
 
 def program(drawn: Drawn) -> str:
-    lines = [HEAD, source(drawn), "", f"sessions = [Net({drawn.backend!r}).session("
-             + (f"capacity={drawn.capacity}" if drawn.growing and drawn.capacity else "") + ")]", "now = 0"]  # fmt: skip
+    capacity = f"capacity={drawn.capacity}" if drawn.growing and drawn.capacity else ""
+    lines = [HEAD, source(drawn), "", f"sessions = [Net({drawn.backend!r}).session({capacity})]", "now = 0"]
     names = [f"g{i}" for i in range(len(drawn.growing))] + [f"h{i}" for i in range(len(drawn.replaced))]
     for action, n in drawn.actions:
         now = "sessions[now]"
