@@ -53,6 +53,20 @@ KNOWN: list[Known] = [
         "open sizes",
         "linear_attention",
     ),
+    Known(
+        "functions that index without a check: computed on wgpu and wasm, refused by NumPy's own error",
+        ("invalid", "layers"),
+        "",
+        "tensor_scatter|matmul_nbits|searchsorted|slice_axes|pad_axes|attention",
+        Drawn("tensor_scatter(X(1, 4, 2), X(1, 2, 2), V([9]))", 1),
+    ),
+    Known(
+        "cross_entropy and nll_loss in WebAssembly and on the GPU do not check targets",
+        ("invalid",),
+        "returns .*IndexingError",
+        "CrossEntropyLoss|cross_entropy|nll_loss",
+    ),
+    Known("scatter does not check its reduction on every backend", ("invalid",), "", "scatter"),
     Known("bools as scales of quantized functions", ("layers", "invalid"), "", "quantize.*bool"),
     Known(
         "saved plans do not check pairs of indices",
