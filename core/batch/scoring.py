@@ -7,7 +7,6 @@ here. Scheduling, retries and the checkpoint of finished rows are Ray's.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import threading
 import time
@@ -20,15 +19,13 @@ from typing import Any
 from pyarrow import fs as arrow_fs
 
 from ..errors import EmberletError
-from .arrow_types import open_parquet
 from .files import Files, Part, find, parts, system_of
+from .output_folder import begin, check, checkpoint, forget, held, read_record, rows_of, write_record
 from .predictor import Predictor
 from .rows import Reading, schema, tables
 from .scorer import Bad, Scorer
 
-RECORD = "_emberlet.json"  # Parquet readers ignore names that begin with "_"
 TRIED = 20  # rows, or files, to try before Ray starts
-CHECKPOINT = ".checkpoint"  # beside the folder, because Ray searches the folder itself at every depth for data files
 
 Report = Callable[[int, int | None, int], None]
 """Called now and then with the rows that are done, how many there are if that is known, and how many were skipped."""
@@ -106,7 +103,7 @@ def prepare(
     system, folder = system_of(out)
     record = _record(model, found, {"columns": given, "outputs": dict(outputs or {}), "keep": list(keep),
                                                "preprocess": preprocess})  # fmt: skip
-    done = _check_folder(system, folder, out, record, resume)
+    done = check(system, folder, out, found, record, resume)
     # Ray joins and splits tables into blocks of this many bytes; each block becomes a file.
     block = 128 << 20 if found.kind == "pictures" else min(max(rows * row, 1 << 20), reading.most_bytes)
     return Job(predictor, out, system, folder, found, cut, reading, options, block, _count(found), record, done)
@@ -192,13 +189,8 @@ def _count(found: Files) -> int | None:
     if found.kind != "Parquet" or len(found.files) > 100:
         return None
     with suppress(Exception):  # a damaged file raises when it is read
-        return sum(_rows(found.system, f.path) for f in found.files)
+        return sum(rows_of(found.system, f.path) for f in found.files)
     return None
-
-
-def _rows(system: Any, path: str) -> int:
-    with open_parquet(system, path, path) as held:
-        return int(held.metadata.num_rows)
 
 
 def _record(model: Any, found: Files, options: dict[str, Any]) -> dict[str, Any]:
@@ -218,52 +210,6 @@ def _record(model: Any, found: Files, options: dict[str, Any]) -> dict[str, Any]
         "listing": listing.hexdigest(),
         **options,
     }
-
-
-def _check_folder(system: Any, folder: str, out: str, record: dict[str, Any], resume: bool) -> bool:
-    """Whether an earlier run finished. Raises EmberletError if the folder holds anything else."""
-    info = system.get_file_info(folder)
-    if info.type == arrow_fs.FileType.NotFound:
-        return False
-    if info.type != arrow_fs.FileType.Directory:
-        raise EmberletError(f"{out} is a file; --out names a folder")
-    if not system.get_file_info(arrow_fs.FileSelector(folder)):
-        return False
-    before = _read_record(system, folder)
-    if before is None:
-        raise EmberletError(f"{out} is not empty and not an output of score; choose another folder")
-    if not resume:
-        raise EmberletError(
-            f"{out} holds the output of an earlier run; --resume continues it, or choose another folder"
-        )
-    for key, value in record.items():
-        if before.get(key) != value:
-            what = {"weights": "the model", "listing": "the input files", "inputs": "the input files"}.get(key, key)
-            raise EmberletError(f"{out} was begun with other arguments: {what} changed; choose another folder")
-    return bool(before.get("done"))
-
-
-def _read_record(system: Any, folder: str) -> dict[str, Any] | None:
-    try:
-        with system.open_input_stream(f"{folder}/{RECORD}") as file:
-            found = json.loads(file.read())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and "emberlet score" in found else None
-
-
-def _write_record(job: Job, done: bool) -> None:
-    job.system.create_dir(job.folder, recursive=True)
-    data = json.dumps({**job.record, "done": done}, indent=1).encode()
-    path = f"{job.folder}/{RECORD}"
-    if isinstance(job.system, arrow_fs.LocalFileSystem):
-        from ..host.files import atomic_write
-
-        with atomic_write(path) as file:
-            file.write(data)
-        return
-    with job.system.open_output_stream(path) as stream:
-        stream.write(data)
 
 
 def run(
@@ -288,26 +234,22 @@ def run(
 
     begun = time.monotonic()
     if job.done:
-        return Summary(*_held(job), 0.0, 0)
-    stored = f"{job.folder}{CHECKPOINT}"
-    if _read_record(job.system, job.folder) is None:  # left over from a folder that no longer exists
-        with suppress(FileNotFoundError):
-            job.system.delete_dir(stored)
+        return Summary(*held(job.system, job.folder), 0.0, 0)
+    if read_record(job.system, job.folder) is None:  # left over from a folder that no longer exists
+        forget(job.system, job.folder)
     with ray_cluster.connected(address, workers, cpus, gpus, quiet) as count:
-        _write_record(job, False)
-        skipped = _scored(job, stored, count, cpus, gpus, address is not None, report)
-        rows, files = _held(job)
+        write_record(job.system, job.folder, {**job.record, "done": False})
+        begin(job.system, job.folder)
+        skipped = _scored(job, count, cpus, gpus, address is not None, report)
+        rows, files = held(job.system, job.folder)
         if not rows and skipped:
             raise EmberletError(f"no row could be scored; the first: {skipped[0][0]}: {skipped[0][2]}")
-        _write_record(job, True)
-        with suppress(FileNotFoundError):
-            job.system.delete_dir(stored)
+        write_record(job.system, job.folder, {**job.record, "done": True})
+        forget(job.system, job.folder)
     return Summary(rows, files, time.monotonic() - begun, count, skipped)
 
 
-def _scored(
-    job: Job, stored: str, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Report | None
-) -> list[Bad]:
+def _scored(job: Job, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Report | None) -> list[Bad]:
     """Run the pipeline; returns the skipped rows."""
     import ray
     from ray.data import ActorPoolStrategy, DataContext
@@ -323,7 +265,7 @@ def _scored(
     local = isinstance(job.system, arrow_fs.LocalFileSystem)
     config = CheckpointConfig(
         "row_id",
-        stored if local else job.out.rstrip("/") + CHECKPOINT,
+        checkpoint(job.folder if local else job.out),
         delete_checkpoint_on_success=False,  # only after the record says that all is done
         override_filesystem=job.system,
     )
@@ -404,13 +346,3 @@ class _watched:
                 rows, skipped = ray.get(self._tally.state.remote(), timeout=5)
                 if self._report:
                     self._report(rows, self._rows, skipped)
-
-
-def _held(job: Job) -> tuple[int, int]:
-    """The (rows, files) in the output."""
-    rows = files = 0
-    for info in job.system.get_file_info(arrow_fs.FileSelector(job.folder)):
-        if info.path.endswith(".parquet"):
-            rows += _rows(job.system, info.path)
-            files += 1
-    return rows, files

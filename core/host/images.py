@@ -8,7 +8,7 @@ from PIL import Image
 
 from ..errors import FormatError
 
-FORMATS = tuple("PNG JPEG MPO BMP GIF WEBP TIFF PPM AVIF JPEG2000 TGA PCX ICO SGI DDS".split())  # none runs a program
+FORMATS = tuple("PNG JPEG BMP GIF WEBP TIFF PPM AVIF JPEG2000 TGA PCX ICO SGI DDS".split())  # none runs a program
 PIXELS = 1 << 24  # a picture may have this many, or EACH for every byte of its file
 EACH = 64
 SCANS = 128  # of a progressive JPEG, each of which visits every pixel

@@ -21,6 +21,7 @@ from emberlet.batch import Predictor
 from numpy.typing import NDArray
 from PIL import Image
 from pyarrow import csv, parquet
+from support.hostile_columns import hostile_parquet
 
 from tools.components import require
 
@@ -154,7 +155,7 @@ class Work:
         return out
 
     def committed(self) -> list[Path]:
-        found = Path(f"{self.out}.checkpoint").glob("*.parquet")
+        found = Path(f"{self.out}.checkpoint/rows").glob("*.parquet")
         return [path for path in found if ".pending" not in path.name]
 
     def worked(self) -> dict[int, int]:
@@ -275,6 +276,27 @@ def test_corrupt_pictures_stop_the_run_or_are_skipped_and_counted(
     found = parquet.read_table(run.out)
     names = sorted(Path(name).name for name in found["source_file"].to_pylist())
     assert names == [f"{i:03}.png" for i in range(200) if i not in (117, 150)]
+
+
+@pytest.mark.timeout(900)
+def test_hostile_files_among_honest_ones_run_nothing_and_are_named(
+    tmp_path: Path, folder: Path, network: Path, inputs: Path, wanted: NDArray[np.float32], cluster: str
+) -> None:
+    """Pickles in columns, at any depth, and in the parameters of types; the honest files are scored."""
+    images = parquet.read_table(inputs / "0.parquet")
+    trap = tmp_path / "ran"
+    hostile = hostile_parquet(images, trap)
+    for number, table in enumerate(hostile.values()):
+        parquet.write_table(table, inputs / f"9{number}.parquet")
+    run = Work(tmp_path, folder, [network, inputs, "--keep", "id", "--ray", cluster, "--rows-per-file", 512])
+    out, err = run.start().communicate(timeout=PATIENCE)
+    assert out == "" and "has the extension type 'ray.data." in err and not trap.exists()
+    said = json.loads(run.finish(run.start("--skip-bad", "--resume", "--json")))
+    assert said["rows"] == ROWS
+    assert [Path(each["file"]).name for each in said["skipped"]] == [f"9{n}.parquet" for n in range(len(hostile))]
+    assert all("has the extension type" in each["why"] for each in said["skipped"])
+    assert_complete(run.out, wanted)
+    assert not trap.exists()
 
 
 @pytest.mark.timeout(900)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 from emberlet.batch import Predictor, files, opened, scoring
 from emberlet.batch.files import File, Files, Part, kind_of, parts, system_of
 from emberlet.batch.opened import Opened, chosen, function, path_of
+from emberlet.batch.output_folder import RECORD, begin, forget, held, write_record
 from emberlet.batch.pieces import MOST_ROWS
 from emberlet.batch.rows import PLACE, Reading, _placed, _sized, tables
 from emberlet.batch.scorer import Scorer, one_line
@@ -389,26 +391,63 @@ def test_only_the_columns_that_are_used_are_read(data: Path) -> None:
 
 def test_an_earlier_run_is_told_by_its_record(data: Path) -> None:
     job = prepare("a.parquet")
-    scoring._write_record(job, False)
-    written = json.loads((data / "results" / scoring.RECORD).read_text(encoding="utf-8"))
+    write_record(job.system, job.folder, {**job.record, "done": False})
+    written = json.loads((data / "results" / RECORD).read_text(encoding="utf-8"))
     assert written == {**job.record, "done": False}
     with pytest.raises(EmberletError, match="holds the output of an earlier run"):
         prepare("a.parquet")
     assert prepare("a.parquet", resume=True).done is False
-    scoring._write_record(job, True)
+    write_record(job.system, job.folder, {**job.record, "done": True})
     again = prepare("a.parquet", resume=True)
     assert again.done is True
     summary = scoring.run(again)
     assert (summary.rows, summary.files, summary.workers, summary.skipped) == (0, 0, 0, [])
     parquet.write_table(pa.table({"x": [1, 2]}), data / "results" / "one.parquet")
     parquet.write_table(pa.table({"x": [1]}), data / "results" / "two.parquet")
-    assert scoring._held(again) == (3, 2)
+    assert held(again.system, again.folder) == (3, 2)
     for text in ("no json", "[]", "{}", '{"emberlet": 1}'):
-        (data / "results" / scoring.RECORD).write_text(text, encoding="utf-8")
+        (data / "results" / RECORD).write_text(text, encoding="utf-8")
         with pytest.raises(EmberletError, match="is not empty and not an output of score"):
             prepare("a.parquet", resume=True)
     (data / "empty").mkdir()
     assert prepare("a.parquet", out="empty").done is False
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "pipe", "an output"])
+def test_a_checkpoint_of_somebody_else_stays_and_is_named(data: Path, kind: str) -> None:
+    stored, other = data / "results.checkpoint", data / "precious"
+    other.mkdir()
+    begin(arrow_fs.LocalFileSystem(), str(data / "precious"))
+    (data / "precious.checkpoint").rename(other / "inner")
+    if kind == "folder":
+        stored.mkdir()
+    elif kind == "link":  # to a checkpoint that score made, elsewhere
+        stored.symlink_to(other / "inner")
+    elif kind == "file":
+        stored.write_text("mine", encoding="utf-8")
+    elif kind == "pipe":
+        os.mkfifo(stored)
+    else:
+        write_record(arrow_fs.LocalFileSystem(), str(stored), {"emberlet score": 1, "done": True})
+    before = sorted(str(p) for p in data.rglob("*"))
+    with pytest.raises(EmberletError, match=r"results\.checkpoint was not made by score"):
+        prepare("a.parquet")
+    forget(arrow_fs.LocalFileSystem(), str(data / "results"))
+    assert sorted(str(p) for p in data.rglob("*")) == before
+
+
+def test_a_checkpoint_of_score_is_deleted_and_what_others_put_there_is_not(data: Path) -> None:
+    begin(arrow_fs.LocalFileSystem(), str(data / "results"))
+    (data / "results.checkpoint" / "rows").mkdir()
+    (data / "results.checkpoint" / "notes.txt").write_text("mine", encoding="utf-8")
+    assert prepare("a.parquet").done is False
+    forget(arrow_fs.LocalFileSystem(), str(data / "results"))
+    assert [p.name for p in (data / "results.checkpoint").iterdir()] == ["notes.txt"]
+
+
+def test_an_output_that_holds_an_input_is_refused(data: Path) -> None:
+    with pytest.raises(EmberletError, match=r"a\.parquet is an input and lies in"):
+        prepare("a.parquet", out=str(data))
 
 
 def test_the_record_changes_with_the_model_and_the_files(data: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from emberlet.batch import Predictor, ray_cluster, scoring
 from emberlet.batch.files import File, Part
+from emberlet.batch.output_folder import begin, read_record, write_record
 from emberlet.batch.rows import Reading
 from emberlet.errors import EmberletError, FormatError
 from pyarrow import fs as arrow_fs
@@ -139,7 +140,7 @@ def job(folder: Path, **changed: Any) -> scoring.Job:
 @pytest.mark.parametrize(("gpus", "elsewhere"), [(0, False), (0.5, True)])
 def test_the_pipeline_reads_scores_and_writes(gpus: float, elsewhere: bool, ray_stand_in: Any, tmp_path: Path) -> None:
     work = job(tmp_path)
-    assert scoring._scored(work, "/stored", 4, 2, gpus, elsewhere, None) == []
+    assert scoring._scored(work, 4, 2, gpus, elsewhere, None) == []
     (read, (source,), reading), (scored, (worker,), scoring_with), (write, target, writing) = ray_stand_in.calls
     assert (read, scored, write) == ("read_datasource", "map_batches", "write_parquet")
     assert reading == {"num_cpus": 0.5, "concurrency": 4, "override_num_blocks": 3}
@@ -157,17 +158,17 @@ def test_the_pipeline_reads_scores_and_writes(gpus: float, elsewhere: bool, ray_
     assert context.target_max_block_size == 12345
     config = vars(context.checkpoint_config)
     assert config == {
-        "column": "row_id", "path": "/stored", "delete_checkpoint_on_success": False, "override_filesystem": LOCAL,
-        "checkpoint_actor_memory_bytes": 64 << 20,
+        "column": "row_id", "path": f"{work.folder}.checkpoint/rows", "delete_checkpoint_on_success": False,
+        "override_filesystem": LOCAL, "checkpoint_actor_memory_bytes": 64 << 20,
     }  # fmt: skip
 
 
 def test_on_other_file_systems_the_given_location_is_written(ray_stand_in: Any, tmp_path: Path) -> None:
     system = SimpleNamespace()
-    scoring._scored(job(tmp_path, system=system), "/stored", 1, 1, 0, False, None)
+    scoring._scored(job(tmp_path, system=system), 1, 1, 0, False, None)
     _, target, writing = ray_stand_in.calls[-1]
     assert target == ("given/",) and writing["filesystem"] is system
-    assert writing["context"].checkpoint_config.path == "given.checkpoint"
+    assert writing["context"].checkpoint_config.path == "given.checkpoint/rows"
 
 
 def test_a_failure_is_that_which_a_worker_told_or_the_last_line_of_rays(
@@ -175,18 +176,18 @@ def test_a_failure_is_that_which_a_worker_told_or_the_last_line_of_rays(
 ) -> None:
     ray_stand_in.written = RuntimeError("a trace\n  the cause  \n\n")
     with pytest.raises(EmberletError, match=r"^Ray gave up: the cause$"):
-        scoring._scored(job(tmp_path), "/stored", 1, 1, 0, False, None)
+        scoring._scored(job(tmp_path), 1, 1, 0, False, None)
     assert ray_stand_in.gets[-1] == 10
     monkeypatch.setattr(parts_of_ray(ray_stand_in).Tally, "failure", lambda self: "row 3 is bad")
     with pytest.raises(EmberletError, match=r"^row 3 is bad$"):
-        scoring._scored(job(tmp_path), "/stored", 1, 1, 0, False, None)
+        scoring._scored(job(tmp_path), 1, 1, 0, False, None)
 
     def gone(self: Any) -> None:
         raise LookupError("the actor died")
 
     monkeypatch.setattr(parts_of_ray(ray_stand_in).Tally, "failure", gone)
     with pytest.raises(EmberletError, match=r"^Ray gave up: the cause$"):
-        scoring._scored(job(tmp_path), "/stored", 1, 1, 0, False, None)
+        scoring._scored(job(tmp_path), 1, 1, 0, False, None)
 
 
 def test_a_job_that_is_done_starts_nothing(tmp_path: Path, monkeypatch: Any) -> None:
@@ -208,9 +209,10 @@ def test_a_run_records_that_it_is_done_and_drops_its_checkpoint(
 ) -> None:
     work = job(tmp_path)
     stored = Path(work.folder + ".checkpoint")
-    stored.mkdir()
+    begin(LOCAL, work.folder)
+    (stored / "rows").mkdir()
     if resumed:
-        scoring._write_record(work, False)
+        write_record(LOCAL, work.folder, {**work.record, "done": False})
     seen: list[Any] = []
 
     @contextmanager
@@ -218,10 +220,10 @@ def test_a_run_records_that_it_is_done_and_drops_its_checkpoint(
         seen.append(args)
         yield 3
 
-    def scored(of: Any, where: str, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Any) -> Any:
-        assert scoring._read_record(LOCAL, of.folder) == {"emberlet score": 1, "done": False}
-        assert stored.exists() is resumed  # what lies beside a folder that is gone is of an earlier run
-        seen.append((where, workers, cpus, gpus, elsewhere, report))
+    def scored(of: Any, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Any) -> Any:
+        assert read_record(LOCAL, of.folder) == {"emberlet score": 1, "done": False}
+        assert (stored / "rows").exists() is resumed  # what lies beside a folder that is gone is of an earlier run
+        seen.append((workers, cpus, gpus, elsewhere, report))
         parquet.write_table(pa.table({"x": [1, 2]}), Path(of.folder) / "a.parquet")
         return [("a", 1, "why")]
 
@@ -229,10 +231,10 @@ def test_a_run_records_that_it_is_done_and_drops_its_checkpoint(
     monkeypatch.setattr(scoring, "_scored", scored)
     report = print
     found = scoring.run(work, address=address, workers=5, cpus=2, gpus=1, report=report, quiet=True)  # type: ignore[arg-type]
-    assert seen == [(address, 5, 2, 1, True), (str(stored), 3, 2, 1, address is not None, report)]
+    assert seen == [(address, 5, 2, 1, True), (3, 2, 1, address is not None, report)]
     assert (found.rows, found.files, found.workers, found.skipped) == (2, 1, 3, [("a", 1, "why")])
     assert 0 <= found.seconds < 60
-    assert scoring._read_record(LOCAL, work.folder) == {"emberlet score": 1, "done": True}
+    assert read_record(LOCAL, work.folder) == {"emberlet score": 1, "done": True}
     assert not stored.exists()
 
 
@@ -251,7 +253,7 @@ def test_a_run_that_scores_nothing_is_an_error_if_rows_were_skipped(
         return
     with pytest.raises(EmberletError, match=r"^no row could be scored; the first: a: why$"):
         scoring.run(job(tmp_path))
-    assert (scoring._read_record(LOCAL, job(tmp_path).folder) or {})["done"] is False
+    assert (read_record(LOCAL, job(tmp_path).folder) or {})["done"] is False
 
 
 def test_progress_is_told_from_a_thread_until_the_end(ray_stand_in: Any) -> None:

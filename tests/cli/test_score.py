@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from emberlet.batch import ray_cluster, scoring
+from emberlet.batch.output_folder import RECORD
 from PIL import Image
 from pyarrow import parquet
 
@@ -97,7 +98,7 @@ def test_a_model_that_is_missing_is_named(emberlet, data, no_cluster):
 def _record(data, digits, **changed):
     job = scoring.prepare(str(digits), ["a.parquet"], "results")
     (data / "results").mkdir()
-    (data / "results" / scoring.RECORD).write_text(json.dumps({**job.record, **changed}), encoding="utf-8")
+    (data / "results" / RECORD).write_text(json.dumps({**job.record, **changed}), encoding="utf-8")
 
 
 def test_an_earlier_run_is_not_overwritten_and_not_mixed(emberlet, digits, data, no_cluster):
