@@ -183,7 +183,11 @@ def test_commands_refuse_to_replace_what_they_did_not_write(
 )
 @pytest.mark.parametrize("spelling", ["itself", "another spelling", "a link", "a second name", "a link to its folder"])
 def test_an_output_is_never_an_input(words: str, spelling: str, emberlet: Emberlet, place: Path) -> None:
-    source = {"compile OUT": "digits.onnx", "convert": "weights.npz", "run digits.onnx --input inputs.npz": "inputs.npz"}
+    source = {
+        "compile OUT": "digits.onnx",
+        "convert": "weights.npz",
+        "run digits.onnx --input inputs.npz": "inputs.npz",
+    }
     name = next((file for start, file in source.items() if words.startswith(start)), "")
     if words.startswith("compile OUT"):  # a model under the name of a plan
         shutil.copy(place / "digits.onnx", place / "model.plan")
@@ -221,9 +225,7 @@ def test_an_output_is_never_an_input(words: str, spelling: str, emberlet: Emberl
         ("profile digits.onnx --trace d.txt", "expected a name that ends in .json"),
     ],
 )
-def test_an_ending_is_known_or_the_known_ones_are_named(
-    words: str, says: str, emberlet: Emberlet, place: Path
-) -> None:
+def test_an_ending_is_known_or_the_known_ones_are_named(words: str, says: str, emberlet: Emberlet, place: Path) -> None:
     before = tree(place.parent)
     said = emberlet(*words.split())
     assert said.status == 2 and says in said.err
