@@ -56,6 +56,6 @@ if hasattr(memoryview, "cast"):  # not on MicroPython, whose modules cannot be c
             return autodiff(inner, strategy)
 
         def __dir__(self):
-            return sorted(["autodiff", *_HOMES])
+            return sorted(["autodiff"] + list(_HOMES))
 
     sys.modules[__name__].__class__ = _Module

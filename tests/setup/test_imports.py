@@ -28,6 +28,7 @@ ROOMS = {
     "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.numpy_backend wgpu_backend",
     "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
     "autodiff": f"{GROUND} backend tensor lookup functional module param",
+    "optim": f"{GROUND} backend config functional module",
     "nn": f"{GROUND} backend tensor functional param module host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",
     "model": "errors burnpack module host",

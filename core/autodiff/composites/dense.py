@@ -14,7 +14,7 @@ def linear(x, weight, bias):
             reshaped(g.backend.matmul(rows, transposed(weight)), x.shape),
             g.backend.matmul(transposed(rows_of(x)), rows),
         ]
-        return found if bias is None else [*found, total(rows, (0,), False)]
+        return found if bias is None else found + [total(rows, (0,), False)]
 
     return y, pull
 
@@ -35,6 +35,6 @@ def conv_transpose(x, weight, bias, stride, padding, output_padding, dilation, g
         if of_x.shape != x.shape:  # windows that begin in the output padding
             of_x = backend.slice(of_x, (0,) * len(x.shape), x.shape, (1,) * len(x.shape))
         found = [of_x, of_weight(inside, x, weight.shape, stride, margins, dilation, groups)]
-        return found if bias is None else [*found, total(g, (0,) + tuple(range(2, len(g.shape))), False)]
+        return found if bias is None else found + [total(g, (0,) + tuple(range(2, len(g.shape))), False)]
 
     return y, pull

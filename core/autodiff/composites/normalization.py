@@ -17,7 +17,7 @@ def _count(x, axis):
 def _affine(g, standard, weight, bias):
     """The gradients of the weight and the bias, where there are any."""
     found = [] if weight is None else [undo_broadcast(mul(g, standard), weight.shape)]
-    return found if bias is None else [*found, undo_broadcast(g, bias.shape)]
+    return found if bias is None else found + [undo_broadcast(g, bias.shape)]
 
 
 def layer_norm(x, weight, bias, epsilon, axis):
@@ -31,7 +31,7 @@ def layer_norm(x, weight, bias, epsilon, axis):
         inside = g if weight is None else mul(g, weight)
         along = mul(standard, _mean(mul(inside, standard), axes, count))
         of_x = div(sub(sub(inside, _mean(inside, axes, count)), along), deviation)
-        return [of_x, *_affine(g, standard, weight, bias)]
+        return [of_x] + _affine(g, standard, weight, bias)
 
     return out, pull
 
@@ -45,6 +45,6 @@ def rms_norm(x, weight, epsilon, axis):
         standard = div(x, root)
         inside = g if weight is None else mul(g, weight)
         of_x = div(sub(inside, mul(standard, _mean(mul(inside, standard), axes, count))), root)
-        return [of_x, *_affine(g, standard, weight, None)]
+        return [of_x] + _affine(g, standard, weight, None)
 
     return out, pull
