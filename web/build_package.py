@@ -16,7 +16,7 @@ from build_page import WEB, BuildError, build_runtime, refresh
 from packages import ROOT, plan_runtime_files, without_comments
 
 PACKAGE = WEB / "package"
-MODULES = tuple("emberlet adapter arrays arriving download either kept sources thread threads wasm".split())
+MODULES = tuple("emberlet adapter arrays arriving download either kept kinds sources thread threads wasm".split())
 TYPES = ("emberlet", "wasm")
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 OF_MICROPYTHON = ("micropython.mjs", "micropython.wasm")

@@ -210,13 +210,53 @@ def refused(page: Page, call: str) -> str:
             'the model has no input "picture"; it takes image',
         ),
         ('load("other.plan")', "could not download other.plan: the server answered 404"),
-        ('load("index.html")', "index.html: "),
+        ('load("index.html")', "could not download index.html: the server answered with a web page"),
         ('load("damaged.plan")', "damaged.plan: "),
+        ("load(new TextEncoder().encode('\\n<!doctype html>'))", "plan is a web page, not a model; is the path right?"),
+        (
+            'load(new File([new Uint8Array([8, 10, 18, 7, 112, 121])], "net.onnx"))',
+            "net.onnx is an ONNX model: compile it first, with emberlet compile net.onnx --out net.plan",
+        ),
+        ('load(new File(["weights"], "net.bin"))', "net.bin is not a compiled model, or it is damaged"),
+        ("load(undefined)", "load takes the address of a model or its bytes; found: undefined"),
+        ("load({ file: 3 })", "load takes the address of a model or its bytes; found: Object"),
+        (
+            "model.run(null)",
+            "run takes an object with a typed array for each input, { image: new Float32Array(64) }; found: null",
+        ),
+        (
+            "model.run(new Float32Array(64))",
+            "run takes an object with a typed array for each input, { image: new Float32Array(64) }; found: Float32Array",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(page: Page, call: str, message: str) -> None:
     told = refused(page, call)
     assert message in told and "Traceback" not in told and "\n" not in told, told
+
+
+def test_a_webassembly_module_given_to_load_runs(page: Page) -> None:
+    found = page.evaluate("""async () => {
+      const { load } = await import("/emberlet/emberlet.mjs");
+      const bytes = await (await fetch("model.wasm")).arrayBuffer();
+      const found = [];
+      for (const source of ["model.wasm", bytes, new Blob([bytes])]) {
+        const model = await load(source);
+        found.push([model.device, [...(await model.run({ image: new Float32Array(64) })).logits]]);
+      }
+      return found;
+    }""")
+    for device, logits in found:
+        assert device == "wasm"
+        np.testing.assert_allclose([logits], expected(np.zeros((1, 64), np.float32)), atol=1e-4)
+
+
+def test_a_plan_given_to_the_loader_of_webassembly_is_refused(page: Page) -> None:
+    said = page.evaluate("""async () => {
+      const { load } = await import("/emberlet/wasm.mjs");
+      return load("model.plan").catch((error) => error.message);
+    }""")
+    assert said == 'model.plan is a plan, for the GPU: load it with "emberlet-web"'
 
 
 def test_a_browser_without_webgpu_computes_in_webassembly(browser: Browser, own: Server) -> None:

@@ -82,7 +82,8 @@ def test_backend_and_compiled_models_in_pyodide(pyodide_page: Page, digits: Path
 def page(browser: Browser, digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     """A page with the runtime for JavaScript, under the policy of emberlet's own page."""
     site = tmp_path_factory.mktemp("site")
-    shutil.copy(WEB / "package" / "wasm.mjs", site / "wasm.mjs")
+    for name in ("wasm.mjs", "kinds.mjs"):
+        shutil.copy(WEB / "package" / name, site / name)
     shutil.copy(digits, site / "digits.wasm")
     (site / "part.wasm").write_bytes(digits.read_bytes()[:20000])
     (site / "page.wasm").write_text("<!doctype html><p>not found", encoding="utf-8")
@@ -117,7 +118,7 @@ def test_compiled_model_in_javascript_under_a_strict_policy(page: Page) -> None:
     ("source", "message"),
     [
         ("part.wasm", "part.wasm is not a compiled model, or it is damaged"),
-        ("page.wasm", "page.wasm is not a compiled model, or it is damaged"),
+        ("page.wasm", "page.wasm is a web page, not a model; is the path right?"),
         ("absent.wasm", "absent.wasm could not be downloaded: the server says 404"),
     ],
 )

@@ -40,6 +40,13 @@ export class Arriving {
     return bytes.subarray(0, count);
   }
 
+  // These first bytes and all the others.
+  async whole(start) {
+    const parts = [start];
+    for (let part = await this.part(); part; part = await this.part()) parts.push(part);
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
+  }
+
   cancel() {
     this.#reader.cancel().catch(() => {});
   }

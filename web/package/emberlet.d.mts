@@ -17,7 +17,7 @@ export type Values =
   | Uint8Array;
 
 /** Values that `run` returns. postMessage drops the shape: send it beside them. */
-export type Result = Values & { readonly shape: readonly number[] };
+export type Result<V extends Values = Values> = V & { readonly shape: readonly number[] };
 
 export type DType =
   | "float64"
@@ -98,8 +98,9 @@ export interface Model {
   readonly dispatches: number;
   readonly kernels: number;
   /** All outputs by name, each a new array; takes all inputs by name. Calls may overlap; they run in order. Open sizes
-   * follow from the lengths of the arrays, or from their `shape` property: `Object.assign(ids, { shape: [2, 7] })`. */
-  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
+   * follow from the lengths of the arrays, or from their `shape` property: `Object.assign(ids, { shape: [2, 7] })`.
+   * Results count as float32; name another class where a model gives one: `run<BigInt64Array>(…)`. */
+  run<V extends Values = Float32Array>(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result<V>>>;
   /** Runs whose states stay on the GPU; for plans without open sizes. `state`: each state's input, with the output that
    * is its next value. */
   session(options: { state: Readonly<Record<string, string>> }): Promise<Session>;
@@ -114,7 +115,7 @@ export interface Session {
   /** The inputs that are not states. */
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
-  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
+  run<V extends Values = Float32Array>(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result<V>>>;
   /** The value of a state, by the name of its input. */
   getState(name: string): Promise<Values>;
   setState(name: string, value: Values): Promise<void>;

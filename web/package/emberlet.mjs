@@ -13,6 +13,7 @@ import { arrayOf } from "./arrays.mjs";
 import { toGpu } from "./arriving.mjs";
 import { loadEither } from "./either.mjs";
 import { readable, start } from "./interpreter.mjs";
+import { wrongInputs } from "./kinds.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
 
@@ -29,13 +30,13 @@ export async function load(source, options = {}) {
   return loadEither(() => onGpu(source, options), inWasm, device);
 }
 
-async function onGpu(source, { cache = true, onProgress = () => {}, signal, wasm }) {
+async function onGpu(source, { cache = true, onProgress = () => {}, signal, wasm, threads }) {
   try {
     try {
-      return await begin(source, { cache, onProgress, signal, wasm });
+      return await begin(source, { cache, onProgress, signal, wasm, threads });
     } catch (error) {
       if (!error.fromCache) throw error;
-      return await begin(source, { cache, onProgress, signal, wasm }); // the stored plan was damaged and has been deleted
+      return await begin(source, { cache, onProgress, signal, wasm, threads }); // the stored plan was damaged and has been deleted
     }
   } catch (error) {
     throw error.told ? error : told(error);
@@ -58,7 +59,7 @@ export function prepare({ wasm, counted } = {}) {
   return interpreter;
 }
 
-async function begin(source, { cache, onProgress, signal, wasm }) {
+async function begin(source, { cache, onProgress, signal, wasm, threads }) {
   const arrived = { interpreter: 0, plan: 0 };
   let total; // bytes of the plan, known once its header has arrived
   const progress = (what) => (bytes) => {
@@ -68,8 +69,9 @@ async function begin(source, { cache, onProgress, signal, wasm }) {
   prepare({ wasm, counted: progress("interpreter") }).catch(() => {});
   const opening = open(source, { cache, signal });
   opening.catch(() => {});
-  const mp = await interpreter;
   const plan = await opening;
+  if (plan.compiled) return (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
+  const mp = await interpreter;
   const key = ++count;
   const counted = progress("plan");
   counted(plan.header.length);
@@ -289,6 +291,8 @@ function port({ name, dtype, shape, bytes }) {
 
 // [position, its bytes and shape] of every input.
 function checked(inputs, given) {
+  const wrong = wrongInputs(given, inputs);
+  if (wrong) throw new TypeError(wrong);
   const names = inputs.map(({ name }) => name);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);

@@ -3,11 +3,15 @@
 import { Arriving, header } from "./arriving.mjs";
 import { download } from "./download.mjs";
 import { Kept } from "./kept.mjs";
+import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 
-// { name, header, arriving, keeping, key } of a plan whose header has arrived. keeping: also gets the rest as it
+// { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module,
+// its bytes. keeping: also gets the rest as it
 // arrives, or null. key: that of a plan from the Cache, which is deleted if it is damaged.
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
 export async function open(source, { cache = true, signal, fetcher = globalThis.fetch } = {}) {
+  const wrong = wrongSource(source);
+  if (wrong) throw new TypeError(wrong);
   const given = await streamOf(source);
   if (given) return begun(source?.name ?? "plan", given);
   const url = new URL(source.url ?? source, globalThis.document?.baseURI ?? globalThis.location?.href).href;
@@ -35,7 +39,7 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
 }
 
 async function keep(kept, url, found) {
-  if (!kept) return found;
+  if (!kept || found.compiled) return found;
   const keeping = kept.write(url, await Kept.keyOf(found.header), found.header.length);
   await keeping.write(found.header);
   return { ...found, keeping };
@@ -43,6 +47,7 @@ async function keep(kept, url, found) {
 
 // The plan with this header from the Cache, if it is there; the download is then aborted.
 async function again(kept, url, found) {
+  if (found.compiled) return found;
   const key = await Kept.keyOf(found.header);
   const cached = await kept.find(key);
   if (!cached) return null;
@@ -54,7 +59,14 @@ async function again(kept, url, found) {
 async function begun(name, stream) {
   const arriving = new Arriving(stream);
   try {
-    return { name, header: await header(arriving), arriving, keeping: null, key: null };
+    const start = await header(arriving);
+    const kind = kindOf(start);
+    if (kind === "wasm") return { name, compiled: await arriving.whole(start) };
+    if (kind !== "plan") {
+      arriving.cancel();
+      throw new Error(refusal(name, kind));
+    }
+    return { name, header: start, arriving, keeping: null, key: null };
   } catch (error) {
     throw error.damaged ? new Error(`${name}: ${error.message}`, { cause: error }) : error;
   }

@@ -22,9 +22,10 @@ export interface WasmModel {
   readonly outputs: readonly Port[];
   /** How many threads the next run has: 1 until the workers have started. */
   readonly threads: number;
-  /** All outputs by name, each a new array; takes all inputs by name. */
-  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
+  /** All outputs by name, each a new array; takes all inputs by name. Results count as float32; name another class where
+   * a model gives one: `run<BigInt64Array>(…)`. */
+  run<V extends Values = Float32Array>(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result<V>>>;
   /** `run`, without awaiting. */
-  runNow(inputs?: Readonly<Record<string, Values>>): Record<string, Result>;
+  runNow<V extends Values = Float32Array>(inputs?: Readonly<Record<string, Values>>): Record<string, Result<V>>;
   release(): Promise<void>;
 }

@@ -8,6 +8,8 @@
 // The file is a WebAssembly module with the weights in it; no Python is needed. Inputs and results are typed arrays, row
 // by row, as those of emberlet.mjs. Every failure is an Error whose message is one sentence for people to read.
 
+import { kindOf, refusal, wrongInputs, wrongSource } from "./kinds.mjs";
+
 // A word of the module's memory, 32 bits or a byte, for each element; and the typed array that JavaScript gives or gets.
 const DTYPES = {
   float64: [Float64Array, Float32Array],
@@ -35,7 +37,11 @@ const supports = (bytes) => WebAssembly.validate(new Uint8Array(bytes));
 /** Load a compiled model from an address or from bytes. */
 export async function load(source, { signal, threads } = {}) {
   if (!hasSimd()) throw new Error("this browser's WebAssembly has no SIMD, which compiled models need");
+  const wrong = wrongSource(source);
+  if (wrong) throw new TypeError(wrong);
   const { bytes, name } = await read(source, signal);
+  const kind = kindOf(bytes);
+  if (kind !== "wasm") throw new Error(refusal(name, kind));
   const sections = [...sectionsOf(bytes, name)];
   const told = sections.find((one) => one.name === "emberlet");
   if (!told) throw new Error(`${name} is a WebAssembly module, but not one that \`emberlet compile\` wrote`);
@@ -106,6 +112,8 @@ class Model {
   runNow(given = {}) {
     if (!this.#program) throw new Error("the model was released; load it again");
     const { memory } = this.#program;
+    const wrong = wrongInputs(given, this.inputs);
+    if (wrong) throw new TypeError(wrong);
     const names = this.inputs.map(({ name }) => name);
     const unknown = Object.keys(given).find((name) => !names.includes(name));
     if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
