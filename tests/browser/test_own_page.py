@@ -226,7 +226,7 @@ def refused(page: Page, call: str) -> str:
         ),
         (
             "model.run(new Float32Array(64))",
-            "run takes an object with a typed array for each input, { image: new Float32Array(64) }; found: Float32Array",
+            "run takes an object with a typed array for each input, { image: new Float32Array(64) }; found: Float32A",
         ),
     ],
 )
