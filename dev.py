@@ -112,6 +112,7 @@ def fuzz(args: list[str]) -> int:
         files = [str(ROOT / "tests" / "core" / f"test_array_api{part}.py") for part in ("", "_properties")]
         return subprocess.call([sys.executable, "-m", "pytest", "-q", *files], env=given)
     sys.path.insert(0, str(ROOT / "tests"))
+    os.environ["EMBERLET_PLANS"] = "always"
     if args[:1] == ["readers"]:
         _need()
         readers = importlib.import_module("fuzz.readers")

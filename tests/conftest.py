@@ -23,6 +23,8 @@ PORTS = {
 def pytest_configure(config: pytest.Config) -> None:
     # What was tuned on this machine must not decide which kernels are tested.
     os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
+    # Small models are to test plans, too.
+    os.environ["EMBERLET_PLANS"] = "always"
     # An example may be the first to import something, and the machine may be busy.
     settings.register_profile("untimed", settings(settings.default, deadline=None))
     settings.load_profile("untimed")

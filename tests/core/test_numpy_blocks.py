@@ -97,3 +97,53 @@ def test_a_constant_result_belongs_to_the_caller() -> None:
                 np.testing.assert_array_equal(array, [0, 2, 4], err_msg=name)
                 array[...] = 99
     np.testing.assert_array_equal(np.asarray(fixed), [0, 1, 2])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_chain_takes_the_same_bits_for_numbers_of_another_kind() -> None:
+    def model(x: Tensor) -> Tensor:
+        return F.where(x * 2 > 1.0, F.bitcast(F.bitcast(x * 2, "int32") + 1, "float32") * 3.0, -x) + 1.0
+
+    x = np.random.default_rng(2).random((5, 16), np.float32)
+    double = x * np.float32(2)
+    want = np.where(double > 1, np.nextafter(double, np.float32(9)) * np.float32(3), -x) + np.float32(1)
+    np.testing.assert_array_equal(np.asarray(compile(model)(emberlet.asarray(x, backend="numpy"))), want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "int64", "float64"])
+@pytest.mark.parametrize("shapes", [((64, 50), (64, 50), (64, 50)), ((64, 1), (50,), ()), ((), (64, 50), (50,))])
+def test_a_choice_between_many_elements_is_numpys(dtype: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    draw = np.random.default_rng(3)
+    condition = draw.random(shapes[0]) > 0.5
+    a, b = (np.asarray(draw.random(shape) * 200 - 100).astype(dtype) for shape in shapes[1:])
+    if dtype.startswith("float"):
+        a.flat[:1], b.flat[-1:] = np.nan, np.copysign(0, -1)
+    given = [emberlet.asarray(x, backend="numpy") for x in (condition, a, b)]
+    want = np.where(condition, a, b)
+    for run in (F.where, compile(F.where)):
+        for _ in range(2):
+            found = np.asarray(run(*given))
+            np.testing.assert_array_equal(found.view(np.uint8), want.view(np.uint8))
+
+
+def test_a_model_that_does_little_runs_uncompiled_and_keeps_nothing_of_its_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "")
+    x = emberlet.asarray(np.ones((512, 512), np.float32), backend="numpy")
+    small = emberlet.asarray(np.ones(4, np.float32), backend="numpy")
+    sums = compile(lambda a: a + a)
+    many = compile(lambda a: F.exp(F.sin(a * 2 + 1) * F.cos(a)) / 3 - a)
+    for fast, quicker in ((sums, True), (many, False)):
+        for _ in range(3):
+            np.asarray(fast(small))[...] = 7
+        np.testing.assert_array_equal(np.asarray(fast(small)), np.asarray(fast.model(small)))
+        assert ("quicker uncompiled" in repr(fast)) is quicker
+    np.testing.assert_array_equal(np.asarray(sums(x)), np.full((512, 512), 2))
+    for view in (lambda a: a, lambda a: a.T, lambda a: (a + 1, a[0]), lambda a: F.broadcast_to(a + 1, (2, 512, 512))):
+        fast = compile(view)
+        for _ in range(2):
+            out = fast(x)
+            for part in out if isinstance(out, tuple) else (out,):
+                np.asarray(part)[...] = 9
+        np.testing.assert_array_equal(np.asarray(x), 1)

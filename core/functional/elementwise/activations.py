@@ -28,6 +28,8 @@ def leaky_relu(x, negative_slope=0.01):
     x = floating(x)
     backend = x.backend
     low = backend.binary("mul", x, backend.full((), negative_slope, x.dtype))
+    if 0 < negative_slope <= 1:
+        return backend.binary("maximum", x, low)
     return backend.where(backend.binary("lt", x, backend.full((), 0, x.dtype)), low, x)
 
 

@@ -124,7 +124,7 @@ class NumpyBackend(Protocol):
         return elementwise.binary(self, op, a, b)
 
     def where(self, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return self._tensor(np.where(condition.data, a.data, b.data), a.dtype)
+        return self._tensor(elementwise.where(condition.data, a.data, b.data), a.dtype)
 
     def cast(self, x: Tensor, dtype: DType, saturate: bool = True) -> Tensor:
         return self._tensor(elementwise.cast(x.data, dtype, saturate), dtype)

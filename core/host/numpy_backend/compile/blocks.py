@@ -89,6 +89,7 @@ def _chain(steps: list[Step], at: int, buffers: Buffers) -> int:
 def _same(a: Array, b: Array) -> bool:
     return a is b or (
         a.shape == b.shape
+        and a.itemsize == b.itemsize
         and a.strides == b.strides
         and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
     )
@@ -136,6 +137,6 @@ def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[
 def _part(x: Array, rank: int, place: tuple[slice, ...], inner: Array | None, small: tuple[slice, ...]) -> Array:
     """The part of x that one block uses; x broadcasts to the shape of the chain."""
     if inner is not None:
-        return inner[small]
+        return inner[small].view(x.dtype)  # steps may take the same bits for numbers of another kind
     missing = rank - x.ndim
     return part(x, tuple(key if x.shape[i] > 1 else slice(None) for i, key in enumerate(place[missing:])))

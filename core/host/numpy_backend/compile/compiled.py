@@ -84,7 +84,8 @@ class Compiled:
         said = [repr(plan) for plan in self._open]
         for key, plan in list(self._plans.items()):
             shapes = ", ".join("{} {}".format(*k) if isinstance(k, tuple) else str(k) for k in key)
-            said.append(f"{len(plan.steps)} NumPy calls for ({shapes})")
+            kept = "" if plan.pays else ", quicker uncompiled"
+            said.append(f"{len(plan.steps)} NumPy calls for ({shapes}){kept}")
         return f"Compiled({name}, {'; '.join(said) or 'no plan yet'})"
 
     def __reduce__(self) -> Any:
@@ -94,6 +95,8 @@ class Compiled:
         """The model's results."""
         last = self._last
         if last is not None and not keywords and _fits(last[0], arguments):
+            if not last[1].pays:
+                return self.model(*arguments)
             return last[1].finish(last[1].arrays([x.data for x in arguments]))
         bound = self._arguments(arguments, keywords)
         if self._opened:
@@ -101,7 +104,7 @@ class Compiled:
             if found is not None:
                 return found[0].finish(found[0].run(bound, found[1]))
         plan = self._find(bound)
-        if plan is None:
+        if plan is None or not plan.pays:
             return self.model(*bound)
         return plan.finish(plan.arrays([x.data if isinstance(x, Tensor) else x for x in bound]))
 
@@ -109,7 +112,7 @@ class Compiled:
         """The results as arrays of their own for NumPy arrays of dtypes and shapes that the call before had, without
         any Tensor; None where the model has to be called."""
         last = self._last
-        if last is None or last[1].order is None or not _arrays_fit(last[0], given):
+        if last is None or last[1].order is None or not last[1].pays or not _arrays_fit(last[0], given):
             return None
         found = last[1].arrays(given)
         return [found[i] for i in last[1].order]

@@ -14,7 +14,7 @@ import numpy as np
 from ....dtypes import DType
 from ....functional.indexing.visibility import OUTSIDE
 from ....tensor import Tensor
-from ..elementwise import _BINARY, _REDUCE, _UNARY
+from ..elementwise import _BINARY, _REDUCE, _UNARY, BRANCHING, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
 from . import activations, channels_last, index_checks, products, recurrences
 from .steps import Writer, part
@@ -181,6 +181,16 @@ def _keeps(function: Any, operands: tuple[Any, ...], out: Value) -> bool:
 def where(w: Writer, call: Call) -> None:
     condition, a, b = map(w.array, call.args)
     out = w.out(call.results[0])
+    word = WORDS.get(out.itemsize)
+    if word is not None and out.dtype.kind != "O" and (call.open or out.size >= BRANCHING):
+        # With the bits, as ../elementwise.py: (a ^ b) & mask ^ b
+        mask, left, right, target = w.scratch(condition.shape, word), a.view(word), b.view(word), out.view(word)
+        w.map(copy_cast, condition.view(np.int8), mask)
+        w.map(np.negative, mask, mask)
+        w.map(np.bitwise_xor, left, right, target)
+        w.map(np.bitwise_and, target, mask, target)
+        w.map(np.bitwise_xor, target, right, target)
+        return
     w.copy(b, out) if b.shape == out.shape else w.map(copy_broadcast, b, out)
     w.map(copy_where, condition, a, out)
 

@@ -22,13 +22,20 @@ from .steps import Step, Writer, lifetimes
 from .threads import schedule, workers
 from .threads.splitting import seconds
 from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
+from .worth import pays
 
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
 
 
+def _parts(structure: Any) -> list[Any]:
+    """The results where they are nothing but tensors, else something that is none."""
+    kind, parts = structure
+    flat: list[Any] = [structure] if kind == "tensor" else parts if kind in (list, tuple) else [("value", None)]
+    return flat
+
+
 def _order(traced: Trace) -> list[int] | None:
-    kind, parts = traced.structure
-    flat: list[Any] = [traced.structure] if kind == "tensor" else parts if kind in (list, tuple) else [("value", None)]
+    flat = _parts(traced.structure)
     if any(numpy_dtype(v.dtype).isbuiltin != 1 for v in traced.roots) or any(k != "tensor" for k, _ in flat):
         return None
     numbers: list[int] = [number for _, number in flat]
@@ -74,7 +81,8 @@ class Bound:
 class Plan:
     """A model traced for inputs of given dtypes and shapes.
 
-    steps: the calls, over arrays without memory; nbytes: what one set of buffers takes; inputs: the positions of the
+    steps: the calls, over arrays without memory; pays: whether they are quicker than the model itself, which otherwise
+    runs; nbytes: what one set of buffers takes; inputs: the positions of the
     arguments that the results depend on; order: the number of each result's array, where the results are nothing but
     tensors of dtypes that NumPy has itself, else None.
     """
@@ -101,6 +109,8 @@ class Plan:
         self.input_arrays = [writer.array(v) for v in values]
         self.root_arrays = [writer.array(v) for v in traced.roots]
         kept = [*self.input_arrays, *self.root_arrays]
+        made = all(kind == "tensor" for kind, _ in _parts(self.structure))
+        self.pays = bool(fixed) or self.threads > 1 or not made or pays(writer, self.input_arrays, self.root_arrays)
         self.phases: list[schedule.Phase] = []
         self.steps: list[Step]
         if self.threads > 1:
