@@ -7,17 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import emberlet
 import numpy as np
 import pytest
-from emberlet import codegen
+from emberlet import codegen, nn
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, IndexingError, UnsupportedError
 from emberlet.wgpu_backend import compiled
+from emberlet.wgpu_backend.wasm import WasmBackend
 from fuzz.differential import engine
 from fuzz.differential.kinds import graphs
 
@@ -168,3 +170,19 @@ def test_a_guarded_load_beside_another_is_computed_where_its_guard_holds() -> No
         np.asarray(work(emberlet.asarray(x, device=d), emberlet.asarray(mask, device=d))) for d in ("numpy", "wasm")
     ]
     np.testing.assert_array_equal(*results)
+
+
+def test_a_recurrent_layer_that_runs_step_by_step_again_is_said_once_to_be_faster_compiled() -> None:
+    backend = WasmBackend()
+    layer = nn.Gru(3, 4, backend=backend)
+    x = emberlet.asarray(np.zeros((1, 20, 3), np.float32), backend=backend)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer.compile(x, backend=backend)(x)
+        layer(x)
+        layer(x[:, :5])
+    with pytest.warns(UserWarning, match=r'the 20 steps of a recurrent layer.*model\.compile\(backend="wasm"\)'):
+        layer(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer(x)

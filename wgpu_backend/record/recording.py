@@ -34,6 +34,7 @@ except ImportError:  # MicroPython
     _ref = None
 
 MAX_INPUTS = 7  # inputs of a custom kernel: WebGPU guarantees 8 storage buffers, one of which is the result
+MANY_STEPS = 16  # of a recurrent layer, from which recording them in each call takes most of its time
 LOOK = 1 << 16  # the host finds the extremes of tensors up to this many elements
 _PLAN_TEXT = 4 << 20  # bytes of plans (mostly WGSL) cached for graphs that were realized before
 
@@ -58,6 +59,7 @@ class Recording(Backend):
         Backend.__init__(self, index)
         self.checks_indices = check_indices
         self._checks = 0
+        self._loops = 0
         self._device = device
         self._opened = False
         self._host = None
@@ -252,6 +254,18 @@ class Recording(Backend):
         if not is_leaf(node) or node.op == "input":
             self._checks += 1
             node.checks = (node.checks or ()) + ((self._checks, lowest, end, message, axis),)
+
+    def steps_one_by_one(self, steps, x):
+        """Told by a recurrent layer that is about to record its steps: where that happens again, outside of a plan, a
+        warning says once what is faster."""
+        if steps < MANY_STEPS or self._loops > 1 or [n for n in topological([x.data]) if n.op == "input"]:
+            return
+        self._loops += 1
+        if self._loops == 2:
+            _warn(
+                "{!r} records the {} steps of a recurrent layer anew in each call, which takes most of the time; "
+                'model.compile(backend="{}") plans them once'.format(self, steps, self.name)
+            )
 
     def _to_host(self, x):
         if isinstance(x, (list, tuple)) and x and isinstance(x[0], Tensor):

@@ -154,6 +154,9 @@ class Layer:
         if fast:
             y, states = fast(part, states, backwards == (True,))
             return self._in_order(y, count), states
+        hint = operation(backend, "steps_one_by_one") if steps > 1 else None
+        if hint:
+            hint(steps, self.x)
         outputs = [None] * steps
         for step in range(steps):
             at = steps - 1 - step if backwards == (True,) else step
