@@ -303,7 +303,7 @@ def test_a_model_that_asks_for_elements_says_of_what() -> None:
             tracing.trace(model, [X], Tracing(NUMPY), frozenset())
         assert found.value.inputs == frozenset([0])
     with pytest.raises(ValueNeeded, match="the model draws random numbers, which a plan would repeat"):
-        Tracing(NUMPY).random_bits((1,), 0, 0)
+        tracing.trace(lambda x: x + F.uniform((2,), backend=x.backend), [X], Tracing(NUMPY), frozenset())
 
 
 def test_a_trace_keeps_what_depends_on_inputs() -> None:
