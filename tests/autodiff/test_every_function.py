@@ -8,6 +8,7 @@ from __future__ import annotations
 import emberlet
 import pytest
 from emberlet.backend import set_default_backend
+from emberlet.errors import EmberletError
 
 from .calls import TOPICS, as_function, rows
 
@@ -29,8 +30,6 @@ NO_SLOPE = {
         "maximum(V([1.0, nan])", "sort(V([1.0, nan", "unique_values(V([2.0, nan", "nll_loss(X(1, 2), V([0]), None, 0)",
     ),
     "is computed in Python from values that are read back": ("probit(", "pairwise_coupling("),
-    "has 32 bits on both sides, which float64 does not have": ("bitcast(X(2), \"int32\")",),
-    "is refused": ("reshape_keeping(X(2, 3), (3, 0))",),
 }  # fmt: skip
 _EXEMPT = tuple(start for starts in NO_SLOPE.values() for start in starts)
 
@@ -42,6 +41,9 @@ def failures(topic: str) -> list[str]:
             continue
         try:
             f, args = as_function(text, "float64")
+        except EmberletError:  # a call that is refused
+            continue
+        try:
             if any(a.dtype.is_float for a in args):
                 emberlet.check_grads(f, args)
         except Exception as error:  # a failure names all that differ
