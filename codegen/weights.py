@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from emberlet import dtypes
 from emberlet.backend import Backend, get_backend
+from emberlet.dtypes import DType
 from emberlet.errors import EmberletError
 from emberlet.tensor import Tensor
 
@@ -23,27 +24,36 @@ def sources(record: Mapping[str, Value], half: bool) -> dict[str, burnpack_write
     """The writer's sources: equal values share one source, and so one place in the file."""
     shared: dict[Hashable, burnpack_writer.Source] = {}
     out = {}
+    found = _halves(record) if half else {}
     for name, value in record.items():
-        key = value.content()
+        dtype = found.get(name, value.dtype)
+        key = value.content(), dtype.name
         if key not in shared:
-            shared[key] = _source(value, half)
+            shared[key] = _source(value, dtype)
         out[name] = shared[key]
     return out
 
 
-def _source(value: Value, half: bool) -> burnpack_writer.Source:
-    narrow = half and value.dtype in (dtypes.float32, dtypes.float64)
+def _halves(record: Mapping[str, Value]) -> dict[str, DType]:
+    """The dtypes of the weights where floats are stored as float16, as far as that holds them."""
+    from emberlet.module.narrowing import choose
 
+    wide = (dtypes.float32, dtypes.float64)
+    given = {name: (value.dtype, value.tensor) for name, value in record.items()}
+    return choose(given, lambda dtype: dtypes.float16 if dtype in wide else dtype)
+
+
+def _source(value: Value, dtype: DType) -> burnpack_writer.Source:
     def read() -> Buffer:
-        if not narrow:
+        if dtype is value.dtype:
             return value.raw()
         x = value.tensor()
-        stored: Buffer = x.backend.to_bytes(x.backend.cast(x, dtypes.float16))
+        stored: Buffer = x.backend.to_bytes(x.backend.cast(x, dtype))
         return stored
 
     from emberlet.host import burnpack_writer
 
-    return burnpack_writer.Source(dtypes.float16 if narrow else value.dtype, value.shape, read)
+    return burnpack_writer.Source(dtype, value.shape, read)
 
 
 def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> int:

@@ -88,7 +88,8 @@ class Module:
         precision: None to store the parameters' dtypes, else "double" (float64, int64), "full" (float32, int32),
         "half" (float16, int16) or "bfloat16" (bfloat16, int16), metadata: text -> text. names: "burn" for the names in
         Burn's layers (a norm's gamma and beta), which load_file reads as well. Raises DTypeError if an integer does not
-        fit, LoadError for other names, OSError; an existing file is then unchanged."""
+        fit, LoadError for other names, OSError; an existing file is then unchanged. Floats that a narrower dtype does not
+        hold, and batch norms, stay float32; a PrecisionWarning names the former."""
     def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> LoadReport:
         """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
     def load_from(self, source: Any, *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., contiguous: bool | None = ..., skip_enum_variants: bool | None = ..., partial: bool = ..., validate: bool = ...) -> LoadResult:

@@ -157,7 +157,8 @@ def save_file(self, path, precision=None, metadata=None, names=None):
     precision: None to store the parameters' dtypes, else "double" (float64, int64), "full" (float32, int32),
     "half" (float16, int16) or "bfloat16" (bfloat16, int16), metadata: text -> text. names: "burn" for the names in
     Burn's layers (a norm's gamma and beta), which load_file reads as well. Raises DTypeError if an integer does not
-    fit, LoadError for other names, OSError; an existing file is then unchanged.
+    fit, LoadError for other names, OSError; an existing file is then unchanged. Floats that a narrower dtype does not
+    hold, and batch norms, stay float32; a PrecisionWarning names the former.
     """
     record = self.to_record()
     if names is not None:

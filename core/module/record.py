@@ -49,15 +49,28 @@ class Record:
         return "Record({})".format(", ".join(self.tensors))
 
     def with_precision(self, precision):
-        """The same values in another of PRECISIONS. Raises DTypeError if an integer is out of range."""
+        """The same values in another of PRECISIONS; floats that it does not hold stay as they are, with a warning.
+        Raises DTypeError if an integer is out of range."""
         done = {}
         out = {}
+        found = self._dtypes(precision)
         for name in self.tensors:
             tensor = self.tensors[name]
             if id(tensor) not in done:
-                done[id(tensor)] = converted(name, tensor, stored_dtype(tensor.dtype, precision))
+                done[id(tensor)] = converted(name, tensor, found[name])
             out[name] = done[id(tensor)]
         return Record(out, self.param_ids)
+
+    def _dtypes(self, precision):
+        """name -> the dtype in which it is stored."""
+        if precision is None:
+            return {name: self.tensors[name].dtype for name in self.tensors}
+        from .narrowing import choose
+
+        return choose(
+            {name: (t.dtype, lambda t=t: t) for name, t in self.tensors.items()},
+            lambda dtype: stored_dtype(dtype, precision),
+        )
 
     def save(self, path, precision=None, metadata=None):
         """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. The file is written
@@ -70,10 +83,11 @@ class Record:
         done = {}
         sources = {}
         ids = {}
+        found = self._dtypes(precision)
         for name in self.tensors:
             tensor = self.tensors[name]
             if id(tensor) not in done:
-                dtype = stored_dtype(tensor.dtype, precision)
+                dtype = found[name]
                 done[id(tensor)] = Source(dtype, tensor.shape, _reader(name, tensor, dtype))
             sources[name] = done[id(tensor)]
             if name in self.param_ids:

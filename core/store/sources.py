@@ -14,13 +14,12 @@ from ..host.sharing.foreign import tensor_of
 from ..module import Module, items
 from ..module.burn_names import burn_names
 from ..module.layouts import KEY, LAYOUTS
-from ..module.record import converted, stored_dtype
 from ..param import Param
 from ..tensor import Tensor
 from .filters import Filtering, filter_of
 from .snapshot import Snapshot
 from .source_mapping import SOURCES, text_of
-from .stored import Store
+from .stored import Store, in_precision
 from .torch_modules import joined
 
 
@@ -94,10 +93,12 @@ def from_module(
         s = _of_param(name, place.param)
         if layout == "pytorch" and place.transposed_in_pytorch:
             s = s.transposed()
-        found[name] = s if precision is None else _stored(s, precision)
+        found[name] = s
         if layout == "pytorch" and place.key == "running_var":
             counter = name.rpartition("running_var")[0] + "num_batches_tracked"
             found[counter] = Snapshot(counter, dtypes.int64, (), make=lambda b: b.full((), 0, dtypes.int64))
+    if precision is not None:
+        found = in_precision(found, precision)
     if layout == "pytorch":
         found = joined(module, found)
     told = text_of(module) if layout == "burn" else None
@@ -126,11 +127,6 @@ def _of_tensor(name: str, value: Tensor, param_id: int | None = None, same: obje
         make=lambda backend: Tensor(value.data, value.dtype, value.shape, value.backend).to(backend),
         param_id=param_id, same=same,
     )  # fmt: skip
-
-
-def _stored(s: Snapshot, precision: str) -> Snapshot:
-    dtype = stored_dtype(s.dtype, precision)
-    return s if dtype is s.dtype else s.mapped(lambda x: converted(s.name, x, dtype), dtype, s.shape)
 
 
 def merge(*stores: Any) -> Store:

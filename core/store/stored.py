@@ -9,7 +9,9 @@ from typing import IO, Any
 
 from .. import dtypes
 from ..backend import Backend
+from ..dtypes import DType
 from ..errors import LoadError
+from ..module.narrowing import choose
 from ..module.record import converted, stored_dtype
 from ..tensor import Tensor
 from .filters import Filtering, filter_of
@@ -17,6 +19,21 @@ from .naming import Renaming, contiguous, renamed_keys, renamer_of
 from .snapshot import Snapshot
 
 Scalar = bool | int | float
+
+
+def in_precision(snapshots: Mapping[str, Snapshot], precision: str) -> dict[str, Snapshot]:
+    """The tensors in a precision; see Store.precision."""
+    return _chosen(snapshots, lambda dtype: stored_dtype(dtype, precision))
+
+
+def _chosen(snapshots: Mapping[str, Snapshot], rule: Callable[[DType], DType]) -> dict[str, Snapshot]:
+    """The tensors in the dtypes of a rule, as far as these hold them."""
+
+    def changed(s: Snapshot, dtype: DType) -> Snapshot:
+        return s if dtype is s.dtype else s.mapped(lambda x: converted(s.name, x, dtype), dtype, s.shape)
+
+    found = choose({name: (s.dtype, s.tensor) for name, s in snapshots.items()}, rule)
+    return {name: changed(s, found[name]) for name, s in snapshots.items()}
 
 
 class MissingError(LoadError, KeyError):
@@ -121,20 +138,16 @@ class Store(Mapping[str, Snapshot]):
         return self.view({s.name: s for s in made if s is not None})
 
     def precision(self, precision: str) -> Store:
-        """The tensors in another precision: "double", "full", "half" or "bfloat16", as in `Module.save_file`.
+        """The tensors in another precision: "double", "full", "half" or "bfloat16", as in `Module.save_file`. Floats
+        that become narrower are read now: those that the dtype does not hold, and batch norms, stay float32.
 
         Raises DTypeError for any other, and on reading if an integer does not fit.
         """
-
-        def change(s: Snapshot) -> Snapshot:
-            dtype = stored_dtype(s.dtype, precision)
-            return s if dtype is s.dtype else s.mapped(lambda x: converted(s.name, x, dtype), dtype, s.shape)
-
-        return self.map(change)
+        return self.view(in_precision(self._snapshots, precision))
 
     def half(self) -> Store:
-        """32- and 64-bit floats as float16; integers are unchanged."""
-        return self.map(lambda s: s.astype(dtypes.float16) if s.dtype.is_float and s.dtype.bits > 16 else s)
+        """32- and 64-bit floats as float16, except those that `precision` leaves; integers are unchanged."""
+        return self.view(_chosen(self._snapshots, lambda d: dtypes.float16 if d.is_float and d.bits > 16 else d))
 
     def quantize(
         self,

@@ -40,12 +40,12 @@ ROOMS = {
     "host.interface": f"{GROUND} backend tensor functional host names module model nn param",
     # Only the command line calls the packages built on core.
     "__main__": "host.cli",
-    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host batch "
+    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack module store model host batch "
     "codegen micro wgpu_backend",
     # So do the code that runs models over data sets and the replacement for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
-    "codegen": f"{GROUND} backend tensor functional burnpack model store nn host host.numpy_backend",
+    "codegen": f"{GROUND} backend tensor functional burnpack module model store nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do; the room of a session's state lies in the GPU's memory.
     "wgpu_backend": f"{GROUND} backend tensor data functional burnpack session host host.numpy_backend host.cli",

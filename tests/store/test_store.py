@@ -293,11 +293,18 @@ def test_a_save_that_fails_leaves_the_old_file(format, tmp_path):
 def test_saving_filters_renames_and_narrows(tmp_path):
     file = io.BytesIO()
     filled().save_into(
-        file, format="safetensors", filter="^norm", rename=[("^norm", "bn")], precision="half", metadata={"a": "b"}
+        file,
+        format="safetensors",
+        filter="^(norm|head.w)",
+        rename=[("^norm", "bn")],
+        precision="half",
+        metadata={"a": "b"},
     )
     opened = store.open(file.getvalue())
-    assert sorted(opened) == ["bn.bias", "bn.running_mean", "bn.running_var", "bn.weight"]
-    assert {s.dtype for s in opened.values()} == {dtypes.float16}
+    norms = ["bn.bias", "bn.running_mean", "bn.running_var", "bn.weight"]
+    assert sorted(opened) == [*norms, "head.weight"]
+    assert opened["head.weight"].dtype is dtypes.float16
+    assert {opened[name].dtype for name in norms} == {dtypes.float32}
     assert opened.metadata["a"] == "b"
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from . import model as models
 from .freezing import frozen_values
-from .plain import plain
+from .plain import noted, plain
 from .progress import step
 
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     passes = None
     if arguments.passes is not None:
         passes = [] if arguments.passes == "none" else arguments.passes.split(",")
-    with step(f"generating {arguments.model}"):
+    with step(f"generating {arguments.model}"), noted():
         made = generate(
             arguments.model,
             arguments.out,

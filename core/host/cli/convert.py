@@ -13,7 +13,7 @@ from ...store import Store
 from ...store.opening import files_of
 from ...store.writing import ENDINGS
 from ..folders import outputs
-from .plain import plain
+from .plain import noted, plain
 from .progress import Bytes
 
 
@@ -50,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rename:
         opened = opened.rename([_pair(text) for text in arguments.rename])
     if arguments.half:
-        opened = opened.half()
+        with noted():
+            opened = opened.half()
     written = save(opened, target, arguments.overwrite, shard)
     print(plain(f"{target}: {len(opened)} tensors, {written} bytes"))
     return 0

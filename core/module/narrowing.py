@@ -1,0 +1,60 @@
+"""In which dtype weights are stored at a precision: none may become infinite or 0 because the dtype is narrow."""
+
+from .. import dtypes
+
+# A batch norm divides by the square root of running_var, which float16 holds badly: all of it stays in float32.
+_VAR = "running_var"
+_PARTS = ("weight", "bias", "gamma", "beta", "running_mean", _VAR)
+NEGLIGIBLE = 2048.0  # how much smaller than the largest value one must be to become 0: half a step of float16
+
+
+class PrecisionWarning(UserWarning if hasattr(memoryview, "cast") else Exception):  # type: ignore[misc]
+    """Weights that stay in a wider dtype than was asked for."""
+
+
+def holds(tensor, dtype):
+    """Whether the floats of `tensor` survive in `dtype`: finite ones stay finite, and none becomes 0 that is more than
+    1 / 2048 of the largest."""
+    if not tensor.size:
+        return True
+    size, out = abs(tensor), tensor.astype(dtype).astype(tensor.dtype)
+    finite = size.isfinite()
+    if bool((finite & ~out.isfinite()).any()):
+        return False
+    top = float(size.mask_fill(~finite, 0.0).max())
+    return not bool(((out == 0) & (size > top / NEGLIGIBLE)).any())
+
+
+def choose(tensors, rule):
+    """name -> the dtype in which it is stored. A float that the narrower dtype does not hold, and a batch norm, keep
+    float32, or their own dtype; a warning names the former.
+
+    tensors: name -> (dtype, a function that reads the tensor); rule: dtype -> the dtype that is wanted.
+    """
+    norms = {n[: -len(_VAR)] + part for n in tensors if n.split(".")[-1] == _VAR for part in _PARTS}
+    found, kept = {}, []
+    for name in tensors:
+        own, read = tensors[name]
+        wanted = rule(own)
+        found[name] = wanted
+        if wanted is own or not wanted.is_float or wanted.bits > own.bits:
+            continue
+        norm = name in norms and wanted.bits < 32
+        if norm or not holds(read(), wanted):
+            wide = own.bits > 32 and wanted is not dtypes.float32 and holds(read(), dtypes.float32)
+            found[name] = dtypes.float32 if wide else own
+            if not norm:
+                kept.append((name, found[name], wanted))
+    if kept:
+        _warn(kept)
+    return found
+
+
+def _warn(kept):
+    try:
+        from warnings import warn
+    except ImportError:  # a device
+        return
+    said = ", ".join(["{!r} stays {}".format(name, dtype) for name, dtype, _ in kept[:5]])
+    more = " and {} more".format(len(kept) - 5) if len(kept) > 5 else ""
+    warn("{}{}: {} does not hold their values".format(said, more, kept[0][2]), PrecisionWarning, 4)
