@@ -86,7 +86,7 @@ def prepared(source: str, shape: Any = (6,), groups: Any = (1, 1, 1), count: int
         for n in range(count)
     ]
     try:
-        text, found = launch.prepared("own", source, inputs, "f32", shape, groups, values)
+        text, found, _ = launch.prepared("own", source, inputs, "f32", shape, groups, values)
     except EmberletError as error:
         return f"{type(error).__name__}: {error}"
     return f"{found}\n{text}"

@@ -8,6 +8,7 @@ from emberlet.errors import UnsupportedError
 
 from ..fuse.fusion import Fusion
 from ..kernels.alike import Alike
+from ..kernels.launch import zeroing
 from ..lower.kernel_ir import Limits, pages
 from ..record.node import is_leaf
 from . import estimates
@@ -83,6 +84,13 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
         return number[key]
 
     sources = {}
+
+    def number_of(kernel):
+        if kernel.source not in sources:
+            sources[kernel.source] = len(plan.kernels)
+            plan.kernels.append((kernel.name, kernel.source))
+        return sources[kernel.source]
+
     kernels = Alike(fusion.items, fusion.stored, options)
     for item in fusion.items:
         kernel = kernels.build(item)
@@ -102,11 +110,11 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
                     options.page_bytes,
                 )
             )
-        if kernel.source not in sources:
-            sources[kernel.source] = len(plan.kernels)
-            plan.kernels.append((kernel.name, kernel.source))
+        if item.anchor is not None and item.anchor.op == "kernel" and not item.anchor.arg[3]:
+            clear = zeroing(kernel, whole.nbytes, options.page_bytes)
+            plan.steps.append(Step(number_of(clear), [target], clear.groups, counts[-1:]))
         bound = [buffer_of(n) for n in kernel.inputs] + [target]
-        step = Step(sources[kernel.source], bound, kernel.groups, counts)
+        step = Step(number_of(kernel), bound, kernel.groups, counts)
         step.flops = estimates.flops(item)
         step.nbytes = estimates.nbytes(item, kernel)
         plan.steps.append(step)
