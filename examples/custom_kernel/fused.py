@@ -1,7 +1,7 @@
 """A custom operation: matrix product, addition and ReLU in one, added to the backends from outside.
 
-`matmul_add_relu(lhs, rhs, bias)` works on every backend: on wgpu with the kernel in kernel.wgsl, on the others as a
-composition of existing operations.
+`matmul_add_relu(lhs, rhs, bias)` works on every backend: on wgpu with the kernel in kernel.wgsl, and with the one in
+backward.wgsl for its gradient, on the others as a composition of existing operations.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from emberlet import dtypes
+from emberlet import autodiff, dtypes
 from emberlet import functional as F
 from emberlet.backend import extend, operation
 from emberlet.errors import BackendError, ShapeError
@@ -19,7 +19,9 @@ from emberlet.tensor import Tensor
 from emberlet.wgpu_backend import WgpuBackend
 
 TEMPLATE = pathlib.Path(__file__).with_name("kernel.wgsl")
+BACKWARD = pathlib.Path(__file__).with_name("backward.wgsl")
 WORKGROUP = (16, 16)
+BACKWARD_WORKGROUP = 64
 MAX_GROUPS = 65535  # along each dimension, WebGPU's limit
 
 
@@ -74,3 +76,33 @@ def broadcast_strides(shape: Sequence[int], rank: int) -> list[int]:
     """The strides of a contiguous tensor of `shape` seen as one of `rank` dimensions; 0 where it broadcasts."""
     own = [0 if n == 1 else s for n, s in zip(shape, strides(shape), strict=True)]
     return [0] * (rank - len(own)) + own
+
+
+@autodiff.backward("matmul_add_relu", WgpuBackend, saves=lambda y, lhs, rhs, bias, shape: (y, lhs, rhs, bias.shape))
+def backward_on_gpu(
+    gradient: Tensor, y: Tensor, lhs: Tensor, rhs: Tensor, bias_shape: tuple[int, ...]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of lhs, rhs and bias, from that of the result y."""
+    inside = relu_backward(gradient, y)
+    return (
+        summed_to(inside @ rhs.mT, lhs.shape),
+        summed_to(lhs.mT @ inside, rhs.shape),
+        summed_to(inside, bias_shape),
+    )
+
+
+def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
+    """gradient where y > 0, else 0, with the kernel in backward.wgsl where possible."""
+    groups = (-(-y.size // BACKWARD_WORKGROUP), 1, 1)
+    if y.dtype is not dtypes.float32 or not y.size or groups[0] > MAX_GROUPS:
+        return F.where(y > 0, gradient, 0.0)
+    values = {"elem": "f32", "workgroup_size": BACKWARD_WORKGROUP}
+    inputs = (gradient, y)
+    return y.backend.launch("relu_backward", str(BACKWARD), inputs, dtypes.float32, y.shape, groups, values)
+
+
+def summed_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """x summed over the axes along which a tensor of `shape` was broadcast to x's shape."""
+    lead = x.ndim - len(shape)
+    axes = [i for i in range(x.ndim) if i < lead or (shape[i - lead] == 1 and x.shape[i] != 1)]
+    return F.sum(x, tuple(axes), keepdims=True).reshape(shape) if axes else x.reshape(shape)

@@ -136,3 +136,26 @@ def test_launch_refuses_what_has_no_buffer_there(gpu):
         launch(here, dtype=el.string)
     with pytest.raises(BackendError, match="has 8 inputs; at most 7 fit"):
         launch(*[here] * 8)
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))])
+def test_its_gradients_are_those_of_the_operations_it_is_made_of(fused, backend, shapes):
+    arrays, _ = drawn(shapes, backend)
+
+    def gradients(function, where):
+        leaves = [el.asarray(a, backend="autodiff:" + where).require_grad() for a in arrays]
+        y = function(*leaves)
+        weights = np.cos(np.arange(y.size, dtype=np.float32)).reshape(y.shape)
+        grads = y.backward(el.asarray(weights, backend=where))
+        return [np.asarray(x.grad(grads)) for x in leaves]
+
+    wanted = gradients(fused.reference, "numpy")
+    for found, expected in zip(gradients(fused.matmul_add_relu, backend), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.needs("gpu-driver")
+def test_its_gradient_runs_the_kernel(fused, gpu):
+    gradient, y = (el.asarray(np.array(v, np.float32), backend=gpu) for v in ([1.0, 2.0, 3.0], [1.0, 0.0, -1.0]))
+    assert fused.relu_backward(gradient, y).data.op == "kernel"
