@@ -48,7 +48,7 @@ def open_parquet(system: Any, path: str, shown: str) -> Iterator[parquet.Parquet
     OSError, and pyarrow's errors for a damaged file.
     """
     with system.open_input_file(path) as opened:
-        for column, name, parameters in _extensions(_stored_schemas(_footer(opened, shown), shown), shown):
+        for column, name, parameters in _extensions(_stored_schemas(footer_of(opened, shown), shown), shown):
             check(name, parameters, f"{shown}: column {column!r}")
         opened.seek(0)
         yield parquet.ParquetFile(opened, pre_buffer=False)
@@ -87,7 +87,7 @@ def check_type(kind: Any, where: str) -> None:
 # -- the footer -------------------------------------------------------------------------------------------------------
 
 
-def _footer(opened: Any, shown: str) -> bytes:
+def footer_of(opened: Any, shown: str) -> bytes:
     size = opened.size()
     opened.seek(max(0, size - 8))
     tail = opened.read(8)
@@ -102,7 +102,7 @@ def _footer(opened: Any, shown: str) -> bytes:
     return footer
 
 
-class _Thrift:
+class Thrift:
     """A reader of Thrift's compact protocol that skips what it is not asked for. Raises IndexError, ValueError."""
 
     def __init__(self, data: bytes) -> None:
@@ -171,7 +171,7 @@ class _Thrift:
 def _stored_schemas(footer: bytes, shown: str) -> list[bytes]:
     """Every Arrow schema in the footer's metadata, decoded from base64 (FileMetaData, field 5: key_value_metadata)."""
     found = []
-    t = _Thrift(footer)
+    t = Thrift(footer)
     try:
         for number, kind in t.fields():
             if (number, kind) != (5, _LIST):

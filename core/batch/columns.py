@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from .. import dtypes
 from ..errors import DTypeError, EmberletError, ShapeError
 from ..host.cli.model import Dims, Input
+from ..host.listing import names as listed_names
+from ..host.listing import shortened
 from .pictures import decode
 
 Columns = dict[str, Any]
@@ -32,12 +34,22 @@ class Fitted:
 def of_batch(batch: Any) -> Columns:
     """The columns of a dict of arrays (NumPy's or Arrow's), an Arrow table or record batch, or a pandas frame."""
     if isinstance(batch, Mapping):
-        return {name: _of_arrow(x) if hasattr(x, "null_count") else x for name, x in batch.items()}
+        return {name: _column(name, x) if hasattr(x, "null_count") else x for name, x in batch.items()}
     if hasattr(batch, "schema") and hasattr(batch, "column"):
-        return {name: _of_arrow(batch.column(i)) for i, name in enumerate(batch.schema.names)}
+        return {name: _column(name, batch.column(i)) for i, name in enumerate(batch.schema.names)}
     if hasattr(batch, "columns") and hasattr(batch, "iloc"):
         return {str(name): batch[name].to_numpy() for name in batch.columns}
     raise EmberletError(f"a batch is a dict of arrays, an Arrow table or a pandas frame, found {type(batch).__name__}")
+
+
+def _column(name: str, column: Any) -> Any:
+    """`_of_arrow`. Raises DTypeError for types that Arrow itself cannot turn into arrays."""
+    import pyarrow as pa
+
+    try:
+        return _of_arrow(column)
+    except pa.ArrowException as error:
+        raise DTypeError(f"column {name!r} of type {column.type}: {shortened(str(error))}") from None
 
 
 def _of_arrow(column: Any) -> Any:
@@ -60,10 +72,14 @@ def _of_arrow(column: Any) -> Any:
         return _of_arrow(column.dictionary_decode())
     if pa.types.is_fixed_size_list(kind) and not column.null_count:
         inner = _of_arrow(column.flatten())
+        if not isinstance(inner, np.ndarray):  # of lists of different lengths, or of structs
+            return column.to_pylist()
         return inner.reshape(len(column), kind.list_size, *inner.shape[1:])
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and not column.null_count:
         lengths = set(column.value_lengths().to_pylist())
         inner = _of_arrow(column.flatten())
+        if not isinstance(inner, np.ndarray):
+            return column.to_pylist()
         if len(lengths) == 1:
             return inner.reshape(len(column), lengths.pop(), *inner.shape[1:])
         offsets = column.offsets.to_numpy() - column.offsets[0].as_py()
@@ -131,7 +147,7 @@ def names_of(i: Input, given: Mapping[str, Any] | None, columns: Sequence[str], 
         )
     lacking = [name for name in wanted if name not in columns]
     if lacking:
-        raise EmberletError(f"there is no column {lacking[0]!r}; the columns are {', '.join(columns) or 'none'}")
+        raise EmberletError(f"there is no column {lacking[0]!r}; the columns are {listed_names(columns) or 'none'}")
     return wanted
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import EmberletError
 from ..host.cli.model import Input
+from ..host.listing import names
 from . import columns as cols
 from .opened import Opened, Preprocess, chosen, function, opened, path_of
 
@@ -94,7 +95,7 @@ class Predictor:
         out = {}
         for name in self._keep:
             if name not in given:
-                raise EmberletError(f"there is no column {name!r} to keep; the columns are {', '.join(given)}")
+                raise EmberletError(f"there is no column {name!r} to keep; the columns are {names(given)}")
             out[name] = given[name]
         for name, x in self.results(given).items():
             if name in out:

@@ -16,6 +16,7 @@ from ..host import listing, npy
 from . import columns as cols
 from .arrow_types import open_parquet
 from .files import ROW_BITS, File, Part
+from .row_sizes import rows_at_once
 
 FILE, ROW, ID = "source_file", "source_row", "row_id"
 PLACE = (FILE, ROW, ID)
@@ -23,7 +24,6 @@ PLACE = (FILE, ROW, ID)
 
 BLOCK = 8 << 20  # bytes of a CSV file parsed at once
 COLUMNS = 1 << 14  # Arrow takes 8 KB for each column of a CSV file, though it be empty
-AT_ONCE = 256 << 20  # bytes that the rows of a Parquet file read at once may come to, as far as the file tells
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,11 @@ def _parquet(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Tab
         names = _wanted(held.schema_arrow.names, how, file)
         groups = range(part.start, held.num_row_groups if part.stop is None else part.stop)
         first = sum(held.metadata.row_group(i).num_rows for i in range(part.start))
-        rows = _rows_at_once(held.metadata, groups, set(names), how.rows)
+        with how.system.open_input_file(file.path) as opened:
+            rows = rows_at_once(opened, file.shown, groups, set(names), how.rows)
         for batch in held.iter_batches(rows, list(groups), names, use_threads=False):
             yield first, pa.Table.from_batches([batch])
             first += len(batch)
-
-
-def _rows_at_once(metadata: Any, groups: Sequence[int], names: set[str], most: int) -> int:
-    """How many rows to read at once: fewer where a row may be large. A value that a dictionary holds once can be that
-    of every row, and lists can repeat a number a million times in a few bytes."""
-    for i in groups:
-        group, size = metadata.row_group(i), 0
-        for k in range(group.num_columns):
-            column = group.column(k)
-            if column.path_in_schema.split(".")[0] in names:
-                shared = column.has_dictionary_page and column.physical_type == "BYTE_ARRAY"
-                size += column.total_uncompressed_size if shared else 8 * column.num_values // max(1, group.num_rows)
-        most = max(1, min(most, AT_ONCE // max(1, size)))
-    return most
 
 
 def _csv(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:

@@ -19,6 +19,7 @@ from typing import Any
 from pyarrow import fs as arrow_fs
 
 from ..errors import EmberletError
+from ..host import listing
 from .files import Files, Part, find, parts, system_of
 from .output_folder import begin, check, checkpoint, forget, held, read_record, rows_of, write_record
 from .predictor import Predictor
@@ -133,7 +134,7 @@ def _columns(predictor: Predictor, names: list[str], keep: Sequence[str], free: 
             floats += mapped
     for name in keep:
         if name not in names:
-            raise EmberletError(f"there is no column {name!r} to keep; the columns are {', '.join(names)}")
+            raise EmberletError(f"there is no column {name!r} to keep; the columns are {listing.names(names)}")
     wanted = None if free else tuple(dict.fromkeys([*used, *keep]))
     return Reading(reading.system, wanted, tuple(floats) if not free else (), reading.rows)
 

@@ -33,15 +33,22 @@ def refuse_load(module, names, wrong, missing, unexpected):
     """
     lines = ["the weights do not fit {}; nothing was loaded".format(type(module).__name__)]
     if missing:
-        lines.append("  missing: " + ", ".join(sorted(missing)))
+        lines.append("  missing: " + _first(sorted(missing), ", "))
     if unexpected:
-        lines.append("  unexpected: " + ", ".join(sorted(unexpected)))
-    lines += ["  " + w for w in wrong]
+        lines.append("  unexpected: " + _first(sorted(unexpected), ", "))
+    if wrong:
+        lines.append("  " + _first(wrong, "\n  "))
     for name, param in dense_weights(module, Param):
         if name in names and tuple(names[name].shape) == param.shape[::-1] != param.shape:
             lines.append("  PyTorch's weights? layout='pytorch' transposes those of dense layers")
             break
     raise LoadError("\n".join(lines))
+
+
+def _first(names, between):
+    """The first twenty of a list in a message, and how many more there are."""
+    rest = len(names) - 20
+    return between.join(names[:20]) + (between + "and {} more".format(rest) if rest > 0 else "")
 
 
 def summary(report):

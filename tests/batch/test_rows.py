@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from emberlet.batch import columns, files, rows
+from emberlet.batch.row_sizes import rows_at_once
 from emberlet.batch.rows import FILE, ID, PLACE, ROW, Reading, schema, tables
 from emberlet.errors import EmberletError, FormatError
 from PIL import Image
@@ -194,6 +195,7 @@ def test_rows_that_share_a_large_value_are_read_a_few_at_a_time(tmp_path):
     parquet.write_table(table.slice(0, 1), tmp_path / "small.parquet")
     parquet.write_table(table, tmp_path / "large.parquet", compression="zstd")
     for name, most in (("small.parquet", 1000), ("large.parquet", 300)):
-        metadata = parquet.ParquetFile(tmp_path / name).metadata
-        assert rows._rows_at_once(metadata, range(metadata.num_row_groups), {"text", "row"}, 1000) <= most
-    assert rows._rows_at_once(metadata, range(1), {"row"}, 1000) == 1000
+        with (tmp_path / name).open("rb") as file:
+            opened = pa.PythonFile(file)
+            assert rows_at_once(opened, name, range(9), {"text", "row"}, 1000) <= most
+            assert rows_at_once(opened, name, range(9), {"row"}, 1000) == 1000

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from fuzz import harness
+from fuzz import harness, multiplied
 
 harness.instrument("emberlet.wgpu_backend.plan", "emberlet.wgpu_backend.plan_file")
 
@@ -80,4 +80,4 @@ def seeds() -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    harness.run(read, seeds(), 1536)
+    harness.run(read, seeds(), 1536, build=multiplied.plan)

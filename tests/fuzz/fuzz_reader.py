@@ -14,7 +14,7 @@ import atheris
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from fuzz import harness  # noqa: E402
+from fuzz import harness, multiplied  # noqa: E402
 
 harness.instrument("emberlet.codegen")
 
@@ -25,12 +25,14 @@ from support import hostile_models, machine_learning  # noqa: E402
 from support.onnx_mutations import mutated  # noqa: E402
 
 LARGEST = 4096
+FOLDER = pathlib.Path(harness.scratch())  # of external data
+(FOLDER / "x").write_bytes(bytes(4096))
 MEGABYTES = 384  # what evaluating constants may take, and what is written of them
 
 
 def read(data: bytes) -> None:
     try:
-        written = translate(data)[1]
+        written = translate(data, folder=FOLDER)[1]
     except EmberletError as error:
         assert error.__cause__ is None or isinstance(error.__cause__, EmberletError), repr(error.__cause__)
         return
@@ -63,4 +65,4 @@ def seeds(count: int = 200) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    harness.run(read, seeds(), LARGEST, MEGABYTES, custom_mutator=change)
+    harness.run(read, seeds(), LARGEST, MEGABYTES, change, multiplied.onnx)

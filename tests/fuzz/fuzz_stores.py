@@ -10,7 +10,7 @@ import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from fuzz import harness
+from fuzz import harness, multiplied
 
 harness.instrument("emberlet.store", "emberlet.burnpack", "emberlet.host.npy")
 
@@ -40,4 +40,4 @@ def seeds() -> dict[str, bytes]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    harness.run(read, seeds(), 4096)
+    harness.run(read, seeds(), 4096, build=multiplied.weights(FORMATS))

@@ -1,11 +1,12 @@
-"""Coverage-guided fuzzing of the readers, and its table in docs/reliability.md.
+"""Coverage-guided fuzzing of the readers, and its table in docs/security.md.
 
-    python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; rewrites the table python3
-    dev.py fuzz readers fuzz_plan              some of them; replaces their rows python3 dev.py fuzz readers fuzz_plan
-    --add        go on from where earlier runs ended, and add to their counts
+    python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; rewrites the table
+    python3 dev.py fuzz readers fuzz_plan              some of them; replaces their rows
+    python3 dev.py fuzz readers fuzz_plan --add        go on from where earlier runs ended, and add to their counts
 
 Each harness (fuzz_*.py) runs in a process of its own, at a lower priority, until it has seen a million inputs or its
-share of the time is over. The table says how many inputs each has seen, the slowest of them in seconds of the
+share of the time is over. A quarter of that goes to recipes for files that repeat and share parts (multiplied.py). The
+table says how many inputs each has seen and how many of them were recipes, the slowest of them in seconds of the
 processor, the most memory of the process, interpreter and libraries included, and what failed. A row of several runs
 says so, since the reader may have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and
 a run with --add starts from them.
@@ -32,10 +33,16 @@ HARNESSES = {
     "fuzz_arrays": "`.npy` and `.npz`",
     "fuzz_stores": "safetensors, PyTorch, GGUF, `.npz`, ONNX and burnpacks as weight files",
     "fuzz_plan": "saved plans (JSON)",
+    "fuzz_wasm": "`.wasm` files, loaded and run",
+    "fuzz_tflite": "`.tflite` models",
+    "fuzz_rows": "Parquet, CSV, `.npy` and Arrow as rows",
+    "fuzz_pictures": "pictures",
+    "fuzz_streams": "sessions and sound",
 }
 RUNS = 1_000_000
 SLOWEST = "slowest input so far: "
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+RECIPES = "files that repeat and share: "
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"
 HANGS = 600  # seconds of the clock after which an input counts as a hang; the harness limits the processor's
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "fuzz"
@@ -46,6 +53,7 @@ class Row:
     """What the table says about one reader."""
 
     inputs: int
+    recipes: int
     seconds: float
     megabytes: int
     failures: tuple[str, ...]
@@ -57,24 +65,27 @@ class Row:
         when = self.last if self.first == self.last else f"{self.first} to {self.last}"
         runs = "" if self.runs == 1 else f", {self.runs} runs"
         failures = ", ".join(self.failures) or "none"
-        return f"{self.inputs:,} | {self.seconds:.2f} s | {self.megabytes} MB | {failures} | {when}{runs} |"
+        counts = f"{self.inputs:,} | {self.recipes:,}"
+        return f"{counts} | {self.seconds:.2f} s | {self.megabytes} MB | {failures} | {when}{runs} |"
 
     def __add__(self, later: Row) -> Row:
         """The row for both runs of a reader."""
         return Row(
-            self.inputs + later.inputs, max(self.seconds, later.seconds), max(self.megabytes, later.megabytes),
+            self.inputs + later.inputs, self.recipes + later.recipes,
+            max(self.seconds, later.seconds), max(self.megabytes, later.megabytes),
             (*self.failures, *later.failures), self.first, later.last, self.runs + later.runs,
         )  # fmt: skip
 
 
 def parsed(line: str) -> Row:
     """A row of the table as it was written."""
-    _, _, inputs, seconds, megabytes, failures, when, _ = (cell.strip() for cell in line.split("|"))
+    _, _, inputs, recipes, seconds, megabytes, failures, when, _ = (cell.strip() for cell in line.split("|"))
     days, _, runs = when.partition(", ")
     first, _, last = days.partition(" to ")
     slowest = re.search(r"[0-9.]+", seconds)
     return Row(
         int(inputs.replace(",", "")),
+        int(recipes.replace(",", "")),
         float(slowest[0]) if slowest else 0.0,
         int(megabytes.split()[0]),
         () if failures == "none" else tuple(failures.split(", ")),
@@ -119,11 +130,14 @@ def row(log: str, failed: Sequence[str]) -> Row | str:
         found = re.search(rf"stat::{what}:\s+(\d+)", log)
         return int(found[1]) if found else 0
 
-    if "stat::number_of_executed_units" not in log:
+    if "stat::number_of_executed_units" not in log and not (failed and RECIPES in log):
         return (log.strip().splitlines() or ["it said nothing"])[-1]
     slowest = max((float(s) for s in re.findall(rf"{SLOWEST}([0-9.]+) s", log)), default=0.0)
-    today = str(date.today())
-    return Row(stat("number_of_executed_units"), slowest, stat("peak_rss_mb"), tuple(failed), today, today)
+    counted = re.search(rf"{RECIPES}(\d+)", log)
+    recipes, today = int(counted[1]) if counted else 0, str(date.today())
+    return Row(
+        stat("number_of_executed_units") + recipes, recipes, slowest, stat("peak_rss_mb"), tuple(failed), today, today
+    )
 
 
 def lines(page: Path = PAGE) -> dict[str, str]:
@@ -135,9 +149,12 @@ def lines(page: Path = PAGE) -> dict[str, str]:
 
 def write(rows: Mapping[str, Row], page: Path = PAGE) -> None:
     """Replace the rows of these harnesses in the page's table."""
-    text = page.read_text(encoding="utf-8") if page.exists() else "# Reliability\n"
+    text = page.read_text(encoding="utf-8") if page.exists() else "# Security\n"
     written = {**lines(page), **{name: f"| {HARNESSES[name]} | {found}" for name, found in rows.items()}}
-    columns = ["| reader | inputs | slowest | memory | failures | run |", "|---|---:|---:|---:|---|---|"]
+    columns = [
+        "| reader | inputs | of them recipes | slowest | memory | failures | run |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
     table = "\n".join([BEGIN, "", *columns, *(written[name] for name in HARNESSES if name in written), "", END])
     if BEGIN in text:
         head, _, rest = text.partition(BEGIN)

@@ -1,6 +1,7 @@
 """Each fuzzing harness runs, a short run of it finds nothing, and its counts become a row of the table."""
 
 import pathlib
+import secrets
 import subprocess
 import sys
 from datetime import date
@@ -16,7 +17,13 @@ TRACED = {
     "fuzz_arrays": "host.npy",
     "fuzz_stores": "store.formats.pickles",
     "fuzz_plan": "wgpu_backend.plan.reading",
+    "fuzz_wasm": "wgpu_backend.wasm.sections",
+    "fuzz_tflite": "micro.builder.tflite.reading",
+    "fuzz_rows": "batch.rows",
+    "fuzz_pictures": "host.images",
+    "fuzz_streams": "micro.audio",
 }
+SEED = secrets.randbelow(1 << 31)  # another one for each run, printed where one fails
 RUNS = {"fuzz_metadata": 20_000, "fuzz_burnpack": 50_000, "fuzz_arrays": 10_000, "fuzz_plan": 10_000}
 
 
@@ -27,7 +34,7 @@ def test_a_short_run_finds_nothing(name, tmp_path):
     # The peak of memory that the fuzzer sees is inherited from the test runner: single allocations are limited instead.
     limits = ("-rss_limit_mb=0",) if name not in RUNS else ("-rss_limit_mb=0", "-malloc_limit_mb=512")
     ended = subprocess.run(
-        [sys.executable, harness, f"-runs={RUNS.get(name, 1_000)}", "-seed=1", *limits],
+        [sys.executable, harness, f"-runs={RUNS.get(name, 1_000)}", "-max_total_time=8", f"-seed={SEED}", *limits],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -35,11 +42,12 @@ def test_a_short_run_finds_nothing(name, tmp_path):
         encoding="utf-8",
         errors="replace",
     )
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert ended.returncode == 0, f"seed {SEED}: {ended.stderr[-3000:]}"
     assert f"Instrumenting emberlet.{TRACED[name]}\n" in ended.stderr
 
 
-LOG = """slowest input so far: 0.07 s
+LOG = """files that repeat and share: 5
+slowest input so far: 0.07 s
 slowest input so far: 0.31 s
 stat::number_of_executed_units: 12345
 stat::slowest_unit_time_sec: 0
@@ -56,19 +64,19 @@ def test_rows_take_the_place_of_those_before(tmp_path):
     for _ in range(2):
         readers.write({"fuzz_arrays": readers.row(LOG, ["crash-1"])}, page)
     text = page.read_text(encoding="utf-8")
-    assert text.count(f"| `.npy` and `.npz` | 12,345 | 0.31 s | 98 MB | crash-1 | {date.today()} |") == 1
-    assert text.count(f"| saved plans (JSON) | 12,345 | 0.31 s | 98 MB | none | {date.today()} |") == 1
+    assert text.count(f"| `.npy` and `.npz` | 12,350 | 5 | 0.31 s | 98 MB | crash-1 | {date.today()} |") == 1
+    assert text.count(f"| saved plans (JSON) | 12,350 | 5 | 0.31 s | 98 MB | none | {date.today()} |") == 1
     assert text.startswith("# Reliability\n\nWords.\n") and text.count("More.") == text.count("`.npy`") == 1
 
 
 def test_runs_of_a_reader_add_up(tmp_path):
     page = tmp_path / "reliability.md"
-    first = readers.Row(999_000, 0.31, 98, ("crash-1",), "2026-01-02", "2026-01-02")
+    first = readers.Row(999_000, 9, 0.31, 98, ("crash-1",), "2026-01-02", "2026-01-02")
     readers.write({"fuzz_plan": first}, page)
     assert readers.parsed(readers.lines(page)["fuzz_plan"]) == first
-    readers.write({"fuzz_plan": first + readers.Row(1_000, 0.5, 90, (), "2026-01-04", "2026-01-04", 2)}, page)
+    readers.write({"fuzz_plan": first + readers.Row(1_000, 1, 0.5, 90, (), "2026-01-04", "2026-01-04", 2)}, page)
     written = readers.lines(page)["fuzz_plan"]
-    assert written.endswith("| 1,000,000 | 0.50 s | 98 MB | crash-1 | 2026-01-02 to 2026-01-04, 3 runs |")
+    assert written.endswith("| 1,000,000 | 10 | 0.50 s | 98 MB | crash-1 | 2026-01-02 to 2026-01-04, 3 runs |")
     assert readers.parsed(written).runs == 3
 
 
