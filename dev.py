@@ -6,11 +6,11 @@
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for a given time
     python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches
-    python3 dev.py soak [SCENARIO ...]  failures at random moments: interrupts, threads, lost devices, kills
+    python3 dev.py soak [SCENARIO ...] failures at random moments: interrupts, threads, lost devices, kills
     python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
     python3 dev.py release --check     build, check and try what would be published
-    python3 dev.py bench [NAME ...]    a benchmark; without a name, a list of them python3 dev.py web [OPTIONS]
-    build and serve the page
+    python3 dev.py bench [NAME ...]    a benchmark; without a name, a list of them
+    python3 dev.py web [OPTIONS]       build and serve the page
     python3 dev.py site MODEL.onnx     a folder with your own page that runs your own model
 
 It restarts itself in `.venv`, which it creates on the first start, and installs whatever else a command needs, if this
