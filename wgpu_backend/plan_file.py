@@ -16,10 +16,11 @@ with a third entry is stored in fewer bits (plan/stored.py), since version 3. Fi
 import json
 import sys
 
+from emberlet.burnpack.parts import FileParts
+
 from .device import must_await
 from .plan.data import KEY, VERSION, VERSION_OPEN, VERSION_STORED
 from .plan.filling import Filling
-from .plan.parts import FileParts
 from .plan.ports import Ported
 from .plan.reading import read
 

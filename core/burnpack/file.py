@@ -33,7 +33,12 @@ def _contents(path, zero_copy):
     except TypeError:
         pass
     try:
-        data = bytearray(file.seek(0, 2))
+        size = file.seek(0, 2)
+        if size >> 24:  # where MicroPython's memoryviews end
+            from .parts import FileParts
+
+            return FileParts(path)
+        data = bytearray(size)
         file.seek(0)
         file.readinto(data)
         return data

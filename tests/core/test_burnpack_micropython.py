@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 
+import emberlet
+import numpy as np
 from emberlet.burnpack import Burnpack
 from emberlet.errors import EmberletError, FormatError
+from emberlet.host.burnpack_writer import save
 from support import burnpacks
 
 SCRIPT = """
@@ -191,3 +194,22 @@ def test_damaged_files_end_the_same(unix_port, tmp_path):
             here.append("refused")
     assert there == here
     assert 10 < here.count("refused") < 140
+
+
+LARGE = """
+import sys
+from emberlet.burnpack import Burnpack
+
+pack = Burnpack.from_file(sys.argv[1])
+first, last = pack.tensor("a"), pack.tensor("b")
+print(first.shape, last.shape, last[2999997:].tolist(), bytes(pack.raw("c")))
+"""
+
+
+def test_a_file_beyond_16_mb_is_read_to_its_end(micropython_port, tmp_path):
+    """MicroPython's memoryviews hold the place where they begin in 24 bits."""
+    path = tmp_path / "large.bpk"
+    tensors = {name: emberlet.asarray(np.arange(3_000_000, dtype=np.float32)) for name in "ab"}
+    save(str(path), {**tensors, "c": emberlet.asarray(np.array([1, 2, 3], np.uint8))})
+    said = micropython_port.run(LARGE, [path], files=[path], heap="64M").check().stdout
+    assert said.split() == "(3000000,) (3000000,) [2999997.0, 2999998.0, 2999999.0] b'\\x01\\x02\\x03'".split()

@@ -15,7 +15,7 @@ ROOMS = {
     "dtypes": "errors",
     "shapes": "errors",
     "reduced_shapes": "errors shapes",
-    "backend": "errors host",
+    "backend": "errors shapes host",
     "lookup": "names",
     "names": "",
     "tensor": "emberlet errors lookup host",

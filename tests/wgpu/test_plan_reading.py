@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.burnpack import Burnpack
+from emberlet.burnpack.parts import FileParts
 from emberlet.errors import FormatError
 from emberlet.host import burnpack_writer
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.plan.data import KEY, VERSION
-from emberlet.wgpu_backend.plan.parts import FileParts
 from soak import models
 
 

@@ -9,9 +9,9 @@ import sys
 
 import emberlet_page
 from emberlet.burnpack import MAX_FILE, Burnpack
+from emberlet.burnpack.parts import FileParts
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend.device import open_device_async
-from emberlet.wgpu_backend.plan.parts import FileParts
 from emberlet.wgpu_backend.plan_file import SavedPlan
 
 plans = {}

@@ -8,40 +8,6 @@ except ImportError:  # a small port
     crc32 = None
 
 
-class FileParts:
-    """The bytes of a binary file, each slice read on demand. Raises OSError."""
-
-    def __init__(self, path):
-        self._path = path
-        self._file = open(path, "rb")
-        self._size = self._file.seek(0, 2)
-
-    def __len__(self):
-        return self._size
-
-    def __getitem__(self, part):
-        return self.read(part.start or 0, min(part.stop, self._size) - (part.start or 0))
-
-    def read(self, start, count):
-        """`count` bytes from `start` on. Raises FormatError if the file ends earlier."""
-        self._file.seek(start)
-        data = bytearray(count)
-        view = memoryview(data)
-        at = 0
-        while at < count:
-            got = self._file.readinto(view[at:] if at else data)
-            if not got:
-                from emberlet.errors import FormatError
-
-                raise FormatError("{}: ends {} bytes too early".format(self._path, count - at))
-            at += got
-        return view
-
-    def close(self):
-        """Closes the file."""
-        self._file.close()
-
-
 def upload(device, allocation, data, start, end, expected):
     """Write data[start:end] into an allocation, a part at a time. expected: eight hexadecimal digits of the CRC-32 of
     these bytes, or None; returns whether it matches."""
