@@ -32,16 +32,18 @@ def open_raw(index: int, features: Callable[[Any], list[str]]) -> Any:
         quiet()
         import wgpu
     except ImportError as error:
-        from emberlet.host.extras import sentence
+        from emberlet.host.extras import not_loaded
 
-        missing = sentence("backend 'wgpu'", ["wgpu"])
-        raise BackendError(f"{missing} ({error})") from error
+        raise BackendError(not_loaded("backend 'wgpu'", "wgpu", error)) from error
 
     found = adapters(wgpu)
     if index >= len(found):
         raise BackendError(f"there is no GPU adapter {index}; the machine has {len(found)}")
     adapter = found[index]
-    return adapter.request_device_sync(required_features=features(adapter), required_limits=_limits(adapter))
+    try:
+        return adapter.request_device_sync(required_features=features(adapter), required_limits=_limits(adapter))
+    except RuntimeError as error:  # also that isolated sub-interpreters have no threads, which wgpu-py starts
+        raise BackendError(f"GPU adapter {index} gives no device: {error}") from error
 
 
 def open_early(index: int, opened: Callable[[int], object]) -> None:

@@ -17,9 +17,9 @@ _extended = []  # (class, name) of each operation that `extend` added
 def missing(name, error):
     """Raise BackendError: the backend's module did not import."""
     if name in ("numpy", "wgpu") and sys.implementation.name != "micropython":
-        from ..host.extras import sentence
+        from ..host.extras import not_loaded
 
-        raise BackendError("{} ({})".format(sentence("backend {!r}".format(name), [name]), error))
+        raise BackendError(not_loaded("backend {!r}".format(name), name, error))
     refuse("backend library", name, "its module", error)
 
 

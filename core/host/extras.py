@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable
@@ -64,6 +65,31 @@ def sentence(what: str, libraries: Iterable[str]) -> str:
     names = list(libraries)
     listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
     return f"{what} needs {listed}: {advice(names)}"
+
+
+def not_loaded(what: str, library: str, error: ImportError) -> str:
+    """Why `what` cannot use a library whose import failed with `error`, and what to do."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
+        library = (error.name or "").partition(".")[0]
+    if missing([library]):
+        return f"{sentence(what, [library])} ({error})"
+    if in_sub_interpreter():
+        return (
+            f"{what} needs {library}, which does not load in this sub-interpreter: use it in the main interpreter, "
+            f"or in a process of its own ({error})"
+        )
+    return f"{what} needs {library}, which is installed but does not load: {error}"
+
+
+def in_sub_interpreter() -> bool:
+    """Whether this is an interpreter beside the main one of the process (PEP 734)."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # the second until Python 3.12
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(module.get_current() != module.get_main())
+    return False
 
 
 def require(what: str, *libraries: str) -> None:

@@ -6,8 +6,10 @@ import base64
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from emberlet.errors import BackendError, EmberletError, FormatError, IndexingEr
 from emberlet.wgpu_backend import plan_file, wasm
 from emberlet.wgpu_backend.plan.storing import encoded
 from emberlet.wgpu_backend.wasm import assembler, engine, file, sections
+from emberlet.wgpu_backend.wasm.opcodes import unsigned
 from models.index import Case, cases
 
 from tools.paths import ROOT
@@ -223,6 +226,50 @@ def test_a_file_that_lost_its_checksum_is_refused(digits: Path) -> None:
     path.write_bytes(part)
     said = in_node(f"console.log(await load(readFileSync({json.dumps(str(path))})).catch((error) => error.message))")
     assert "its bytes do not match its checksum" in said
+
+
+HOSTILE = [None, True, -1, 1 << 31, 1 << 64, 1.5, "", "float32", [], [[]], {}, [1] * 5, ["a"]]
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the parts of some JSON are."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from paths(item, (*path, key))
+
+
+def replaced(value: Any, path: tuple[Any, ...], by: Any) -> Any:
+    """A copy with one part replaced."""
+    if not path:
+        return by
+    copy = value.copy()
+    copy[path[0]] = replaced(value[path[0]], path[1:], by)
+    return copy
+
+
+def described_by(whole: bytes, text: bytes) -> bytes:
+    """The file with another description, and the checksum of that."""
+    _, *rest = sections.sections(whole)
+    name = file.NAME.encode()
+    content = unsigned(len(name)) + name + text
+    kept = b"".join(whole[begin:end] for _, _, _, end, begin in rest[:-1])
+    out = whole[:8] + b"\0" + unsigned(len(content)) + content + kept
+    return out + sections.checksum(out)
+
+
+def test_whatever_a_description_says_instead_is_refused_in_words(digits: Path) -> None:
+    whole = digits.read_bytes()
+    described = sections.sections(whole)[0]
+    content = {**json.loads(whole[described[2] : described[3]]), "indices": [[0, 5]]}
+    texts = [json.dumps(replaced(content, path, by)).encode() for path in paths(content) for by in HOSTILE]
+    for text in [*texts, b"", b"{", b"\xff", b"[" * 100_000, b'{"version":' + b"1" * 5000 + b"}"]:
+        try:
+            file.load(described_by(whole, text))
+        except FormatError as error:
+            assert not re.search("iterable|unpack|NoneType|instances|indices must", str(error)), error
+        else:
+            assert text in texts
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -1,15 +1,11 @@
 """Parses a saved plan's JSON into a Plan. Files are not trusted: malformed or inconsistent content raises ValueError
 before anything is allocated for it."""
 
-from emberlet import dtypes
-
-from ..run import storage
+from .checks import dtype_of, list_of, part, shape_of, text_of, whole
 from .data import Buffer, Plan, Step
 from .port import MAX_BYTES, Port
 
 PAGE_BYTES = 1 << 27  # the limit of WebGPU's baseline, for which plans are made
-MAX_COUNT = 100000  # buffers, kernels, steps, inputs
-MAX_RANK = 64
 
 
 def read(content, device_class):
@@ -20,24 +16,26 @@ def read(content, device_class):
         from .open_ports import read_counts
 
         plan.counts = read_counts(content["sizes"])
-    for found in _list(_of(content, "buffers"), "buffers"):
-        kind, nbytes = _list(found, "a buffer", 2)
-        plan.buffers.append(Buffer(_text(kind, "a buffer's kind"), _number(nbytes, plan, "a buffer's size", MAX_BYTES)))
+    for found in list_of(part(content, "buffers"), "buffers"):
+        kind, nbytes = list_of(found, "a buffer", 2)
+        plan.buffers.append(
+            Buffer(text_of(kind, "a buffer's kind"), _number(nbytes, plan, "a buffer's size", MAX_BYTES))
+        )
     kernels = []
-    for found in _list(_of(content, "kernels"), "kernels"):
-        name, source = _list(found, "a kernel", 2)
-        kernels.append((_text(name, "a kernel's name"), _text(source, "a kernel")))
-    _read_steps(plan, kernels, _of(_of(content, "steps"), device_class), _page_bytes(content))
-    inputs = [_port(p, plan, True) for p in _list(_of(content, "inputs"), "inputs")]
-    for found in _list(content.get("indices", []), "indices"):
-        number, length = _list(found, "an index", 2)
-        port = inputs[_whole(number, "the input of an index", len(inputs) - 1)]
+    for found in list_of(part(content, "kernels"), "kernels"):
+        name, source = list_of(found, "a kernel", 2)
+        kernels.append((text_of(name, "a kernel's name"), text_of(source, "a kernel")))
+    _read_steps(plan, kernels, part(part(content, "steps"), device_class), _page_bytes(content))
+    inputs = [_port(p, plan, True) for p in list_of(part(content, "inputs"), "inputs")]
+    for found in list_of(content.get("indices", []), "indices"):
+        number, length = list_of(found, "an index", 2)
+        port = inputs[whole(number, "the input of an index", len(inputs) - 1)]
         if not port.dtype.is_integer:
             raise ValueError("{} is not of integers, so it cannot hold indices".format(port))
         port.length = _number(length, plan, "the length of an axis", MAX_BYTES)
-    outputs = [_port(p, plan, False) for p in _list(_of(content, "outputs"), "outputs")]
+    outputs = [_port(p, plan, False) for p in list_of(part(content, "outputs"), "outputs")]
     constants = []
-    for found in _list(_of(content, "constants"), "constants"):
+    for found in list_of(part(content, "constants"), "constants"):
         constants.append(_constant(found, plan))
     _check_written(plan, inputs, outputs, constants)
     return plan, inputs, outputs, constants
@@ -49,12 +47,12 @@ def _constant(found, plan):
     number = _buffer(found[0], plan, "a constant")
     if type(plan.buffers[number].nbytes) is not int:
         raise ValueError("a constant has a buffer of an open size")
-    names = [_text(found[1], "a constant's name")]
+    names = [text_of(found[1], "a constant's name")]
     if len(found) == 2:
         return number, None, names
     if found[3] is not None:
-        names.append(_text(found[3], "a constant's scales"))
-    how = _text(found[2], "a constant's encoding")
+        names.append(text_of(found[3], "a constant's scales"))
+    how = text_of(found[2], "a constant's encoding")
     from .stored import PARTS
 
     if PARTS.get(how) != len(names):
@@ -65,7 +63,7 @@ def _constant(found, plan):
 
 
 def _page_bytes(content):
-    size = _whole(content.get("page_bytes", PAGE_BYTES), "page_bytes", MAX_BYTES)
+    size = whole(content.get("page_bytes", PAGE_BYTES), "page_bytes", MAX_BYTES)
     if size < 256 or size & (size - 1):
         raise ValueError("page_bytes is {}, not a power of two of at least 256".format(size))
     return size
@@ -74,18 +72,18 @@ def _page_bytes(content):
 def _read_steps(plan, kernels, steps, page_bytes):
     plan.page_bytes = page_bytes
     used = {}
-    for found in _list(steps, "steps"):
+    for found in list_of(steps, "steps"):
         what = "dispatch {}".format(len(plan.steps))
         if not isinstance(found, list) or len(found) not in (3, 4):
             raise ValueError("{} is not a list of 3 or 4 items".format(what))
-        kernel = _whole(found[0], what + "'s kernel", len(kernels) - 1)
-        groups = [_number(n, plan, what + "'s workgroups", (1 << 32) - 1) for n in _list(found[1], what, 3)]
-        bound = [_buffer(b, plan, what) for b in _list(found[2], what)]
+        kernel = whole(found[0], what + "'s kernel", len(kernels) - 1)
+        groups = [_number(n, plan, what + "'s workgroups", (1 << 32) - 1) for n in list_of(found[1], what, 3)]
+        bound = [_buffer(b, plan, what) for b in list_of(found[2], what)]
         if not bound:
             raise ValueError("{} binds nothing".format(what))
         pages = [1] * len(bound)
         if len(found) == 4:
-            pages = [_whole(n, what + "'s pages", 16) for n in _list(found[3], what, len(bound))]
+            pages = [whole(n, what + "'s pages", 16) for n in list_of(found[3], what, len(bound))]
         for i in range(len(bound)):
             nbytes = plan.buffers[bound[i]].nbytes
             most = 1 if type(nbytes) is not int else (nbytes + page_bytes - 1) // page_bytes
@@ -98,15 +96,11 @@ def _read_steps(plan, kernels, steps, page_bytes):
 
 
 def _port(found, plan, is_input):
-    name, dtype, shape, buffer = _list(found, "an input or output", 4)
-    dtype = dtypes.BY_NAME.get(_text(dtype, "a dtype"))
-    if dtype is None or storage.word(dtype) is None:
-        raise ValueError("{!r} is not a dtype that a plan supports".format(found[1]))
-    shape = _list(shape, "a shape")
-    if len(shape) > MAX_RANK:
-        raise ValueError("a shape has {} dimensions; at most {} are supported".format(len(shape), MAX_RANK))
+    name, dtype, shape, buffer = list_of(found, "an input or output", 4)
+    dtype = dtype_of(dtype)
+    shape = shape_of(shape)
     shape = tuple([_number(d, plan, "a dimension", MAX_BYTES) for d in shape])
-    name, buffer = _text(name, "a name"), _buffer(buffer, plan, "an input or output")
+    name, buffer = text_of(name, "a name"), _buffer(buffer, plan, "an input or output")
     if [d for d in shape if type(d) is not int]:
         from .open_ports import OpenPort
 
@@ -133,48 +127,14 @@ def _check_written(plan, inputs, outputs, constants):
             raise ValueError("nothing writes the output {}".format(port))
 
 
-def _of(content, key):
-    if not isinstance(content, dict) or key not in content:
-        raise ValueError("{!r} is missing".format(key))
-    return content[key]
-
-
-def _list(value, what, length=None):
-    if not isinstance(value, list):
-        raise ValueError("{} is {}, not a list".format(what, _short(value)))
-    if len(value) > MAX_COUNT or (length is not None and len(value) != length):
-        most = "at most {}".format(MAX_COUNT) if length is None else str(length)
-        raise ValueError("{} is a list of {}, expected {}".format(what, len(value), most))
-    return value
-
-
-def _text(value, what):
-    if not isinstance(value, str):
-        raise ValueError("{} is {}, not a string".format(what, _short(value)))
-    return value
-
-
-def _whole(value, what, most):
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise ValueError("{} is {}, not a whole number from 0 to {}".format(what, _short(value), most))
-    return value
-
-
 def _number(value, plan, what, most):
     """A whole number, or a Count in a plan with open sizes."""
     if plan.counts is not None and isinstance(value, list):
         from .open_ports import read_number
 
         return read_number(value, plan.counts)
-    return _whole(value, what, most)
+    return whole(value, what, most)
 
 
 def _buffer(value, plan, what):
-    return _whole(value, "the buffer of " + what, len(plan.buffers) - 1)
-
-
-def _short(value):
-    if isinstance(value, (list, dict)):
-        return "a list" if isinstance(value, list) else "an object"
-    text = repr(value)
-    return text if len(text) < 40 else text[:37] + "..."
+    return whole(value, "the buffer of " + what, len(plan.buffers) - 1)

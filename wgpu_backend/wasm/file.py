@@ -14,15 +14,16 @@ may run the module, through its export "part" (threads.py); without it or with 1
 
 import json
 
-from emberlet import dtypes
 from emberlet.errors import FormatError
 
+from ..plan.checks import dtype_of, list_of, part, shape_of, text_of, whole
+from ..plan.port import MAX_BYTES, Port
 from ..plan.ports import Ported
-from ..plan.reading import Port
 from . import engine
 from .program import Program
 from .sections import sections, verify
 
+MAX_THREADS = 64
 NAME = "emberlet"
 SIMD = "emberlet.simd"
 VERSION = 1
@@ -46,10 +47,12 @@ def load(source, origin="module"):
         if 8 in [number for number, _, _, _, _ in found]:
             raise ValueError("it has a start function, which runs as it is loaded: compile the model again")
         verify(source, found, content.get("checksum"))
+        places = _ports(content)
+        threads = whole(content.get("threads", 1), "the number of threads", MAX_THREADS)
         module = _for_this_engine(source, found)
-        instance = engine.shared_file(module, content.get("threads", 1)) or engine.opened(module).instance()
-        return SavedModule(origin, content, instance)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+        instance = engine.shared_file(module, threads) or engine.opened(module).instance()
+        return SavedModule(origin, places, instance)
+    except (ValueError, RuntimeError) as error:  # RuntimeError: JSON that is nested too deep
         raise FormatError("{}: damaged compiled model: {}".format(origin, error))
 
 
@@ -57,8 +60,9 @@ def _content(source, found):
     for number, name, start, end, _ in found:
         if number == 0 and name == NAME:
             content = json.loads(bytes(source[start:end]).decode())
-            if content.get("version") != VERSION:
-                raise ValueError("it is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
+            version = whole(part(content, "version"), "its version", MAX_BYTES)
+            if version != VERSION:
+                raise ValueError("it is of version {}; this release reads {}".format(version, VERSION))
             return content
     raise ValueError("it has no section {!r}; it may be another WebAssembly module".format(NAME))
 
@@ -67,41 +71,61 @@ def _for_this_engine(source, found):
     """The module; if the engine lacks relaxed SIMD, with the code section that does without."""
     if engine.relaxed():
         return source
-    (code,) = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]
+    codes = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]
+    if len(codes) != 1:
+        raise ValueError("it has {} sections {!r}, and this engine needs one".format(len(codes), SIMD))
     out = [bytes(source[:8])]
     for number, _, _, end, begin in found:
         if number == 10:
-            out.append(code)
+            out.append(codes[0])
         elif number:
             out.append(bytes(source[begin:end]))
     return b"".join(out)
 
 
-class SavedModule(Ported):
-    """A compiled model ready to run; like plan_file.SavedPlan on a GPU, with the same methods."""
+def _ports(content):
+    """(inputs, outputs) as lists of (Port, its address, its bytes)."""
+    found = []
+    for key in ("inputs", "outputs"):
+        ports = []
+        for item in list_of(part(content, key), key):
+            name, dtype, shape, at, nbytes = list_of(item, "an input or output", 5)
+            shape = [whole(d, "a dimension", MAX_BYTES) for d in shape_of(shape)]
+            port = Port(text_of(name, "a name"), dtype_of(dtype), tuple(shape), len(ports))
+            at, nbytes = (whole(n, "an address or size of {}".format(port), 1 << 32) for n in (at, nbytes))
+            if nbytes != (port.given if key == "inputs" else port.count * 4):
+                raise ValueError("{} does not take {} bytes".format(port, nbytes))
+            ports.append((port, at, nbytes))
+        found.append(ports)
+    for item in list_of(content.get("indices", []), "indices"):
+        number, length = list_of(item, "an index", 2)
+        port = found[0][whole(number, "the input of an index", len(found[0]) - 1)][0]
+        if not port.dtype.is_integer:
+            raise ValueError("{} is not of integers, so it cannot hold indices".format(port))
+        port.length = whole(length, "the length of an axis", MAX_BYTES)
+    return found
 
-    def __init__(self, origin, content, instance):
+
+class SavedModule(Ported):
+    """A compiled model ready to run; like plan_file.SavedPlan on a GPU, with the same methods.
+
+    places: (inputs, outputs) as lists of (Port, its address, its bytes).
+    """
+
+    def __init__(self, origin, places, instance):
         self.origin = origin
         self.plan = None
         size = instance.nbytes()
-        self.inputs, self.outputs = [], []
-        places = []
-        for ports, key in ((self.inputs, "inputs"), (self.outputs, "outputs")):
-            for name, dtype, shape, at, nbytes in content[key]:
-                port = Port(name, dtypes.dtype(dtype), tuple(shape), len(places))
-                wanted = port.given if key == "inputs" else port.count * 4
-                if nbytes != wanted or at < 0 or at + nbytes > size:
+        for part_of in places:
+            for port, at, nbytes in part_of:
+                if at + nbytes > size:
                     raise ValueError("{} lies outside the memory".format(port))
-                places.append(at)
-                ports.append(port)
+        self.inputs, self.outputs = ([port for port, _, _ in part_of] for part_of in places)
         if sum([p.count for p in self.inputs + self.outputs]) * 4 > SHARED * size:
             raise ValueError(
                 "its inputs and outputs share their memory: they hold more than {} times that".format(SHARED)
             )
-        for number, length in content["indices"]:
-            self.inputs[number].length = length
-        inputs = [(places[p.buffer], p.given) for p in self.inputs]
-        results = [(places[p.buffer], p.count * 4) for p in self.outputs]
+        inputs, results = ([(at, nbytes) for _, at, nbytes in part_of] for part_of in places)
         self.program = Program(instance, inputs, results)
 
     def release(self):

@@ -48,11 +48,20 @@ class WasmtimeInstance:
             exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
         except self.failures as error:
             raise BackendError("the module has no memory or its data do not fit there: {}".format(error))
-        self.memory = exports["memory"]
-        self.function = exports["run"]
-        expand = exports.get("expand")
-        if expand is not None:
-            self._call(expand)
+        self.memory = exports.get("memory")
+        if not isinstance(self.memory, module.wasmtime.Memory):
+            raise ValueError("it exports no memory named 'memory'")
+        self.function = self._exported(exports, "run")
+        if exports.get("expand") is not None:
+            self._call(self._exported(exports, "expand"))
+
+    def _exported(self, exports: Any, name: str) -> Any:
+        """A function without arguments and results. Raises ValueError."""
+        function = exports.get(name)
+        described = getattr(function, "type", lambda store: None)(self.store)
+        if not hasattr(described, "params") or described.params or described.results:
+            raise ValueError("it exports no function {!r} that takes and returns nothing".format(name))
+        return function
 
     def write(self, at: int, data: bytes) -> None:
         self.memory.write(self.store, data, at)
@@ -157,7 +166,7 @@ def available() -> None:
         raise _missing(error)
 
 
-def _missing(error: Exception) -> BackendError:
-    from emberlet.host.extras import sentence
+def _missing(error: ImportError) -> BackendError:
+    from emberlet.host.extras import not_loaded
 
-    return BackendError("{} ({})".format(sentence("backend 'wasm'", ["wasmtime"]), error))
+    return BackendError(not_loaded("backend 'wasm'", "wasmtime", error))
