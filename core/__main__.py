@@ -1,7 +1,27 @@
-"""`python -m emberlet COMMAND …`: the command line, where its script is not on the path."""
+"""The script `emberlet`, and `python -m emberlet COMMAND …` where that is not on the path."""
 
 import sys
 
-from .host.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """Run the command line of this process. Ctrl-C ends it with one line, also while modules load."""
+    try:
+        from .host.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        print("emberlet: interrupted", file=sys.stderr)
+        return 130
+    finally:
+        _end_at_the_next_interrupt()
+
+
+def _end_at_the_next_interrupt() -> None:
+    # What runs at exit would print a traceback of its own.
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
