@@ -123,6 +123,8 @@ def _evaluate(node: Node[Any], stored: int) -> tuple[Value | None, ...]:
         raise
     except Exception as error:  # the operator's own code, on operands chosen by a file
         names = [a.name for a in node.inputs if a.present]
+        if isinstance(error, MemoryError):  # not a Problem: what follows from the result would be reported instead
+            raise MemoryError(f"on constants {names}: {error}".rstrip(": ")) from error
         said = str(error) if isinstance(error, EmberletError) else explained(error)
         raise Problem(f"on constants {names} it fails: {said}") from error
 

@@ -15,15 +15,17 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from socket import SHUT_RDWR, socket
 from tempfile import TemporaryDirectory
-from threading import BoundedSemaphore, Lock, Thread
+from threading import BoundedSemaphore, Lock, Thread, Timer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 WEB = Path(__file__).resolve().parent
 
 MOST_CONNECTIONS = 64
-"""Connections served at a time; a browser opens six to a host."""
+"""Connections served at a time; a browser opens six to a host. Beyond them, the one that has waited longest for a
+request is closed."""
 
 PAGE_POLICY = "; ".join(
     (
@@ -52,7 +54,9 @@ class Handler(SimpleHTTPRequestHandler):
     """
 
     protocol_version = "HTTP/1.1"
-    timeout = 60  # seconds that a connection may stay silent
+    path = ""  # of a request whose first line cannot be read
+    timeout = 60  # seconds that a connection may stay silent between requests
+    request_timeout = 10.0  # seconds in which a request must have come, once it has begun
     extensions_map = {  # noqa: RUF012  (so the base class has it)
         **SimpleHTTPRequestHandler.extensions_map,
         # Browsers refuse a module with another type, and compile Wasm while it arrives only with this one.
@@ -88,8 +92,35 @@ class Handler(SimpleHTTPRequestHandler):
         super().setup()
         self.wfile = _Counted(self.wfile, self.server)  # type: ignore[assignment, arg-type]
 
+    def handle_one_request(self) -> None:
+        self._waits(True)
+        try:
+            if not self.rfile.peek(1):  # type: ignore[attr-defined]
+                self.close_connection = True
+                return
+        except OSError:  # silent for too long, or closed for one that has a request
+            self.close_connection = True
+            return
+        # A client that sends a byte a minute is cut off: no read of its own would end.
+        end = Timer(self.request_timeout, _cut, (self.connection,))
+        end.daemon = True
+        end.start()
+        self._end_of_request = end.cancel
+        try:
+            super().handle_one_request()
+        except OSError:  # the client is gone
+            self.close_connection = True
+        finally:
+            end.cancel()
+
+    def _waits(self, waiting: bool) -> None:
+        self.server.waits(self.connection, waiting)  # type: ignore[attr-defined]
+
     def parse_request(self) -> bool:
-        if not super().parse_request():
+        parsed = super().parse_request()
+        self._end_of_request()
+        self._waits(False)
+        if not parsed:
             return False
         if _names_this_machine(self.headers.get("Host", "")):
             return True
@@ -99,6 +130,15 @@ class Handler(SimpleHTTPRequestHandler):
 
     def send_head(self) -> Any:
         """As the base class, but compressed where the browser takes that and it is worth it."""
+        try:
+            return self._send_head()
+        except ConnectionError:
+            raise
+        except (OSError, ValueError):  # a path that no file system takes: with a NUL, too long, not UTF-8
+            self.send_error(HTTPStatus.NOT_FOUND, "File not found")
+            return None
+
+    def _send_head(self) -> Any:
         path = Path(self.translate_path(self.path))
         if "gzip" not in self.headers.get("Accept-Encoding", "") or path.suffix not in COMPRESSED or not path.is_file():
             return super().send_head()
@@ -139,6 +179,11 @@ class Handler(SimpleHTTPRequestHandler):
             super().log_message(format, *args)
 
 
+def _cut(connection: socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(SHUT_RDWR)
+
+
 class _Counted:
     """The stream of an answer; its bytes count as the server's `sent`."""
 
@@ -176,19 +221,41 @@ def _names_this_machine(host: str) -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves at most MOST_CONNECTIONS at a time; those beyond are closed at once with 503. sent: bytes of all answers,
-    with their headers, since the start."""
+    """Serves at most MOST_CONNECTIONS at a time. One more closes the connection that has waited longest for a request;
+    if all have one, it is answered with 503. sent: bytes of all answers, with their headers, since the start."""
 
     daemon_threads = True
+    request_queue_size = 128
     sent = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.free = BoundedSemaphore(MOST_CONNECTIONS)
         self.counting = Lock()
+        self._waiting: dict[Any, None] = {}  # those without a whole request, the oldest first
         super().__init__(*args, **kwargs)
 
+    def waits(self, connection: Any, waiting: bool) -> None:
+        """Note whether a connection waits for the rest of a request."""
+        with self.counting:
+            self._waiting.pop(connection, None)
+            if waiting:
+                self._waiting[connection] = None
+
+    def _make_room(self) -> bool:
+        """Close the connection that has waited longest; whether its thread ends soon."""
+        with self.counting:
+            oldest = next(iter(self._waiting), None)
+            if oldest is None:
+                return False
+            del self._waiting[oldest]
+        _cut(oldest)
+        return True
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self.free.acquire(blocking=False):
+        free = self.free.acquire(blocking=False)
+        if not free and self._make_room():
+            free = self.free.acquire(timeout=1)
+        if not free:
             with suppress(OSError):
                 request.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             self.shutdown_request(request)
@@ -203,6 +270,7 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.waits(request, False)
             self.free.release()
 
     @property

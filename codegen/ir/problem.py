@@ -9,6 +9,7 @@ from pathlib import Path
 
 from emberlet.errors import EmberletError, ModelError
 from emberlet.host.listing import listed, shortened
+from emberlet.host.memory import ADVICE, OutOfMemoryError, error_text
 
 MOST_PROBLEMS = 1000  # a reader stops there: a file of a million broken parts would give a million
 
@@ -39,8 +40,6 @@ def explained(error: Exception) -> str:
     """The text of the error that a node's reading ended with."""
     if isinstance(error, Problem | EmberletError):
         return str(error)
-    if isinstance(error, MemoryError):
-        return "takes more memory than there is"
     if isinstance(error, RecursionError):
         return "nests too deeply"
     return f"is malformed ({type(error).__name__}: {str(error)[:200]})"
@@ -53,14 +52,14 @@ def bug(error: Exception) -> str:
 
 def failed(error: Exception) -> str:
     """The text of the error that a step after reading ended with."""
-    if isinstance(error, Problem | EmberletError | MemoryError | RecursionError):
+    if isinstance(error, Problem | EmberletError | RecursionError):
         return explained(error)
     return f"cannot be translated because of {bug(error)}"
 
 
 MALFORMED = (
-    Problem, EmberletError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError,
-    TypeError, ValueError,
+    Problem, EmberletError, ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+    ValueError,
 )  # fmt: skip
 """The errors that reading or emitting a node of an untrusted model may raise; any other is a bug."""
 
@@ -87,6 +86,8 @@ def refusing(source: object) -> Iterator[None]:
         raise
     except Problem as problem:
         raise ModelError(f"{origin_of(source)}: {shortened(str(problem))}") from problem.__cause__
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{origin_of(source)}: {error_text(error)}; {ADVICE}") from error
     except Exception as error:
         raise ModelError(f"{origin_of(source)}: {shortened(failed(error))}") from error
 

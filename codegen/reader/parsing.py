@@ -10,6 +10,7 @@ from typing import cast
 
 from emberlet.errors import ModelError
 from emberlet.host.extras import missing
+from emberlet.host.memory import ADVICE, OutOfMemoryError, error_text, out_of_memory
 from emberlet.host.other_formats import other_format
 
 from .. import protobuf
@@ -24,6 +25,8 @@ def parsed(data: bytes, origin: str) -> ModelProto:
         small = len(data) < SMALL and "onnx" not in sys.modules
         return protobuf.parse(ModelProto, data) if small or not has_onnx() else by_onnx(data)
     except Exception as error:
+        if out_of_memory(error):
+            raise OutOfMemoryError(f"{origin}: {error_text(error)}; {ADVICE}") from None
         other = other_format(data[:16])
         raise ModelError(f"{origin} is " + (other or f"not an ONNX model: {error}")) from None
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 
 from ..errors import EmberletError
+from .memory import error_text, shortened
 
 # library -> the extra of pyproject.toml that installs it; an extra that includes another comes first
 EXTRAS = {
@@ -72,13 +73,13 @@ def not_loaded(what: str, library: str, error: ImportError) -> str:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
         library = (error.name or "").partition(".")[0]
     if missing([library]):
-        return f"{sentence(what, [library])} ({error})"
+        return f"{sentence(what, [library])} ({shortened(error)})"
     if in_sub_interpreter():
         return (
             f"{what} needs {library}, which does not load in this sub-interpreter: use it in the main interpreter, "
-            f"or in a process of its own ({error})"
+            f"or in a process of its own ({shortened(error)})"
         )
-    return f"{what} needs {library}, which is installed but does not load: {error}"
+    return f"{what} needs {library}, which is installed but does not load: {error_text(error)}"
 
 
 def in_sub_interpreter() -> bool:

@@ -7,6 +7,7 @@ import io
 from PIL import Image
 
 from ..errors import FormatError
+from .memory import error_text
 
 FORMATS = tuple("PNG JPEG BMP GIF WEBP TIFF PPM AVIF JPEG2000 TGA PCX ICO SGI DDS".split())  # none runs a program
 PIXELS = 1 << 24  # a picture may have this many, or EACH for every byte of its file
@@ -37,7 +38,7 @@ def decode(data: bytes, pixel_format: str) -> tuple[bytes, tuple[int, int, int]]
     try:
         image = opened(data).convert("L" if pixel_format == "Grayscale" else "RGB")
     except Exception as error:  # its decoders' own (struct.error, IndexError, SyntaxError…), which have no common base
-        raise FormatError(f"Pillow cannot read the picture: {str(error) or type(error).__name__}") from error
+        raise FormatError(f"Pillow cannot read the picture: {error_text(error)}") from error
     width, height = image.size
     if pixel_format == "Grayscale":
         return image.tobytes(), (height, width, 1)

@@ -19,6 +19,7 @@ from .. import dtypes
 from ..backend import Backend, get_backend
 from ..errors import DTypeError, EmberletError, FormatError
 from ..tensor import Tensor
+from .memory import error_text
 
 COMMENT = b"written by emberlet"  # of the archives that are written
 _MAGIC = b"\x93NUMPY"
@@ -87,7 +88,7 @@ def read_archive(
     except EmberletError:
         raise
     except Exception as error:  # zipfile's and the decompressors' own, which have no common base
-        raise FormatError(f"{where}: not an .npz file: {error}") from None
+        raise FormatError(f"{where}: not an .npz file: {error_text(error)}") from None
     return found
 
 

@@ -7,6 +7,8 @@ import http.client
 import os
 import socket
 import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,18 +91,66 @@ def test_headers_isolate_the_page(server: serve.Server) -> None:
     assert "Content-Security-Policy" not in _get(server, "/m/a.txt").headers
 
 
-def test_connections_are_bounded(server: serve.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    idle = [socket.create_connection(("localhost", server.server_port), 10) for _ in range(serve.MOST_CONNECTIONS)]
+@pytest.mark.parametrize("begun", [b"", b"GET /a.txt HTT"])
+def test_clients_that_send_no_request_shut_nobody_out(server: serve.Server, begun: bytes) -> None:
+    idle = []
+    for _ in range(2 * serve.MOST_CONNECTIONS):
+        connection = socket.create_connection(("localhost", server.server_port), 10)
+        connection.sendall(begun)
+        idle.append(connection)
+    start = time.monotonic()
+    assert [_get(server, "/a.txt").status for _ in range(3)] == [200] * 3
+    assert time.monotonic() - start < 5
+    for connection in idle:
+        connection.close()
+
+
+def test_connections_with_requests_are_bounded(
+    server: serve.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, end = threading.Semaphore(0), threading.Event()
+
+    def slow(self: serve.Handler) -> None:
+        begun.release()
+        end.wait(20)
+
+    monkeypatch.setattr(serve.Handler, "do_POST", slow, raising=False)
+    busy = []
+    for _ in range(serve.MOST_CONNECTIONS):
+        connection = socket.create_connection(("localhost", server.server_port), 10)
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        busy.append(connection)
+        assert begun.acquire(timeout=10)
     try:
         assert _get(server, "/a.txt").status == 503
     finally:
-        for connection in idle:
+        end.set()
+        for connection in busy:
             connection.close()
-    for _ in range(100):
-        if _get(server, "/a.txt").status == 200:
-            break
-    else:
-        pytest.fail("closed connections are not given back")
+
+
+def test_a_request_that_takes_too_long_is_cut_off(server: serve.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve.Handler, "request_timeout", 0.2)
+    with socket.create_connection(("localhost", server.server_port), 10) as connection:
+        connection.sendall(b"GET /a.txt HTTP/1.1\r\nHost: local")
+        assert connection.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    "path", ["/%00", "/a%00.txt", "/m/%00", "/%ED%A0%80", "/" + "x" * 5000, "/%FF", "//", "/?%00", "/" + "a/" * 3000]
+)
+def test_every_path_is_answered(server: serve.Server, path: str) -> None:
+    assert _get(server, path).status in (301, 404)
+
+
+@pytest.mark.parametrize(
+    "line", [b"x", b"GET", b"GET / HTTP/9.9.9", b"GET / HTTP/2.0", b"\xff\xfe", b"x" * 70_000, b"PUT / HTTP/1.1"]
+)
+def test_every_first_line_is_answered(server: serve.Server, line: bytes) -> None:
+    with socket.create_connection(("localhost", server.server_port), 10) as connection:
+        connection.sendall(line + b"\r\nHost: localhost\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        assert b" 4" in (said := connection.recv(1000)) or b" 5" in said
 
 
 def test_the_pages_policy_allows_webassembly_and_no_eval() -> None:

@@ -26,7 +26,7 @@ emberlet.codegen.protobuf: message messages wire
 emberlet.codegen.reader: freezing gradient graphs modules order parsing schema texts values
 emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
-emberlet.host: blas_kernels cli counts digests extras folders guarding model_calls model_inputs npy numpy_backend
+emberlet.host: blas_kernels cli counts digests extras folders guarding memory model_calls model_inputs npy numpy_backend
 emberlet.host: public sharing streams
 emberlet.host.folders: folder outputs
 emberlet.host.cli: freezing model plain progress results run

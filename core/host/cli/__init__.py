@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
 from .. import blas_kernels, extras
+from ..memory import ADVICE, error_text
 from ..streams import substitute_unencodable
 from .plain import plain
 
@@ -58,6 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = library in extras.EXTRAS
         said = extras.sentence("this", [library]) if known else f"this needs {error.name}: install it"
         print(f"emberlet: {said}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"emberlet: {plain(error_text(error))}; {ADVICE}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"emberlet: {plain(error_text(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)

@@ -13,6 +13,7 @@ from ... import dtypes
 from ...errors import EmberletError
 from ...tensor import Tensor
 from .. import extras
+from ..memory import error_text
 from ..other_formats import refusal
 from . import model as models
 from . import sizing
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             wanted = call({name: to_numpy(x) for name, x in inputs.items()} | frozen)
         except Exception as error:  # the errors of both have no common base
-            raise EmberletError(f"{reference} fails on these inputs: {error}") from None
+            raise EmberletError(f"{reference} fails on these inputs: {error_text(error)}") from None
     named = zip(loaded.outputs, wanted, strict=True)
     expected = {part: x for name, value in named for part, x in parts(name, value).items()}
     rows: list[dict[str, Any]] = []
@@ -137,7 +138,7 @@ def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[s
         try:
             wanted = call({name: to_numpy(x) for name, x in {**inputs, **loaded.frozen}.items()})
         except Exception as error:  # the errors of both have no common base
-            raise EmberletError(f"{name} fails on these inputs: {error}") from None
+            raise EmberletError(f"{name} fails on these inputs: {error_text(error)}") from None
         return name, dict(zip([o.name for o in exposed.graph.output], wanted, strict=True))
 
     def near(name: str, got: Any, expected: Any) -> tuple[bool, str]:
@@ -236,7 +237,7 @@ def _reference(model: str | bytes, asked: str | None) -> tuple[str, Callable[[di
             return f"onnxruntime {onnxruntime.__version__}", lambda inputs: list(session.run(None, inputs))
         except Exception as error:  # onnxruntime's errors have no common base
             if asked == "onnxruntime":
-                raise EmberletError(f"onnxruntime cannot run the model: {error}") from None
+                raise EmberletError(f"onnxruntime cannot run the model: {error_text(error)}") from None
             problem = error
     import onnx
     from onnx.reference import ReferenceEvaluator
@@ -245,7 +246,9 @@ def _reference(model: str | bytes, asked: str | None) -> tuple[str, Callable[[di
         evaluator = ReferenceEvaluator(onnx.load_from_string(model) if isinstance(model, bytes) else model)
     except Exception as error:  # missing operators, and files that it cannot read
         refused = "" if problem is None else f"; nor does onnxruntime: {problem}"
-        raise EmberletError(f"ONNX's reference implementation cannot run the model: {error}{refused}") from None
+        raise EmberletError(
+            f"ONNX's reference implementation cannot run the model: {error_text(error)}{refused}"
+        ) from None
     name = f"ONNX's reference {onnx.__version__}"
     if not isinstance(problem, ImportError) and problem is not None:
         name += f" (onnxruntime refuses the model: {str(problem).splitlines()[0]})"

@@ -7,6 +7,7 @@ import zipfile
 from typing import Any
 
 from ...errors import FormatError
+from ...host.memory import error_text
 from ..reading import Bytes
 
 Members = dict[str, tuple[int, int]]
@@ -52,7 +53,7 @@ def open_zip(data: Bytes, where: str) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(BytesFile(data))
     except Exception as error:  # zipfile's exceptions, which have no common base
-        raise FormatError(f"{where}: not a zip archive: {str(error)[:200]}") from None
+        raise FormatError(f"{where}: not a zip archive: {error_text(error)}") from None
     if len(archive.infolist()) > MAX_MEMBERS:
         raise FormatError(f"{where}: {len(archive.infolist())} members are more than the limit of {MAX_MEMBERS}")
     return archive

@@ -11,6 +11,7 @@ from ... import dtypes
 from ...burnpack.limits import Limits
 from ...errors import FormatError
 from ...host import npy
+from ...host.memory import error_text
 from ..reading import Bytes
 from ..snapshot import Snapshot, bools
 from ..stored import Store
@@ -42,7 +43,7 @@ def read(data: Bytes, where: str, *, limits: Limits, **_: object) -> Store:
         except FormatError:
             raise
         except Exception as error:  # exceptions of zipfile and the decompressors, which have no common base
-            raise FormatError(f"{label}: {str(error)[:200]}") from None
+            raise FormatError(f"{label}: {error_text(error)}") from None
         dtype = npy.dtype_of(descr)
         if dtype is None:
             extras[name] = f"an array of {descr[:40]}, which is not read"
@@ -97,7 +98,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str, begin: 
     except FormatError:
         raise
     except Exception as error:  # exceptions of zipfile and the decompressors, which have no common base
-        raise FormatError(f"{label}: {str(error)[:200]}") from None
+        raise FormatError(f"{label}: {error_text(error)}") from None
     if len(read) != info.file_size:
         raise FormatError(f"{label} ends after {len(read)} bytes of {info.file_size}")
     return memoryview(read)[begin:]
