@@ -59,7 +59,11 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the process's size from /proc")
 @pytest.mark.parametrize("command", ["codegen", "run", "verify", "compile"])
 def test_memory_that_runs_out_is_said_as_memory(command: str, folded: Path, tmp_path: Path) -> None:
-    out = ["--out", str(tmp_path / "out")] if command in ("codegen", "compile") else []
+    out = (
+        ["--out", str(tmp_path / ("out.plan" if command == "compile" else "out"))]
+        if command in ("codegen", "compile")
+        else []
+    )
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, command, str(folded), *out],
         capture_output=True, text=True, encoding="utf-8", timeout=120, check=False,
