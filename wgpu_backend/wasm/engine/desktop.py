@@ -38,6 +38,7 @@ class WasmtimeInstance:
 
     def __init__(self, module: WasmtimeModule) -> None:
         _open.add(self)
+        self.wasmtime = module.wasmtime
         self.failures = (module.wasmtime.Trap, module.wasmtime.WasmtimeError)
         self.store = module.wasmtime.Store(module.engine)
         self.watched = module.engine if module.limited else None
@@ -58,8 +59,8 @@ class WasmtimeInstance:
     def _exported(self, exports: Any, name: str) -> Any:
         """A function without arguments and results. Raises ValueError."""
         function = exports.get(name)
-        described = getattr(function, "type", lambda store: None)(self.store)
-        if not hasattr(described, "params") or described.params or described.results:
+        described = function.type(self.store) if isinstance(function, self.wasmtime.Func) else None
+        if described is None or described.params or described.results:
             raise ValueError("it exports no function {!r} that takes and returns nothing".format(name))
         return function
 
