@@ -17,6 +17,12 @@ def _rules(family):
     return __import__("emberlet.autodiff.rules." + family, None, None, ("*",))
 
 
+def _recomputing():
+    from . import recomputing
+
+    return recomputing
+
+
 class Autodiff(Backend):
     """A backend whose tensors are those of another one, with a tape.
 
@@ -105,18 +111,24 @@ class Autodiff(Backend):
     # -- elementwise -------------------------------------------------------------------------------------------------
 
     def unary(self, op, x):
-        node, x = x.data.node, x.data.inner
-        out = self.inner.unary(op, x)
+        node, value = x.data.node, x.data.inner
+        out = self.inner.unary(op, value)
         if node is None or op in _FLAT or not out.dtype.is_float:
             return self.from_inner(out)
-        return self._noted(out, (node,), getattr(_rules("unary"), op)(x, out))
+        rule = getattr(_rules("unary"), op)
+        if self.strategy == MEMORY:
+            return _recomputing().unary(self, op, x, out, rule)
+        return self._noted(out, (node,), rule(value, out))
 
     def binary(self, op, a, b):
-        p, q, a, b = a.data.node, b.data.node, a.data.inner, b.data.inner
-        out = self.inner.binary(op, a, b)
+        p, q, x, y = a.data.node, b.data.node, a.data.inner, b.data.inner
+        out = self.inner.binary(op, x, y)
         if (p is None and q is None) or op in _FLAT_PAIRS or not out.dtype.is_float:
             return self.from_inner(out)
-        return self._noted(out, (p, q), _rules("binary").pull(op, a, b, out, p is not None, q is not None))
+        rule = _rules("binary").pull
+        if self.strategy == MEMORY:
+            return _recomputing().binary(self, op, a, b, out, rule)
+        return self._noted(out, (p, q), rule(op, x, y, out, p is not None, q is not None))
 
     def where(self, condition, a, b):
         p, q = a.data.node, b.data.node

@@ -9,13 +9,15 @@ from ..errors import EmberletError
 
 
 class Value:
-    """`data` of a tensor on an Autodiff backend. inner: its elements, a Tensor of the inner backend; node: or None."""
+    """`data` of a tensor on an Autodiff backend. inner: its elements, a Tensor of the inner backend; node: or None;
+    again: how to compute the elements again (recomputing.py), or None."""
 
-    __slots__ = ("inner", "node")
+    __slots__ = ("again", "inner", "node")
 
     def __init__(self, inner, node=None):
         self.inner = inner
         self.node = node
+        self.again = None
 
 
 class Node:

@@ -14,7 +14,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.autodiff import Autodiff, checkpoint
 from emberlet.backend import Backend, get_backend
-from emberlet.errors import BackendError, DTypeError, EmberletError
+from emberlet.errors import ArgumentError, BackendError, DTypeError, EmberletError
 from emberlet.functional.transformer.dot_product_attention import dot_product_attention
 
 INNER = ["python", "numpy", "wasm"]
@@ -269,6 +269,42 @@ def test_a_checkpointed_block_may_use_computed_tensors() -> None:
     grads = (y[0] * y[1]).sum().backward()
     # (x * w^2) * (x + w^2)
     assert (x.grad(grads).tolist(), w.grad(grads).tolist()) == ([9 * 11 + 18.0], [2 * 6 * 11 + 18 * 6.0])
+
+
+def chain(x: Any) -> Any:
+    y = x.exp()
+    z = (y * y + 1.0).log().sin()
+    return z * y
+
+
+def test_the_strategy_memory_keeps_no_results_of_elementwise_operations() -> None:
+    freed = {}
+    for strategy in ("compute", "memory"):
+        x = leaf(np.linspace(-1, 1, 8, dtype=np.float32), emberlet.autodiff("numpy", strategy))
+        y = x.exp()
+        kept = weakref.ref(y.data.inner)
+        loss = (y * y + 1.0).log().sum()
+        del y
+        gc.collect()
+        freed[strategy] = kept() is None
+        loss.backward()
+    assert freed == {"compute": False, "memory": True}
+
+
+def test_the_strategy_memory_gives_the_same_gradients() -> None:
+    found = []
+    for strategy in ("compute", "memory"):
+        x = leaf(np.linspace(-1, 1, 8), emberlet.autodiff("numpy", strategy))
+        y = x
+        for _ in range(6):
+            y = chain(y) * 0.5 + F.softmax(y) @ y
+        found.append(np.asarray(x.grad(y.sum().backward())))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="memory"):
+        emberlet.autodiff("numpy", strategy="fast")
 
 
 # What has a backward of its own, compared with that of its primitives.
