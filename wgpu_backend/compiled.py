@@ -11,7 +11,7 @@ from .device import lock, must_await
 from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
-from .record.host_evaluation import evaluate
+from .record.host_evaluation import evaluate, is_evaluated
 from .record.index_checks import index_checks
 from .record.node import Node, ValueNeeded, topological
 from .record.opening import Opening
@@ -259,8 +259,9 @@ def _compute(nodes, backend):
     on_host = []
     on_gpu = []
     for node in nodes:
-        there = [n.op for n in topological([node])]
-        (on_gpu if "buffer" in there or "kernel" in there else on_host).append(node)
+        there = topological([node])
+        elsewhere = [n for n in there if n.op == "buffer" or not is_evaluated(n)]
+        (on_gpu if elsewhere else on_host).append(node)
     evaluate(on_host, backend.host)
     if on_gpu:
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])

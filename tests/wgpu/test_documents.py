@@ -8,10 +8,16 @@ import subprocess
 import sys
 import textwrap
 
+import emberlet
 import numpy as np
 import pytest
 from emberlet import dtypes
+from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.errors import UnsupportedError
 from emberlet.wgpu_backend import WgpuBackend
+from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.wasm import WasmBackend
 
 from tools.paths import ROOT
 
@@ -39,9 +45,31 @@ def test_the_kernels_of_the_guide_compute_what_they_say(gpu, make):
 def _steps_of_the_guide() -> list[tuple[str, str]]:
     """(file, code) of each numbered step under "Adding one to the library"."""
     text = (ROOT / "docs" / "writing-a-kernel.md").read_text(encoding="utf-8")
-    text = text[text.index("## Adding one to the library") :]
+    text = text[text.index("## Adding one to the library") : text.index("### On WebAssembly")]
     steps = re.findall(r"^\d\. .*?`(wgpu_backend/[\w/.]+)`.*?```\w+\n(.*?)```", text, re.DOTALL | re.MULTILINE)
     return [(file, textwrap.dedent(code)) for file, code in steps]
+
+
+def test_an_operation_without_a_kernel_names_itself_and_the_guides_decomposition_computes_it(gpu, monkeypatch):
+    guide = (ROOT / "docs" / "writing-a-kernel.md").read_text(encoding="utf-8")
+    found = {}
+    exec(textwrap.dedent(_steps_of_the_guide()[0][1]), found)
+    monkeypatch.setattr(WgpuBackend, "alternate", found["alternate"], raising=False)
+    for backend in (gpu, get_backend("wasm")):
+        x = backend.from_list([float(i * i) for i in range(12)], dtypes.float32, (3, 4))
+        wide = emberlet.asarray([[2**40]], device=backend)
+        for call in (
+            lambda x=x: x.backend.alternate(x).tolist(),
+            lambda x=x: F.negative(x.backend.alternate(F.add(x, x))).tolist(),
+            lambda x=x: compile(lambda x: x.backend.alternate(x), x, backend=x.backend),
+            lambda x=x: compile(lambda y: F.sum(y) + x.backend.alternate(x), x, backend=x.backend)(x),
+            lambda x=wide: x.backend.alternate(x),
+        ):
+            with pytest.raises(UnsupportedError, match="operation alternate has no kernel"):
+                call()
+    exec(textwrap.dedent(re.findall(r"### On WebAssembly.*?```python\n(.*?)```", guide, re.DOTALL)[0]), found)
+    monkeypatch.setattr(WasmBackend, "alternate", found["alternate"], raising=False)
+    assert x.backend.alternate(x).tolist() == [-6.0, -22.0, -38.0]
 
 
 @pytest.mark.needs("symlinks")

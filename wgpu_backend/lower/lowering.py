@@ -8,7 +8,7 @@ from emberlet import dtypes
 from emberlet.backend.protocol import BOOLEAN_RESULT
 from emberlet.backend.sizes import positive, same, surely_less
 
-from ..record.node import Node, numbers, own_numbers
+from ..record.node import Node, no_kernel, numbers, own_numbers
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
@@ -97,6 +97,8 @@ class Lowering:
             return self.build.const(0, storage.register(node.dtype))  # never read: there is no buffer
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
+        if node.op not in _LOWER:
+            raise no_kernel(node.op)
         return _LOWER[node.op](self, node, indices)
 
     def operand(self, node, indices):

@@ -4,6 +4,7 @@ Every such operation has this plain form; tiled kernels replace it for large pro
 kernels/matmul.py).
 """
 
+from ..record.node import no_kernel
 from ..run import storage
 from . import index as ix
 
@@ -27,7 +28,9 @@ class Specification:
 
 
 def specification(node):
-    return _SPECIFICATIONS[node.op](node)
+    if node.op not in SPECIFICATIONS:
+        raise no_kernel(node.op)
+    return SPECIFICATIONS[node.op](node)
 
 
 def _reduce(node):
@@ -134,7 +137,7 @@ def _pool(node):
     return Specification(op, storage.word(x.dtype), list(kernel), body)
 
 
-_SPECIFICATIONS = {"reduce": _reduce, "argreduce": _argreduce, "matmul": _matmul, "conv": _conv, "pool": _pool}
+SPECIFICATIONS = {"reduce": _reduce, "argreduce": _argreduce, "matmul": _matmul, "conv": _conv, "pool": _pool}
 
 
 def identity(op, type):

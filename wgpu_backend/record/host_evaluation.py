@@ -4,7 +4,7 @@ from emberlet.backend.axes import closed
 from emberlet.errors import BackendError
 
 from ..run import storage
-from .node import CONSTANTS, is_leaf, of_open_size, topological
+from .node import CONSTANTS, is_leaf, no_kernel, of_open_size, topological
 
 MOST = 16  # the longest history, in nodes, that `given` computes
 
@@ -31,11 +31,22 @@ def given(node, host):
     return _values(order, host)[id(node)]
 
 
+def is_evaluated(node):
+    """Whether the host computes the node's operation; it does not know those of kernels of your own."""
+    return is_leaf(node) or node.op in _EVALUATE
+
+
+def _evaluation(node):
+    if node.op not in _EVALUATE:
+        raise no_kernel(node.op, "host")
+    return _EVALUATE[node.op]
+
+
 def _values(order, host):
     values = {}
     for node in order:
         srcs = [values[id(s)] for s in node.srcs]
-        values[id(node)] = _leaf(host, node) if is_leaf(node) else _EVALUATE[node.op](host, node, srcs)
+        values[id(node)] = _leaf(host, node) if is_leaf(node) else _evaluation(node)(host, node, srcs)
     return values
 
 
@@ -52,7 +63,7 @@ def evaluated(order, host, given, values):
             found[id(node)] = _leaf(host, node)
         else:
             known = node if values is None else _Closed(node, values)
-            found[id(node)] = _EVALUATE[node.op](host, known, [found[id(s)] for s in node.srcs])
+            found[id(node)] = _evaluation(node)(host, known, [found[id(s)] for s in node.srcs])
     return found[id(order[-1])]
 
 

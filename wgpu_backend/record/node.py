@@ -1,7 +1,7 @@
 """The recorded graph: one Node per tensor, holding how to compute it until it is realized into a buffer."""
 
 from emberlet.backend.sizes import divides, is_open, typical
-from emberlet.errors import BackendError
+from emberlet.errors import BackendError, UnsupportedError
 from emberlet.shapes import size
 
 from ..run import storage
@@ -214,6 +214,14 @@ def structure(node):
 
 class ValueNeeded(BackendError):
     """Python needs a value that depends on the inputs of the plan being traced."""
+
+
+def no_kernel(op, backend=None):
+    """The error for an operation that a backend's method recorded, and that nothing computes."""
+    return UnsupportedError(
+        "operation {} has no kernel on {}: write one, or compute it from operations that have one "
+        "(docs/writing-a-kernel.md)".format(op, "the {} backend".format(backend) if backend else "this backend")
+    )
 
 
 def depends_on_input(node):

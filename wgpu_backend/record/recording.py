@@ -19,6 +19,7 @@ from .node import (
     depends_on_input,
     is_leaf,
     live_nodes,
+    no_kernel,
     numbers,
     of_open_size,
     refuse_values,
@@ -198,6 +199,8 @@ class Recording(Backend):
             raise UnsupportedError(
                 "{} ({}) would be computed on the host, and the backend is strict".format(name, ", ".join(what))
             )
+        if getattr(self.host, name, None) is None:
+            raise no_kernel(name, self.host.name)
         try:
             args = [self._to_host(a) for a in args]
         except ValueNeeded as error:

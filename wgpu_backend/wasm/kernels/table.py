@@ -3,6 +3,8 @@
 from emberlet.errors import UnsupportedError
 
 from ...kernels.table import describe
+from ...lower.reductions import SPECIFICATIONS
+from ...record.node import no_kernel
 from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
 
 
@@ -32,6 +34,8 @@ class Options:
             special = _SPECIAL.get(anchor.op)
             if special is not None:
                 return special(item, stored, name)
+            if anchor.op not in SPECIFICATIONS:
+                raise no_kernel(anchor.op, "wasm")
             if anchor.op in ("matmul", "conv"):
                 kernel = direct.direct(item, stored, name, self) if anchor.op == "conv" else None
                 if kernel is None:
