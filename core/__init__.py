@@ -60,6 +60,6 @@ def __getattr__(name):
             try:
                 found = _module(name)
             except ImportError:
-                raise AttributeError("module 'emberlet' has no attribute " + repr(name))
+                found = _module("lookup").absent("emberlet", name)
     globals()[name] = found
     return found

@@ -8,13 +8,13 @@ every package costs memory.
 
 
 def __getattr__(name):
-    from ..lookup import function
+    from ..lookup import absent, function
 
     if name == "__all__":
         return __dir__()
     found = function(name)
     if found is None:
-        raise AttributeError("module 'emberlet.functional' has no function " + repr(name))
+        found = absent("emberlet.functional", name)
     globals()[name] = found
     return found
 

@@ -21,6 +21,13 @@ def names() -> list[str]:
     return sorted({*all_names(), *emberlet["_HOMES"], *raised, *dtypes.BY_NAME, *MODULES, *CONSTANTS, *special})
 
 
+def find(where: str, name: str) -> Any:
+    """What the module `where` has under another name than `name`. Raises AttributeError, saying what to write."""
+    from .interface.elsewhere import names
+
+    return names.find(where, name)
+
+
 class Method:
     """A method of Tensor that is looked up on first access and then stored in the class."""
 

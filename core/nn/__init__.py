@@ -11,7 +11,9 @@ def __getattr__(name):
         file = _file("names").FILES.get(name)
         found = getattr(_file(file), name) if file else _file(name)
         if found is None:
-            raise AttributeError("module 'emberlet.nn' has no attribute " + repr(name))
+            from ..lookup import absent
+
+            found = absent("emberlet.nn", name)
     globals()[name] = found
     return found
 

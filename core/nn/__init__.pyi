@@ -158,6 +158,40 @@ class BatchNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for another number of channels."""
 
+class _Numbered(Module):
+    """Modules under their numbers as names, as in a state dict of PyTorch: `0.weight`."""
+    def __init__(self, modules: Any = ...) -> None: ...
+    def append(self, layer: Module) -> Any:
+        """Add a module at the end. Returns self."""
+    def extend(self, modules: Any) -> Any:
+        """Add several modules at the end. Returns self."""
+    def __len__(self) -> int: ...
+
+class Sequential(_Numbered):
+    """Modules called one after the other, each with the result of the one before: `nn.Sequential(a, b)(x)` is b(a(x)).
+
+    modules: modules or functions, or one list of them, or one dict, whose keys are then their names."""
+    def __init__(self, *modules: Any) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x through all modules in turn."""
+
+class ModuleList(_Numbered):
+    """A list of modules; the module that holds it calls them."""
+    pass
+
+class ModuleDict(Module):
+    """A dict of modules by name; the module that holds it calls them."""
+    def __init__(self, modules: Any | None = ...) -> None: ...
+    def update(self, modules: Any) -> None:
+        """Add or replace modules: a dict, or pairs of a name and a module."""
+    def __len__(self) -> int: ...
+    def keys(self) -> Any:
+        """The names."""
+    def values(self) -> Any:
+        """The modules."""
+    def items(self) -> Any:
+        """The pairs of a name and a module."""
+
 class Conv(Module):
     """Base of the convolutions; RANK is the number of spatial axes."""
     kernel_size: tuple[int, ...]
@@ -231,6 +265,57 @@ class GaussianNoise(Module):
     def __init__(self, std: float) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """Another tensor of x's elements, or in training new ones."""
+
+class _Elementwise(Module):
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype."""
+
+class Relu6(_Elementwise):
+    """min(max(x, 0), 6)."""
+    pass
+
+class Softsign(_Elementwise):
+    """x / (1 + |x|)."""
+    pass
+
+class LogSigmoid(_Elementwise):
+    """log(1 / (1 + exp(-x)))."""
+    pass
+
+class Mish(_Elementwise):
+    """x * tanh(softplus(x)) (Misra 2019)."""
+    pass
+
+class Celu(_Elementwise):
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
+    alpha: float
+    def __init__(self, alpha: float = ...) -> None: ...
+
+class Hardtanh(_Elementwise):
+    """x clamped to [min_value, max_value]."""
+    min_value: float
+    max_value: float
+    def __init__(self, min_value: float = ..., max_value: float = ...) -> None: ...
+
+class Softmin(_Elementwise):
+    """softmax(-x) along axis."""
+    axis: int
+    def __init__(self, axis: int = ...) -> None: ...
+
+class HardShrink(_Elementwise):
+    """x where |x| > lambd, 0 elsewhere."""
+    lambd: float
+    def __init__(self, lambd: float = ...) -> None: ...
+
+class SoftShrink(HardShrink):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype."""
+
+class Tanhshrink(_Elementwise):
+    """x - tanh(x)."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype."""
 
 class Embedding(Module):
     """x (…) of integers in [0, num_embeddings) -> (…, d_model), the rows of the table.
@@ -509,6 +594,53 @@ class BiLstm(Module):
     def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]:
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
 
+class _Loss(Module):
+    reduction: str
+    def __init__(self, reduction: str = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
+
+class L1Loss(_Loss):
+    """|prediction - target|."""
+    pass
+
+class SmoothL1Loss(_Loss):
+    """difference² / (2 beta) below beta, |difference| - beta / 2 beyond."""
+    beta: float
+    def __init__(self, reduction: str = ..., beta: float = ...) -> None: ...
+
+class MSELoss(_Loss):
+    """(prediction - target)²; `MseLoss` with the reduction given once."""
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
+
+class BCELoss(_Loss):
+    """`BinaryCrossEntropyLoss` of probabilities, with the reduction given once."""
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
+
+class BCEWithLogitsLoss(BCELoss):
+    """`BinaryCrossEntropyLoss` of logits, with the reduction given once."""
+    pass
+
+class NLLLoss(_Loss):
+    """-x at the target class, for log-probabilities x (n, classes, …) and integer targets (n, …). weight: a tensor
+    (classes,); ignore_index: a target that is not counted."""
+    weight: Tensor | None
+    ignore_index: int
+    def __init__(self, weight: Tensor | None = ..., ignore_index: int = ..., reduction: str = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x (n, classes, …), targets (n, …) -> a 0-D tensor, or with "none" (n, …). Raises ShapeError."""
+
+class KLDivLoss(_Loss):
+    """target * (log target - x) for log-probabilities x. log_target: targets are log-probabilities too. reduction:
+    also "batchmean", the sum divided by the first axis, which is the divergence."""
+    reduction: str
+    log_target: bool
+    def __init__(self, reduction: str = ..., log_target: bool = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
+
 class _Pool(Module):
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -688,6 +820,103 @@ class BiRnn(Module):
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., clip: float | None = ..., hidden_activation: str = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def forward(self, x: Tensor, state: RnnState | None = ...) -> tuple[Tensor, RnnState]:
         """x and an RnnState, zeros if None -> (outputs, RnnState). Raises ShapeError if x does not fit."""
+
+class Identity(Module):
+    """x itself, whatever the arguments."""
+    def __init__(self, *arguments: Any, **options: Any) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x -> x."""
+
+class Flatten(Module):
+    """Axes start_dim to end_dim (inclusive) merged into one."""
+    start_dim: int
+    end_dim: int
+    def __init__(self, start_dim: int = ..., end_dim: int = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (a, …, b, …, c) -> (a, product of …, c)."""
+
+class Unflatten(Module):
+    """Axis `dim` as several axes of the sizes `unflattened_size`."""
+    dim: int
+    unflattened_size: Any
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, n, …) -> (…, *unflattened_size, …)."""
+
+class Upsample(Module):
+    """x (n, c, *spatial) resized to `size` or by `scale_factor`. mode: "nearest", "linear", "bilinear", "bicubic" or
+    "trilinear"; align_corners: the corners keep their values (not for nearest)."""
+    size: int | Sequence[int] | None
+    scale_factor: float | Sequence[float] | None
+    mode: str
+    align_corners: bool | None
+    def __init__(self, size: int | Sequence[int] | None = ..., scale_factor: float | Sequence[float] | None = ..., mode: str = ..., align_corners: bool | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial) -> (n, c, *resized)."""
+
+class _Pad(Module):
+    """padding: an int for every side, or (low, high) of each spatial axis, the last axis first, as in PyTorch; a
+    negative number removes elements."""
+    padding: str | tuple[tuple[int, int], ...]
+    def __init__(self, padding: int | Sequence[int]) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial), or without the batch -> the same, with padded spatial axes."""
+
+class ZeroPad1d(_Pad):
+    """Zeros around the last axis."""
+    pass
+
+class ZeroPad2d(_Pad):
+    """Zeros around the last two axes."""
+    pass
+
+class ZeroPad3d(_Pad):
+    """Zeros around the last three axes."""
+    pass
+
+class _ConstantPad(_Pad):
+    value: float
+    def __init__(self, padding: int | Sequence[int], value: float) -> None: ...
+
+class ConstantPad1d(_ConstantPad):
+    """`value` around the last axis."""
+    pass
+
+class ConstantPad2d(_ConstantPad):
+    """`value` around the last two axes."""
+    pass
+
+class ConstantPad3d(_ConstantPad):
+    """`value` around the last three axes."""
+    pass
+
+class ReflectionPad1d(_Pad):
+    """The last axis mirrored at its ends, which are not repeated."""
+    pass
+
+class ReflectionPad2d(_Pad):
+    """The last two axes mirrored at their ends, which are not repeated."""
+    pass
+
+class ReplicationPad1d(_Pad):
+    """The ends of the last axis repeated."""
+    pass
+
+class ReplicationPad2d(_Pad):
+    """The ends of the last two axes repeated."""
+    pass
+
+class ReplicationPad3d(_Pad):
+    """The ends of the last three axes repeated."""
+    pass
+
+class CircularPad1d(_Pad):
+    """The last axis continued from its other end."""
+    pass
+
+class CircularPad2d(_Pad):
+    """The last two axes continued from their other ends."""
+    pass
 
 class SwiGlu(Module):
     """silu(linear_inner(x)) * linear_outer(x) for x (…, d_input) -> (…, d_output)."""

@@ -60,7 +60,9 @@ class CrossEntropyLoss(Module):
     SHOWN = "logits smoothing pad_tokens"
 
     def __init__(self, pad_tokens=None, weights=None, smoothing=None, logits=True):
-        self.pad_tokens = list(pad_tokens or ())
+        self.pad_tokens = [] if pad_tokens is None else list(pad_tokens)
+        if not all(isinstance(token, int) for token in self.pad_tokens):
+            raise ArgumentError("CrossEntropyLoss: pad_tokens are targets to ignore; weights= has those of classes")
         self.weights = None if weights is None else list(weights)
         self.smoothing = smoothing
         self.logits = logits

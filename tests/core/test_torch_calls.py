@@ -11,6 +11,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.backend import get_backend
 from emberlet.errors import EmberletError
 from emberlet.host.interface.declarations import read
@@ -28,7 +29,9 @@ def answers() -> dict[str, Any]:
 
 def scope(name: str) -> dict[str, Any]:
     backend = get_backend(name)
-    return {"F": F} | {k: emberlet.asarray(np.ascontiguousarray(v), backend=backend) for k, v in arrays().items()}
+    return {"F": F, "nn": nn} | {
+        k: emberlet.asarray(np.ascontiguousarray(v), backend=backend) for k, v in arrays().items()
+    }
 
 
 @pytest.mark.parametrize("call", [call for call, refused in calls() if not refused])

@@ -29,7 +29,7 @@ ROOMS = {
     "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
     "autodiff": f"{GROUND} backend tensor lookup functional module param",
     "optim": f"{GROUND} backend config functional module",
-    "nn": f"{GROUND} backend tensor functional param module host.interface",
+    "nn": f"{GROUND} backend tensor functional param module lookup host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",
     "model": "errors burnpack module host",
     "atomic_write": "host",
@@ -40,7 +40,8 @@ ROOMS = {
     "host.interface": f"{GROUND} backend tensor functional host names module model nn param",
     # Only the command line calls the packages built on core.
     "__main__": "host.cli",
-    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack module store model host batch "
+    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack module store model host "
+    "host.interface batch "
     "codegen micro wgpu_backend",
     # So do the code that runs models over data sets and the replacement for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
 from .. import blas_kernels, extras
+from ..interface.elsewhere.names import nearest
 from ..memory import ADVICE, error_text
 from ..streams import substitute_unencodable
 from .plain import plain
@@ -113,7 +114,13 @@ def _run(arguments: list[str]) -> int:
         for name, (module, about) in DELEGATED.items():
             if find_spec(module):
                 commands.add_parser(name, help=about)
-    parsed = parser.parse_args(arguments)
+    names = [*COMMANDS, *DELEGATED]
+    if arguments and arguments[0][:1] != "-" and arguments[0] not in names:
+        parser.error(f"there is no command {plain(arguments[0])!r}{nearest(arguments[0], names)}; --help lists them")
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        options = {o for a in sub._actions for o in a.option_strings}
+        parser.error(f"unrecognized arguments: {plain(' '.join(unknown))}{nearest(unknown[0], options)}")
     if parsed.version:
         return _version()
     if parsed.command is None:

@@ -44,13 +44,15 @@ _TYPES = {
     "path": "str | PathLike[str]", "precision": "str", "record": _RECORD, "require_grad": "bool",
     "scale_factor": "float | Sequence[float]", "scaling": "Any", "scheme": "Any", "seq": "int", "seq_k": "int",
     "seq_q": "int", "shape": "Sequence[int]", "smoothing": "float", "spaces": "int", "state": "Any", "std": "float",
-    "visitor": "Any",
+    "visitor": "Any", "modules": "Any", "unflattened_size": "Sequence[int]", "dim": "int",
 }  # fmt: skip
 _OWN_TYPES = {
     "AttentionOutput.weights": "Tensor | None", "Constant.value": "float", "Content.value": "Any",
     "CrossEntropyLoss.weights": "Sequence[float]", "Gru.state": "Tensor", "BiGru.state": "Tensor",
     "Rnn.state": "RnnState", "BiRnn.state": "RnnState", "Lstm.state": "LstmState", "BiLstm.state": "LstmState",
-    "GateController.bias": "bool",
+    "GateController.bias": "bool", "_Numbered.layer": "Module", "ModuleDict.layer": "Module",
+    "_Numbered.key": "Any", "Sequential.key": "Any", "_Pad.padding": SIZES, "_ConstantPad.padding": SIZES,
+    "_ConstantPad.value": "float", "Upsample.size": SIZES, "Upsample.align_corners": "bool",
     "TransformerEncoder.cache": "list[AttentionCache]", "TransformerEncoderLayer.cache": "AttentionCache | None",
     "TransformerDecoder.cache": "list[tuple[AttentionCache, AttentionCache]]",
     "TransformerDecoderLayer.cache": "tuple[AttentionCache, AttentionCache] | None",
@@ -69,6 +71,9 @@ _OWN_TYPES = {
 }  # fmt: skip
 # Results by class and method, or by method.
 _RESULTS = {
+    "append": "Any", "extend": "Any", "_Numbered.__iter__": "Iterator[Any]", "ModuleDict.__iter__": "Iterator[str]",
+    "__getitem__": "Any", "__setitem__": "None", "__contains__": "bool", "ModuleDict.update": "None",
+    "ModuleDict.keys": "Any", "ModuleDict.values": "Any", "ModuleDict.items": "Any",
     "AttentionCache.add": "tuple[Tensor, Tensor]", "MultiHeadAttention.forward": "AttentionOutput",
     "Gru.forward": "tuple[Tensor, Tensor]", "BiGru.forward": "tuple[Tensor, Tensor]",
     "Lstm.forward": "tuple[Tensor, LstmState]", "BiLstm.forward": "tuple[Tensor, LstmState]",

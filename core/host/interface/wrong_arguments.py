@@ -17,6 +17,7 @@ from ...dtypes import DType
 from ...errors import ArgumentError, DTypeError, EmberletError, IndexingError, ShapeError
 from ...tensor import Tensor
 from .declarations import CORE, Declaration, DeclarationError, read_file
+from .elsewhere.names import nearest
 
 # Exceptions that a wrong argument causes; others (MemoryError, OSError) are not due to arguments.
 _RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, AssertionError, RecursionError)
@@ -45,7 +46,9 @@ def explained(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as unbound:
-        return DTypeError(f"{name}: {unbound}; it is called as {name}{signature}")
+        unknown = next((k for k in kwargs if k not in signature.parameters), "")
+        near = nearest(unknown, signature.parameters) if "unexpected keyword" in str(unbound) else ""
+        return DTypeError(f"{name}: {unbound}{near}; it is called as {name}{signature}")
     given = list(_given(signature, bound))
     types = _types(function)
     for strict in (False, True) if isinstance(error, (TypeError, AttributeError)) and not meant else (False,):

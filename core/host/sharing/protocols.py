@@ -12,7 +12,7 @@ from ...errors import refuse
 from ...names import method_names
 from ..fields import protect
 from ..guarding import guarded
-from ..interface.elsewhere.names import ALIASES, Absent, alias
+from ..interface.elsewhere.names import find_method
 from ..public import Method
 
 
@@ -46,17 +46,9 @@ def attach(tensor: Any) -> None:
     tensor.__deepcopy__ = _late("sharing.copies", "deep_copy")
     for name in method_names():
         setattr(tensor, name, Method(name))
-    tensor.__getattr__ = _absent
+    tensor.__getattr__ = find_method
     protect(tensor)
     lookup.gate = guarded  # type: ignore[assignment]
-    guarded.alias = alias  # type: ignore[attr-defined]
-
-
-def _absent(self: Any, name: str) -> Any:
-    """A method by the name of another library. Raises AttributeError, saying what to write."""
-    if name in ALIASES and lookup.method(ALIASES[name]):
-        return getattr(self, ALIASES[name])
-    raise Absent("Tensor", name, lambda: dir(type(self)))
 
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:

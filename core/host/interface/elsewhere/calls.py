@@ -60,8 +60,8 @@ def _batch_norm(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
     if len(args) < 6 or not isinstance(args[5], bool):
         return args, kwargs
     if args[5]:
-        raise _refused("batch_norm: training=True changes running statistics, and models are not trained here; pass "
-                       "x.mean((0, 2, 3)) and x.var((0, 2, 3)) as the statistics of an image batch x")  # fmt: skip
+        raise _refused("batch_norm: training=True changes running statistics in place; pass x.mean((0, 2, 3)) and "
+                       "x.var((0, 2, 3)) as the statistics of an image batch x")  # fmt: skip
     return args[:5], kwargs | dict(zip(("momentum", "eps"), args[6:], strict=False))
 
 

@@ -6,7 +6,7 @@ is an alias; one that means something else is answered with what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ....errors import ArgumentError
@@ -26,7 +26,6 @@ _SAME = {
     "clip": "clamp",
     "clamp_max": "clip_max", "clamp_min": "clip_min",
     "concat": "concatenate",
-    "conv": "convolution",
     "divide": "div true_divide",
     "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
     "expand_dims": "unsqueeze_dim",
@@ -49,7 +48,6 @@ ALIASES = {theirs: ours for ours, names in _SAME.items() for theirs in names.spl
 
 # a name elsewhere -> what to write here
 ADVICE = {
-    "backward": "models are not trained here; train elsewhere and load the weights",
     "contiguous": "tensors have no memory layout to change; leave it out",
     "cpu": "write x.to('numpy')",
     "cuda": "write x.to('wgpu')",
@@ -57,7 +55,6 @@ ADVICE = {
     "data_ptr": "write numpy.asarray(x).ctypes.data",
     "dims": "write len(x.shape) or x.ndim for their number, x.shape for the sizes",
     "dim": "write x.ndim",
-    "grad": "models are not trained here; there are no gradients",
     "index_select": "write take(x, indices, axis)",
     "mean_dim": "write x.mean(axis, keepdims=True)",
     "sum_dim": "write x.sum(axis, keepdims=True)",
@@ -75,7 +72,6 @@ ADVICE = {
     "pixel_shuffle": "write depth_to_space(x, factor, 'CRD')",
     "randn": "write normal(shape)",
     "repeat_interleave": "write repeat(x, repeats, axis=axis)",
-    "requires_grad_": "models are not trained here; there are no gradients",
     "view": "write reshape(x, shape)",
     "view_as": "write reshape(x, other.shape)",
     "reshape_as": "write reshape(x, other.shape)",
@@ -120,11 +116,6 @@ _TWO_RESULTS = {
 _PYTORCH = {"dim", "keepdim", "index", "src", "largest", "sorted"}
 
 
-def alias(name: str, look_up: Callable[[str], Any]) -> Any:
-    """What `look_up` finds under our name of what is called `name` elsewhere; None if there is none."""
-    return look_up(ALIASES[name]) if name in ALIASES else None
-
-
 def nearest(name: str, known: Iterable[str]) -> str:
     """'; did you mean …?' with the known names nearest to `name`, or ''."""
     from difflib import get_close_matches
@@ -140,13 +131,37 @@ class Absent(AttributeError):
     """`owner` has no attribute `name`. What to write instead, or the nearest of the names that `known` gives, is looked
     up when the message is read: most are never read, since `hasattr` asks."""
 
-    def __init__(self, owner: str, name: str, known: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, owner: str, name: str, known: Callable[[], Iterable[str]], advice: Mapping[str, str]) -> None:
         super().__init__(f"{owner} has no attribute {name!r}")
-        self._asked, self._known = name, known
+        self._name, self._known, self._advice = name, known, advice.get(name)
 
     def __str__(self) -> str:
-        name = self._asked
-        return f"{self.args[0]}; {ADVICE[name]}" if name in ADVICE else self.args[0] + nearest(name, self._known())
+        said = f"; {self._advice}" if self._advice else nearest(self._name, self._known())
+        return f"{self.args[0]}{said}"
+
+
+def find(where: str, name: str) -> Any:
+    """What the module `where` has under another name than `name`. Raises AttributeError, saying what to write."""
+    from importlib import import_module
+
+    from .layers import LAYER_ADVICE, LAYERS
+
+    home = import_module(where)
+    if name[:2] == "__":
+        raise AttributeError(f"{where} has no attribute {name!r}")
+    ours = LAYERS.get(name) if where == "emberlet.nn" else ALIASES.get(name)
+    if ours is not None:
+        return getattr(home, ours)
+    raise Absent(where, name, lambda: dir(home), LAYER_ADVICE if where == "emberlet.nn" else ADVICE)
+
+
+def find_method(self: Any, name: str) -> Any:
+    """A method of a Tensor that is called `name` elsewhere. Raises AttributeError, saying what to write."""
+    from importlib import import_module
+
+    if name in ALIASES and import_module("emberlet.lookup").method(ALIASES[name]):
+        return getattr(self, ALIASES[name])
+    raise Absent("Tensor", name, lambda: dir(type(self)), ADVICE)
 
 
 def renamed(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,0 +1,95 @@
+"""Activation functions as layers that few models keep in fields, by one mechanism: a layer is its function, called with
+the layer's settings in their order."""
+
+from ..functional.elementwise import activations
+from ..module import Module
+
+
+class _Elementwise(Module):
+    FUNCTION = ""
+    SHOWN = ""
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype."""
+        return getattr(activations, self.FUNCTION)(x, *[getattr(self, name) for name in self.SHOWN.split()])
+
+
+class Relu6(_Elementwise):
+    """min(max(x, 0), 6)."""
+
+    FUNCTION = "relu6"
+
+
+class Softsign(_Elementwise):
+    """x / (1 + |x|)."""
+
+    FUNCTION = "softsign"
+
+
+class LogSigmoid(_Elementwise):
+    """log(1 / (1 + exp(-x)))."""
+
+    FUNCTION = "log_sigmoid"
+
+
+class Mish(_Elementwise):
+    """x * tanh(softplus(x)) (Misra 2019)."""
+
+    FUNCTION = "mish"
+
+
+class Celu(_Elementwise):
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
+
+    FUNCTION = "celu"
+    SHOWN = "alpha"
+
+    def __init__(self, alpha=1.0):
+        self.alpha = alpha
+
+
+class Hardtanh(_Elementwise):
+    """x clamped to [min_value, max_value]."""
+
+    FUNCTION = "hardtanh"
+    SHOWN = "min_value max_value"
+
+    def __init__(self, min_value=-1.0, max_value=1.0):
+        self.min_value = min_value
+        self.max_value = max_value
+
+
+class Softmin(_Elementwise):
+    """softmax(-x) along axis."""
+
+    FUNCTION = "softmin"
+    SHOWN = "axis"
+
+    def __init__(self, axis=-1):
+        self.axis = axis
+
+
+class HardShrink(_Elementwise):
+    """x where |x| > lambd, 0 elsewhere."""
+
+    FUNCTION = "shrink"
+    SHOWN = "lambd"
+
+    def __init__(self, lambd=0.5):
+        self.lambd = lambd
+
+
+class SoftShrink(HardShrink):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype."""
+        return activations.shrink(x, self.lambd, self.lambd)
+
+
+class Tanhshrink(_Elementwise):
+    """x - tanh(x)."""
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype."""
+        return x - x.tanh()

@@ -1,0 +1,96 @@
+"""Names of PyTorch, NumPy and Burn are understood, or answered with what to write; a slip with the nearest name."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.errors import ArgumentError, DTypeError
+from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
+from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES
+from emberlet.names import all_names
+
+X = F.asarray([[1.0, -2.0], [3.0, 4.0]])
+
+
+def test_an_alias_leads_to_a_function_and_is_no_name_of_ours() -> None:
+    ours = set(all_names())
+    assert set(ALIASES.values()) <= ours
+    assert not set(ALIASES) & ours and not set(ADVICE) & (ours | set(ALIASES))
+    assert not {name for name in ALIASES if name in dir(emberlet) or name in dir(F)}
+    assert [n for n, found in ALIASES.items() if getattr(F, n).__name__ != getattr(F, found).__name__] == []
+
+
+def test_a_layers_alias_leads_to_a_layer() -> None:
+    for name, ours in LAYERS.items():
+        assert getattr(nn, name) is getattr(nn, ours)
+        assert name not in dir(nn)
+    assert not set(LAYER_ADVICE) & (set(LAYERS) | set(dir(nn)))
+
+
+@pytest.mark.parametrize("text", ["F.clamp", "emberlet.clamp", "nn.ReLU", "F.asarray([1.]).is_nan"])
+def test_an_alias_needs_nothing_loaded_before(text: str) -> None:
+    code = f"import emberlet\nfrom emberlet import functional as F, nn\n{text}"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: F.clamp(x, 0, 3), lambda a: a.clip(0, 3)), (lambda x: x.clamp(min=0), lambda a: a.clip(0)),
+        (lambda x: x.is_nan(), np.isnan), (lambda x: x.powf(2.0), lambda a: a**2),
+        (lambda x: x.recip(), lambda a: 1 / a),
+        (lambda x: emberlet.concatenate([x, x]), lambda a: np.concatenate([a, a])),
+        (lambda x: F.sum(x, dim=1, keepdim=True), lambda a: a.sum(1, keepdims=True)),
+        (lambda x: x.mean(dim=0), lambda a: a.mean(0)), (lambda x: F.std(x, dim=1), lambda a: a.std(1, ddof=1)),
+        (lambda x: x.std(ddof=1), lambda a: a.std(ddof=1)), (lambda x: x.var(unbiased=False), np.var),
+        (lambda x: F.cat(tensors=[x, x], dim=1), lambda a: np.concatenate([a, a], 1)),
+        (lambda x: F.add(x, other=x), lambda a: a + a), (lambda x: F.lt(x, 0), lambda a: a < 0),
+        (lambda x: F.arctan2(x, x), lambda a: np.arctan2(a, a)),
+        (lambda x: x.masked_fill(x < 0, 0.0), lambda a: a.clip(0)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+def test_a_call_by_another_name_means_the_same(call: Any, expected: Any, backend: str) -> None:
+    found = np.asarray(call(X.to(backend)))
+    np.testing.assert_allclose(found, expected(np.asarray(X)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (lambda: X.reshpae, "did you mean reshape?"),
+        (lambda: F.sofmax, "did you mean softmax"),
+        (lambda: emberlet.codgen, "did you mean codegen?"),
+        (lambda: nn.Liner, "did you mean Linear?"),
+        (lambda: nn.LayerNrm, "did you mean LayerNorm"),
+        (lambda: nn.LSTM, r"write nn\.Lstm"),
+        (lambda: X.numel, r"write x\.size"),
+        (lambda: X.view, r"write reshape"),
+        (lambda: F.randn, "write normal"),
+    ],
+)
+def test_a_name_that_is_not_here_is_answered(read: Any, words: str) -> None:
+    with pytest.raises(AttributeError, match=words):
+        read()
+
+
+def test_a_keyword_that_is_not_here_is_answered() -> None:
+    with pytest.raises(DTypeError, match="'axi'; did you mean axis"):
+        F.sum(X, axi=1)
+    with pytest.raises(ArgumentError, match="max_with_indices"):
+        X.max(dim=1)
+    with pytest.raises(ArgumentError, match="not changed in place"):
+        F.relu(X, inplace=True)
+
+
+def test_asking_for_what_is_not_here_is_cheap_and_pickles() -> None:
+    assert not hasattr(X, "reshpae") and not hasattr(nn, "Liner") and not hasattr(F, "__wrapped__")
+    assert pickle.loads(pickle.dumps(F.clamp)).__name__ == "clip"
