@@ -21,8 +21,9 @@ import numpy as np
 
 SIDES = (8, 128, 1024)
 SLOWER = 1.1  # above, a plan counts as slower: the noise of the machine
-TURNS = 15
-LEAST = 1e-3  # seconds of a turn
+TURNS = 9
+LEAST = 5e-4  # seconds of a turn
+MOST = 0.1  # seconds of a call: larger cases are left out
 Arguments = Callable[[int], list[Any]]
 
 _DRAW = np.random.default_rng(0)
@@ -86,9 +87,9 @@ def functions() -> Iterator[str]:
         yield from others.split()
 
 
-def prepared(name: str, n: int) -> tuple[Callable[..., Any], Any, list[Any]] | None:
-    """(the function, compiled, its tensors) for arguments that it takes; None if it takes none of ARGUMENTS, or has no
-    plan of NumPy calls."""
+def prepared(name: str, arguments: Arguments, n: int) -> tuple[Callable[..., Any], Any, list[Any]] | None:
+    """(the function of its tensors, the same compiled, the tensors); None if it does not take these arguments, or has
+    no plan of NumPy calls."""
     import emberlet
     from emberlet import functional as F
     from emberlet.errors import EmberletError
@@ -96,30 +97,24 @@ def prepared(name: str, n: int) -> tuple[Callable[..., Any], Any, list[Any]] | N
     from emberlet.tensor import Tensor
 
     function = getattr(F, name)
-    for arguments in (IMAGES[name],) if name in IMAGES else ARGUMENTS:
-        given = arguments(n)
-        tensors = [emberlet.asarray(a, backend="numpy") for a in given if isinstance(a, np.ndarray)]
-        listed = [a for a in given if not isinstance(a, np.ndarray)]
+    given = arguments(n)
+    listed = isinstance(given[0], list)
+    arrays = [a for a in (given[0] if listed else given) if isinstance(a, np.ndarray)]
+    tensors = [emberlet.asarray(a, backend="numpy") for a in arrays]
 
-        def call(*xs: Any, given: list[Any] = given) -> Any:
-            rest = iter(xs)
-            return function(*[next(rest) if isinstance(a, np.ndarray) else a for a in given])
+    def call(*xs: Any) -> Any:
+        rest = iter(xs)
+        if listed:
+            return function(list(xs))
+        return function(*[next(rest) if isinstance(a, np.ndarray) else a for a in given])
 
-        if listed and isinstance(listed[0], list):
-            tensors = [emberlet.asarray(a, backend="numpy") for a in listed[0]]
-
-            def call(*xs: Any) -> Any:
-                return function(list(xs))
-
-        try:
-            out = call(*tensors)
-            compiled = compile(call, *tensors)
-            compiled(*tensors)
-        except (EmberletError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-            continue
-        if compiled.cut is None and isinstance(out, (Tensor, list, tuple)):
-            return call, compiled, tensors
-    return None
+    try:
+        out = call(*tensors)
+        compiled = compile(call, *tensors)
+        compiled(*tensors)
+    except (EmberletError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        return None
+    return (call, compiled, tensors) if compiled.cut is None and isinstance(out, (Tensor, list, tuple)) else None
 
 
 def best(call: Callable[[], Any], times: int) -> float:
@@ -129,20 +124,34 @@ def best(call: Callable[[], Any], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def ratio(name: str, n: int) -> tuple[float, float] | None:
+def ratio(name: str, arguments: Arguments, n: int) -> tuple[float, float] | None:
     """(seconds of the plan divided by those of the function, seconds of the function)."""
-    found = prepared(name, n)
+    found = prepared(name, arguments, n)
     if found is None:
         return None
     call, compiled, tensors = found
     ways = (lambda: call(*tensors), lambda: compiled(*tensors))
-    first = min(best(ways[0], 1) for _ in range(3))
+    first = min(best(ways[0], 1) for _ in range(2))
     times = max(1, math.ceil(LEAST / max(first, 1e-7)))
     seconds = [math.inf, math.inf]
     for _ in range(TURNS):
         for i, way in enumerate(ways):
             seconds[i] = min(seconds[i], best(way, times))
     return seconds[1] / seconds[0], seconds[0]
+
+
+def measured(name: str) -> dict[int, tuple[float, float]]:
+    """`ratio` at the sizes at which the function takes less than MOST."""
+    out: dict[int, tuple[float, float]] = {}
+    known = (IMAGES[name],) if name in IMAGES else ARGUMENTS
+    taken = next((a for a in known if prepared(name, a, SIDES[0]) is not None), None)
+    for n in SIDES if taken is not None else ():
+        if out and list(out.values())[-1][1] > MOST / 100:
+            break
+        found = ratio(name, taken, n)
+        if found is not None:
+            out[n] = found
+    return out
 
 
 def report(found: Mapping[str, dict[int, tuple[float, float]]], none: list[str]) -> str:
@@ -172,7 +181,7 @@ def main() -> int:
     for name in sorted(set(functions())):
         if pattern and not re.fullmatch(pattern, name):
             continue
-        sizes = {n: r for n in SIDES if (r := ratio(name, n)) is not None}
+        sizes = measured(name)
         if sizes:
             found[name] = sizes
         else:

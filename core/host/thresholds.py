@@ -54,6 +54,8 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}threads.schedule:LEAST": 0.0,
     f"{_PLANS}threads.splitting:NARROW": 2,
     f"{_PLANS}threads.splitting:CALL": 0.0,
+    # What a mask chooses is computed with the bits.
+    f"{_NUMPY}elementwise:BRANCHING": 1,
     # Work is done in tiles.
     f"{_NUMPY}attention:_TILE": 8,
     f"{_NUMPY}attention:_ROWS": 2,

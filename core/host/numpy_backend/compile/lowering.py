@@ -14,7 +14,8 @@ import numpy as np
 from ....dtypes import DType
 from ....functional.indexing.visibility import OUTSIDE
 from ....tensor import Tensor
-from ..elementwise import _BINARY, _REDUCE, _UNARY, BRANCHING, WORDS
+from .. import elementwise
+from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
 from . import activations, channels_last, index_checks, products, recurrences
 from .steps import Writer, part
@@ -182,7 +183,7 @@ def where(w: Writer, call: Call) -> None:
     condition, a, b = map(w.array, call.args)
     out = w.out(call.results[0])
     word = WORDS.get(out.itemsize)
-    if word is not None and out.dtype.kind != "O" and (call.open or out.size >= BRANCHING):
+    if word is not None and out.dtype.kind != "O" and (call.open or out.size >= elementwise.BRANCHING):
         # With the bits, as ../elementwise.py: (a ^ b) & mask ^ b
         mask, left, right, target = w.scratch(condition.shape, word), a.view(word), b.view(word), out.view(word)
         w.map(copy_cast, condition.view(np.int8), mask)
