@@ -216,7 +216,7 @@ def where(condition: Array, a: Array, b: Array) -> Array:
     if word is None or a.dtype.kind == "O" or max(condition.size, a.size, b.size) < BRANCHING:
         return np.where(condition, a, b)
     mask = np.negative(condition.view(np.int8)).astype(word)
-    out = np.bitwise_and(np.bitwise_xor(a.view(word), b.view(word)), mask)
+    out = np.asarray(np.bitwise_and(np.bitwise_xor(a.view(word), b.view(word)), mask))
     np.bitwise_xor(out, b.view(word), out=out)
     return out.view(a.dtype)
 
