@@ -63,6 +63,7 @@ SMALL: dict[str, Any] = {
     f"{_NUMPY}convolution:BLOCK": 64,
     "emberlet.python_backend.convolution_loops:BLOCK": 8,
     "emberlet.functional.windows.signal:_DIRECT": 4,
+    "emberlet.functional.reductions.sets:FEW": 1,
     # A session makes plans at once, and its states move often.
     f"{_NUMPY}resident:AFTER": 1,
     "emberlet.session.room:LEAST": 1,

@@ -6,7 +6,9 @@ from ..movement.rearranging import moveaxis, reshape
 from ..operands import astype, tensor
 from ..overriding import composite
 from ..promotion import together
-from .sorting import argsort, lexsort_rows
+from .sorting import argsort, lexsort_rows, searchsorted, sort
+
+FEW = 32  # maximum elements that every other one is compared with; more are sorted first
 
 
 class UniqueAllResult(tuple):
@@ -133,6 +135,11 @@ def isin(x1, x2, *, invert=False):
     """bool: whether each element of x1 is among x2's."""
     a, b = together(x1, x2)
     backend = a.backend
-    found = backend.binary("eq", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
-    found = reshape(backend.reduce("any", found, (1,), False), a.shape)
+    if b.size <= FEW or b.dtype.kind == "string":
+        found = backend.binary("eq", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
+        found = reshape(backend.reduce("any", found, (1,), False), a.shape)
+    else:
+        values = sort(reshape(b, (b.size,)))
+        at = backend.binary("minimum", searchsorted(values, a), backend.full((), b.size - 1, dtypes.int64))
+        found = backend.binary("eq", backend.take(values, at, 0), a)
     return backend.unary("logical_not", found) if invert else found

@@ -71,18 +71,33 @@ def searchsorted(x1, x2, *, side="left", sorter=None):
     backend = a.backend
     if sorter is not None:
         a = backend.take(a, astype(tensor(sorter), dtypes.int64), 0)
-    # The position is the number of smaller elements ("left"), or of those not greater ("right").
-    column = reshape(b, (b.size, 1))
-    before = backend.binary("gt" if side == "left" else "ge", column, reshape(a, (1, a.size)))
-    if a.dtype.is_float:
-        # NaN sorts last.
-        tail = backend.unary("isnan", column)
-        if side == "left":
-            tail = backend.binary(
-                "logical_and", tail, backend.unary("logical_not", backend.unary("isnan", reshape(a, (1, a.size))))
-            )
-        before = backend.binary("logical_or", before, tail)
-    return reshape(backend.reduce("sum", astype(before, dtypes.int64), (1,), False), b.shape)
+    # The position is the number of elements before it, found bit by bit from the highest on.
+    n, shape = a.size, b.shape
+    b = reshape(b, (b.size,))
+    found = backend.full((b.size,), 0, dtypes.int64)
+    steps = []
+    while n >= 1 << len(steps):
+        steps.append(1 << len(steps))
+    for step in reversed(steps):
+        next_one = backend.binary("add", found, backend.full((), step, dtypes.int64))
+        probe = backend.binary("minimum", next_one, backend.full((), n, dtypes.int64))
+        value = backend.take(a, backend.binary("sub", probe, backend.full((), 1, dtypes.int64)), 0)
+        before = _precedes(value, b) if side == "left" else backend.unary("logical_not", _precedes(b, value))
+        inside = backend.binary("eq", probe, next_one)
+        found = backend.where(backend.binary("logical_and", inside, before), next_one, found)
+    return reshape(found, shape)
+
+
+def _precedes(a, b):
+    """Whether a sorts before b; NaN sorts last."""
+    backend = a.backend
+    before = backend.binary("lt", a, b)
+    if not a.dtype.is_float:
+        return before
+    last = backend.binary(
+        "logical_and", backend.unary("isnan", b), backend.unary("logical_not", backend.unary("isnan", a))
+    )
+    return backend.binary("logical_or", before, last)
 
 
 #: method
