@@ -22,9 +22,11 @@ COUNTED: Counter[str] = Counter()
 BYTES = (0xFF, 0x7F)
 
 
-def broken(case: Case, ways: Iterable[Way] | None = None, wanted: list[Expected] | None = None) -> str:
-    """ "" where all of the chosen ways keep the contract, else the first that does not. wanted: the reference of each
-    call; None computes it."""
+def broken(
+    case: Case, ways: Iterable[Way] | None = None, wanted: list[Expected] | None = None, lowering: bool = True
+) -> str:
+    """Empty where all of the chosen ways keep the contract, else the first that does not. wanted: the reference of each
+    call; None computes it. lowering: whether thresholds may be lowered."""
     choose = choice(case.seed, "ways")
     if ways is None:
         ways = [w for w in available() if choose.random() < SHARE[w.backend]]
@@ -33,7 +35,7 @@ def broken(case: Case, ways: Iterable[Way] | None = None, wanted: list[Expected]
     COUNTED[case.kind] += 1
     for way in ways:
         with ExitStack() as stack:
-            if choose.random() < 0.7:
+            if choose.random() < 0.7 and lowering:
                 stack.enter_context(lowered(case.seed))
             if choose.random() < 0.7:
                 stack.enter_context(poisoned(choose.choice(BYTES)))

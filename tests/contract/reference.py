@@ -176,7 +176,7 @@ def _limited(found: Leaf, others: list[Leaf], precision: dict[str, float], given
 
 
 def differs(got: Expected, want: Expected) -> str:
-    """ "" where a result is as expected, else what differs."""
+    """Empty where a result is as expected, else what differs."""
     if isinstance(want, Refused) or isinstance(got, Refused):
         if isinstance(want, Refused) and isinstance(got, Refused) and _same_refusal(got, want):
             return ""

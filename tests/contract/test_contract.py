@@ -8,7 +8,7 @@ import pytest
 
 from contract import fuzz
 
-SECONDS = {"programs": 40.0, "layers": 25.0, "modules": 20.0, "sessions": 15.0, "invalid": 15.0}
+SECONDS = {"programs": 30.0, "modules": 15.0, "sessions": 10.0}
 # Kinds that still find something now and then run the same cases every time.
 SAME = {"layers": (1, 200), "invalid": (1, 300)}
 
