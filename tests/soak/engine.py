@@ -49,10 +49,11 @@ def scenario(name: str) -> Any:
     return importlib.import_module(f"{scenarios.__name__}.{name}")
 
 
-def run(name: str, seed: int, seconds: float) -> Row:
+def run(name: str, seed: int, seconds: float, times: int | None = None) -> Row:
     """Run a scenario in a child process."""
     module = scenario(name)
     command = [sys.executable, "-m", "soak.engine", "--child", name, "--seed", str(seed), "--seconds", str(seconds)]
+    command += [] if times is None else ["--times", str(times)]
     path = os.pathsep.join([str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     begin = time.monotonic()
     try:
@@ -82,11 +83,11 @@ def _ended(status: int, said: str) -> str:
     return f"the process ended {how}: {' '.join(panic) or said[-600:]}"
 
 
-def _child(name: str, seed: int, seconds: float) -> int:
+def _child(name: str, seed: int, seconds: float, times: int | None) -> int:
     import faulthandler
 
     faulthandler.enable()
-    told = scenario(name).run(Clock(seconds), random.Random(seed))
+    told = scenario(name).run(Clock(seconds, times), random.Random(seed))
     print("\n" + ANSWER + json.dumps(told.as_dict()), flush=True)
     return 0
 
@@ -131,13 +132,18 @@ def main(args: Sequence[str] | None = None) -> int:
         "scenario", nargs="*", help=f"which, of {', '.join(names())}; all, and then the table is written"
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="for all of them together (default 10)")
+    parser.add_argument(
+        "--times",
+        type=int,
+        help="stop scenarios that count their harms (commands, deployments, scores) at that many of each",
+    )
     parser.add_argument("--seed", type=int, default=None, help="the same moments again, as far as a machine keeps time")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args(args)
     seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     if options.child:
-        return _child(options.child, seed, options.seconds)
+        return _child(options.child, seed, options.seconds, options.times)
     if unknown := set(options.scenario) - set(names()):
         parser.error(f"there is no scenario {', '.join(sorted(unknown))}; there are {', '.join(names())}")
     chosen = options.scenario or names()
@@ -151,7 +157,7 @@ def main(args: Sequence[str] | None = None) -> int:
     for name in chosen:
         seconds = 60.0 * options.minutes * shares[name] / sum(shares.values())
         say(f"{name}, seed {seed}, {seconds:.0f} s: {scenario(name).WHAT}")
-        row = run(name, seed, seconds)
+        row = run(name, seed, seconds, options.times)
         rows.append(row)
         told = row.told
         say(f"  {told.get('tried', 0):,} {told.get('unit', '')}, {told.get('checked', 0):,} results compared")

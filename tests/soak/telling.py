@@ -24,10 +24,12 @@ class Told:
 
 
 class Clock:
-    """True until `seconds` after it was first asked, so that a scenario's preparations take none of its time."""
+    """True until `seconds` after it was first asked, so that a scenario's preparations take none of its time. times:
+    how often each kind of harm is done at most, for scenarios that count."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, times: int | None = None) -> None:
         self.seconds = seconds
+        self.times = times
         self._end = 0.0
 
     def __bool__(self) -> bool:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
-import signal
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import emberlet as el
 from emberlet.burnpack import Burnpack
-from emberlet.errors import EmberletError, LoadError
+from emberlet.errors import EmberletError
 from emberlet.host.burnpack_writer import save
 
+from soak.killing import killed, said
 from soak.telling import Clock, Told
 from tools.paths import ROOT
 
@@ -62,17 +60,16 @@ def run(clock: Clock, choose: random.Random) -> Told:
             number += 1
             kind = choose.choice(list(kinds))
             work, look = kinds[kind]
-            told.tried += _killed(work, choose.uniform(0.0, 1.5 * took[kind] + 0.01), folder / "error")
+            told.tried += killed(work, choose.uniform(0.0, 1.5 * took[kind] + 0.01), folder / "error")
             by_kind[kind] += 1
-            if (folder / "error").exists():
-                told.failures.append(f"{kind}: {(folder / 'error').read_text(encoding='utf-8')[-300:]}")
-                (folder / "error").unlink()
+            if text := said(folder / "error"):
+                told.failures.append(f"{kind}: {text}")
             try:
-                said = look(folder)
+                wrong = look(folder)
             except (OSError, EmberletError) as error:
-                said = repr(error)
-            if said:
-                told.failures.append(f"{kind}: {said}")
+                wrong = repr(error)
+            if wrong:
+                told.failures.append(f"{kind}: {wrong}")
             told.checked += 1
         for work, _ in kinds.values():  # the next one that succeeds removes leftover files
             work()
@@ -82,22 +79,6 @@ def run(clock: Clock, choose: random.Random) -> Told:
         if stale:
             told.failures.append(f"left lying about: {stale[:8]}")
     return told
-
-
-def _killed(work: Callable[[], None], after: float, error: Path) -> bool:
-    """Do the work in a fork that is killed after some seconds; whether it was killed before it finished."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            error.write_text(traceback.format_exc(), encoding="utf-8")
-        os._exit(0)
-    time.sleep(after)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status)
 
 
 def _versions(folder: Path) -> list[Path]:
@@ -127,10 +108,7 @@ def _look_at_saved(folder: Path) -> str:
 
 def _look_at_generated(folder: Path) -> str:
     weights = folder / "generated" / "digits.bpk"
-    try:
-        pack = Burnpack.from_file(str(weights))
-    except LoadError:  # an interrupted generation has been finished now
-        pack = Burnpack.from_file(str(weights))
+    pack = Burnpack.from_file(str(weights))
     pack.verify()
     source = (folder / "generated" / "digits.py").read_text(encoding="utf-8")
     layers = set(re.findall(r"self\.(\w+) = nn\.(?:Conv2d|Linear)", source))

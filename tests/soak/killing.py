@@ -1,0 +1,41 @@
+"""Killing a piece of work at some moment, with all the processes that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+
+def killed(work: Callable[[], object], after: float, error: Path) -> bool:
+    """Do the work in a fork that is killed after some seconds; whether it was killed before it finished. error: a file
+    for what it raises."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        try:
+            work()
+        except BaseException:
+            error.write_text(traceback.format_exc(), encoding="utf-8")
+        os._exit(0)
+    time.sleep(after)
+    for kill in (os.killpg, os.kill):  # the group is there once the child has made it
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)  # what it started just before
+    return os.WIFSIGNALED(status)
+
+
+def said(error: Path) -> str:
+    """What the work raised, once; "" for nothing."""
+    if not error.exists():
+        return ""
+    text = error.read_text(encoding="utf-8")[-400:]
+    error.unlink()
+    return text
