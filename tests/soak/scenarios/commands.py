@@ -9,6 +9,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from emberlet.errors import EmberletError
 
 from soak.killing import killed, said
+from soak.models_of_digits import versions
 from soak.telling import Clock, Told
 from tools.paths import ROOT
 
@@ -61,7 +63,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
             work, look = kinds[kind]
             before = look()
             version = 1 - wanted[kind].index(before)
-            hit = killed(lambda: work(version), choose.uniform(0.0, 1.3 * took[kind] + 0.01), folder / "error")
+            hit = killed(partial(work, version), choose.uniform(0.0, 1.3 * took[kind] + 0.01), folder / "error")
             told.tried += hit
             by_kind[kind] += hit
             if text := said(folder / "error"):
@@ -105,7 +107,7 @@ def _command(kind: str, folder: Path) -> tuple[Callable[[int], None], Callable[[
     from emberlet.host.cli import main
 
     words, name = COMMANDS[kind]
-    models, image = _versions(folder)
+    models, image = versions(folder)
 
     def work(version: int) -> None:
         more = {"graph": ["1", "2"], "micro build": ["file", "module --layers"]}.get(kind, ["", ""])[version]
@@ -115,27 +117,6 @@ def _command(kind: str, folder: Path) -> tuple[Callable[[int], None], Callable[[
         assert status == 0, text
 
     return work, lambda: _contents(folder / name)
-
-
-def _versions(folder: Path) -> tuple[list[Path], Path]:
-    """Two models of the same shapes with other weights, and an input."""
-    import onnx
-    from onnx import numpy_helper
-
-    paths = [folder / label / "digits.onnx" for label in ("a", "b")]
-    image = folder / "image.npy"
-    if not image.exists():
-        np.save(image, np.full((1, 1, 8, 8), 0.5, np.float32))
-        for factor, path in enumerate(paths, 1):
-            model = onnx.load(ROOT / "examples" / "digits" / "digits.onnx")
-            for weight in model.graph.initializer:
-                if weight.data_type == onnx.TensorProto.FLOAT:
-                    value = numpy_helper.to_array(weight) * np.float32(factor)
-                    weight.CopyFrom(numpy_helper.from_array(value, weight.name))
-            model.graph.node[0].name += "x" * factor
-            path.parent.mkdir()
-            onnx.save(model, path)
-    return paths, image
 
 
 def _contents(path: Path) -> Any:
@@ -181,10 +162,11 @@ def _session(folder: Path) -> tuple[Callable[[int], None], Callable[[], Any]]:
     session = codegen.load(MODELS / "lstm_step" / "model.onnx", "numpy").session()
     path = folder / "session.bpk"
     states = []
-    for version in range(2):
-        session.step(*[np.full([1 if not isinstance(d, int) else d for d in shape], 0.1 + version, np.float32)
-                       for name, _, shape in session.model.INPUTS if name not in [s[0] for s in session.model.STATE]])  # fmt: skip
-        states.append({row[0]: session.state(row[0]) for row in session.model.STATE})
+    for _ in range(2):
+        kept = [row[0] for row in session.model.STATE]
+        shapes = [shape for name, _, shape in session.model.INPUTS if name not in kept]
+        session.step(*[np.full([d if isinstance(d, int) else 1 for d in shape], 0.1, np.float32) for shape in shapes])
+        states.append({name: session.state(name) for name in kept})
 
     def work(version: int) -> None:
         save(path, states[version])
