@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -124,9 +125,28 @@ def read_about(out: Path) -> dict[str, Any]:
         about = json.loads(read_regular(current(out / ABOUT)).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{out}: expected a folder that `emberlet micro build` wrote: {error}") from None
-    if not isinstance(about, dict) or not {"name", "weights", "targets", "boards"} <= set(about):
+    if not isinstance(about, dict) or not _is_plain(about):
         raise FormatError(f"{out / ABOUT}: not written by `emberlet micro build`")
     return about
+
+
+def _is_plain(about: Mapping[str, Any]) -> bool:
+    """Whether a description holds what a build's does: its names become code on a board, and paths here."""
+    name, targets, boards = about.get("name"), about.get("targets"), about.get("boards")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or "weights" not in about:
+        return False
+    if not isinstance(targets, dict) or not isinstance(boards, dict):
+        return False
+    files = [target.get("files") if isinstance(target, dict) else None for target in targets.values()]
+    words = [*targets, *boards, *boards.values()]
+    if not all(isinstance(each, list) for each in files):
+        return False
+    words += [word for each in files for word in each or ()]
+    partition = about.get("partition") or {"chip": "", "start": 0, "label": ""}
+    kinds = {"chip": str, "start": int, "label": str}
+    if not isinstance(partition, dict) or any(type(partition.get(key)) is not kind for key, kind in kinds.items()):
+        return False
+    return set(partition) == set(kinds) and all(isinstance(w, str) and re.fullmatch(r"\w[\w.-]*", w) for w in words)
 
 
 def _written_before(out: Path) -> dict[str, str]:

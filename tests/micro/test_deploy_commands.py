@@ -107,6 +107,29 @@ def test_a_description_that_lacks_something_is_refused(lacking: str, tmp_path: P
         read_about(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": 'x"); import os; os.remove("boot.py"); ("'},
+        {"name": "../net"},
+        {"targets": {"armv6m": {"files": ["../../secret"]}}},
+        {"targets": {"../armv6m": {"files": ["net.mpy"]}}},
+        {"targets": {"armv6m": {"files": "net.mpy"}}},
+        {"targets": {"armv6m": ["net.mpy"]}},
+        {"targets": ["armv6m"]},
+        {"boards": {"rp2": "/etc"}},
+        {"partition": {"chip": "rp2", "start": "print(1)", "label": "model"}},
+        {"partition": {"chip": "rp2", "start": 0, "label": "model", "more": 1}},
+    ],
+    ids=str,
+)
+def test_a_description_with_code_or_paths_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    about = read_about(built(tmp_path)) | changed
+    (tmp_path / "build.json").write_text(json.dumps(about), encoding="utf-8")
+    with pytest.raises(FormatError, match="not written by `emberlet micro build`"):
+        commands(tmp_path)
+
+
 def test_helpers_come_with_the_files_they_need() -> None:
     assert helper_commands([], None) == []
     make, copy = helper_commands(["image"], "a0", in_place=True)

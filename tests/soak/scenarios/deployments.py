@@ -52,8 +52,12 @@ def run(clock: Clock, choose: random.Random) -> Told:
             command("deploy", builds[version], "--port", serial)
 
         def look() -> dict[str, str]:
-            found: dict[str, str] = json.loads(mpremote(serial, "exec", LOOK))
-            return found
+            for _ in range(20):
+                with contextlib.suppress(AssertionError):  # the killed mpremote still holds the port
+                    found: dict[str, str] = json.loads(mpremote(serial, "exec", LOOK))
+                    return found
+                time.sleep(0.3)
+            raise AssertionError("the board does not answer")
 
         for model, out in zip(versions(folder)[0], builds, strict=True):
             command("build", model, "--name", "digits", "--board", "unix", "--out", out)

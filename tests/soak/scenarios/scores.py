@@ -1,0 +1,106 @@
+"""A killed `emberlet score` is resumed where it was: every row once, and no row of an earlier model."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from soak.models_of_digits import versions
+from soak.telling import Clock, Told
+from tools.paths import ROOT
+
+WHAT = "SIGKILL at a random moment of `score` on a local Ray, which is then resumed"
+NEEDS = ("ray",)
+SHARE = 2
+
+ROWS, FILES = 2000, 4
+
+
+def run(clock: Clock, choose: random.Random) -> Told:
+    told = Told("kills")
+    home = Path(tempfile.mkdtemp(prefix="ray"))  # a short path, for Ray's sockets
+    environment = {**os.environ, "HOME": str(home), "RAY_TMPDIR": str(home), "RAY_USAGE_STATS_ENABLED": "0",
+                   "RAY_AUTH_MODE": "disabled"}  # fmt: skip
+    cluster = subprocess.Popen(
+        [sys.executable, ROOT / "tests" / "batch" / "cluster.py", home / "t"],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        encoding="utf-8",
+    )  # fmt: skip
+    assert cluster.stdin is not None and cluster.stdout is not None
+    try:
+        _kill(clock, choose, told, home, environment, cluster.stdout.readline().strip())
+    finally:
+        cluster.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            cluster.wait(60)
+        cluster.kill()
+        shutil.rmtree(home, ignore_errors=True)
+    return told
+
+
+def _kill(
+    clock: Clock, choose: random.Random, told: Told, home: Path, environment: dict[str, str], address: str
+) -> None:
+    from emberlet.batch import Predictor
+
+    model = versions(home)[0][0]
+    images = np.random.default_rng(0).random((ROWS, 64), np.float32)
+    (home / "in").mkdir()
+    for number, part in enumerate(np.split(images, FILES)):
+        column = pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), 64)
+        ids = np.arange(number * len(part), (number + 1) * len(part))
+        parquet.write_table(pa.table({"id": ids, "image": column}), home / "in" / f"{number}.parquet")
+    wanted = np.asarray(Predictor(model, "numpy")({"image": images})["logits"])
+    words = [sys.executable, "-m", "emberlet", "score", model, home / "in", "--keep", "id", "--ray", address,
+             "--workers", "2", "--rows-per-file", "100", "--backend", "numpy", "--resume"]  # fmt: skip
+
+    def start(out: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*words, "--out", out], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            encoding="utf-8", start_new_session=True,
+        )  # fmt: skip
+
+    begin = time.perf_counter()
+    first = start(home / "first")
+    assert first.wait(200) == 0, first.communicate()[1]
+    took = time.perf_counter() - begin
+    while clock and (clock.times is None or told.tried < clock.times) and len(told.failures) < 20:
+        out = home / f"out{told.checked}"
+        killed = start(out)
+        with suppress(subprocess.TimeoutExpired):
+            killed.wait(choose.uniform(0.2, 1.0) * took)
+        told.tried += killed.poll() is None
+        with suppress(ProcessLookupError):
+            os.killpg(killed.pid, signal.SIGKILL)
+        killed.communicate()
+        resumed = start(out)
+        _, words_of = resumed.communicate(timeout=240)
+        if resumed.returncode:
+            told.failures.append(f"not resumed: {words_of[-300:]}")
+        else:
+            told.failures += _wrong(out, wanted)
+        told.checked += 1
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def _wrong(out: Path, wanted: Any) -> list[str]:
+    """What is wrong with a finished output."""
+    found = parquet.read_table(out).sort_by("id")
+    if found["id"].to_pylist() != list(range(len(wanted))):
+        return [f"{len(found)} rows of {len(wanted)}"]
+    if not np.allclose(np.array(found["logits"].to_pylist(), np.float32), wanted, atol=1e-4):
+        return ["rows with other results"]
+    return [f"{out.name}.checkpoint is left"] if Path(f"{out}.checkpoint").exists() else []
