@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -53,7 +54,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
 
         def look() -> dict[str, str]:
             for _ in range(20):
-                with contextlib.suppress(AssertionError):  # the killed mpremote still holds the port
+                with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):  # the killed one holds the port
                     found: dict[str, str] = json.loads(mpremote(serial, "exec", LOOK))
                     return found
                 time.sleep(0.3)

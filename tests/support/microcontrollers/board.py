@@ -157,6 +157,9 @@ def main():
                     exec(f.read(), names)
             line = bytearray()
         elif byte == b"\x04":
+            for value in names.values():
+                if hasattr(value, "close"):
+                    value.close()  # as firmware does with files that were left open
             names = start()
             put(b"OK\r\n" + SOFT_RESET + PROMPT)
         elif byte == b"\x01":
