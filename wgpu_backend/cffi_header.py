@@ -6,6 +6,7 @@ damaged or unwritable file is ignored. Only classes of cffi's model of C types a
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from collections.abc import Iterator
@@ -79,8 +80,12 @@ class _Reader(pickle.Unpickler):
 
 
 def _restore(parser: Any, path: Path) -> bool:
+    from emberlet.host.folders.folder import Folder, is_ours
+
     try:
-        with open(path, "rb") as file:
+        with Folder.opened(path.parent) as folder, open(folder.open(path.name), "rb") as file:
+            if not is_ours(os.fstat(file.fileno())):
+                return False
             found = _Reader(file).load()
     except Exception:  # a damaged pickle may raise anything
         return False
@@ -98,7 +103,7 @@ def _store(parser: Any, path: Path | None) -> None:
     with suppress(OSError, pickle.PicklingError, TypeError, AttributeError, RecursionError):
         data = pickle.dumps({name: vars(parser)[name] for name in _PARSED})
         path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob(PREFIX + "*.pickle"):
+        for old in path.parent.glob(PREFIX + "[0-9a-f]" * 24 + ".pickle"):
             old.unlink(missing_ok=True)
         with atomic_write(path) as file:
             file.write(data)

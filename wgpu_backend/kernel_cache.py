@@ -98,8 +98,10 @@ def _files() -> Iterator[Path]:
 
 
 def _read(path: Path, keys: list[str]) -> dict[str, Known] | None:
+    from emberlet.host.files import read_regular
+
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         unpacker = zlib.decompressobj()
         text = unpacker.decompress(data[4:], _MOST)
         if not unpacker.eof or zlib.crc32(text).to_bytes(4, "little") != data[:4]:
@@ -130,7 +132,7 @@ def _write(path: Path, data: bytes) -> None:
 def _make_room(folder: Path, limit: int) -> None:
     """Delete the files that were used longest ago until at most `limit` bytes are left."""
     found = []
-    for path in folder.glob(PREFIX + "*"):
+    for path in folder.glob(PREFIX + "[0-9a-f]" * 24):
         with suppress(OSError):  # another process deleted it
             about = path.stat()
             found.append((about.st_mtime, about.st_size, path))

@@ -56,8 +56,10 @@ def _stored() -> dict[str, dict[str, list[int]]]:
     path = cache_path()
     if path is None:
         return {}
+    from emberlet.host.files import read_regular
+
     try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
+        found = json.loads(read_regular(path).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("devices"), dict):
