@@ -227,4 +227,5 @@ def test_linear_and_gemm(backend):
         atol=1e-5,
     )
     with pytest.raises(ShapeError, match="d_input"):
-        F.linear(tensor(x), tensor(w.T))
+        F.linear(tensor(x), tensor(w.T), layout="burn")
+    same(F.linear(tensor(x), tensor(w.T)), x @ w, rtol=1e-5, atol=1e-6)
