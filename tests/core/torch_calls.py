@@ -159,6 +159,9 @@ F.layer_norm(x, normalized_shape=(4,))
 F.layer_norm(x, x.shape[1:])
 F.layer_norm(c, (2, 3, 4), eps=0.5)
 F.layer_norm(x, (3,)) | refused
+F.layer_norm(x, (4,), u, v, 1e-5, True) | refused
+F.instance_norm(image, None, None, u, v, True, 0.1, 1e-5, True) | refused
+F.cross_entropy(x, target, classes, None, 3, None, 'sum', 0.0, 1) | refused
 F.rms_norm(x, (4,))
 F.rms_norm(c, (3, 4), y)
 F.rms_norm(x * 1e-4, (4,), u)

@@ -17,6 +17,12 @@ Named = dict[str, Any]
 Adapter = Callable[[Arguments, Named], tuple[Arguments, Named]]
 
 
+def _by_name(names: tuple[str, ...], values: Arguments) -> Named:
+    if len(values) > len(names):
+        raise ArgumentError(f"too many positional arguments; the last are {', '.join(names)}")
+    return dict(zip(names, values, strict=False))
+
+
 def _refused(words: str) -> ArgumentError:
     return ArgumentError(words)
 
@@ -39,7 +45,7 @@ def _normalized(name: str, parameters: tuple[str, ...]) -> Adapter:
             return args, kwargs
         if "axis" in kwargs:
             raise _refused(f"{name}: {given!r} is the shape to normalize over, as in PyTorch, and so is axis=")
-        named = dict(zip(("x", "normalized_shape", *parameters), args, strict=False)) | kwargs
+        named = _by_name(("x", "normalized_shape", *parameters), args) | kwargs
         named.setdefault("x", named.pop("input", None))
         named.pop("normalized_shape")
         x = named.pop("x")
@@ -62,7 +68,7 @@ def _batch_norm(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
     if args[5]:
         raise _refused("batch_norm: training=True changes running statistics in place; pass x.mean((0, 2, 3)) and "
                        "x.var((0, 2, 3)) as the statistics of an image batch x")  # fmt: skip
-    return args[:5], kwargs | dict(zip(("momentum", "eps"), args[6:], strict=False))
+    return args[:5], kwargs | _by_name(("momentum", "eps"), args[6:])
 
 
 def _instance_norm(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
@@ -73,9 +79,7 @@ def _instance_norm(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
                        "instance_norm(x, weight=…, bias=…)")  # fmt: skip
     if len(args) > 5 and args[5] is not True:
         raise _refused("instance_norm: use_input_stats is always True; with given statistics it is batch_norm")
-    return args[:1], kwargs | dict(
-        zip(("weight", "bias", "use_input_stats", "momentum", "eps"), args[3:], strict=False)
-    )
+    return args[:1], kwargs | _by_name(("weight", "bias", "use_input_stats", "momentum", "eps"), args[3:])
 
 
 def _avg_pool(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
@@ -91,9 +95,7 @@ def _classification(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
         return args, kwargs
     if len(args) == 5 and isinstance(args[4], str):
         return args, kwargs
-    named = dict(
-        zip(("size_average", "ignore_index", "reduce", "reduction", "label_smoothing"), args[3:], strict=False)
-    )
+    named = _by_name(("size_average", "ignore_index", "reduce", "reduction", "label_smoothing"), args[3:])
     return args[:3], kwargs | named
 
 
