@@ -58,12 +58,15 @@ class Session:
         args, kwargs: the inputs other than states, positional or by name. Raises ShapeError if `capacity` is exceeded,
         and whatever the model raises; the session is then unchanged.
         """
-        self._enter()
-        try:
+        self._idle()
+        try:  # what an interrupt may not separate is in one statement, here and in _become
+            self._stepping = True
             given, arguments = self._ready(args, kwargs)
             return self._keep(given, arguments, *self._run(arguments))
         finally:
-            self._leave()
+            self._stepping = False
+            if self._first_step:
+                self.reset()  # it failed, and another first step may have other sizes
 
     async def step_async(self, *args, **kwargs):
         """The awaitable form of `step`. Where Python cannot wait for the GPU, as in a tab without Promise Integration,
@@ -72,24 +75,18 @@ class Session:
         Raises what `step` raises, and EmberletError if a step of this session is under way. A canceled step leaves the
         session unchanged.
         """
-        self._enter()
+        self._idle()
         try:
+            self._stepping = True
             given, arguments = self._ready(args, kwargs)
             found = None
             if self._on_engine() and hasattr(self._engine, "step_async"):
                 found = await self._engine.step_async(arguments, self._check_capacity)
             return self._keep(given, arguments, *((tuple(found), True) if found is not None else self._run(arguments)))
         finally:
-            self._leave()
-
-    def _enter(self):
-        self._idle()
-        self._stepping = True
-
-    def _leave(self):
-        self._stepping = False
-        if self._first_step:
-            self.reset()  # it failed, and another first step may have other sizes
+            self._stepping = False
+            if self._first_step:
+                self.reset()  # it failed, and another first step may have other sizes
 
     def _idle(self):
         if self._stepping:
@@ -153,11 +150,9 @@ class Session:
         realize = getattr(values[0].backend, "realize", None) if values else None
         if realize is not None and not done:  # or a GPU would keep recording the history of a state
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
-        self._values = values
-        self._rooms = rooms
+        length = self.length + (added if any(e.axis is not None for e in self._entries) else 1)
+        self._become({"_values": values, "_rooms": rooms, "length": length, "_first_step": False})
         self._tell("release", given, values)
-        self._first_step = False
-        self.length += added if any(e.axis is not None for e in self._entries) else 1
         for i in range(len(rooms)):
             if rooms[i] is not None:
                 rooms[i].belong(self)
@@ -323,8 +318,8 @@ class Session:
                     room.belong(self)
                 rooms[i] = room
             values[i] = value
-        self._values, self._rooms, self.length = values, rooms, length
-        self._snapshots = {length: self._replaced()}
+        kept = {length: self._replaced(values)}
+        self._become({"_values": values, "_rooms": rooms, "length": length, "_snapshots": kept})
 
     def _given(self, i, value):
         """A state's value from `initial`, as a Tensor with its own memory."""
@@ -394,13 +389,19 @@ class Session:
     def reset(self):
         """Start over: the next step is the first one. `initial` and `dims` stay in force. Returns the session."""
         self._idle()
-        self._first_step = False
-        self._tell("release", self._values or (), ())
-        self._values = None
-        self._rooms = [None] * len(self._entries)
-        self._snapshots = {}
-        self.length = 0
+        before = self._values or ()
+        rooms = [None] * len(self._entries)
+        self._become({"_values": None, "_rooms": rooms, "_snapshots": {}, "length": 0, "_first_step": False})
+        self._tell("release", before, ())
         return self
+
+    def _become(self, fields):
+        """Set several fields at once, so that an interrupt falls before or after."""
+        if hasattr(memoryview, "cast"):
+            self.__dict__.update(fields)
+        else:  # MicroPython's objects have no writable __dict__
+            for name in fields:
+                setattr(self, name, fields[name])
 
     def fork(self):
         """An independent session that continues from here. Nothing is copied until both have appended."""
@@ -444,12 +445,12 @@ class Session:
         """Keep the current values of replaced states, so that `rewind` can return to this length. It costs nothing if
         all states grow. Returns the length."""
         if self._values is not None:
-            self._snapshots[self.length] = self._replaced()
+            self._snapshots[self.length] = self._replaced(self._values)
             self._tell("share", self._values)
         return self.length
 
-    def _replaced(self):
-        return [v if e.axis is None else None for e, v in zip(self._entries, self._values)]
+    def _replaced(self, values):
+        return [v if e.axis is None else None for e, v in zip(self._entries, values)]
 
     def rewind(self, n):
         """Forget the last n positions (steps, if no state grows). Returns the session.
@@ -472,6 +473,7 @@ class Session:
                 "cannot rewind to length {}: each step replaces {}, and the value it had is gone; call snapshot() or "
                 "fork() at each point to return to".format(target, ", ".join(replaced))
             )
+        values = []
         for i in range(len(self._entries)):
             entry, value = self._entries[i], self._values[i]
             if entry.axis is None:
@@ -483,11 +485,12 @@ class Session:
                 sizes = value.shape[: entry.axis] + (count,) + value.shape[entry.axis + 1 :]
                 rank = len(sizes)
                 value = value.backend.slice(value, (0,) * rank, sizes, (1,) * rank)
-            self._values[i] = value
-        self.length = target
-        for length in list(self._snapshots):
-            if length > target:
-                del self._snapshots[length]
+            values.append(value)
+        snapshots = {}
+        for length in self._snapshots:
+            if length <= target:
+                snapshots[length] = self._snapshots[length]
+        self._become({"_values": values, "length": target, "_snapshots": snapshots})
         return self
 
     # -- for models that ask how long the past is -----------------------------------------------------------------

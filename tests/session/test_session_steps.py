@@ -186,11 +186,11 @@ def test_a_backend_makes_its_engine_once() -> None:
 
 def test_only_one_step_is_under_way() -> None:
     made = of(lambda a, x: (a + x, x), ((0, 0, "replace"),), s0=tensor([1.0]))
-    made._enter()
+    made._stepping = True
     for call in (lambda: made.step(ROW), made.reset, made.fork, lambda: made.rewind(0)):
         with pytest.raises(EmberletError, match="a step of this session is under way"):
             call()
-    made._leave()
+    made._stepping = False
     made.step(tensor([1.0]))
     assert made.length == 1
 
