@@ -86,7 +86,18 @@ ALLOWED = {
     "micropython", "os", "random", "re", "struct", "sys", "time", "uctypes", "zlib",
 }  # fmt: skip
 # Imports under a guard, for what only CPython has.
-GUARDED = {"itertools", "operator", "threading", "_thread", "collections", "unicodedata", "typing", "mmap"}
+GUARDED = {
+    "itertools",
+    "operator",
+    "threading",
+    "_thread",
+    "collections",
+    "unicodedata",
+    "typing",
+    "mmap",
+    "re2",
+    "warnings",
+}
 # The one door to the host side, each time under a guard or where CPython is certain.
 HOST = "host"
 

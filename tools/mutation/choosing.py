@@ -15,10 +15,20 @@ from .learned import Learned
 # Test folders by folder of the distribution, the longest that fits; without an entry every test concerns a file.
 TESTS = {
     "codegen": ("tests/codegen", "tests/conformance", "tests/models", "tests/cli", "tests/fuzz"),
-    "core": ("tests/core", "tests/codegen", "tests/conformance", "tests/cli", "tests/fuzz", "tests/models"),
+    "core": (
+        "tests/core",
+        "tests/codegen",
+        "tests/conformance",
+        "tests/cli",
+        "tests/fuzz",
+        "tests/models",
+        "tests/contract",
+    ),
+    "core/autodiff": ("tests/autodiff", "tests/core"),
     "core/batch": ("tests/batch", "tests/cli"),
     "core/burnpack": ("tests/core", "tests/store", "tests/fuzz", "tests/cli", "tests/codegen", "tests/wgpu"),
     "core/onnxruntime": ("tests/codegen", "tests/session", "tests/cli", "tests/store"),
+    "core/optim": ("tests/optim",),
     "core/session": ("tests/session", "tests/cli"),
     "core/store": ("tests/store", "tests/core"),
     "micro": ("tests/micro",),

@@ -11,6 +11,7 @@ from ...functional.creation.fills import zeros
 from ..folders import outputs
 from . import model as models
 from . import sizing
+from .plain import plain
 from .progress import step
 
 MARKS = {".plan": b"emberlet.plan", ".wasm": b"emberlet.crc32"}  # what every file of ours holds
@@ -74,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     if chosen := [f"{name}={n}" for name, n in taken.items() if name not in sizes]:
         name = chosen[0].partition("=")[0]
         also = "" if out.endswith(".wasm") else f", or --dim {name}=1..512 for a range"
-        print(f"the model leaves sizes open, and the file has {', '.join(chosen)}; for others: --dim {name}=8{also}")
+        said = f"the model leaves sizes open, and the file has {', '.join(chosen)}; for others: --dim {name}=8{also}"
+        print(plain(said))
     return 0
 
 
