@@ -14,7 +14,8 @@ def encoder() -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for i in range(LAYERS):
         shapes.update({
-            f"{i}.qkv": (WIDTH, 3 * WIDTH), f"{i}.out": (WIDTH, WIDTH), f"{i}.up": (WIDTH, 32), f"{i}.down": (32, WIDTH),
+            f"{i}.qkv": (WIDTH, 3 * WIDTH), f"{i}.out": (WIDTH, WIDTH),
+            f"{i}.up": (WIDTH, 32), f"{i}.down": (32, WIDTH),
             f"{i}.norm1": (WIDTH,), f"{i}.norm2": (WIDTH,), f"{i}.bias": (32,),
         })  # fmt: skip
     return {**shapes, "head": (WIDTH, 3)}
