@@ -93,4 +93,7 @@ def test_a_keyword_that_is_not_here_is_answered() -> None:
 
 def test_asking_for_what_is_not_here_is_cheap_and_pickles() -> None:
     assert not hasattr(X, "reshpae") and not hasattr(nn, "Liner") and not hasattr(F, "__wrapped__")
+    with pytest.raises(AttributeError) as caught:
+        nn.Liner  # noqa: B018
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert pickle.loads(pickle.dumps(F.clamp)).__name__ == "clip"

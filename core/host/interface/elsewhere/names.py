@@ -139,6 +139,9 @@ class Absent(AttributeError):
         said = f"; {self._advice}" if self._advice else nearest(self._name, self._known())
         return f"{self.args[0]}{said}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)
+
 
 def find(where: str, name: str) -> Any:
     """What the module `where` has under another name than `name`. Raises AttributeError, saying what to write."""
