@@ -158,7 +158,7 @@ def test_the_options_of_a_command_are_recorded(
         found.append(options)
         return build(read_graph(model), Options("m"))
 
-    def named(built: Any, options: Options, out: Path) -> list[Path]:
+    def named(built: Any, options: Options, out: Path, **more: Any) -> list[Path]:
         written.append(out)
         return [out]
 
