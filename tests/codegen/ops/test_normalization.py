@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from emberlet import codegen
+from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import assert_same, check, generated, parse, source
 
 RANDOM = np.random.default_rng(11)
@@ -124,3 +125,17 @@ def test_a_batch_norm_with_constants_is_a_layer_at_every_opset(opset: int) -> No
     x = floats(2, 3, 4, 4)
     w, b, m, v = (numpy_helper.to_array(t)[:, None, None] for t in model.graph.initializer)
     assert_same(generated(model, [x]), [(x - m) / np.sqrt(v + 0.01) * w + b])
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_lrn_takes_one_channel_more_behind_of_an_even_size(size: int) -> None:
+    """The formula of ONNX's specification; PyTorch takes one more before."""
+    node = helper.make_node("LRN", ["x"], ["y"], size=size, alpha=0.5, beta=0.6, bias=2.0)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 5, 3]) for name in "xy"]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.random.default_rng(2).normal(size=(2, 5, 3)).astype(np.float32) * 3
+    square = x.astype(np.float64) ** 2
+    sums = [square[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1].sum(1) for c in range(5)]
+    expected = x / (2 + 0.5 / size * np.stack(sums, 1)) ** 0.6
+    np.testing.assert_allclose(np.asarray(codegen.load(model)(x)), expected, rtol=1e-5)
