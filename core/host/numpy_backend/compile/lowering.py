@@ -17,9 +17,9 @@ from ....tensor import Tensor
 from .. import elementwise
 from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, channels_last, index_checks, products, recurrences
+from . import activations, channels_last, products, recurrences
 from .steps import Writer, part
-from .tracing import Call, Value
+from .tracing import Call, Value, check
 
 Lower = Callable[[Writer, Call], Any]
 
@@ -261,7 +261,7 @@ def checked(w: Writer, call: Call) -> Any:
     if index.dtype.name in NARROW:
         return False
     array = w.array(index)
-    w.emit(index_checks.check, array, lowest, end, message, axis, writes=())
+    w.emit(check, array, lowest, end, message, axis, writes=())
     _view(w, call, array)
     return None
 
@@ -280,7 +280,7 @@ def take(w: Writer, call: Call) -> Any:
 def take_into(x: Array, indices: Array, axis: int, out: Array) -> None:
     """np.take into an array. With the mode that refuses, NumPy fills another array first."""
     n = x.shape[axis]
-    index_checks.check(indices, -n, n, OUTSIDE, axis)
+    check(indices, -n, n, OUTSIDE, axis)
     take_checked(x, indices, axis, out)
 
 

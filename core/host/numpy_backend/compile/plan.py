@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +21,11 @@ from .native import records
 from .native.machine import machine
 from .steps import Step, Writer, lifetimes
 from .threads import schedule, workers
-from .threads.splitting import seconds
+from .threads.splitting import SPEED, seconds
 from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
-from .worth import pays
 
+CALL_OF_PLAN = 2.6e-6  # seconds that a call of a plan takes besides its steps and copies
+PRIMITIVE, STEP = 1.5e-6, 0.7e-6  # seconds that a plan saves for each primitive of the model, and for each NumPy call
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
 
 
@@ -40,6 +42,31 @@ def _order(traced: Trace) -> list[int] | None:
         return None
     numbers: list[int] = [number for _, number in flat]
     return numbers if len(set(numbers)) == len(numbers) else None
+
+
+def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
+    """Whether the plan of a Writer is quicker than the model itself. inputs, roots: the arrays that arguments are
+    copied to, and results from.
+
+    A plan copies what it is given and what it returns, and saves what Python does around every call, and memory for
+    what lies in between. With EMBERLET_PLANS=always in the environment every model is run by its plan: for tests.
+    """
+    if os.environ.get("EMBERLET_PLANS") == "always":
+        return True
+    buffers = writer.buffers
+    written = {id(buffers.of(a)) for step in writer.steps for a in step.writes}
+    found = [buffers.of(a) for a in roots]
+    # A plan gives each result memory of its own, so that the model must do so too: it returns no part of an argument.
+    if len({id(b) for b in found}) < len(roots) or not all(
+        b is not None and id(b) in written and a.flags.c_contiguous and a.nbytes == b.nbytes
+        for a, b in zip(roots, found, strict=True)
+    ):
+        return True
+    copied = sum(a.nbytes for a in (*inputs, *roots))
+    ends = {id(buffers.of(a)) for a in (*inputs, *roots)}
+    between = sum(b.nbytes for b in buffers.all if id(b) not in ends)
+    saved = PRIMITIVE * len(writer.calls) + STEP * len(writer.steps) + between / SPEED
+    return saved >= CALL_OF_PLAN + 2 * copied / SPEED
 
 
 class Bound:

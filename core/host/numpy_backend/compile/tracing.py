@@ -11,10 +11,10 @@ from ....backend import Backend, operation
 from ....backend.drawing import Undrawn
 from ....dtypes import DType
 from ....errors import BackendError
+from ....functional.indexing.visibility import refuse
 from ....tensor import Tensor
 from ..backend import NumpyBackend
 from ..storage import Array
-from . import index_checks
 
 
 class ValueNeeded(BackendError):
@@ -140,7 +140,7 @@ class Tracing(Backend):
 
     def _method(self, name: str) -> Callable[..., Any]:
         """What computes a Call of this name."""
-        found: Callable[..., Any] = index_checks.checked if name == "checked" else operation(self.eager, name)
+        found: Callable[..., Any] = checked if name == "checked" else operation(self.eager, name)
         return found
 
     def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -172,6 +172,18 @@ class Tracing(Backend):
         if isinstance(x, Tensor):
             return Tensor(x.data, x.dtype, x.shape, self)
         return type(x)([self._constant(v) for v in x]) if type(x) in (list, tuple) else x
+
+
+def check(index: Array, lowest: int, end: int, message: str, axis: int) -> None:
+    """Raise IndexingError, in a call of a plan, if an index is less than `lowest` or not less than `end`."""
+    if index.size:
+        refuse(int(index.min()), int(index.max()), lowest, end, message, axis)
+
+
+def checked(index: Tensor, lowest: int, end: int, message: str, axis: int) -> Tensor:
+    """index, once it is checked."""
+    check(index.data, lowest, end, message, axis)
+    return index
 
 
 def described(call: Call) -> str:
