@@ -2,8 +2,9 @@
 """emberlet's command for all work in a checkout.
 
     python3 dev.py demo [OPTIONS]      one model on every target that this machine has
-    python3 dev.py test [PYTEST ARGS]  check, then the tests; --python 3.13 and --oldest: elsewhere, on other packages
+    python3 dev.py test [PYTEST ARGS]  check, then the tests; --python, --oldest, --pre: elsewhere, on other packages
     python3 dev.py check [--fix]       lint, format and types, in seconds
+    python3 dev.py lock [--upgrade]    lock the Python packages of set-up, with hashes
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for a given time
     python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches
     python3 dev.py soak [SCENARIO ...] failures at random moments: interrupts, threads, lost devices, kills
@@ -58,18 +59,18 @@ def demo(args: list[str]) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Check, then run the tests; further arguments go to pytest. --python and --oldest choose another environment.
+    """Check, then run the tests; further arguments go to pytest. --python, --oldest, --pre: another environment.
 
     The oldest packages are not checked: generated files and types follow the newest.
     """
-    named, oldest, args = environments.split(args)
-    if named or oldest:
+    named, chosen, args = environments.split(args)
+    if named or chosen:
         python = environments.interpreter(named)
-        environment = {**os.environ, **environments.variables(python, oldest)}
+        environment = {**os.environ, **environments.variables(python, chosen)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
     _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, *_mkl())
     checked = True
-    if not os.environ.get("EMBERLET_OLDEST"):
+    if not os.environ.get("EMBERLET_OLDEST") and not environments.of_pre_releases():
         checked = run_checks()
         say("check: " + ("all is well" if checked else "failed, see above"))
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
@@ -160,6 +161,18 @@ def release(args: list[str]) -> int:
     return 0
 
 
+def lock(args: list[str]) -> int:
+    """Write the lock files of set-up's Python packages; `--upgrade` takes the newest versions."""
+    if unknown := [arg for arg in args if arg != "--upgrade"]:
+        say(f"lock takes only --upgrade, not {' '.join(unknown)}")
+        return 2
+    from tools import locking
+
+    install.ensure_group("lock")
+    locking.write("--upgrade" in args)
+    return 0
+
+
 def bench(args: list[str]) -> int:
     """A benchmark by name; its results go to benches/results/."""
     found = {file.stem: file for file in sorted(BENCHES.glob("*.py")) if not file.name.startswith("_")}
@@ -188,7 +201,7 @@ def site(args: list[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    c.__name__: c for c in (demo, test, check, platforms, release, fuzz, mutate, soak, bench, web, site)
+    c.__name__: c for c in (demo, test, check, lock, platforms, release, fuzz, mutate, soak, bench, web, site)
 }
 
 

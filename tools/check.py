@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+from . import locking
 from .generated import bytecode_kernels
 from .layout import PYPROJECT, host_files, packages, pyproject, typing_tree
 from .paths import ROOT
@@ -33,6 +34,7 @@ def check(*, fix: bool = False) -> bool:
     ruff_format = [] if fix else ["--check"]
     results = [
         check_packages(fix=fix),
+        check_locked(),
         check_written(fix=fix),
         tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # Run separately, because enabling preview rules would change ruff's other rules too.
@@ -60,6 +62,13 @@ def check_packages(*, fix: bool = False) -> bool:
     unknown, gone = sorted(set(found) - set(listed)), sorted(set(listed) - set(found))
     say(f"packages: pyproject.toml lacks {unknown} and names {gone}, which are gone; run `python3 dev.py check --fix`")
     return False
+
+
+def check_locked() -> bool:
+    """Whether the lock files were made from what pyproject.toml asks for."""
+    if outdated := locking.outdated():
+        say(f"lock: pyproject.toml has changed since {', '.join(outdated)} was locked; run `python3 dev.py lock`")
+    return not outdated
 
 
 def check_written(*, fix: bool = False) -> bool:

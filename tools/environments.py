@@ -20,6 +20,9 @@ from .layout import pyproject
 from .paths import CACHE
 from .steps import StepError
 
+# Whose private structures are relied on: tried in their newest pre-release by `dev.py test --pre`.
+PRIVATE = ("numpy", "wgpu")
+PRE = "EMBERLET_PRE"
 FOLDER = CACHE / "environments"
 _VERSION = """\
 import sys
@@ -28,16 +31,17 @@ print("{}.{}.{}".format(*sys.version_info) + "t" * free_threaded)
 """
 
 
-def split(args: list[str]) -> tuple[str | None, bool, list[str]]:
-    """Split off dev.py's own options: (the value of --python, whether --oldest is given, the other arguments).
+def split(args: list[str]) -> tuple[str | None, str, list[str]]:
+    """Split off dev.py's own options: (the value of --python, "oldest" or "pre" if that is given or "", the other
+    arguments).
 
     Raises:
         StepError: --python without an interpreter.
     """
     rest = list(args)
-    oldest = "--oldest" in rest
-    if oldest:
-        rest.remove("--oldest")
+    chosen = next((name for name in ("oldest", "pre") if f"--{name}" in rest), "")
+    if chosen:
+        rest.remove(f"--{chosen}")
     named = None
     for i, word in enumerate(rest):
         if word == "--python" or word.startswith("--python="):
@@ -47,7 +51,7 @@ def split(args: list[str]) -> tuple[str | None, bool, list[str]]:
             named = taken[0]
             del rest[i : i + (2 if word == "--python" else 1)]
             break
-    return named, oldest, rest
+    return named, chosen, rest
 
 
 def interpreter(named: str | None) -> Path:
@@ -90,10 +94,19 @@ def version(python: Path) -> str:
     return asked.stdout.strip()
 
 
-def variables(python: Path, oldest: bool) -> dict[str, str]:
-    """The environment variables that make dev.py work with this interpreter and set of packages."""
-    name = f"{version(python)}-{'oldest' if oldest else 'newest'}"
-    return {"EMBERLET_VENV": str(FOLDER / name), "EMBERLET_OLDEST": "1" if oldest else ""}
+def variables(python: Path, chosen: str) -> dict[str, str]:
+    """The environment variables that make dev.py work with this interpreter and set of packages: "oldest", "pre" for
+    pre-releases of PRIVATE, "" for the locked ones."""
+    return {
+        "EMBERLET_VENV": str(FOLDER / f"{version(python)}-{chosen or 'newest'}"),
+        "EMBERLET_OLDEST": "1" if chosen == "oldest" else "",
+        PRE: "1" if chosen == "pre" else "",
+    }
+
+
+def of_pre_releases() -> bool:
+    """Whether the environment has the newest pre-releases of PRIVATE, beyond their upper bounds."""
+    return bool(os.environ.get(PRE))
 
 
 def constraints() -> list[str]:
@@ -101,6 +114,6 @@ def constraints() -> list[str]:
     extras = pyproject()["project"]["optional-dependencies"]
     found = set()
     for requirement in (line for lines in extras.values() for line in lines):
-        if bound := re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)(?:,<\d+)?", requirement):
+        if bound := re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)(?:,<[\d.]+)?", requirement):
             found.add(f"{bound[1]}=={bound[2]}")
     return sorted(found)

