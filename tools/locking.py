@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from .layout import PYPROJECT, pyproject
-from .paths import ROOT
+from .paths import CACHE, ROOT
 from .steps import run, say, step
 
 FOLDER = ROOT / "tools" / "locked"
@@ -26,6 +26,8 @@ SETS = {
     "bench": ((), ("bench",)),
     "lock": ((), ("lock",)),
 }
+# uv takes no notice of the newest Python that a package allows, pip does.
+HELD = ("backports-strenum<1.3",)
 UNLOCKED = "EMBERLET_UNLOCKED"  # set to 1: the newest packages, without hashes
 HEAD = "# Locked by `python3 dev.py lock` from requirements with the digest "
 
@@ -53,7 +55,9 @@ def _write(name: str, upgrade: bool) -> None:
     chosen = [*(f"--extra={extra}" for extra in extras), *(f"--group={group}" for group in groups)]
     # A set of groups alone leaves out the project's own requirements, of which there are none.
     source = [PYPROJECT] if extras else []
-    held = [] if name == "dev" else [f"--constraint={file('dev')}"]
+    constraints = CACHE / "held.txt"
+    constraints.write_text("\n".join(HELD), encoding="utf-8")
+    held = [f"--constraint={constraints}", *([] if name == "dev" else [f"--constraint={file('dev')}"])]
     command: list[str | Path] = [
         sys.executable, "-m", "uv", "pip", "compile", *source, *chosen, *held,
         "--universal", "--python-version=3.11", "--generate-hashes", "--no-header", "--no-annotate", "--quiet",
@@ -79,6 +83,7 @@ def digest(name: str) -> str:
         project["project"]["requires-python"],
         project["project"]["optional-dependencies"] if extras else None,
         [project["dependency-groups"][group] for group in groups],
+        HELD,
     ]
     return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:32]
 

@@ -1,7 +1,8 @@
 """`python3 dev.py release --check`: tries the archives that would be published, and lists changes of the public API.
 
-It builds the source archive and the wheel from what is committed, has twine check both, installs each into an
-environment of its own and runs README's examples there, far from the checkout. Nothing is published.
+It builds the source archive and the wheel from what is committed, has twine check both, lists what the wheel installs
+(a CycloneDX SBOM), installs each archive into an environment of its own and runs README's examples there, far from the
+checkout. Nothing is published.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from functools import partial
 from pathlib import Path
 
+from . import bill_of_materials
 from .document_blocks import programs_of
 from .paths import CACHE, ROOT, python_of
 from .steps import StepError, run, say, step
@@ -39,9 +42,12 @@ def check() -> None:
         archives = sorted(OUT.iterdir())
         command = [sys.executable, "-m", "twine", "check", "--strict"]
         step("twine checks both", lambda: run([*command, *map(str, archives)]))
+        (wheel,) = OUT.glob("*.whl")
+        bill = OUT / f"{wheel.name.split('-py3')[0]}.cdx.json"
+        step("listing what the wheel installs (SBOM)", partial(bill_of_materials.write, wheel, bill, Path(scratch)))
         for archive in archives:
             step(f"README's examples from {archive.name}", lambda a=archive: _try(a, Path(scratch)))  # type: ignore[misc]
-    for archive in archives:
+    for archive in [*archives, bill]:
         say(f"  {archive.name}: {archive.stat().st_size / 1e6:.2f} MB")
     say(changes())
 
