@@ -23,9 +23,9 @@ def write(wheel: Path, out: Path, scratch: Path) -> None:
     folder = scratch / "materials"
     run([sys.executable, "-m", "venv", "--without-pip", folder])
     python = python_of(folder)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "--quiet"]
     run([*pip, f"{wheel}[{EXTRA}]"], tries=3)
-    options = ["--pyproject", PYPROJECT, "--mc-type", "library", "--short-PURLs", "--output-reproducible"]
+    options = ["--pyproject", str(PYPROJECT), "--mc-type", "library", "--short-PURLs", "--output-reproducible"]
     run([sys.executable, "-m", "cyclonedx_py", "environment", *options, "--output-file", out, python])
     text = json.loads(out.read_text(encoding="utf-8"), object_hook=_without_files)
     # The wheel itself is the main component.
