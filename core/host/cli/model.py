@@ -53,6 +53,13 @@ class Loaded:
             return self
         return replace(self, model=self.model.compile(backend=backends[0]))
 
+    def compiled_anywhere(self) -> Loaded:
+        """The same model compiled on its backend; itself where that has no plans."""
+        backends = self.model.backends() if hasattr(self.model, "backends") else []
+        if len(backends) != 1 or backends[0].name not in ("numpy", "wgpu", "wasm"):
+            return self
+        return replace(self, model=self.model.compile(backend=backends[0]))
+
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The outputs by name; a list of dicts or tensors has several names (results.parts)."""
         return {part: x for name, value in self.raw(inputs).items() for part, x in parts(name, value).items()}

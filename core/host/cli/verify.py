@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -16,7 +17,7 @@ from .. import extras
 from ..memory import error_text
 from ..other_formats import refusal
 from . import model as models
-from . import sizing
+from . import sizing, ways
 from .plain import plain
 from .progress import step
 from .results import first_elements, parts
@@ -31,6 +32,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--atol", type=float, default=1e-4, help="absolute tolerance (default: 1e-4)")
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance (default: 1e-3)")
     parser.add_argument("--reference", choices=("onnxruntime", "onnx"), help="what to compare with")
+    parser.add_argument(
+        "--ways",
+        default="all",
+        metavar="NAMES",
+        help=f"which ways of running are compared, over {ways.DRAWS} inputs: {', '.join(ways.NAMES)}; all by default",
+    )
     parser.add_argument("--bisect", action="store_true", help="name the first node whose value differs")
     parser.add_argument(
         "--idioms", action="store_true", help="say which patterns were recognized, and check each against its parts"
@@ -79,12 +86,14 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         theirs = _array(expected[name])
         rows.append({"output": name, **compare(ours[name], theirs, arguments.atol, arguments.rtol)})
+    run_so = _ways(arguments, loaded, inputs, attempt, sizes, call)
     named_patterns = _idioms(arguments, loaded, inputs, attempt, free, sizes) if arguments.idioms else []
-    good = all(row["within"] for row in (*rows, *named_patterns))
+    good = all(row["within"] for row in (*rows, *run_so, *named_patterns))
     if arguments.json:
         for row in (*rows, *named_patterns):  # JSON has neither infinity nor NaN
             row.update({key: None for key, value in row.items() if isinstance(value, float) and not isfinite(value)})
         said = {"reference": reference, "outputs": rows, "within": good, "sizes": sizes, "frozen": list(loaded.frozen)}
+        said["ways"] = run_so
         if arguments.idioms:
             said["idioms"] = named_patterns
         print(json.dumps(said, indent=2))
@@ -97,12 +106,48 @@ def run(arguments: argparse.Namespace) -> int:
     for row in rows:
         mark = "ok " if row["within"] else "OUT"
         print(plain(f"{mark} {row['output']}: {row['note']}"))
+    for row in run_so:
+        mark = "ok " if row["within"] else "OUT"
+        print(plain(f"{mark} {row['way']}: {row['note']}"))
     for row in named_patterns:
         mark = "ok " if row["within"] else "OUT"
         print(plain(f"{mark} {row['idiom']} ({'; '.join(row['found'])}): {row['note']}"))
     if arguments.idioms and not named_patterns:
         print("no pattern was recognized")
     return 0 if good else 1
+
+
+def _ways(
+    arguments: argparse.Namespace,
+    loaded: models.Loaded,
+    inputs: dict[str, Tensor],
+    attempt: Callable[[sizing.Sizes, int], Any],
+    sizes: sizing.Sizes,
+    call: Callable[[dict[str, Any]], list[Any]],
+) -> list[dict[str, Any]]:
+    """The rows of the ways of running, over several inputs of the same sizes in turn."""
+    frozen = {name: to_numpy(x) for name, x in loaded.frozen.items()}
+
+    def reference(given: dict[str, Tensor]) -> dict[str, Any]:
+        try:
+            found = call({name: to_numpy(x) for name, x in given.items()} | frozen)
+        except Exception as error:  # as above
+            raise EmberletError(f"the reference fails on these inputs: {error}") from None
+        named = zip(loaded.outputs, found, strict=True)
+        return {part: _array(x) for name, value in named for part, x in parts(name, value).items()}
+
+    names = ways.chosen(arguments.ways)
+    draws = [inputs]
+    for n in range(1, ways.DRAWS):
+        with suppress(EmberletError):  # other values that the model or the reference refuses
+            other = attempt(sizes, arguments.seed + n)[0]
+            reference(other)
+            draws.append(other)
+    with step("running it in other ways"):
+        return ways.rows(
+            arguments.model, names, loaded, draws, reference, to_numpy,
+            lambda a, b: compare(a, b, arguments.atol, arguments.rtol),
+        )  # fmt: skip
 
 
 def _idioms(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -178,9 +179,15 @@ class Compiled:
                 return self._planned(arguments)
             except ValueNeeded as error:
                 self.cut = error
+                self._say(error)
                 self._plans = {}
                 self._last = None
                 return None
+
+    def _say(self, error: ValueNeeded) -> None:
+        """Warn, once, that the model runs operation by operation."""
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        warnings.warn(f"{name} has no plan on NumPy and runs operation by operation: {error}", stacklevel=4)
 
     def _find_open(self, arguments: list[Any]) -> tuple[OpenPlan, dict[str, int]] | None:
         """A plan with open sizes that serves these arguments, made if need be, and their lengths; None if they are to
