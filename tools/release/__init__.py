@@ -18,10 +18,10 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+from ..document_blocks import programs_of
+from ..paths import CACHE, ROOT, python_of
+from ..steps import StepError, run, say, step
 from . import bill_of_materials
-from .document_blocks import programs_of
-from .paths import CACHE, ROOT, python_of
-from .steps import StepError, run, say, step
 
 OUT = CACHE / "release"
 # What README's examples need beside the wheel.

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .layout import PYPROJECT
-from .paths import python_of
-from .steps import StepError, run
+from ..layout import PYPROJECT
+from ..paths import python_of
+from ..steps import StepError, run
 
 EXTRA = "all"
 
