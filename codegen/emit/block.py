@@ -49,6 +49,7 @@ class Block:
         self.statements: list[Statement] = []
         self.bound: dict[str, Expr] = {} if outer is None else outer.bound
         self.busy = set(busy)
+        self._numbers: dict[str, int] = {}  # name -> the least number that may be free
         self.kept: set[str] = set()
         self.preferred: dict[str, str] = {}
         self._chosen: dict[str, tuple[Expr, ...]] = {}
@@ -86,6 +87,7 @@ class Block:
         for name in names:
             for variable in self._variables(name) - outputs:
                 self.busy.discard(variable)
+                self._numbers.clear()
                 self.kept.discard(variable)
                 if self.module.sizes.get(name, 0) >= WORTH_DELETING:
                     gone.append(variable)
@@ -233,10 +235,12 @@ class Block:
         return self._numbered(_ROLES.get(plain, f"{plain}_value") if hasattr(builtins, plain) else name)
 
     def _numbered(self, name: str) -> str:
-        candidate, n = name, 1
+        n = self._numbers.get(name, 1)  # what is below is busy: a thousand results would else be counted a million times
+        candidate = name if n == 1 else f"{name}_{n}"
         while candidate in self.busy:
             n += 1
             candidate = f"{name}_{n}"
+        self._numbers[name] = n
         return candidate
 
     def _comment(self, node: Node[Any], output: Argument) -> str:
