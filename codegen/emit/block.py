@@ -235,7 +235,7 @@ class Block:
         return self._numbered(_ROLES.get(plain, f"{plain}_value") if hasattr(builtins, plain) else name)
 
     def _numbered(self, name: str) -> str:
-        n = self._numbers.get(name, 1)  # what is below is busy: a thousand results would else be counted a million times
+        n = self._numbers.get(name, 1)  # what is below is busy; counting from 1 would take a square of the results
         candidate = name if n == 1 else f"{name}_{n}"
         while candidate in self.busy:
             n += 1
