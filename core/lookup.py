@@ -14,7 +14,7 @@ EVERYDAY = {
 }
 
 _known = {}
-gate = None  # on CPython: the gate that explains wrong arguments (host/guarding.py)
+gate = None  # on CPython: the gate that explains wrong arguments (host/interface/guarding.py)
 
 
 def _search(families, name):

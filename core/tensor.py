@@ -13,7 +13,7 @@ class Tensor:
     """An array of one dtype on one backend.
 
     dtype: DType; shape: tuple of int; backend: Backend; data: the backend's storage (opaque to all other code). On
-    CPython they are read-only (host/fields.py). Create tensors with `emberlet.asarray`, `zeros`, … rather than
+    CPython they are read-only (host/sharing/fields.py). Create tensors with `emberlet.asarray`, `zeros`, … rather than
     directly. Methods and semantics follow the array API standard 2024.12, and Burn's tensor API for the rest
     (docs/tensors.md).
     """

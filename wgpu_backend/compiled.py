@@ -101,11 +101,11 @@ class Compiled:
     def _arguments(self, arguments, keywords):
         """The model's arguments in order, arrays as Tensors. Raises what calling the model would raise."""
         if getattr(self.model, "INPUTS", None) is not None and sys.implementation.name != "micropython":
-            from emberlet.host.model_inputs import bind
+            from emberlet.host.models.inputs import bind
 
             return bind(self.model, tuple(arguments), keywords, self.backend)
         if keywords:
-            from emberlet.host.model_inputs import in_order
+            from emberlet.host.models.inputs import in_order
 
             arguments = in_order(self.model, arguments, keywords)
         return [self._tensor(x) for x in arguments]

@@ -20,7 +20,7 @@ from ..backend import Backend, get_backend
 from ..errors import EmberletError, ShapeError
 from ..host.cli.model import Input, Loaded, load
 from ..host.cli.results import parts
-from ..host.model_inputs import parameters_of
+from ..host.models.inputs import parameters_of
 from ..host.numpy_backend.compile import Compiled
 from ..host.sharing.arrays import to_array, to_tensor
 from . import columns as cols

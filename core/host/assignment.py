@@ -15,7 +15,7 @@ from ..lookup import function
 from ..python_backend import PythonBackend
 from ..python_backend.scattering import assign_region, write_region
 from .counts import COUNTS
-from .fields import replace_data
+from .sharing.fields import replace_data
 
 _lock = threading.RLock()  # no update of concurrent writers is lost
 

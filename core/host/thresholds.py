@@ -100,7 +100,7 @@ def poisoned(byte: int = 0xFF) -> Iterator[None]:
     every call the memory of plans on NumPy and of modules in WebAssembly. 0xFF is NaN or -1, 0x7F about 3.4e38 or a
     large integer."""
     plans = importlib.import_module(_PLANS + "plan")
-    opened = importlib.import_module(_PLANS + "open_plan")
+    opened = importlib.import_module(_PLANS + "open_sizes.plan")
     wasm = importlib.import_module(_GPU + "wasm.program")
     changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
         (np, "empty", lambda make: _filled(make, byte)),

@@ -18,7 +18,7 @@ class Model(Module):
     WEIGHTS = None
     EMBEDDED = None
     try:
-        from ..host.model_calls import __call__
+        from ..host.models.calls import __call__
     except ImportError:  # a device requires tensors
         pass
 

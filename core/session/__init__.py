@@ -265,7 +265,7 @@ class Session:
             for i in range(len(given)):
                 found[self._entries[i].name] = given[i]
             try:
-                from ..host.model_inputs import bind
+                from ..host.models.inputs import bind
             except ImportError:  # a device takes tensors as they are
                 return [found[e[0]] for e in model.INPUTS]
             return bind(model, (), found)
@@ -543,7 +543,7 @@ def input_names(model):
 def parameters_of(model):
     """The parameters of `forward`, or None on a device."""
     try:
-        from ..host.model_inputs import parameters_of as found
+        from ..host.models.inputs import parameters_of as found
     except ImportError:
         return None
     return found(model)
@@ -552,7 +552,7 @@ def parameters_of(model):
 def check_count(model, taken, total):
     """Raise EmberletError if `forward` does not take this many arguments; on a device the call itself fails."""
     try:
-        from ..host.model_inputs import takes
+        from ..host.models.inputs import takes
     except ImportError:
         return
     error = takes(model, total)

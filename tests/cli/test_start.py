@@ -26,13 +26,17 @@ emberlet.codegen.protobuf: message messages wire
 emberlet.codegen.reader: freezing gradient graphs modules order parsing schema texts values
 emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
-emberlet.host: blas_kernels cli counts digests extras folders guarding memory model_calls model_inputs npy numpy_backend
-emberlet.host: public sharing streams
+emberlet.host: blas_kernels cli counts digests extras folders interface listing memory models npy numpy_backend
+emberlet.host: other_formats public sharing streams
+emberlet.host.interface: elsewhere guarding
+emberlet.host.interface.elsewhere: calls names
+emberlet.host.models: calls inputs
+emberlet.module: narrowing
 emberlet.host.folders: folder outputs
 emberlet.host.cli: freezing model plain progress results run
 emberlet.host.numpy_backend: assignment attention backend block_weights composites convolution elementwise integers
 emberlet.host.numpy_backend: recurrent storage windows
-emberlet.host.sharing: protocols
+emberlet.host.sharing: fields protocols
 emberlet.module: layouts loading methods
 emberlet.nn: conv linear names params
 emberlet.param: methods

@@ -234,7 +234,8 @@ def test_assigning_to_a_result_leaves_the_weights_as_they_are(
 
 def test_a_call_with_fitting_tensors_looks_at_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took four times as long as the digits on NumPy."""
-    from emberlet.host import model_calls, model_inputs
+    from emberlet.host.models import calls as model_calls
+    from emberlet.host.models import inputs as model_inputs
 
     model = load(DIGITS, "numpy")
     image = emberlet.zeros((1, 1, 8, 8), backend="numpy")
@@ -249,7 +250,7 @@ def test_the_first_parameter_is_found_wherever_it_lies() -> None:
     """The fast search finds named_params' first parameter, in lists, in dicts and below children that refer to
     parents."""
     from emberlet import nn
-    from emberlet.host.model_calls import first_param
+    from emberlet.host.models.calls import first_param
 
     def weight() -> Any:
         return nn.Param(emberlet.zeros((1,), backend="python"))

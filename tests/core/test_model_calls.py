@@ -9,8 +9,8 @@ import emberlet
 import pytest
 from emberlet import nn
 from emberlet.backend import get_backend
-from emberlet.host import model_calls
-from emberlet.host.model_calls import first_param, fits_cached, on_one_backend
+from emberlet.host.models import calls as model_calls
+from emberlet.host.models.calls import first_param, fits_cached, on_one_backend
 from emberlet.model import Model
 from emberlet.tensor import Tensor
 

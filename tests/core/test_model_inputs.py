@@ -10,8 +10,8 @@ import pytest
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, EmberletError, ShapeError
-from emberlet.host import model_inputs
-from emberlet.host.model_inputs import bind, describe, fits, parameters_of, takes
+from emberlet.host.models import inputs as model_inputs
+from emberlet.host.models.inputs import bind, describe, fits, parameters_of, takes
 from emberlet.model import Model
 from emberlet.tensor import Tensor
 

@@ -18,7 +18,7 @@ from emberlet.backend import get_backend
 from emberlet.backend.axes import Axes
 from emberlet.errors import BackendError
 from emberlet.host.numpy_backend.compile import blocks, few_rows, layout, mkl_products, windows
-from emberlet.host.numpy_backend.compile.open_plan import OpenPlan
+from emberlet.host.numpy_backend.compile.open_sizes.plan import OpenPlan
 from emberlet.host.numpy_backend.compile.plan import Plan
 from emberlet.host.numpy_backend.compile.threads import schedule, workers
 from emberlet.host.numpy_backend.compile.tracing import ValueNeeded

@@ -12,13 +12,13 @@ from emberlet.backend import get_backend
 from emberlet.backend.axes import Axes
 from emberlet.backend.sizes import Scope
 from emberlet.functional.arrays import asarray
-from emberlet.host.numpy_backend.compile import open_plan
-from emberlet.host.numpy_backend.compile.open_plan import (
+from emberlet.host.numpy_backend.compile.open_sizes import plan as open_plan
+from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     OpenPlan,
     Polynomials,
     _Bound,
 )
-from emberlet.host.numpy_backend.compile.open_tracing import Points, trace
+from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, trace
 from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
 from emberlet.tensor import Tensor
 

@@ -12,7 +12,7 @@ from emberlet.backend.axes import Axes
 from emberlet.backend.sizes import Scope
 from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile.memory import Buffers
-from emberlet.host.numpy_backend.compile.open_plan import (
+from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     ROOM,
     Number,
     Polynomials,
@@ -25,7 +25,7 @@ from emberlet.host.numpy_backend.compile.open_plan import (
     _points,
     _primes,
 )
-from emberlet.host.numpy_backend.compile.open_tracing import Points, _lengths, values
+from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, _lengths, values
 from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
 from emberlet.tensor import Tensor
 

@@ -41,8 +41,7 @@ ROOMS = {
     # Only the command line calls the packages built on core.
     "__main__": "host.cli",
     "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack module store model host "
-    "host.interface batch "
-    "codegen micro wgpu_backend",
+    "host.interface batch onnxruntime codegen micro wgpu_backend",
     # So do the code that runs models over data sets and the replacement for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from emberlet.host.numpy_backend.compile.memory import address
-from emberlet.host.numpy_backend.compile.open_plan import Number, OpenPlan, View, Whole
+from emberlet.host.numpy_backend.compile.open_sizes.plan import Number, OpenPlan, View, Whole
 from emberlet.host.numpy_backend.compile.plan import Plan
 from emberlet.tensor import Tensor
 

@@ -149,7 +149,7 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     import importlib.util
 
     from ...model import Model
-    from ..model_inputs import parameters_of
+    from ..models.inputs import parameters_of
 
     # A unique name, because a model may be called numpy.
     name = "emberlet_model_" + os.path.splitext(os.path.basename(path))[0]

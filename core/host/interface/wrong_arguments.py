@@ -26,7 +26,7 @@ _OWN = {"emberlet", "numpy", "ml_dtypes"} | sys.stdlib_module_names
 # Calls of these stand between a function and the function that called it.
 _BETWEEN = (
     "emberlet.tensor",
-    "emberlet.host.guarding",
+    "emberlet.host.interface.guarding",
     "emberlet.host.interface.wrong_arguments",
     "emberlet.functional.overriding",
 )

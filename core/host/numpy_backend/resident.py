@@ -14,7 +14,7 @@ from ...errors import BackendError
 from ...tensor import Tensor
 from .backend import NumpyBackend
 from .compile.compiled import Compiled, _OnTrace
-from .compile.open_plan import OpenPlan, States
+from .compile.open_sizes.plan import OpenPlan, States
 
 AFTER = 3  # steps of a kind before it gets a plan: making a plan takes as long as several steps
 PLANS = 4  # of one session

@@ -10,10 +10,10 @@ from ... import lookup
 from ...dtypes import DType
 from ...errors import refuse
 from ...names import method_names
-from ..fields import protect
-from ..guarding import guarded
 from ..interface.elsewhere.names import find_method
+from ..interface.guarding import guarded
 from ..public import Method
+from .fields import protect
 
 
 def _late(file: str, name: str) -> Callable[..., Any]:

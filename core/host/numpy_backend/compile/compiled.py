@@ -15,14 +15,14 @@ from ....backend.axes import Axes, argument_names, named, of_model
 from ....backend.sizes import SizeNeeded
 from ....errors import BackendError, EmberletError
 from ....tensor import Tensor
-from ...model_inputs import bind, in_order
+from ...models.inputs import bind, in_order
 from .. import NumpyBackend
 from ..storage import Array, emberlet_dtype, numpy_dtype
 from .plan import Plan
 from .tracing import Tracing, ValueNeeded
 
 if TYPE_CHECKING:
-    from .open_plan import OpenPlan
+    from .open_sizes.plan import OpenPlan
 
 # name -> NumPy's own dtype
 _NATIVE = {d.name: numpy_dtype(d) for d in dtypes.ALL if hasattr(np, d.name) and numpy_dtype(d).isbuiltin == 1}
@@ -213,7 +213,7 @@ class Compiled:
             return None if lengths is None else (made, lengths)
 
     def _make_open(self, arguments: list[Any], numbers: dict[str, int]) -> OpenPlan | None:
-        from .open_plan import OpenPlan
+        from .open_sizes.plan import OpenPlan
 
         axes: Any = self._axes
         while True:

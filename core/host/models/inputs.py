@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .. import dtypes
-from ..backend import Backend
-from ..dtypes import DType
-from ..errors import BackendError, DTypeError, EmberletError, ShapeError
-from ..functional.arrays import asarray
-from ..tensor import Tensor
+from ... import dtypes
+from ...backend import Backend
+from ...dtypes import DType
+from ...errors import BackendError, DTypeError, EmberletError, ShapeError
+from ...functional.arrays import asarray
+from ...tensor import Tensor
 
 Entry = tuple[str, str, tuple[int | str | None, ...] | None]
 """A name, a dtype (or words for what is no tensor), and a shape: an entry of INPUTS or OUTPUTS."""

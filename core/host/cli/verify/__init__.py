@@ -10,17 +10,18 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from ... import dtypes
-from ...errors import EmberletError
-from ...tensor import Tensor
-from .. import extras
-from ..memory import error_text
-from ..other_formats import refusal
-from . import model as models
-from . import sizing, ways
-from .plain import plain
-from .progress import step
-from .results import first_elements, parts
+from .... import dtypes
+from ....errors import EmberletError
+from ....tensor import Tensor
+from ... import extras
+from ...memory import error_text
+from ...other_formats import refusal
+from .. import model as models
+from .. import sizing
+from ..plain import plain
+from ..progress import step
+from ..results import first_elements, parts
+from . import ways
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +159,7 @@ def _idioms(
     free: models.Loaded,
     sizes: sizing.Sizes,
 ) -> list[dict[str, Any]]:
-    from . import idioms
+    from .. import idioms
 
     draws = [inputs]
     names = sizing.free_names(free.inputs, sizing.sizes(arguments.dim, loaded))
@@ -176,7 +177,7 @@ def _idioms(
 
 
 def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[str, Tensor]) -> int:
-    from .bisect import first_difference
+    from ..bisect import first_difference
 
     def reference(exposed: Any) -> tuple[str, dict[str, Any]]:
         name, call = _reference(exposed.SerializeToString(), arguments.reference)
@@ -239,7 +240,7 @@ def _drawn(i: models.Input, sizes: sizing.Sizes, random: Any, backend: str | Non
     """A random input: normal floats, integers from 0 to 9, fair bools; dimensions of unknown size are 1."""
     import numpy as np
 
-    from ...functional.arrays import asarray
+    from ....functional.arrays import asarray
 
     if i.dtype is None or i.shape is None or i.dtype is dtypes.string:
         raise EmberletError(f"nothing can be drawn for the input {i}; give --input {i.name}=FILE.npy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import EmberletError
+from ...errors import EmberletError
 
 _INSTEAD = {
     "data": "x[...] = values changes the elements",

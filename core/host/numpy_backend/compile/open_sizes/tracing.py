@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ....backend.axes import closed
-from ....backend.drawing import Undrawn
-from ....backend.sizes import Scope, is_open
-from ....errors import BackendError, EmberletError
-from ....tensor import Tensor
-from ..backend import NumpyBackend
-from ..storage import Array, numpy_dtype
-from .tracing import _ASKS, Call, Trace, Traced, Tracing, Value, ValueNeeded, _disassemble, _flat, _like, described
+from .....backend.axes import closed
+from .....backend.drawing import Undrawn
+from .....backend.sizes import Scope, is_open
+from .....errors import BackendError, EmberletError
+from .....tensor import Tensor
+from ...backend import NumpyBackend
+from ...storage import Array, numpy_dtype
+from ..tracing import _ASKS, Call, Trace, Traced, Tracing, Value, ValueNeeded, _disassemble, _flat, _like, described
 
 
 class Everywhere(Traced):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..module import Module, leaves
-from ..param import Param
-from ..tensor import Tensor
-from .model_inputs import bind, fits
+from ...module import Module, leaves
+from ...param import Param
+from ...tensor import Tensor
+from .inputs import bind, fits
 
 _FITTING: dict[int, tuple[Any, set[Any]]] = {}  # id of INPUTS -> itself, and the (dtype, shape)s of inputs that match
 _FIRST: dict[type, list[str]] = {}  # model class -> the attributes that lead to its first parameter

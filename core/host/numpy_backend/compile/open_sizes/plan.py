@@ -1,6 +1,6 @@
 """A plan for all lengths of the open axes: the NumPy calls, and how their arguments depend on the lengths.
 
-The trace (open_tracing.py) is lowered at several points; a point gives every open axis a length. The calls must be the
+The trace (tracing.py) is lowered at several points; a point gives every open axis a length. The calls must be the
 same at all points. What differs (addresses, shapes, strides and numbers) must be a polynomial of second degree in the
 lengths: it is solved from as many points as it has coefficients, and checked at one more. A call of the plan evaluates
 all polynomials at once and makes the views that change. Buffers are allocated for the largest lengths so far.
@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from ....backend.axes import Axes, closed
-from ....backend.sizes import Scope
-from ....errors import IndexingError
-from ....tensor import Tensor
-from .. import NumpyBackend
-from ..storage import Array, numpy_dtype
-from .lowering import lower
-from .memory import Buffer, Buffers, address, owner
-from .open_tracing import Points, at_point, trace, values
-from .steps import Step, Writer, lifetimes
-from .tracing import Trace, ValueNeeded, assemble
+from .....backend.axes import Axes, closed
+from .....backend.sizes import Scope
+from .....errors import IndexingError
+from .....tensor import Tensor
+from ... import NumpyBackend
+from ...storage import Array, numpy_dtype
+from ..lowering import lower
+from ..memory import Buffer, Buffers, address, owner
+from ..steps import Step, Writer, lifetimes
+from ..tracing import Trace, ValueNeeded, assemble
+from .tracing import Points, at_point, trace, values
 
 LARGEST = 1 << 24  # maximum elements of an input while a model is traced at other lengths
 ROOM = "room"  # the symbol for the capacity, in positions, of the states' arrays

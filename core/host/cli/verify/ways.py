@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ...errors import EmberletError
-from ...tensor import Tensor
-from . import model as models
-from .results import parts
+from ....errors import EmberletError
+from ....tensor import Tensor
+from .. import model as models
+from ..results import parts
 
 NAMES = ("eager", "compiled", "threads", "onnxruntime")
 DRAWS = 3  # different inputs, in turn

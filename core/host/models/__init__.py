@@ -1,0 +1,1 @@
+"""Calls of models on CPython: what callers pass, bound to what `forward` takes."""

@@ -1,0 +1,1 @@
+"""Plans with open sizes: one plan for every length of an axis."""
