@@ -122,6 +122,7 @@ def np_tensor(array: np.ndarray):  # type: ignore[no-untyped-def]
     "error", [ValueError, OverflowError, ZeroDivisionError, MemoryError, RecursionError, RuntimeError]
 )
 @pytest.mark.parametrize("where", ["read", "pass", "emit", "weights"])
+@pytest.mark.filterwarnings("ignore:a bug of emberlet")  # first the modules are not found, then nothing can be written
 def test_any_error_on_the_way_becomes_a_model_error(
     where: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,10 +241,10 @@ def test_a_module_that_cannot_be_put_in_place_takes_its_burnpack_back(tmp_path: 
     files = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     real = os.replace
 
-    def refuses(source: Any, target: Any) -> None:
-        if Path(target) == tmp_path / "sine.py" and not str(source).endswith(".before"):
+    def refuses(source: Any, target: Any, **folders: Any) -> None:
+        if Path(target).name == "sine.py" and not str(source).endswith(".before"):
             raise PermissionError("not there")
-        real(source, target)
+        real(source, target, **folders)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(PermissionError, match="not there"):
         patch.setattr(os, "replace", refuses)

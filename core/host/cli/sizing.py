@@ -129,7 +129,7 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
     """(the result of `attempt`, the sizes it was called with).
 
     Sizes not given are 1 or, if the model refuses that, the smallest of TRIED that works. First axes, which are
-    batches, stay 1 unless nothing else works. Raises EmberletError, which mentions `--dim`, if no size works.
+    batches, stay 1 unless nothing else works. Raises EmberletError; if no size works, it mentions `--dim`.
     """
     names = free_names(loaded.inputs, given)
     first = {_name(i, 0) for i in loaded.inputs if i.shape}
@@ -147,7 +147,7 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
             if not isinstance(error, ShapeError):
                 break
     assert problem is not None
-    if not names:
+    if not names or not isinstance(problem, ShapeError):
         raise problem
     said = " ".join(f"--dim {n}=…" for n in names)
     raise type(problem)(f"{problem}; give the sizes of the unknown dimensions: {said}")
