@@ -1,10 +1,12 @@
-"""Environments beside `.venv`: for another interpreter, and for the oldest packages that pyproject.toml allows.
+"""Environments beside `.venv`: for another interpreter, for the oldest packages that pyproject.toml allows, and for
+the newest pre-releases of those whose private structures are relied on.
 
     python3 dev.py test --python 3.13
     python3 dev.py test --oldest
+    python3 dev.py test --pre
 
 Each lies in `.cache/environments` and is kept. `dev.py` starts itself again with EMBERLET_VENV naming it, and with
-EMBERLET_OLDEST where it holds the oldest packages.
+EMBERLET_OLDEST or EMBERLET_PRE where it holds those packages.
 """
 
 from __future__ import annotations
@@ -107,6 +109,12 @@ def variables(python: Path, chosen: str) -> dict[str, str]:
 def of_pre_releases() -> bool:
     """Whether the environment has the newest pre-releases of PRIVATE, beyond their upper bounds."""
     return bool(os.environ.get(PRE))
+
+
+def bounds() -> dict[str, str]:
+    """The versions of PRIVATE that pyproject.toml allows: {"numpy": ">=2.1.3,<3"}."""
+    extras = pyproject()["project"]["optional-dependencies"]
+    return {name: requirement.removeprefix(name) for name in PRIVATE for requirement in extras[name][:1]}
 
 
 def constraints() -> list[str]:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 from . import components, environments, locking, model_packages
@@ -71,6 +72,19 @@ def _follow_the_checkout() -> None:
     MOVED_FROM.write_text(now, encoding="utf-8")
 
 
+def take_pre_releases() -> None:
+    """Put the newest pre-releases of environments.PRIVATE, beyond their upper bounds, into `.venv`, and say which.
+
+    Raises:
+        StepError: They could not be installed.
+    """
+    packages = environments.PRIVATE
+    with install_lock():
+        step("looking for newer pre-releases", partial(_pip_install, "--pre", "--upgrade", "--no-deps", *packages))
+    for name, allowed in environments.bounds().items():
+        say(f"  {name} {metadata.version(name)} (pyproject.toml allows {allowed})")
+
+
 def ensure_group(group: str) -> None:
     """Add a dependency group of pyproject.toml to `.venv`.
 
@@ -78,7 +92,9 @@ def ensure_group(group: str) -> None:
         StepError: It could not be installed.
     """
     stamp = VENV / f"installed-{group}.sha256"
-    wanted = hashlib.sha256(json.dumps([pyproject()["dependency-groups"][group], _fingerprint()]).encode()).hexdigest()
+    packages = locking.file(group).read_text(encoding="utf-8") if locking.file(group).exists() else ""
+    found = [pyproject()["dependency-groups"][group], packages, _fingerprint()]
+    wanted = hashlib.sha256(json.dumps(found).encode()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
     with install_lock():
@@ -187,8 +203,6 @@ def _fill_venv() -> None:
         _install_set("dev")
         own = ["--no-deps", "--no-build-isolation"]  # with the setuptools of the lock
         _pip_install("--config-settings", "editable_mode=lenient", *own, "--editable", ".")
-        if environments.of_pre_releases():
-            _pip_install("--pre", "--upgrade", "--no-deps", *environments.PRIVATE)
         return
     _pip_install("--upgrade", "pip>=25.1")  # the first to know dependency groups
     held = []
