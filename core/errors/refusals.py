@@ -29,6 +29,7 @@ _SAYS = {
     "linear": "Shape:linear: input {} does not fit weight {} (d_input, d_output)",
     "per axis": "Shape:{} has {} entries for {} spatial axes",
     "least": "Shape:{} must be at least {}, found {}",
+    "steps": "Shape:kernel, dilation and stride must be at least 1, found {}",
     "padding": "Shape:padding is 'same', 'valid' or numbers, found {!r}",
     "conv rank": "Shape:conv: input {} and weight {} must have the same rank, at least 3",
     "conv channels": "Shape:conv: input {} has {} channels, weight {} with {} groups needs {}",

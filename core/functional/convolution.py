@@ -20,17 +20,17 @@ def per_axis(value, n, what):
 
 
 def padding_pairs(padding, n, *window):
-    """`padding` as a tuple of n (low, high) pairs. window: what a name needs (padding_rules.py)."""
+    """`padding` as a tuple of n (low, high) pairs. window: what a name needs (padding_rules.py). Raises ShapeError for
+    a kernel, dilation or stride below 1 in it."""
+    for steps in window[:3]:
+        for step in steps:
+            if step < 1:
+                refuse("steps", window[:3])
     if isinstance(padding, str):
         from .windows.padding_rules import named
 
         return named(padding, n, *window)
-    if isinstance(padding, int):
-        return ((padding, padding),) * n
-    padding = tuple(padding)
-    if len(padding) != n:
-        refuse("per axis", "padding", len(padding), n)
-    return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in padding])
+    return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in per_axis(padding, n, "padding")])
 
 
 #: function; ONNX Conv
@@ -57,7 +57,7 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             break
     for i in range(n):
         room = x.shape[i + 2] + padding[i][0] + padding[i][1]
-        if dilation[i] < 1 or room < dilation[i] * (kernel[i] - 1) + 1:
+        if room < dilation[i] * (kernel[i] - 1) + 1:
             refuse("kernel", "conv", kernel, x.shape, padding)
     if bias is not None:
         bias = like(bias, x)

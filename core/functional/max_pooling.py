@@ -21,15 +21,17 @@ def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
     grown = []
     for i in range(n):
         low, high = padding[i]
-        reach = dilation[i] * (kernel[i] - 1) + 1
-        room = x.shape[i + 2] + low + high - reach
-        if room < 0 and not (ceil_mode and room > -stride[i]):
+        if low < 0 or high < 0:
+            refuse("least", "padding", 0, padding)
+        step, length = stride[i], x.shape[i + 2] + low
+        room = length + high - dilation[i] * (kernel[i] - 1) - 1
+        if room < 0 and not (ceil_mode and room > -step):
             refuse("kernel", "pool", kernel, x.shape, padding)
         if ceil_mode:
-            count = -(-room // stride[i]) + 1
-            if (count - 1) * stride[i] >= x.shape[i + 2] + low:
+            count = -(-room // step)
+            if count * step >= length:
                 count -= 1
-            high += max(0, (count - 1) * stride[i] - room)
+            high += max(0, count * step - room)
         grown.append((low, high))
     return kernel, stride, padding, dilation, tuple(grown)
 

@@ -1,11 +1,12 @@
 """Losses, forward only. Each takes predictions and targets and returns the mean loss (a 0-D tensor), the sum or, with
 reduction "none", the loss of every element."""
 
-from ..errors import ArgumentError, IndexingError, ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..functional.creation.fills import arange
 from ..functional.elementwise.activations import log_softmax, softplus
 from ..functional.elementwise.comparison import where
-from ..functional.indexing.selection import take_along_axis
+from ..functional.indexing.visibility import checked
+from ..functional.promotion import integers
 from ..module import Module
 
 
@@ -77,8 +78,7 @@ class CrossEntropyLoss(Module):
         if self.weights is not None and len(self.weights) != classes:
             raise ShapeError("CrossEntropyLoss has {} weights for {} classes".format(len(self.weights), classes))
         logs = log_softmax(x, 1) if self.logits else x.log()
-        self._check(logs, targets)
-        column = targets.reshape((-1, 1))
+        column = self._checked(targets, classes).reshape((-1, 1))
         chosen = (arange(classes, backend=x.backend).reshape((1, classes)) == column).astype(logs.dtype)
         wanted = chosen
         if self.smoothing:
@@ -96,16 +96,13 @@ class CrossEntropyLoss(Module):
             return loss.sum() / share.sum()
         return _reduced(loss, reduction)
 
-    def _check(self, logs, targets):
-        """Look up every target as an index, so that eager backends raise for one out of range. A GPU computes nothing
-        here, because the result is unused."""
+    def _checked(self, targets, classes):
+        """targets, with 0 for those to ignore. Raises IndexingError for one out of range, in a plan in each call."""
+        targets = integers(targets, "CrossEntropyLoss")
         for token in self.pad_tokens:
             targets = where(targets == token, 0, targets)
-        outside = where(targets < 0, logs.shape[1], targets)  # -1 is not the last class
-        try:
-            take_along_axis(logs, outside.reshape((-1, 1)), axis=1)
-        except IndexingError:
-            raise IndexingError("CrossEntropyLoss: targets are outside the {} classes".format(logs.shape[1]))
+        seen = checked(targets, 0, classes, "CrossEntropyLoss: targets are outside the {end} classes")
+        return targets if seen is None else seen
 
 
 class BinaryCrossEntropyLoss(Module):

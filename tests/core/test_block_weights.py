@@ -8,8 +8,11 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
+from emberlet import asarray
 from emberlet import functional as F
-from emberlet.errors import ShapeError
+from emberlet.backend import get_backend
+from emberlet.errors import DTypeError, IndexingError, ShapeError
+from support.every_backend import ALL
 
 
 def _drawn(seed: int) -> tuple[dict[str, Any], dict[str, int]]:
@@ -82,3 +85,19 @@ def test_zero_points_may_lie_in_an_array_of_numpy() -> None:
         for z in (zeros, emberlet.asarray(zeros, backend="numpy"))
     ]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_gathering_refuses_what_does_not_fit(backend):
+    k = get_backend(backend)
+    table = asarray(np.arange(48, dtype=np.uint8).reshape(3, 16), backend=k)
+    at, scales = asarray([2, 0], backend=k), np.ones((3, 2), np.float32)
+    fits = asarray(scales, backend=k)
+    assert F.gather_block_quantized(table, at, fits, block_size=16).shape == (2, 32)
+    for other in (scales[:2], scales[0]):
+        with pytest.raises(ShapeError, match="do not fit a table"):
+            F.gather_block_quantized(table, at, asarray(other, backend=k), block_size=16)
+    with pytest.raises(IndexingError, match="index 7 is outside axis 0 of length 3"):
+        F.gather_block_quantized(table, at + asarray([5, 0], backend=k), fits, block_size=16)
+    with pytest.raises(DTypeError, match="a table holds integers, found bool"):
+        F.gather_block_quantized(table.astype("bool"), at, fits, block_size=16)

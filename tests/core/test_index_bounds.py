@@ -8,6 +8,7 @@ from emberlet import asarray, dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import IndexingError
+from emberlet.nn import CrossEntropyLoss
 from support.every_backend import EVERY, WGPU
 
 CALLS = {
@@ -61,6 +62,13 @@ PLANNED = {
     "computed": lambda x, i: F.take(x, i * 2 - i, axis=0),
     "weighted": lambda x, i: F.nll_loss(x, i, x[0], ignore_index=3),
     "reverse_sequence": lambda x, i: F.reverse_sequence(x, i),
+    "tensor_scatter": lambda x, i: F.tensor_scatter(F.reshape(x, (4, 4, 1)), F.reshape(x[:, :1], (4, 1, 1)), i),
+    "rotary": lambda x, i: F.rotary_embedding(F.reshape(x, (1, 4, 4)), x[:, 2:], x[:, :2], F.reshape(i, (1, 4))),
+    "matmul_nbits": lambda x, i: F.matmul_nbits(
+        x, asarray([[18, 52]], dtype="uint8", backend=x.backend), x[1], None, i, rows=4, columns=1, block_size=1
+    ),
+    "CrossEntropyLoss": lambda x, i: CrossEntropyLoss()(x, i),
+    "targets to ignore": lambda x, i: CrossEntropyLoss(pad_tokens=[0])(x, i),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import emberlet
 import numpy as np
 import pytest
-from emberlet.errors import IndexingError, ShapeError
+from emberlet.errors import ArgumentError, IndexingError, ShapeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -199,3 +199,8 @@ def test_indices_out_of_range_are_refused(backend):
             emberlet.take(x, emberlet.asarray([0, bad]), axis=0)
         with pytest.raises(IndexingError, match=f"index {bad}"):
             x.scatter(0, emberlet.asarray([bad]), emberlet.asarray([1.0]))
+
+
+def test_scatter_refuses_an_unknown_reduction(backend):
+    with pytest.raises(ArgumentError, match="found None"):
+        emberlet.functional.scatter(tensor(np.ones(2)), 0, tensor(np.zeros(1, np.int64)), tensor(np.ones(1)), None)

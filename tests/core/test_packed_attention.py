@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet.errors import IndexingError
 from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
 from support.onnxruntime_node import run_node
@@ -142,3 +143,23 @@ def test_a_window_over_a_cache() -> None:
 
 def test_a_sink_takes_its_share() -> None:
     grouped(6, 1, [7, 7], sink=normal(16, HEADS))
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_a_cache_of_integers_is_attended_as_floats(backend: str) -> None:
+    q, k, v, last = normal(1, 1, 2, 4), normal(2, 1, 2, 2), np.float32([[[3, -2], [1, 4]]]), np.array([3])
+    past, values = normal(4, 1, 1, 4, 2), np.arange(8, dtype=np.int32).reshape(1, 1, 4, 2)
+    heads = {"num_heads": 2, "kv_num_heads": 1}
+    y, _, present = F.group_query_attention(*tensors(backend, q, k, v, past, values, last), 4, **heads)
+    same, *_ = F.group_query_attention(*tensors("numpy", q, k, v, past, values.astype(np.float32), last), 4, **heads)
+    agree(y, to_array(same))
+    np.testing.assert_array_equal(to_array(present)[0, 0], [[0, 1], [2, 3], [3, -2], [1, 4]])
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_a_last_key_beyond_the_cache_is_refused(backend: str) -> None:
+    q, k, past = normal(1, 1, 1, 4), normal(2, 1, 1, 2), normal(4, 1, 1, 3, 2)
+    with pytest.raises(IndexingError, match="index 9 is outside axis 2 of length 3"):
+        F.group_query_attention(
+            *tensors(backend, q, k, k, past, past, np.array([9])), 3, num_heads=2, kv_num_heads=1
+        )

@@ -179,3 +179,8 @@ def test_accumulators_of_32_bits_are_exact_and_wider_integers_are_refused(backen
     for wrong in ("float32", "int16"):
         with pytest.raises(DTypeError, match="at most 8 bits"):
             F.matmul_integer(F.zeros((2, 2), dtype=wrong), F.zeros((2, 2), dtype="int8"))
+
+
+def test_a_scale_of_bools_is_0_or_1(backend: Any) -> None:
+    total, zero = tensor(np.array([-5, 0, 2, 300], np.int32)), tensor(np.array(3, np.uint8))
+    same(F.requantize(total, tensor(np.array(True)), zero), np.array([0, 3, 5, 255], np.uint8))

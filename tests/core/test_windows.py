@@ -229,3 +229,31 @@ def test_linear_and_gemm(backend):
     with pytest.raises(ShapeError, match="d_input"):
         F.linear(tensor(x), tensor(w.T), layout="burn")
     same(F.linear(tensor(x), tensor(w.T)), x @ w, rtol=1e-5, atol=1e-6)
+
+
+WINDOWS = {
+    "max_pool": lambda x, kernel, stride, dilation: F.max_pool(x, kernel, stride, 0, dilation),
+    "max_pool_with_indices": lambda x, kernel, stride, dilation: F.max_pool_with_indices(x, kernel, stride, 0, dilation),
+    "avg_pool": lambda x, kernel, stride, dilation: F.avg_pool(x, kernel, stride, 1, dilation, True),
+    "lp_pool": lambda x, kernel, stride, dilation: F.lp_pool(x, kernel, stride, 0, dilation),
+    "conv": lambda x, kernel, stride, dilation: F.conv(x, F.ones((1, 2, kernel)), None, stride, 1, dilation),
+    "same": lambda x, kernel, stride, dilation: F.conv(x, F.ones((1, 2, kernel)), None, stride, "same", dilation),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("steps", [(0, 1, 1), (2, 0, 1), (2, -1, 1), (2, 1, 0), (2, 1, -2)])
+def test_kernel_stride_and_dilation_are_at_least_1(backend, name, steps):
+    with pytest.raises(ShapeError, match="at least 1"):
+        WINDOWS[name](tensor(np.ones((1, 2, 8), np.float32)), *steps)
+
+
+def test_a_pool_refuses_negative_padding(backend):
+    with pytest.raises(ShapeError, match="padding must be at least 0"):
+        F.avg_pool(tensor(np.ones((1, 1, 5, 4), np.float32)), (2, 3), None, [(1, 0), (0, -1)])
+
+
+@pytest.mark.parametrize("layer", [emberlet.nn.MaxPool1d, emberlet.nn.AvgPool1d, lambda k: emberlet.nn.Conv1d(1, 1, k)])
+def test_a_layer_refuses_a_kernel_of_no_elements(layer):
+    with pytest.raises(ShapeError, match="at least 1"):
+        layer(0)

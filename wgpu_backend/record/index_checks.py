@@ -34,13 +34,27 @@ class IndexCheck:
 
 
 def index_checks(roots):
-    """The IndexChecks of a traced graph, in the order of the model."""
-    out = []
+    """The IndexChecks of a traced graph, in the order of the model. Equal ones count once: the layers of a model look
+    up the same positions."""
+    out = {}
     for node in topological(roots):
         if not node.checks:
             continue
         order = topological([node])
         known = [n for n in order if n.op in ("input", "data") or (n.op in _CHEAP and not is_leaf(n))]
         if len(order) <= MOST and len(known) == len(order):
-            out.extend([IndexCheck(order, limits) for limits in node.checks])
-    return sorted(out, key=lambda check: check.limits[0])
+            form = _form(order)
+            for limits in node.checks:
+                out.setdefault((form, repr(limits[1:])), IndexCheck(order, limits))
+    return sorted(out.values(), key=lambda check: check.limits[0])
+
+
+def _form(order):
+    """Equal for nodes that compute the same."""
+    at = {}
+    form = []
+    for n in order:
+        arg = id(n) if n.op == "data" else repr(n.arg)
+        form.append((n.op, arg, n.dtype.name, repr(n.shape), tuple([at[id(s)] for s in n.srcs])))
+        at[id(n)] = len(at)
+    return tuple(form)

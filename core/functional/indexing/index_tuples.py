@@ -104,7 +104,8 @@ def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
     """past with update[b] written along axis, starting at write_indices[b] (0 by default): updates a cache.
 
     past (batch, …, length, …), update of the same shape but shorter along axis; mode "circular" wraps around at the end
-    (ONNX TensorScatter). Raises ShapeError if the shapes do not match.
+    (ONNX TensorScatter). Raises ShapeError if the shapes do not match, IndexingError if a linear write goes beyond the
+    end.
     """
     if mode not in ("linear", "circular"):
         raise ArgumentError("tensor_scatter: mode is 'linear' or 'circular', found {!r}".format(mode))
@@ -124,6 +125,10 @@ def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
         at = backend.binary("add", at, reshape(astype(tensor(write_indices, backend), dtypes.int64), (batch, 1)))
     if mode == "circular":
         at = backend.binary("remainder", at, backend.full((), past.shape[axis], dtypes.int64))
+    elif write_indices is not None:
+        from .selection import check_bounds
+
+        at, _ = check_bounds(at, past.shape[axis], axis)
     shape = [1] * past.ndim
     shape[0], shape[axis] = at.shape
     return backend.scatter(past, broadcast_to(reshape(at, shape), update.shape), update, axis, "none")

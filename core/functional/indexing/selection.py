@@ -6,7 +6,7 @@ together; their axes replace the first of them if they are adjacent, and come fi
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import DTypeError, IndexingError, ShapeError
+from ...errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from ...shapes import assume_equal, axis_of, broadcast, size, whole
 from ...tensor import Tensor
 from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
@@ -397,7 +397,9 @@ def _check_elements(x, indices, axis):
 @one_backend
 def scatter(x, axis, indices, values, reduction="add"):
     """x with values[i][j] combined into x[indices[i][j]][j], for axis 0. reduction: "add", "none" (assign), "mul",
-    "max" or "min"."""
+    "max" or "min". Raises ArgumentError for another."""
+    if reduction not in ("add", "none", "mul", "max", "min"):
+        raise ArgumentError("scatter: reduction is 'add', 'none', 'mul', 'max' or 'min', found {!r}".format(reduction))
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)

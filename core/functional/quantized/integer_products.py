@@ -70,6 +70,7 @@ def requantize(total, scale, zero_point, dtype=None):
     """int32 sums times a float scale, rounded half to even, plus the zero point, saturated to dtype: by default the
     zero point's, or uint8 if that is a number."""
     backend = total.backend
+    scale = floating(scale)
     real = backend.binary("mul", backend.cast(total, scale.dtype), scale)
     if is_scalar(zero_point):
         return to_levels(real, backend.full((), zero_point, real.dtype), dtypes.dtype(dtype or dtypes.uint8))

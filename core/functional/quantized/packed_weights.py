@@ -5,6 +5,7 @@ from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, ShapeError
 from ...shapes import axis_of
+from ..indexing.selection import check_bounds
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
 from ..overriding import composite
@@ -76,7 +77,7 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
     else:
         zero = reshape(zero_points, (columns, count))
     if group_indices is not None:
-        at = tensor(group_indices)
+        at, _ = check_bounds(tensor(group_indices), count, 1)
         scales = backend.take(scales, at, 1)
         zero = backend.take(zero, at, 1) if zero.ndim else zero
         return _blocks(narrow(values, 1, 0, rows), scales, zero, 1)
@@ -114,6 +115,7 @@ def gather_block_quantized(
 
     table: int4, uint4 or other integers; or uint8 with `bits` 2 or 4, packed along its last axis. Blocks of block_size
     along quantize_axis share a scale and a zero point (packed like the table; 0 by default, 2 ** (bits - 1) if packed).
+    Raises ShapeError if the scales do not fit the table, IndexingError for an index out of range.
     """
     table, scales = tensor(table), floating(scales)
     backend = table.backend
@@ -121,7 +123,16 @@ def gather_block_quantized(
     gather_axis, quantize_axis = axis_of(gather_axis, table.ndim), axis_of(quantize_axis, table.ndim)
     if gather_axis == quantize_axis or (packed and bits < 8 and gather_axis == table.ndim - 1):
         raise ShapeError("gather_block_quantized cannot gather along its quantized axis {}".format(gather_axis))
-    indices = tensor(indices, backend)
+    if not table.dtype.is_integer:
+        raise DTypeError("gather_block_quantized: a table holds integers, found {}".format(table.dtype))
+    for part in (scales,) if zero_points is None else (scales, tensor(zero_points, backend)):
+        if part.ndim != table.ndim or part.shape[gather_axis] != table.shape[gather_axis]:
+            raise ShapeError(
+                "gather_block_quantized: scales or zero points of shape {} do not fit a table {}".format(
+                    part.shape, table.shape
+                )
+            )
+    indices, _ = check_bounds(tensor(indices, backend), table.shape[gather_axis], gather_axis)
     table, scales = backend.take(table, indices, gather_axis), backend.take(scales, indices, gather_axis)
     if packed:
         table = unpack_bits(table, bits)

@@ -216,5 +216,6 @@ def group_query_attention(
         behind = k.shape[2] - score_bias.shape[3]  # the unused part of the cache is masked
         score_bias = pad(score_bias, [(0, 0)] * 3 + [(0, behind)]) if behind else score_bias
     bias = as_bias(score_bias, seen, q.dtype)
-    out = dot_product_attention(q, k, v, bias, scale or None, softcap, False, None if sink is None else like(sink, q))
+    sink = None if sink is None else like(sink, q)
+    out = dot_product_attention(q, floating(k), floating(v), bias, scale or None, softcap, False, sink)
     return merge_heads(out), k, v

@@ -2,23 +2,28 @@
 
 from ... import dtypes
 from ...errors import ShapeError
+from ..indexing.selection import check_bounds
 from ..movement.rearranging import expand_dims, narrow, reshape
 from ..operands import astype, floating, like
 from ..overriding import composite
 
 
-def _angles(cache, position_ids, batch, length):
-    """(batch or 1, length, half): the rows of a cache at the given positions."""
-    if position_ids is None:
-        return cache if cache.ndim == 3 else reshape(narrow(cache, 0, 0, length), (1, length, cache.shape[1]))
-    backend = cache.backend
+def _rows(position_ids, positions, batch, length, backend):
+    """The rows of a cache of `positions` rows at which each token turns. Raises IndexingError for one outside."""
     if position_ids.size == 1 and position_ids.shape != (batch, length):
         # One number: the position of the first token of every sequence.
         at = backend.binary("add", astype(reshape(position_ids, (1, 1)), dtypes.int64),
                       backend.reshape(backend.arange(0, 1, length, dtypes.int64), (1, length)))  # fmt: skip
     else:
         at = position_ids
-    return backend.take(cache, at, 0)
+    return check_bounds(at, positions, 0)[0]
+
+
+def _angles(cache, at, length):
+    """(batch or 1, length, half): the rows of a cache at the given positions."""
+    if at is None:
+        return cache if cache.ndim == 3 else reshape(narrow(cache, 0, 0, length), (1, length, cache.shape[1]))
+    return cache.backend.take(cache, at, 0)
 
 
 #: function; ONNX RotaryEmbedding
@@ -30,7 +35,7 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
     cos, sin: (positions, rotary_dim / 2), indexed by position_ids (batch, length), or counting up from a single number;
     without position_ids (batch, length, rotary_dim / 2), or the first rows of a 2-D cache. rotary_dim: how many leading
     elements of a head are rotated (0: all). Pairs are adjacent elements if `interleaved`, else they take one element
-    from each half. Raises ShapeError if x and the caches do not fit.
+    from each half. Raises ShapeError if x and the caches do not fit, IndexingError for a position that is not a row.
     """
     x = floating(x)
     cos, sin = like(cos, x), like(sin, x)
@@ -51,9 +56,9 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
             )
         )
     at = 2 if len(shape) == 3 else 1
-    cos = expand_dims(_angles(cos, position_ids, shape[0], length), at)
-    sin = expand_dims(_angles(sin, position_ids, shape[0], length), at)
     backend = x.backend
+    rows = None if position_ids is None else _rows(position_ids, cos.shape[0], shape[0], length, backend)
+    cos, sin = expand_dims(_angles(cos, rows, length), at), expand_dims(_angles(sin, rows, length), at)
     head = narrow(x, 3, 0, turned)
     half = turned // 2
     if interleaved:
