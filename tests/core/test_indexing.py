@@ -5,7 +5,7 @@ from __future__ import annotations
 import emberlet
 import numpy as np
 import pytest
-from emberlet.errors import ArgumentError, IndexingError, ShapeError
+from emberlet.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -204,3 +204,10 @@ def test_indices_out_of_range_are_refused(backend):
 def test_scatter_refuses_an_unknown_reduction(backend):
     with pytest.raises(ArgumentError, match="found None"):
         emberlet.functional.scatter(tensor(np.ones(2)), 0, tensor(np.zeros(1, np.int64)), tensor(np.ones(1)), None)
+    with pytest.raises(ArgumentError, match="found 'sum'"):
+        emberlet.functional.scatter_nd(tensor(np.ones(2)), tensor(np.zeros((1, 1), np.int64)), tensor(np.ones(1)), "sum")
+
+
+def test_indices_are_integers(backend):
+    with pytest.raises(DTypeError, match="indices are integers, found float32"):
+        emberlet.functional.max_unpool(tensor(np.ones((1, 1, 2))), tensor(np.ones((1, 1, 2), np.float32)), 2, 2)

@@ -81,6 +81,9 @@ def scatter_nd(x, indices, updates, reduction="none"):
 
     reduction: "none" (assign; the last of equal indices wins), "add", "mul", "max" or "min".
     """
+    from .selection import check_reduction
+
+    check_reduction(reduction)
     x = tensor(x)
     backend = x.backend
     indices, depth = _checked("scatter_nd", x, indices)

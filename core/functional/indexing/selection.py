@@ -206,9 +206,11 @@ def _linear(x, axes, arrays, shape):
 
 def check_bounds(index, n, axis):
     """(indices, whether they are checked) against an axis of length n, where reading them does not wait for a GPU.
-    Raises IndexingError."""
+    Raises IndexingError, and DTypeError for indices that are not integers."""
     from .visibility import checked
 
+    if not index.dtype.is_integer:
+        raise DTypeError("indices are integers, found {}".format(index.dtype))
     seen = checked(index, -n, n, axis=axis)
     return (index, False) if seen is None else (seen, True)
 
@@ -393,13 +395,18 @@ def _check_elements(x, indices, axis):
     return check_bounds(indices, x.shape[axis], axis)[0]
 
 
+def check_reduction(reduction):
+    """Raise ArgumentError unless it is one that `scatter` takes."""
+    if reduction not in ("add", "none", "mul", "max", "min"):
+        raise ArgumentError("scatter: reduction is 'add', 'none', 'mul', 'max' or 'min', found {!r}".format(reduction))
+
+
 #: method; ONNX ScatterElements; Burn scatter
 @one_backend
 def scatter(x, axis, indices, values, reduction="add"):
     """x with values[i][j] combined into x[indices[i][j]][j], for axis 0. reduction: "add", "none" (assign), "mul",
     "max" or "min". Raises ArgumentError for another."""
-    if reduction not in ("add", "none", "mul", "max", "min"):
-        raise ArgumentError("scatter: reduction is 'add', 'none', 'mul', 'max' or 'min', found {!r}".format(reduction))
+    check_reduction(reduction)
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
