@@ -205,7 +205,9 @@ def test_scatter_refuses_an_unknown_reduction(backend):
     with pytest.raises(ArgumentError, match="found None"):
         emberlet.functional.scatter(tensor(np.ones(2)), 0, tensor(np.zeros(1, np.int64)), tensor(np.ones(1)), None)
     with pytest.raises(ArgumentError, match="found 'sum'"):
-        emberlet.functional.scatter_nd(tensor(np.ones(2)), tensor(np.zeros((1, 1), np.int64)), tensor(np.ones(1)), "sum")
+        emberlet.functional.scatter_nd(
+            tensor(np.ones(2)), tensor(np.zeros((1, 1), np.int64)), tensor(np.ones(1)), "sum"
+        )
 
 
 def test_indices_are_integers(backend):

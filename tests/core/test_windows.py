@@ -233,7 +233,7 @@ def test_linear_and_gemm(backend):
 
 WINDOWS = {
     "max_pool": lambda x, kernel, stride, dilation: F.max_pool(x, kernel, stride, 0, dilation),
-    "max_pool_with_indices": lambda x, kernel, stride, dilation: F.max_pool_with_indices(x, kernel, stride, 0, dilation),
+    "with indices": lambda x, kernel, stride, dilation: F.max_pool_with_indices(x, kernel, stride, 0, dilation),
     "avg_pool": lambda x, kernel, stride, dilation: F.avg_pool(x, kernel, stride, 1, dilation, True),
     "lp_pool": lambda x, kernel, stride, dilation: F.lp_pool(x, kernel, stride, 0, dilation),
     "conv": lambda x, kernel, stride, dilation: F.conv(x, F.ones((1, 2, kernel)), None, stride, 1, dilation),
