@@ -66,12 +66,13 @@ async function begin(source, { cache, onProgress, signal, wasm, threads }) {
     arrived[what] += bytes;
     onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter });
   };
-  prepare({ wasm, counted: progress("interpreter") }).catch(() => {});
+  const starting = prepare({ wasm, counted: progress("interpreter") });
+  starting.catch(() => {});
   const opening = open(source, { cache, signal });
   opening.catch(() => {});
   const plan = await opening;
   if (plan.compiled) return (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
-  const mp = await interpreter;
+  const mp = await starting;
   const key = ++count;
   const counted = progress("plan");
   counted(plan.header.length);
