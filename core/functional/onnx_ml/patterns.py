@@ -14,7 +14,7 @@ def matcher(pattern):
     """An object with `whole(text)`, whether all of a text matches, and `spans(text)`, the (start, end) of the matches
     that do not overlap. Raises ArgumentError for a pattern that is not one, or is too large."""
     if not isinstance(pattern, str):
-        raise ArgumentError("a pattern is a text, found {!r}".format(pattern))
+        raise TypeError("a pattern is a str")
     if len(pattern) > LONGEST:
         raise ArgumentError("the pattern has {} characters; at most {} are supported".format(len(pattern), LONGEST))
     found = _known.get(pattern)

@@ -112,6 +112,8 @@ class Folder:
 
     def link(self, name: str, target: Folder, new: str) -> None:
         """A second name for a file. Raises FileExistsError, and OSError where the file system has no links."""
+        if not hasattr(os, "link"):  # in a tab
+            raise OSError(95, "links are not supported", self._path(name))
         if self.descriptor is None:
             os.link(self._at(name), target._at(new))
         else:
