@@ -453,7 +453,8 @@ def test_ctrl_c_ends_a_run(digits: Path, tmp_path: Path, in_a_loop: bool) -> Non
     (tmp_path / "endless.wasm").write_bytes(endless(digits))
     script = (
         "import asyncio, os, signal, sys, threading\nimport numpy as np\nfrom emberlet.wgpu_backend import plan_file\n"
-        "plan = plan_file.load(sys.argv[1])\n"
+        # A background process of a shell ignores SIGINT, and so do its children, unless they say otherwise.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nplan = plan_file.load(sys.argv[1])\n"
         "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "async def in_a_loop():\n    plan.run(np.zeros((1, 1, 8, 8), np.float32))\n"
         "try:\n    asyncio.run(in_a_loop()) if len(sys.argv) > 2 else plan.run(np.zeros((1, 1, 8, 8), np.float32))\n"
