@@ -80,6 +80,7 @@ def test_an_interrupt_ends_a_command_with_one_line(command: str, tmp_path: Path)
     # Sends itself the signal while modules load, which is most of the time that these commands take.
     script = (
         "import os, signal, sys, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background process ignores it
         "from emberlet.__main__ import main\n"
         "threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "sys.setswitchinterval(1e-4)\n"

@@ -100,7 +100,7 @@ def test_a_damaged_file_counts_as_missing(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_files_used_longest_ago_are_deleted(tmp_path: Path) -> None:
     for number, (size, used) in enumerate([(10, 30), (20, 10), (30, 20), (40, 40)]):
-        path = tmp_path / f"{PREFIX}{number}"
+        path = tmp_path / f"{PREFIX}{number:024x}"
         path.write_bytes(bytes(size))
         os.utime(path, (used, used))
     (tmp_path / "other").write_bytes(bytes(1000))
@@ -117,12 +117,12 @@ def test_the_files_used_longest_ago_are_deleted(tmp_path: Path) -> None:
 def test_room_is_made_for_the_file_that_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (kernel_cache.LIMIT, kernel_cache._MOST) == (32 << 20, 64 << 20)
     monkeypatch.setattr(kernel_cache, "LIMIT", 100)
-    old = tmp_path / f"{PREFIX}old"
+    old, new = (tmp_path / f"{PREFIX}{number:024x}" for number in range(2))
     for size, kept in [(60, True), (61, False)]:
         old.write_bytes(bytes(40))
-        kernel_cache._write(tmp_path / f"{PREFIX}new", bytes(size))
+        kernel_cache._write(new, bytes(size))
         assert old.exists() == kept
-        (tmp_path / f"{PREFIX}new").unlink()
+        new.unlink()
 
 
 def test_the_name_depends_on_the_code(monkeypatch: pytest.MonkeyPatch) -> None:

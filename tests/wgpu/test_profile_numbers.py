@@ -47,6 +47,7 @@ def test_the_trace_has_every_dispatch_in_microseconds() -> None:
     found = json.loads(profile.trace(SAMPLES[:2], "model.onnx"))
     assert found == {
         "displayTimeUnit": "ns",
+        "otherData": {"generator": "emberlet profile"},
         "traceEvents": [
             {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "model.onnx"}},
             {"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "GPU queue"}},

@@ -158,7 +158,7 @@ def main():
             line = bytearray()
         elif byte == b"\x04":
             for value in names.values():
-                if hasattr(value, "close"):
+                if hasattr(value, "close") and not isinstance(value, type):
                     value.close()  # as firmware does with files that were left open
             names = start()
             put(b"OK\r\n" + SOFT_RESET + PROMPT)
