@@ -10,7 +10,7 @@ from contract import fuzz
 
 SECONDS = {"programs": 30.0, "modules": 15.0, "sessions": 10.0}
 # Kinds that still find something now and then run the same cases every time.
-SAME = {"layers": (1, 200), "invalid": (1, 300)}
+SAME = {"layers": (1, 200), "invalid": (1, 300), "random_numbers": (1, 20)}
 
 
 @pytest.mark.parametrize("name", fuzz.names())
