@@ -50,7 +50,7 @@ for f in (lambda x: F.softmax(x).sum() * x[0, 0], lambda x: F.gelu(x).sum(), lam
 def test_a_program_without_gradients_loads_nothing_of_them() -> None:
     for backend in ("python", "numpy"):
         code = PLAIN.format(backend=backend)
-        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
         assert out.strip() == "[]"
 
 
@@ -67,7 +67,7 @@ def test_a_linear_regression_trains_on_micropython(unix_port: Port) -> None:
 
 def test_gradients_on_micropython_are_those_of_cpython(unix_port: Port) -> None:
     code = 'from emberlet.backend import set_default_backend\nset_default_backend("python")\n' + GRADIENTS
-    here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    here = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
     there = unix_port.run(code, heap="1M").check().stdout
     found = [json.loads(line) for line in there.splitlines()]
     np.testing.assert_allclose(found, [json.loads(line) for line in here.splitlines()], rtol=1e-4, atol=1e-5)

@@ -21,7 +21,7 @@ import emberlet
 from emberlet.codegen import load
 digits = load({digits!r}, backend="numpy").compile(backend="numpy")
 digits(emberlet.ones((1, 1, 8, 8), backend="numpy"))
-pages = int(open("/proc/self/statm").read().split()[0])
+pages = int(open("/proc/self/statm", encoding="utf-8").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (60 << 20),) * 2)
 from emberlet.__main__ import main
 sys.exit(main())
