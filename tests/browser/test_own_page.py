@@ -218,6 +218,8 @@ def refused(page: Page, call: str) -> str:
             "net.onnx is an ONNX model: compile it first, with emberlet compile net.onnx --out net.plan",
         ),
         ('load(new File(["weights"], "net.bin"))', "net.bin is not a compiled model, or it is damaged"),
+        ('load("model.plan", { device: "wasm" })', 'device: "wasm" needs a fallback, a .wasm file'),
+        ('load("model.plan", { device: "cuda" })', 'device is "webgpu" or "wasm"; found: cuda'),
         ("load(undefined)", "load takes the address of a model or its bytes; found: undefined"),
         ("load({ file: 3 })", "load takes the address of a model or its bytes; found: Object"),
         (

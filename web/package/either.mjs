@@ -60,7 +60,12 @@ class Either {
   }
 
   async #change(model, error) {
-    this.#model = await this.#inWasm();
+    try {
+      this.#model = await this.#inWasm();
+    } catch (failure) {
+      this.#changing = null; // the next run tries again
+      throw failure;
+    }
     this.reason = error.message;
     await Promise.resolve(model.release()).catch(() => {}); // its memory is gone with the device
   }

@@ -25,6 +25,10 @@ let queue = null;
 
 export async function load(source, options = {}) {
   const { signal, threads, fallback, device } = options;
+  if (device && device !== "webgpu" && device !== "wasm") {
+    throw new TypeError(`device is "webgpu" or "wasm"; found: ${device}`);
+  }
+  if (device === "wasm" && !fallback) throw new TypeError('device: "wasm" needs a fallback, a .wasm file');
   if (!fallback) return onGpu(source, options);
   const inWasm = async () => (await import("./wasm.mjs")).load(fallback, { signal, threads });
   return loadEither(() => onGpu(source, options), inWasm, device);
