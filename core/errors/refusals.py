@@ -27,6 +27,7 @@ _SAYS = {
     "reshape": "Shape:cannot reshape {} ({} elements) to {}",
     "flatten": "Shape:start_dim {} comes after end_dim {}",
     "linear": "Shape:linear: input {} does not fit weight {} (d_input, d_output)",
+    "entry": "DType:{} is an int or a list of ints, found {!r}",
     "per axis": "Shape:{} has {} entries for {} spatial axes",
     "least": "Shape:{} must be at least {}, found {}",
     "steps": "Shape:kernel, dilation and stride must be at least 1, found {}",

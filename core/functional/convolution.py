@@ -10,10 +10,13 @@ from .operands import floating, like
 
 
 def per_axis(value, n, what):
-    """`value` as a tuple of n ints. Raises ShapeError if its length is not n."""
+    """`value` as a tuple of n entries: ints, or pairs of a padding. Raises ShapeError for another number of them."""
     if isinstance(value, int):
         return (value,) * n
     value = tuple(value)
+    for entry in value:
+        if not isinstance(entry, (int, tuple, list)):
+            refuse("entry", what, entry)
     if len(value) != n:
         refuse("per axis", what, len(value), n)
     return value

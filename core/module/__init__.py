@@ -49,7 +49,7 @@ class Module:
 
         found = METHODS.get(name)
         if found is None:
-            raise AttributeError("{} has no attribute {!r}".format(type(self).__name__, name))
+            raise AttributeError(type(self), name)  # CPython says more: host/interface/module_gate.py
         setattr(Module, name, found)
         return getattr(self, name)
 
@@ -74,13 +74,7 @@ def leaves(value, kind, prefix="", path=()):
                 yield from leaves(child, kind, prefix + str(key) + ".", path)
 
 
-def _attach():
-    from .methods import METHODS
-
-    for name in METHODS:
-        setattr(Module, name, METHODS[name])
-    del Module.__getattr__
-
-
 if hasattr(memoryview, "cast"):  # not on MicroPython
-    _attach()
+    from ..host.interface.module_gate import attach
+
+    attach(Module)

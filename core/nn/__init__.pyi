@@ -477,7 +477,7 @@ class Orthogonal(Initializer):
 
 class _Interpolate(Module):
     output_size: tuple[int, ...] | None
-    scale_factor: tuple[int, ...] | None
+    scale_factor: float | Sequence[float] | None
     mode: str
     align_corners: bool
     def __init__(self, output_size: int | Sequence[int] | None = ..., scale_factor: float | Sequence[float] | None = ..., mode: str = ..., align_corners: bool = ...) -> None: ...

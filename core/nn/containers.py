@@ -4,6 +4,14 @@ from ..errors import ArgumentError
 from ..module import Module
 
 
+def _name(container, name, layer):
+    """Hold `layer` under `name`. Raises ArgumentError for a method's name."""
+    kind = type(container)
+    if hasattr(kind, name):
+        raise ArgumentError("{}: {!r} is a method of every module; take another name".format(kind.__name__, name))
+    setattr(container, name, layer)
+
+
 class _Numbered(Module):
     """Modules under their numbers as names, as in a state dict of PyTorch: `0.weight`."""
 
@@ -47,7 +55,7 @@ class Sequential(_Numbered):
     def __init__(self, *modules):
         if len(modules) == 1 and isinstance(modules[0], dict):
             for name in modules[0]:
-                setattr(self, name, modules[0][name])
+                _name(self, name, modules[0][name])
         else:
             super().__init__(modules[0] if len(modules) == 1 and isinstance(modules[0], (list, tuple)) else modules)
 
@@ -78,9 +86,7 @@ class ModuleDict(Module):
             self[name] = layer
 
     def __setitem__(self, name, layer):
-        if hasattr(type(self), name):
-            raise ArgumentError("ModuleDict: {!r} is a method of every module; take another name".format(name))
-        setattr(self, name, layer)
+        _name(self, name, layer)
 
     def __getitem__(self, name):
         return self.__dict__[name]

@@ -16,10 +16,13 @@ class _Interpolate(Module):
             raise ShapeError("{} needs output_size or scale_factor, and not both".format(name))
         if mode not in ("nearest", "linear", "cubic"):
             raise ArgumentError("{}: mode is nearest, linear or cubic, found {!r}".format(name, mode))
-        if isinstance(scale_factor, (int, float)):
-            scale_factor = (scale_factor,) * self.RANK
+        if scale_factor is not None:
+            one = isinstance(scale_factor, (int, float))
+            scale_factor = (scale_factor,) * self.RANK if one else tuple(scale_factor)
+            if len(scale_factor) != self.RANK:
+                raise ShapeError("{}: {} scale factors for {} spatial axes".format(name, len(scale_factor), self.RANK))
         self.output_size = None if output_size is None else per_axis(output_size, self.RANK, "output_size")
-        self.scale_factor = None if scale_factor is None else per_axis(scale_factor, self.RANK, "scale_factor")
+        self.scale_factor = scale_factor
         self.mode = mode
         self.align_corners = align_corners
 

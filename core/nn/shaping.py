@@ -5,6 +5,7 @@ from ..functional.movement.rearranging import pad
 from ..functional.reshaping import flatten, reshape
 from ..functional.windows.interpolation import interpolate
 from ..module import Module
+from ..shapes import axis_of
 
 
 class Identity(Module):
@@ -43,7 +44,7 @@ class Unflatten(Module):
 
     def forward(self, x):
         """x (…, n, …) -> (…, *unflattened_size, …)."""
-        axis = self.dim + len(x.shape) if self.dim < 0 else self.dim
+        axis = axis_of(self.dim, len(x.shape))
         return reshape(x, x.shape[:axis] + self.unflattened_size + x.shape[axis + 1 :])
 
 

@@ -180,8 +180,8 @@ def test_arguments_are_named_as_the_caller_wrote_them() -> None:
     def function(a: Any, *arrays: Any, key: Any = None, **rest: Any) -> None: ...
 
     signature = inspect.signature(function)
-    bound = signature.bind(1, 2, 3, key=4, other=5)
-    assert list(wrong_arguments._given(signature, bound)) == [
+    given = wrong_arguments._given("function", signature, (1, 2, 3), {"key": 4, "other": 5})
+    assert list(given) == [
         ("a", 1, "a"), ("arrays[0]", 2, "arrays"), ("arrays[1]", 3, "arrays"), ("key", 4, "key"), ("other", 5, "rest")
     ]  # fmt: skip
 

@@ -14,6 +14,7 @@ from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import ArgumentError, DTypeError
 from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
+from emberlet.host.interface.elsewhere.modules import METHOD_ADVICE, METHODS
 from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES
 from emberlet.names import all_names
 
@@ -33,6 +34,33 @@ def test_a_layers_alias_leads_to_a_layer() -> None:
         assert getattr(nn, name) is getattr(nn, ours)
         assert name not in dir(nn)
     assert not set(LAYER_ADVICE) & (set(LAYERS) | set(dir(nn)))
+
+
+def test_a_methods_alias_leads_to_a_method_of_modules() -> None:
+    assert all(callable(getattr(nn.Module, ours)) for ours in METHODS.values())
+    assert not [name for name in {*METHODS, *METHOD_ADVICE, "eval"} if hasattr(nn.Module, name)]
+    assert not set(METHODS) & set(METHOD_ADVICE)
+
+
+def test_a_module_answers_to_other_libraries_methods() -> None:
+    layer = nn.Linear(2, 3)
+    assert layer.parameters() == layer.params()
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+    other = nn.Linear(2, 3)
+    other.load_state_dict(layer.state_dict())
+    assert other.weight.val().tolist() == layer.into_record()["weight"].tolist()
+    assert layer.eval() is layer and layer.to_device("python") is layer
+    with pytest.raises(ArgumentError, match=r"module\.valid\(\)"):
+        layer.train().eval()
+
+
+def test_a_module_answers_a_name_that_it_does_not_have() -> None:
+    layer = nn.Linear(2, 3)
+    for name, words in [("zero_grad", "reset"), ("modules", "vars"), ("wieght", "did you mean weight"),
+                        ("nam_params", "did you mean named_params")]:  # fmt: skip
+        assert not hasattr(layer, name)
+        with pytest.raises(AttributeError, match=f"Linear has no attribute {name!r}.*{words}"):
+            getattr(layer, name)
 
 
 @pytest.mark.parametrize("text", ["F.clamp", "emberlet.clamp", "nn.ReLU", "F.asarray([1.]).is_nan"])

@@ -25,7 +25,8 @@ ROOMS = {
     "python_backend": f"{GROUND} backend tensor",
     "param": f"{GROUND} backend",
     "burnpack": f"{GROUND} backend host",
-    "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.numpy_backend wgpu_backend",
+    "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.interface "
+    "host.numpy_backend wgpu_backend",
     "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
     "autodiff": f"{GROUND} backend tensor lookup functional module param",
     "optim": f"{GROUND} backend config functional module",

@@ -15,6 +15,8 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from .python_numbers import as_python
+
 
 def guarded(function: Any) -> Any:
     """`function`, wrapped; also set in its module, so that it can be pickled. Classes and coroutines are returned
@@ -36,6 +38,9 @@ def guarded(function: Any) -> Any:
                 renamed = import_module("emberlet.host.interface.elsewhere.names").renamed(function, kwargs)
                 if renamed is not None:
                     return call(*args, **renamed)
+            plain = as_python((args, kwargs))
+            if plain[0] is not args or plain[1] is not kwargs:
+                return call(*plain[0], **plain[1])
             told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)
             if told is None:
                 raise

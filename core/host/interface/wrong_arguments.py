@@ -44,12 +44,9 @@ def explained(
     name = function.__name__
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as unbound:
-        unknown = next((k for k in kwargs if k not in signature.parameters), "")
-        near = nearest(unknown, signature.parameters) if "unexpected keyword" in str(unbound) else ""
-        return DTypeError(f"{name}: {unbound}{near}; it is called as {name}{signature}")
-    given = list(_given(signature, bound))
+        given = list(_given(name, signature, args, kwargs))
+    except DTypeError as unbound:
+        return unbound
     types = _types(function)
     for strict in (False, True) if isinstance(error, (TypeError, AttributeError)) and not meant else (False,):
         for argument, value, parameter in given:
@@ -63,6 +60,21 @@ def explained(
         return None
     everything = ", ".join(f"{argument} is {shown(value)}" for argument, value, _ in given)
     return _kind(error)(f"{name} cannot compute this ({type(error).__name__}: {error}): {everything}")
+
+
+def explained_layer(
+    layer: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> EmberletError | None:
+    """The error to raise instead of `error` in the constructor of a layer; None to keep it."""
+    if isinstance(error, EmberletError) or not isinstance(error, _RAW) or not _of_our_own(error):
+        return None
+    name, signature = f"nn.{layer.__name__}", inspect.signature(layer)
+    try:
+        given = ", ".join(f"{a} is {shown(value)}" for a, value, _ in _given(name, signature, args, kwargs))
+    except DTypeError as unbound:
+        return unbound
+    said = f"{type(error).__name__}: {error}"
+    return _kind(error)(f"{name}: {given} ({said}); it is called as {name}{signature}")
 
 
 def _kind(error: Exception) -> type[EmberletError]:
@@ -87,8 +99,17 @@ def _of_our_own(error: Exception) -> bool:
     return True
 
 
-def _given(signature: inspect.Signature, bound: inspect.BoundArguments) -> Iterator[tuple[str, Any, str]]:
-    """(name to show, value, parameter) of each argument; those of *arrays are numbered."""
+def _given(
+    function: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[str, Any, str]]:
+    """(name to show, value, parameter) of each argument; those of *arrays are numbered. Raises DTypeError if they do
+    not fit the signature."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        unknown = next((k for k in kwargs if k not in signature.parameters), "")
+        near = nearest(unknown, signature.parameters) if "unexpected keyword" in str(error) else ""
+        raise DTypeError(f"{function}: {error}{near}; it is called as {function}{signature}") from None
     for name, value in bound.arguments.items():
         kind = signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_POSITIONAL:

@@ -167,9 +167,19 @@ def find_method(self: Any, name: str) -> Any:
     raise Absent("Tensor", name, lambda: dir(type(self)), ADVICE)
 
 
-def renamed(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def renamed(
+    function: Callable[..., Any],
+    kwargs: dict[str, Any],
+    name: str = "",
+    keywords: Mapping[str, str] = _PARAMETERS,
+    left_out: Mapping[str, Any] = _LEFT_OUT,
+    advice: Mapping[str, str] = _INSTEAD,
+) -> dict[str, Any] | None:
     """The keyword arguments of a call by other libraries' names, under ours; None if none of them is another's. Raises
-    ArgumentError, saying what to write, if the call means something else there."""
+    ArgumentError, saying what to write, if the call means something else there.
+
+    name: what messages call it; keywords: others' names of parameters; left_out: options that change nothing at these
+    values; advice: what to write instead of an option."""
     from inspect import signature
 
     parameters = signature(function).parameters.values()
@@ -177,7 +187,7 @@ def renamed(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, A
     foreign = [k for k in kwargs if k not in ours]
     if not foreign or any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    name = function.__name__
+    name = name or function.__name__
     if name in _TWO_RESULTS and _PYTORCH & set(foreign):
         raise ArgumentError(f"{name}: PyTorch's gives two results or overwrites; here it is {_TWO_RESULTS[name]}")
     named = {k: v for k, v in kwargs.items() if k in ours}
@@ -188,16 +198,16 @@ def renamed(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, A
         elif {"dim", "keepdim"} & set(foreign):
             named.setdefault("correction", 1)  # PyTorch's default
     for k in foreign:
-        target = ours[0] if k in ("input", "self") else _target(k, ours)
+        target = ours[0] if k in ("input", "self") else _target(keywords.get(k, ""), ours)
         if target is not None and target not in named:
             named[target] = kwargs[k]
-        elif k not in _LEFT_OUT:
+        elif k not in left_out:
             return None
-        elif _LEFT_OUT[k] is not _ANY and kwargs[k] != _LEFT_OUT[k]:
-            instead = _INSTEAD.get(k, "leave it out").format(name)
+        elif left_out[k] is not _ANY and kwargs[k] != left_out[k]:
+            instead = advice.get(k, "leave it out").format(name)
             raise ArgumentError(f"{name}: {k}={kwargs[k]!r} is not supported; {instead}")
     return named
 
 
-def _target(keyword: str, ours: list[str]) -> str | None:
-    return next((t for t in _PARAMETERS.get(keyword, "").split() if t in ours), None)
+def _target(names: str, ours: list[str]) -> str | None:
+    return next((t for t in names.split() if t in ours), None)

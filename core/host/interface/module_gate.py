@@ -1,0 +1,61 @@
+"""What CPython adds to Module: all methods at once, other libraries' names for them, and constructors of layers that
+take NumPy's numbers and other libraries' keywords and explain wrong arguments."""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+from .python_numbers import as_python
+
+# Modules whose classes have guarded constructors; those that people write are left as they are.
+_LAYERS = "emberlet.nn."
+
+
+def attach(module: Any) -> None:
+    """Complete the class Module."""
+    for name, method in import_module("emberlet.module.methods").METHODS.items():
+        setattr(module, name, method)
+    module.__getattr__ = _absent
+    module.__init_subclass__ = classmethod(_guard_constructor)
+
+
+def _absent(self: Any, name: str) -> Any:
+    return import_module("emberlet.host.interface.elsewhere.modules").find_method(self, name)
+
+
+def _guard_constructor(layer: Any) -> None:
+    if layer.__module__.startswith(_LAYERS):
+        bare = layer.__init__ is object.__init__
+        init = _no_arguments if bare else vars(layer).get("__init__")
+        if isinstance(init, FunctionType):
+            layer.__init__ = _guarded(init)
+
+
+def _no_arguments(self: Any) -> None:
+    pass
+
+
+def _guarded(init: FunctionType) -> Any:
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        args, kwargs = as_python((args, kwargs))
+        try:
+            init(self, *args, **kwargs)
+        except Exception as error:
+            if kwargs and isinstance(error, TypeError):
+                elsewhere = import_module("emberlet.host.interface.elsewhere.modules")
+                renamed = elsewhere.renamed_keywords(type(self), init, kwargs)
+                if renamed is not None:
+                    __init__(self, *args, **renamed)
+                    return
+            told = import_module("emberlet.host.interface.wrong_arguments").explained_layer(
+                type(self), args, kwargs, error
+            )
+            if told is None:
+                raise
+            raise told from error
+
+    return __init__
