@@ -56,7 +56,14 @@ class Compiled:
 
         self.backend = get_backend("wgpu" if backend is None else backend)
         if self.backend.name not in ("wgpu", "wasm"):
-            raise BackendError("plans are made for the wgpu and wasm backends, not for {!r}".format(self.backend))
+            raise BackendError(
+                "plans are made for the wgpu and wasm backends, not for {!r}{}".format(
+                    self.backend,
+                    "; this model is in training: model.valid().compile() makes a plan of its inference"
+                    if hasattr(self.backend, "from_inner")
+                    else "",
+                )
+            )
         if examples:
             self.backend.open_early()
         if hasattr(model, "fork") and hasattr(model, "params"):

@@ -13,6 +13,11 @@ _FLAT = ("sign", "floor", "ceil", "round", "trunc")
 _FLAT_PAIRS = ("floor_divide",)
 
 
+def _flat(g):
+    """The `pull` of these: they give nothing on, and what they are computed from has a gradient of zeros (tape.py)."""
+    return ()
+
+
 def _rules(family):
     return __import__("emberlet.autodiff.rules." + family, None, None, ("*",))
 
@@ -113,8 +118,10 @@ class Autodiff(Backend):
     def unary(self, op, x):
         node, value = x.data.node, x.data.inner
         out = self.inner.unary(op, value)
-        if node is None or op in _FLAT or not out.dtype.is_float:
+        if node is None or not out.dtype.is_float:
             return self.from_inner(out)
+        if op in _FLAT:
+            return self._noted(out, (node,), _flat)
         rule = getattr(_rules("unary"), op)
         if self.strategy == MEMORY:
             return _recomputing().unary(self, op, x, out, rule)
@@ -123,8 +130,10 @@ class Autodiff(Backend):
     def binary(self, op, a, b):
         p, q, x, y = a.data.node, b.data.node, a.data.inner, b.data.inner
         out = self.inner.binary(op, x, y)
-        if (p is None and q is None) or op in _FLAT_PAIRS or not out.dtype.is_float:
+        if (p is None and q is None) or not out.dtype.is_float:
             return self.from_inner(out)
+        if op in _FLAT_PAIRS:
+            return self._noted(out, (p, q), _flat)
         rule = _rules("binary").pull
         if self.strategy == MEMORY:
             return _recomputing().binary(self, op, a, b, out, rule)

@@ -14,6 +14,7 @@ OWN = {
     "normalization": "layer_norm rms_norm",
     "dense": "linear conv_transpose",
     "attention": "dot_product_attention",
+    "piecewise": "relu6 hardtanh leaky_relu prelu elu selu hard_sigmoid hard_swish",
 }
 # What the inner backend computes without a gradient.
 _PLAIN = ("legacy_uniform", "signbit", "matmul_8bit", "conv_8bit", "to_data_async")
@@ -101,8 +102,13 @@ def whole_of(gradient):
 
 
 def _own(backend, rule):
-    def call(*args):
-        out, pull = rule(*[unwrapped(a) for a in args])
+    def call(*args, **kwargs):
+        # Functions that check their arguments first give all of them in order, the others what their caller wrote.
+        if "x" in kwargs:
+            args = (kwargs.pop("x"),) + args
+        out, pull = rule(*[unwrapped(a) for a in args], **{key: unwrapped(kwargs[key]) for key in kwargs})
+        if kwargs:
+            args += tuple(kwargs.values())
         return noted(backend, args, out, pull) if tracked(args) else backend.from_inner(out)
 
     return call

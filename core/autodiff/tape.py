@@ -60,8 +60,8 @@ class Gradients:
         self._found = {}  # id of a node -> (the node, its gradient)
 
     def of(self, x, remove=False):
-        """The gradient of x, a tensor on an Autodiff backend, or None if there is none. Raises EmberletError if x never
-        asked for one."""
+        """The gradient of x, a tensor on an Autodiff backend: zeros if no change of x changes the result, None if the
+        result is not computed from x. Raises EmberletError if x never asked for one."""
         node = getattr(x.data, "node", None)
         if node is None or not node.required:
             raise EmberletError(
@@ -69,7 +69,9 @@ class Gradients:
                 "used; this one is {} on {!r}".format("computed" if node is not None else "untracked", x.backend)
             )
         found = self._found.pop(id(node), None) if remove else self._found.get(id(node))
-        return None if found is None else found[1]
+        if found is None:
+            return None
+        return x.data.inner.backend.full(x.shape, 0, x.dtype) if found[1] is None else found[1]
 
     def of_node(self, node):
         """The gradient of a node, or None."""
@@ -77,7 +79,7 @@ class Gradients:
         return None if found is None else found[1]
 
     def keep(self, node, gradient):
-        """Store the gradient of a node."""
+        """Store the gradient of a node, None for zeros."""
         self._found[id(node)] = (node, gradient)
 
     def __len__(self):
@@ -110,11 +112,9 @@ def backward(roots, seeds, retain=False):
     pending = {id(root): seeds[0] if len(roots) == 1 else seeds}
     for node in _ordered(root):
         gradient = pending.pop(id(node), None)
-        if gradient is None:
-            continue
         if node.required:
             out.keep(node, gradient)
-        if node.pull is None:
+        if gradient is None or node.pull is None:
             continue
         if node.slot is not None:
             _collect(pending, node.parents[0], node.slot, gradient)

@@ -306,11 +306,13 @@ class HardShrink(_Elementwise):
     """x where |x| > lambd, 0 elsewhere."""
     lambd: float
     def __init__(self, lambd: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype; NaN stays NaN, as in PyTorch."""
 
 class SoftShrink(HardShrink):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
     def forward(self, x: Tensor) -> Tensor:
-        """x of any shape and a float dtype -> the same shape and dtype."""
+        """x of any shape and a float dtype -> the same shape and dtype; NaN stays NaN, as in PyTorch."""
 
 class Tanhshrink(_Elementwise):
     """x - tanh(x)."""

@@ -72,19 +72,24 @@ class Softmin(_Elementwise):
 class HardShrink(_Elementwise):
     """x where |x| > lambd, 0 elsewhere."""
 
-    FUNCTION = "shrink"
     SHOWN = "lambd"
 
     def __init__(self, lambd=0.5):
         self.lambd = lambd
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype; NaN stays NaN, as in PyTorch."""
+        from ..functional.elementwise.comparison import where
+
+        return where(x.abs() <= self.lambd, 0.0, x)
 
 
 class SoftShrink(HardShrink):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
     def forward(self, x):
-        """x of any shape and a float dtype -> the same shape and dtype."""
-        return activations.shrink(x, self.lambd, self.lambd)
+        """x of any shape and a float dtype -> the same shape and dtype; NaN stays NaN, as in PyTorch."""
+        return x - x.clip(-self.lambd, self.lambd)
 
 
 class Tanhshrink(_Elementwise):

@@ -12,6 +12,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.autodiff import Autodiff, checkpoint
 from emberlet.backend import Backend, get_backend
 from emberlet.errors import ArgumentError, BackendError, DTypeError, EmberletError
@@ -88,6 +89,56 @@ def test_require_grad_says_whether_a_gradient_is_kept() -> None:
 def test_integers_and_bools_take_no_gradient(dtype: str) -> None:
     with pytest.raises(DTypeError, match="floating-point"):
         emberlet.asarray([1, 0], dtype=dtype, backend="autodiff:numpy").require_grad()
+
+
+@pytest.mark.parametrize("f", [F.floor, F.ceil, F.round, F.trunc, F.sign, lambda x: F.floor_divide(x, 2.0)])
+def test_functions_that_step_have_gradients_of_zeros(f: Any, backend: Backend) -> None:
+    x = leaf([0.3, -1.7], backend)
+    assert x.grad(f(x).sum().backward()).tolist() == [0.0, 0.0]
+    assert x.grad((f(x) * x).sum().backward()).tolist() == f(x).tolist()
+
+
+def test_steps_of_infinite_slopes_give_zeros() -> None:
+    x = leaf([0.0, 4.0])
+    assert x.grad(F.floor(F.sqrt(x)).sum().backward()).tolist() == [0.0, 0.0]
+
+
+# Gradients at kinks, infinities and NaN, by PyTorch 2.13.
+POINTS = [float("-inf"), -3.0, -1.0, 0.0, 1.0, 3.0, 6.0, float("inf"), float("nan")]
+KINKS: dict[str, tuple[Any, list[float]]] = {
+    "relu": (F.relu, [0, 0, 0, 0, 1, 1, 1, 1, 1]),
+    "relu6": (F.relu6, [0, 0, 0, 0, 1, 1, 0, 0, 1]),
+    "hardtanh": (F.hardtanh, [0, 0, 0, 1, 0, 0, 0, 0, 1]),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.25), [0.25, 0.25, 0.25, 0.25, 1, 1, 1, 1, 0.25]),
+    "prelu": (lambda x: F.prelu(x, 0.25), [0.25, 0.25, 0.25, 0.25, 1, 1, 1, 1, 0.25]),
+    "elu": (lambda x: F.elu(x, 0.5), [0, 0.024893535, 0.18393972, 0.5, 1, 1, 1, 1, 1]),
+    "selu": (F.selu, [0, 0.0875290, 0.64676744, 1.7580993, 1.050701, 1.050701, 1.050701, 1.050701, 1.050701]),
+    "hard_sigmoid": (lambda x: F.hard_sigmoid(x, 1 / 6), [0, 0, 1 / 6, 1 / 6, 1 / 6, 0, 0, 0, 0]),
+    "hard_swish": (F.hard_swish, [0, 0, 1 / 6, 0.5, 5 / 6, 1, 1, 1, 1]),
+    "clip": (lambda x: F.clip(x, -1, 3), [0, 0, 1, 1, 1, 1, 0, 0, 0]),
+    "abs": (F.abs, [-1, -1, -1, 0, 1, 1, 1, 1, float("nan")]),
+    "HardShrink": (nn.HardShrink(3.0), [1, 0, 0, 0, 0, 0, 1, 1, 1]),
+    "SoftShrink": (nn.SoftShrink(3.0), [1, 0, 0, 0, 0, 0, 1, 1, 1]),
+    "acosh": (lambda x: F.acosh(x + 0.0), [0, *[float("nan")] * 3, float("inf"), 8**-0.5, 35**-0.5, 0, float("nan")]),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_gradients_at_kinks_are_pytorchs(name: str, backend: Backend) -> None:
+    f, wanted = KINKS[name]
+    points = [(p, w) for p, w in zip(POINTS, wanted, strict=True) if name != "acosh" or not p < 1]
+    x = leaf([p for p, _ in points], backend)
+    found = x.grad(f(x).sum().backward())
+    np.testing.assert_allclose(np.asarray(found), [w for _, w in points], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["numpy", "python", "wasm", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
+)
+@pytest.mark.parametrize("layer", [nn.HardShrink(), nn.SoftShrink()])
+def test_shrinking_layers_keep_nan(layer: Any, name: str) -> None:
+    found = np.asarray(layer(emberlet.asarray([float("nan"), 0.25, float("inf")], backend=name)))
+    np.testing.assert_array_equal(found, [float("nan"), 0.0, float("inf")])
 
 
 def test_detach_cuts_the_history() -> None:
@@ -312,6 +363,14 @@ OWN = {
     "relu": lambda x: F.relu(x),
     "clip": lambda x: F.clip(x, -0.5, 0.7),
     "sigmoid": lambda x: F.sigmoid(x),
+    "relu6": lambda x: F.relu6(x * 5),
+    "hardtanh": lambda x: F.hardtanh(x, -0.5, max_value=0.7),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "prelu": lambda x: F.prelu(x, alpha=x[0]) + F.prelu(x, 0.3),
+    "elu": lambda x: F.elu(x, alpha=0.7),
+    "selu": lambda x: F.selu(x),
+    "hard_sigmoid": lambda x: F.hard_sigmoid(x * 2),
+    "hard_swish": lambda x: F.hard_swish(x * 3),
     "softmax": lambda x: F.softmax(x, 0),
     "log_softmax": lambda x: F.log_softmax(x, 1),
     "gelu": lambda x: F.gelu(x),

@@ -11,6 +11,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, IndexingError
 from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
@@ -134,6 +135,13 @@ def test_a_copy_makes_its_own_plans() -> None:
         assert other._programs == {} and other._dims == model._dims and other.backend is model.backend
         assert np.asarray(other(numbers(2))).tolist() == [0.0, 2.0]
     assert Compiled(doubled, (), "wasm", True).__reduce__()[1][2:] == (True, None)
+
+
+def test_a_model_in_training_is_told_how_to_get_a_plan() -> None:
+    model = nn.Linear(2, 1, backend="numpy").train()
+    with pytest.raises(BackendError, match=r"model\.valid\(\)\.compile\(\)"):
+        model.compile()
+    assert model.valid().compile()(numbers(2).to("numpy")).shape == (1,)
 
 
 def test_other_backends_have_no_plans() -> None:

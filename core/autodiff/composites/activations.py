@@ -8,7 +8,8 @@ from ..arithmetic import add, call, compare, mul, number, sub, total, unary, und
 
 def relu(x):
     y = call("relu", x)
-    return y, lambda g: (where(compare("gt", y, number(0, y)), g, number(0, g)),)
+    # NaN passes the gradient on, as in PyTorch.
+    return y, lambda g: (where(compare("le", y, number(0, y)), number(0, g), g),)
 
 
 def clip(x, low, high):
@@ -21,9 +22,9 @@ def clip(x, low, high):
         below = None if bounds[0] is None else compare("lt", x, bounds[0])
         above = None if bounds[1] is None else compare("gt", x, bounds[1])
         out = g
-        for beyond in (below, above):
-            if beyond is not None:
-                out = where(beyond, zero, out)
+        for op, bound in (("ge", bounds[0]), ("le", bounds[1])):  # false for NaN
+            if bound is not None:
+                out = where(compare(op, x, bound), out, zero)
         found = [undo_broadcast(out, x.shape)]
         if above is not None and below is not None:  # where both hold, the upper bound is the result
             crossed = compare("gt", bounds[0], bounds[1])

@@ -86,7 +86,8 @@ def asinh(x, y):
 
 
 def acosh(x, y):
-    return lambda g: (div(g, unary("sqrt", negative(_one_minus_square(x)))),)
+    one = number(1, x)
+    return lambda g: (div(g, unary("sqrt", mul(sub(x, one), add(x, one)))),)
 
 
 def atanh(x, y):
