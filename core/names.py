@@ -40,9 +40,10 @@ FAMILIES = {
         "_and _or _xor _invert where",
     ),
     "elementwise.rounding": ("floor ceil trunc round", ""),
+    "elementwise.thresholds": ("hard_shrink soft_shrink tanhshrink threshold", ""),
     "elementwise.transcendental": (
         "sqrt rsqrt exp exp2 expm1 log log1p log2 log10 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh "
-        "acosh atanh",
+        "acosh atanh deg2rad rad2deg",
         "",
     ),
     "gradients.tensors": (
@@ -51,7 +52,7 @@ FAMILIES = {
     ),
     "gradients.transforms": ("", "value_and_grad vjp jvp check_grads"),
     "indexing.boxes": ("", "non_max_suppression"),
-    "indexing.encoding": ("one_hot", "embedding cumsum eye_like compress reverse_sequence"),
+    "indexing.encoding": ("one_hot cumsum", "embedding eye_like compress reverse_sequence"),
     "indexing.index_tuples": ("", "gather_nd scatter_nd tensor_scatter"),
     "indexing.selection": (
         "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero "
@@ -59,6 +60,7 @@ FAMILIES = {
         "setitem",
     ),
     "linear_algebra.determinants": ("", "det"),
+    "linear_algebra.diagonals": ("diag trace cross", ""),
     "linear_algebra.einsum": ("", "einsum"),
     "linear_algebra.products": ("matmul tensordot vecdot dot outer", "linear gemm"),
     "max_pooling": ("", "max_pool"),
@@ -70,6 +72,7 @@ FAMILIES = {
         "broadcast_arrays broadcast_shapes",
     ),
     "movement.sequences": ("", "sequence_insert sequence_erase split_to_sequence decode_image"),
+    "movement.stacking": ("", "vstack hstack dstack column_stack"),
     "onnx_ml.classifier_outputs": ("", "softmax_zero probit one_hot_encode zip_map dict_vectorize map_to_tensor"),
     "onnx_ml.optimizers": ("", "adagrad adam momentum"),
     "onnx_ml.svm": ("", "svm_kernel one_against_one pairwise_coupling"),
@@ -102,15 +105,19 @@ FAMILIES = {
     ),
     "reductions.over_axes": (
         "sum prod max min any all count_nonzero mean var_mean var std argmax argmin logsumexp norm cumulative_sum "
-        "cumulative_prod cummax cummin diff max_with_indices min_with_indices",
+        "cumulative_prod cumprod cummax cummin diff max_with_indices min_with_indices",
         "vector_norm",
     ),
     "reductions.sets": ("", "unique_rows unique_all unique_counts unique_inverse unique_values unique isin"),
     "reductions.sorting": (
-        "sort argsort sort_with_indices topk_with_indices topk sort_descending argsort_descending",
+        "sort argsort sort_with_indices topk_with_indices topk argtopk sort_descending argsort_descending",
         "searchsorted lexsort_rows",
     ),
     "reshaping": ("reshape flatten", ""),
+    "statistics.correlation": ("cov corrcoef", ""),
+    "statistics.counts": ("bincount", "histogram"),
+    "statistics.missing": ("nansum nanprod nanmax nanmin nanmean nanvar nanstd nan_to_num", ""),
+    "statistics.quantiles": ("quantile percentile median median_with_indices nanquantile nanmedian", ""),
     "transformer.dot_product_attention": ("", "attention attention_outputs flex_attention"),
     "transformer.fused_attention": ("", "self_attention multi_head_attention group_query_attention"),
     "transformer.linear_attention": ("", "linear_attention causal_conv"),

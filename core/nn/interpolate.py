@@ -1,6 +1,6 @@
 """Resizing along 1 and 2 spatial axes."""
 
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, refuse
 from ..functional.convolution import per_axis
 from ..functional.windows.interpolation import interpolate
 from ..module import Module
@@ -20,7 +20,7 @@ class _Interpolate(Module):
             one = isinstance(scale_factor, (int, float))
             scale_factor = (scale_factor,) * self.RANK if one else tuple(scale_factor)
             if len(scale_factor) != self.RANK:
-                raise ShapeError("{}: {} scale factors for {} spatial axes".format(name, len(scale_factor), self.RANK))
+                refuse("per axis", "scale_factor", len(scale_factor), self.RANK)
         self.output_size = None if output_size is None else per_axis(output_size, self.RANK, "output_size")
         self.scale_factor = scale_factor
         self.mode = mode

@@ -217,9 +217,9 @@ def test_integers_have_no_softmax_of_their_own(backend):
     assert F.softmax(emberlet.arange(3)).dtype.name == "float32"
 
 
-# These need an axis, or more than one tensor.
+# These need an axis, or more than one argument.
 SPECIAL = (
-    "contains_nan", "softmax", "softmin", "quiet_softmax", "log_softmax", "hardmax", "glu", "activation",
+    "contains_nan", "softmax", "softmin", "quiet_softmax", "log_softmax", "hardmax", "glu", "activation", "threshold",
 )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ argmax(X) | axis=None, keepdims=False
 argmin(X) | axis=None, keepdims=False
 argsort(X) | axis=-1, descending=False, stable=True
 argsort_descending(X) | axis=-1
+argtopk(X, 2) | axis=-1, largest=True
 attention(HEADS, HEADS, HEADS) | is_causal=False, softcap=0.0
 attention_outputs(HEADS, HEADS, HEADS, scores_output=2) | is_causal=False, softcap=0.0
 avg_pool(IMAGE, 3, padding=1) | dilation=1, ceil_mode=False, count_include_pad=True
@@ -67,6 +68,7 @@ avg_pool2d(IMAGE, 2) | stride=2, padding=0, dilation=1, ceil_mode=False
 avg_pool3d(VOLUME, 3, padding=1) | dilation=1, ceil_mode=False, count_include_pad=True
 avg_pool3d(VOLUME, 2) | stride=2, padding=0, dilation=1, ceil_mode=False
 batch_norm(SMALL, floats(4), F.asarray([1e-5, 1e-4, 0.0, 1.0], backend="numpy")) | epsilon=1e-5
+bincount(COUNTS[0]) | minlength=0
 blackman_window(6) | periodic=True
 cast(floats(5, high=1000.0), "float8_e4m3fn") | saturate=True
 cast(floats(9, low=0.1), "float8_e8m0fnu") | saturate=True, round_mode="up"
@@ -85,10 +87,14 @@ conv_transpose(IMAGE, KERNEL2) | stride=1, padding=0, output_padding=0, dilation
 conv_transpose1d(LINE, KERNEL1) | stride=1, padding=0, output_padding=0, dilation=1, groups=1
 conv_transpose2d(IMAGE, KERNEL2) | stride=1, padding=0, output_padding=0, dilation=1, groups=1
 conv_transpose3d(VOLUME, KERNEL3) | stride=1, padding=0, output_padding=0, dilation=1, groups=1
+corrcoef(X) | rowvar=True
 count_nonzero(COUNTS) | axis=None, keepdims=False
+cov(X) | correction=1.0, rowvar=True
+cross(floats(2, 3), floats(2, 3)) | axis=-1
 cross_entropy(X, integers(3, high=4)) | ignore_index=None, reduction="mean"
 cummax(COUNTS) | axis=-1
 cummin(COUNTS) | axis=-1
+cumprod(X) | axis=-1
 cumsum(COUNTS) | axis=-1, exclusive=False, reverse=False
 cumulative_prod(COUNTS[0]) | include_initial=False
 cumulative_sum(COUNTS[0]) | include_initial=False
@@ -97,6 +103,7 @@ depth_to_space(IMAGE, 2) | mode="DCR"
 dequantize_linear(BYTES[:, :4], F.asarray([0.1, 0.2, 0.3, 0.4], backend="numpy")) | axis=1, block_size=0
 dequantize_nbits(BYTES, floats(4 * 4), rows=128, columns=4) | bits=4, block_size=32
 dft(floats(2, 6, 3, 2)) | length=3, axis=-2, inverse=False, onesided=False
+diag(X) | k=0
 diag_mask((3, 4)) | diagonal=0
 diff(COUNTS) | axis=-1, n=1
 dropout_with_mask(X, seed=3, training=True) | ratio=0.5
@@ -126,9 +133,11 @@ gru(STEPS, W4[:, :12], R4[:, :12], floats(1, 24)) \
     | direction="forward", alphas=(), betas=(), clip=0.0, linear_before_reset=False, batch_first=False
 hamming_window(6) | periodic=True
 hann_window(6) | periodic=True
+hard_shrink(X) | lambd=0.5
 hard_sigmoid(X) | alpha=0.2, beta=0.5
 hardmax(X) | axis=-1
 hardtanh(X) | min_value=-1.0, max_value=1.0
+histogram(X) | bins=10, density=False
 im2col(IMAGE, 2) | stride=1, padding=0, dilation=1
 instance_norm(SMALL) | epsilon=1e-5
 interpolate(IMAGE, 5) | mode="nearest", align_corners=False
@@ -160,6 +169,8 @@ max_unpool(floats(1, 1, 2, 2), F.asarray([[[[0, 1], [3, 4]]]]), 2) | stride=1, p
 max_with_indices(X) | axis=-1, keepdims=True
 mean(X) | axis=None, keepdims=False
 mean_variance_norm(SMALL * 1e-6) | axes=(0, 2, 3), epsilon=1e-9
+median(X) | axis=None, keepdims=False
+median_with_indices(X) | axis=-1, keepdims=True
 meshgrid(COUNTS[0], COUNTS[1, :2]) | indexing="xy"
 min(X) | axis=None, keepdims=False
 min_with_indices(X) | axis=-1, keepdims=True
@@ -168,6 +179,16 @@ multi_head_attention(QKV, QKV, QKV, num_heads=2, mask=F.asarray([[1, 1, 0]])) \
     | is_causal=False, mask_filter_value=-10000.0
 multi_head_attention(QKV, QKV, QKV, num_heads=2, mask=F.asarray([[0, 0, 0]])) | mask_filter_value=-10000.0
 multinomial(floats(2, 5, low=0.1), seed=4) | count=1, replacement=False
+nan_to_num(F.asarray([1.0, float("nan")])) | nan=0.0
+nanmax(X) | axis=None, keepdims=False
+nanmean(X) | axis=None, keepdims=False
+nanmedian(X) | axis=None, keepdims=False
+nanmin(X) | axis=None, keepdims=False
+nanprod(X) | axis=None, keepdims=False
+nanquantile(X, 0.3) | axis=None, keepdims=False
+nanstd(X) | axis=None, correction=0.0, keepdims=False
+nansum(X) | axis=None, keepdims=False
+nanvar(X) | axis=None, correction=0.0, keepdims=False
 nll_loss(X, integers(3, high=4)) | ignore_index=None, reduction="mean"
 non_max_suppression(floats(1, 5, 4, low=0.0), floats(1, 1, 5), 3) | iou_threshold=0.0, center_point_box=False
 non_max_suppression(floats(1, 5, 4, low=0.0), floats(1, 1, 5)) | max_output_boxes_per_class=0
@@ -177,8 +198,10 @@ one_hot(integers(5, high=4), 4) | axis=-1, off_value=0, on_value=1
 one_hot_encode(integers(5), [1, 3, 5]) | unknown="zeros"
 pad(X, [(1, 1), (0, 2)]) | value=0, mode="constant"
 pad_axes(X, [1, 2, 0, 1]) | value=0, mode="constant"
+percentile(X, 30) | axis=None, keepdims=False, method='linear'
 prod(X) | axis=None, keepdims=False
 qgemm(BYTES[:, :3], 0.1, 3, BYTES[:3], 0.2, 1) | alpha=1.0, trans_a=False, trans_b=False
+quantile(X, 0.3) | axis=None, keepdims=False, method='linear'
 quantize_linear(X, F.asarray([0.1, 0.2, 0.3, 0.4], backend="numpy")) | axis=1, block_size=0, dtype="uint8"
 quantize_linear(X * 1e4, 1.0, dtype="float8_e4m3fn") | saturate=True
 quiet_softmax(X) | axis=-1
@@ -209,6 +232,7 @@ self_attention(QKV, floats(8, 24), num_heads=2, mask=F.asarray([[0, 0, 0]])) | m
 selu(X) | alpha=1.67326319217681884765625, gamma=1.05070102214813232421875
 sequence_erase([X, X + 1]) | position=-1
 shrink(X) | lambd=0.5, bias=0.0
+soft_shrink(X) | lambd=0.5
 softmax(X) | axis=-1
 softmin(X) | axis=-1
 softplus(X) | beta=1.0
@@ -232,6 +256,7 @@ tensordot(DEEP, DEEP.permute(1, 2, 0)) | axes=2
 thresholded_relu(X) | alpha=1.0
 topk(X, 2) | axis=-1, largest=True
 topk_with_indices(X, 2) | axis=-1, largest=True
+trace(X) | k=0
 tril(X) | k=0
 tril_mask((3, 4)) | diagonal=0
 triu(X) | k=0

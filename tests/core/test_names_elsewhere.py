@@ -15,7 +15,7 @@ from emberlet import nn
 from emberlet.errors import ArgumentError, DTypeError
 from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
 from emberlet.host.interface.elsewhere.modules import METHOD_ADVICE, METHODS
-from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES
+from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES, VALUES
 from emberlet.names import all_names
 
 X = F.asarray([[1.0, -2.0], [3.0, 4.0]])
@@ -26,6 +26,7 @@ def test_an_alias_leads_to_a_function_and_is_no_name_of_ours() -> None:
     assert set(ALIASES.values()) <= ours
     assert not set(ALIASES) & ours and not set(ADVICE) & (ours | set(ALIASES))
     assert not {name for name in ALIASES if name in dir(emberlet) or name in dir(F)}
+    assert not set(VALUES) & (ours | set(ALIASES) | set(ADVICE))
     assert [n for n, found in ALIASES.items() if getattr(F, n).__name__ != getattr(F, found).__name__] == []
 
 
@@ -91,6 +92,11 @@ def test_a_call_by_another_name_means_the_same(call: Any, expected: Any, backend
     np.testing.assert_allclose(found, expected(np.asarray(X)), rtol=1e-6)
 
 
+def test_methods_of_values_that_are_attributes_here() -> None:
+    x = F.zeros((2, 3))
+    assert (x.dims(), x.dim(), x.rank(), x.numel(), x.num_elements(), x.t().shape) == ((2, 3), 2, 2, 6, 6, (3, 2))
+
+
 @pytest.mark.parametrize(
     ("read", "words"),
     [
@@ -100,7 +106,9 @@ def test_a_call_by_another_name_means_the_same(call: Any, expected: Any, backend
         (lambda: nn.Liner, "did you mean Linear?"),
         (lambda: nn.LayerNrm, "did you mean LayerNorm"),
         (lambda: nn.LSTM, r"write nn\.Lstm"),
-        (lambda: X.numel, r"write x\.size"),
+        (lambda: X.amax, r"write max\(x, axis\)"),
+        (lambda: X.mean_dim, r"write mean\(x, axis, keepdims=True\)"),
+        (lambda: X.concatenate, r"write emberlet\.concat\(x"),
         (lambda: X.view, r"write reshape"),
         (lambda: F.randn, "write normal"),
     ],

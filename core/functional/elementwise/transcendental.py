@@ -1,5 +1,7 @@
 """Exponentials, logarithms, roots, trigonometry: functions of one float. Integers become float32 first."""
 
+from math import pi
+
 from ..operands import floating
 from ..overriding import composite
 
@@ -157,3 +159,22 @@ def acosh(x):
 def atanh(x):
     """Inverse hyperbolic tangent; NaN outside [-1, 1]."""
     return _unary("atanh", x)
+
+
+def _times(x, factor):
+    x = floating(x)
+    return x.backend.binary("mul", x, x.backend.full((), factor, x.dtype))
+
+
+#: method; NumPy deg2rad; Burn deg2rad
+@composite
+def deg2rad(x):
+    """Degrees as radians: x * pi / 180."""
+    return _times(x, pi / 180)
+
+
+#: method; NumPy rad2deg; Burn rad2deg
+@composite
+def rad2deg(x):
+    """Radians as degrees: x * 180 / pi."""
+    return _times(x, 180 / pi)

@@ -45,7 +45,7 @@ def embedding(indices, weight):
     return take(weight, indices, 0)
 
 
-#: function; ONNX CumSum
+#: method; ONNX CumSum
 @composite
 def cumsum(x, axis=-1, *, exclusive=False, reverse=False):
     """Running sums along axis in x's dtype. exclusive: leave out the element itself; reverse: sum from the end."""

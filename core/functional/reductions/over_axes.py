@@ -234,6 +234,14 @@ def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
     return _scan("prod", x, axis, dtype, include_initial)
 
 
+#: method; Burn cumprod
+@composite
+def cumprod(x, axis=-1):
+    """Running products along axis in x's dtype."""
+    x = numeric(x, "cumprod")
+    return x.backend.cumulative("prod", x, axis_of(axis, x.ndim))
+
+
 #: method; Burn cummax
 def cummax(x, axis=-1):
     """The running maximum along axis."""

@@ -59,6 +59,13 @@ def topk(x, k, axis=-1, *, largest=True):
     return topk_with_indices(x, k, axis, largest=largest)[0]
 
 
+#: method; Burn argtopk; k: int
+@composite
+def argtopk(x, k, axis=-1, *, largest=True):
+    """int64 indices of the k largest (or smallest) elements along axis, in order."""
+    return topk_with_indices(x, k, axis, largest=largest)[1]
+
+
 #: function; array API
 @composite
 def searchsorted(x1, x2, *, side="left", sorter=None):

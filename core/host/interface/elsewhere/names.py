@@ -14,36 +14,56 @@ from ....errors import ArgumentError
 # our function -> its names elsewhere that mean the same
 _SAME = {
     "abs": "absolute",
+    "add": "add_scalar", "divide": "div true_divide div_scalar", "multiply": "mul mul_scalar",
+    "subtract": "sub sub_scalar", "remainder": "mod remainder_scalar", "fmod": "fmod_scalar",
     "all_close": "allclose",
-    "any": "any_dim", "all": "all_dim",
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
     "atan2": "arctan2",
-    "asarray": "array as_tensor from_numpy",
-    "attention": "scaled_dot_product_attention",
+    "asarray": "array as_tensor from_numpy from_floats from_ints from_bool",
+    "attention": "scaled_dot_product_attention attention_fallback",
+    "affine_grid": "affine_grid_2d", "grid_sample": "grid_sample_2d",
+    "bitwise_and": "bitwise_and_scalar", "bitwise_or": "bitwise_or_scalar", "bitwise_xor": "bitwise_xor_scalar",
     "bitwise_invert": "bitwise_not invert",
-    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+    "bitwise_left_shift": "left_shift bitwise_left_shift_scalar",
+    "bitwise_right_shift": "right_shift bitwise_right_shift_scalar",
     "broadcast_to": "broadcast",
     "clip": "clamp",
     "clamp_max": "clip_max", "clamp_min": "clip_min",
     "concat": "concatenate",
-    "divide": "div true_divide",
-    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
-    "expand_dims": "unsqueeze_dim",
+    "deform_conv": "deform_conv2d",
+    "deg2rad": "radians", "rad2deg": "degrees",
+    "equal": "eq equal_elem equal_scalar", "not_equal": "ne not_equal_elem not_equal_scalar",
+    "less": "lt lower lower_elem lower_scalar", "less_equal": "le lower_equal lower_equal_elem lower_equal_scalar",
+    "greater": "gt greater_elem greater_scalar", "greater_equal": "ge greater_equal_elem greater_equal_scalar",
+    "expand_dims": "unsqueeze_dim unsqueeze_dims",
+    "flatten": "ravel",
     "hard_sigmoid": "hardsigmoid", "hard_swish": "hardswish", "log_sigmoid": "logsigmoid",
+    "hard_shrink": "hardshrink", "soft_shrink": "softshrink",
     "is_close": "isclose",
     "isfinite": "is_finite", "isinf": "is_inf", "isnan": "is_nan",
+    "logical_and": "bool_and", "logical_or": "bool_or", "logical_xor": "bool_xor", "logical_not": "bool_not",
     "mask_fill": "masked_fill",
-    "multiply": "mul", "subtract": "sub",
+    "max_with_indices": "max_dim_with_indices", "min_with_indices": "min_dim_with_indices",
+    "maximum": "max_pair", "minimum": "min_pair",
     "negative": "neg",
     "permutation": "randperm",
     "pow": "powf powi powf_scalar powi_scalar power",
     "reciprocal": "recip",
-    "remainder": "mod",
     "round": "around",
+    "squeeze": "squeeze_dim squeeze_dims",
     "swap_dims": "swapaxes swapdims",
     "trunc": "fix",
     "uniform": "rand",
 }  # fmt: skip
+# names of values that are attributes here
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "dims": lambda x: x.shape,
+    "dim": lambda x: x.ndim,
+    "rank": lambda x: x.ndim,
+    "num_elements": lambda x: x.size,
+    "numel": lambda x: x.size,
+    "t": lambda x: x.T if x.ndim == 2 else x,
+}
 ALIASES = {theirs: ours for ours, names in _SAME.items() for theirs in names.split()}
 
 # a name elsewhere -> what to write here
@@ -53,22 +73,48 @@ ADVICE = {
     "cuda": "write x.to('wgpu')",
     "numpy": "write numpy.asarray(x)",
     "data_ptr": "write numpy.asarray(x).ctypes.data",
-    "dims": "write len(x.shape) or x.ndim for their number, x.shape for the sizes",
-    "dim": "write x.ndim",
+    "amax": "write max(x, axis)",
+    "amin": "write min(x, axis)",
+    "arange_step": "write arange(start, stop, step)",
+    "argwhere_async": "write argwhere(x)",
+    "nonzero_async": "write nonzero(x)",
+    "average": "write mean(x, axis); with weights, sum(x * weights, axis) / sum(weights, axis)",
+    "categorical": "write multinomial(weights, count, True)",
+    "cross_entropy_with_logits": "write cross_entropy(x, target)",
+    "diagonal": "write diag(x) of a matrix, linalg.diagonal(x) of a batch",
+    "dtype_or": "pass dtype= where the tensor is created",
+    "extract": "write x[mask]",
+    "fliplr": "write flip(x, 1)",
+    "flipud": "write flip(x, 0)",
+    "gelu_approximate": "write gelu(x, 'tanh')",
+    "histc": "write histogram(x, bins, (min, max))[0]",
+    "into_data_async": "write await x.to_data_async()",
+    "into_scalar_async": "write await x.item_async()",
+    "iter_dim": "write unstack(x, axis)",
+    "load": "write store.open(path) for weights, asarray(numpy.load(path)) for an array",
+    "mask_select": "write x[mask]",
+    "max_abs": "write abs(x).max()",
+    "max_abs_dim": "write abs(x).max(axis, keepdims=True)",
+    "max_abs_dims": "write abs(x).max(axes, keepdims=True)",
+    "meshgrid_stack": "write stack(meshgrid(a, b), axis=-1)",
+    "one_hot_fill": "write one_hot(x, classes) * (on - off) + off",
+    "ptp": "write max(x, axis) - min(x, axis)",
+    "quantize_dynamic": "write quantize(x)",
+    "roll_dim": "write roll(x, shift, axis)",
+    "rrelu": "outside training it is leaky_relu(x, (lower + upper) / 2)",
+    "save": "write numpy.save(path, numpy.asarray(x)); module.save_file(path) for weights",
+    "select_dim": "write take(x, index, axis), or index with an integer",
+    "slice_dim": "write narrow(x, axis, start, length), or index with a slice",
+    "slice_fill": "write x[key] = value, or slice_assign(x, ranges, values)",
+    "softplus_with_threshold": "write softplus(x, beta)",
+    "sort_descending_with_indices": "write sort_with_indices(x, axis, descending=True)",
+    "split_with_sizes": "write split(x, sizes, axis)",
+    "var_bias": "write var(x, axis, keepdims=True)",
+    "var_mean_bias": "write var_mean(x, axis, keepdims=True)",
+    "with_device": "pass backend= where the tensor is created",
+    "with_dtype": "pass dtype= where the tensor is created",
     "index_select": "write take(x, indices, axis)",
-    "mean_dim": "write x.mean(axis, keepdims=True)",
-    "sum_dim": "write x.sum(axis, keepdims=True)",
-    "prod_dim": "write x.prod(axis, keepdims=True)",
-    "max_dim": "write x.max(axis, keepdims=True)",
-    "min_dim": "write x.min(axis, keepdims=True)",
-    "max_pair": "write maximum(a, b)",
-    "min_pair": "write minimum(a, b)",
     "masked_select": "write x[mask]",
-    "median": "write sort(x, axis), and take its middle",
-    "numel": "write x.size",
-    "num_elements": "write x.size",
-    "lower": "write less(a, b)",
-    "lower_equal": "write less_equal(a, b)",
     "pixel_shuffle": "write depth_to_space(x, factor, 'CRD')",
     "randn": "write normal(shape)",
     "repeat_interleave": "write repeat(x, repeats, axis=axis)",
@@ -79,6 +125,12 @@ ADVICE = {
     "dropout": "outside training it returns its input; dropout_with_mask draws",
     "normalize": "write lp_normalize(x, p, axis, 1e-12)",
 }  # fmt: skip
+
+# Burn's reductions over one axis, over several, and over several that are dropped
+for _reduction in ("all", "any", "max", "mean", "min", "prod", "sum"):
+    ADVICE[f"{_reduction}_dim"] = f"write {_reduction}(x, axis, keepdims=True)"
+    ADVICE[f"{_reduction}_dims"] = f"write {_reduction}(x, axes, keepdims=True)"
+    ADVICE[f"{_reduction}_dims_squeeze"] = f"write {_reduction}(x, axes)"
 
 # a parameter elsewhere -> ours, the first one that the function has
 _PARAMETERS = {
@@ -110,6 +162,7 @@ _INSTEAD = {
 # Functions that give one tensor where PyTorch's, told by its own keyword, gives two or overwrites.
 _TWO_RESULTS = {
     "max": "max_with_indices", "min": "min_with_indices", "sort": "sort_with_indices", "topk": "topk_with_indices",
+    "median": "median_with_indices, which takes the lower of two middle elements as there",
     "cummax": "max_with_indices for the whole axis", "cummin": "min_with_indices for the whole axis",
     "scatter": "scatter(x, axis, indices, values, reduction=…), which adds by default",
 }  # fmt: skip
@@ -162,9 +215,15 @@ def find_method(self: Any, name: str) -> Any:
     """A method of a Tensor that is called `name` elsewhere. Raises AttributeError, saying what to write."""
     from importlib import import_module
 
-    if name in ALIASES and import_module("emberlet.lookup").method(ALIASES[name]):
+    lookup = import_module("emberlet.lookup")
+    if name in ALIASES and lookup.method(ALIASES[name]):
         return getattr(self, ALIASES[name])
-    raise Absent("Tensor", name, lambda: dir(type(self)), ADVICE)
+    if name in VALUES:
+        return lambda: VALUES[name](self)
+    advice: Mapping[str, str] = ADVICE
+    if name[:1] != "_" and (name in ALIASES or lookup.function(name)):
+        advice = {name: f"it is a function: write emberlet.{ALIASES.get(name, name)}(x, …)"}
+    raise Absent("Tensor", name, lambda: dir(type(self)), advice)
 
 
 def renamed(

@@ -1,0 +1,1 @@
+"""Statistics: quantiles, counts, correlation, and reductions that leave out NaN."""
