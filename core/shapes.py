@@ -32,26 +32,27 @@ def axis_of(axis, ndim):
 compare_open = None  # backend/sizes.py's comparison, once there are open lengths
 
 
-def assume_equal(a, b):
+def assume_equal(a, b, why):
     """Whether two lengths or shapes are equal. A plan for many lengths takes those that may differ to differ, always.
 
     So this is only for shortcuts to the same result, and to refuse what no length allows. Compare with == what a plan
-    has to decide.
+    has to decide. why: the function that compares, for the message of a plan that assumed two lengths to be equal.
     """
-    return a == b if compare_open is None else compare_open(a, b)
+    return a == b if compare_open is None else compare_open(a, b, why)
 
 
 def broadcast(*shapes):
     """The shape that all `shapes` broadcast to, by NumPy's rule. Raises ShapeError if they do not broadcast."""
-    if len(shapes) == 2 and assume_equal(shapes[0], shapes[1]):
+    why = "broadcast"
+    if len(shapes) == 2 and assume_equal(*shapes, why):
         return shapes[0]
     out = list(max(shapes, key=len, default=()))
     for s in shapes:
         for i in range(-len(s), 0):
             d, other = s[i], out[i]
-            if d is not other and not assume_equal(d, 1):
-                if not assume_equal(other, 1) and not assume_equal(other, d):
-                    refuse("broadcast", *shapes)
+            if d is not other and not assume_equal(d, 1, why):
+                if not assume_equal(other, 1, why) and not assume_equal(other, d, why):
+                    refuse(why, *shapes)
                 out[i] = d
     return tuple(out)
 

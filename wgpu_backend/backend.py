@@ -3,7 +3,7 @@ graph."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.backend.sizes import is_open, least, same, within_words
+from emberlet.backend.sizes import is_open, known_equal, least, within_words
 
 from .kernels.loop import MAX_ITERATIONS
 from .lower.reductions import identity
@@ -349,7 +349,7 @@ class WgpuBackend(Recording):
 
     def reshape(self, x, shape):
         shape = tuple(shape)
-        if same(shape, x.shape):
+        if known_equal(shape, x.shape):
             return x
         if x.data.op == "full":
             return self.full(shape, x.data.arg, x.dtype)

@@ -3,7 +3,7 @@
 import sys
 
 from emberlet.backend.axes import ATTEMPTS, argument_names, closed, named, of_model
-from emberlet.backend.sizes import SizeNeeded, same
+from emberlet.backend.sizes import SizeNeeded, known_equal
 from emberlet.errors import BackendError, EmberletError
 from emberlet.tensor import Tensor
 
@@ -302,7 +302,7 @@ class Planned:
         appended = {}
         if opening and opening.rooms:
             appended = self._append(traced, opening)
-        computed = [appended.get(id(r), r) for r in traced.roots if not same(r.count, 0)]
+        computed = [appended.get(id(r), r) for r in traced.roots if not known_equal(r.count, 0)]
         self.plan, externals = make_plan(computed, backend.options, sizes=scope)
         self.structure = traced.structure
         self.roots = traced.roots
@@ -410,7 +410,7 @@ class Planned:
         at = 0
         for r in self.roots:
             words = b""
-            if not same(r.count, 0):
+            if not known_equal(r.count, 0):
                 words = data[at]
                 at += 1
             shape = closed(r.shape, values)

@@ -7,7 +7,7 @@ several sizes, share one model. Steps return new states; states that callers sti
 """
 
 from emberlet.backend.axes import closed
-from emberlet.backend.sizes import same
+from emberlet.backend.sizes import known_equal
 from emberlet.session.room import LEAST, Growing, Room
 from emberlet.tensor import Tensor
 
@@ -192,7 +192,7 @@ class _Call:
         self.rooms = {}  # number of a root -> GpuRoom that a state is copied to
         self.grown = [k for _, k in planned.in_place.values()]
         self.computed = [
-            k for k in range(len(planned.roots)) if k not in self.grown and not same(planned.roots[k].count, 0)
+            k for k in range(len(planned.roots)) if k not in self.grown and not known_equal(planned.roots[k].count, 0)
         ]
 
     def words(self):

@@ -43,7 +43,8 @@ class Scope:
     """The symbols of one plan with their ranges, and the guards noted so far.
 
     atoms: list of ("symbol", name), ("//", dividend, divisor) and ("max", a, b); ranges: (lowest, highest) of each;
-    guards: list of (Size, relation, answer), relation "<" or "==" against 0.
+    guards: list of (Size, relation, answer, why), relation "<" or "==" against 0; why: the function that assumes the
+    answer, or "" where the code asks for it.
     """
 
     def __init__(self):
@@ -67,7 +68,7 @@ class Scope:
             return whole
         steps = self._atom(("//", whole, step), lowest // step, highest // step, typical // step)
         out = steps * step + lowest % step
-        self.guards.append((whole - out, "==", True))
+        self.guards.append((whole - out, "==", True, ""))
         return out
 
     def _atom(self, what, lowest, highest, typical):
@@ -127,10 +128,10 @@ class Scope:
                 total += c * most
         return max(total, -_FAR)
 
-    def decide(self, x, relation, assumed=None):
+    def decide(self, x, relation, assumed=None, why=""):
         """Whether x < 0 (relation "<") or x == 0 ("=="). Noted as a guard if both are possible. assumed: for a
         comparison whose answer "no" is right for all values, where it need not be noted: whether to give that answer
-        ("always", or "usually": for typical values that differ)."""
+        ("always", or "usually": for typical values that differ); why: the function that assumes the answer."""
         if relation == "==":
             x = _primitive(x)
         low, high = self.bounds(x)
@@ -145,7 +146,7 @@ class Scope:
             if assumed == "always" or (assumed == "usually" and value):
                 return False
             self._answers[key] = value < 0 if relation == "<" else value == 0
-            self.guards.append((x, relation, self._answers[key]))
+            self.guards.append((x, relation, self._answers[key], why))
         return self._answers[key]
 
     def need(self, x, what):
@@ -562,7 +563,7 @@ def positive(n):
     return n if type(n) is Size else max(1, n)
 
 
-def same(a, b):
+def known_equal(a, b):
     """Whether two shapes or sizes are equal for all values of the symbols."""
     if type(a) is int and type(b) is int:
         return a == b
@@ -570,7 +571,7 @@ def same(a, b):
         if len(a) != len(b):
             return False
         for i in range(len(a)):
-            if a[i] is not b[i] and not same(a[i], b[i]):
+            if a[i] is not b[i] and not known_equal(a[i], b[i]):
                 return False
         return True
     if type(a) is Size or type(b) is Size:
@@ -579,16 +580,16 @@ def same(a, b):
     return a == b
 
 
-def assume_equal(a, b):
+def assume_equal(a, b, why):
     """`shapes.assume_equal`: a length and a number that may differ do, noting nothing; two open lengths are equal if
-    their typical values are, which is noted."""
+    their typical values are, which is noted as a guard with `why`, the function that assumes it."""
     if a is b:
         return True
     if type(a) is tuple and type(b) is tuple:
         if len(a) != len(b):
             return False
         for i in range(len(a)):
-            if not assume_equal(a[i], b[i]):
+            if not assume_equal(a[i], b[i], why):
                 return False
         return True
     if type(a) is not Size and type(b) is not Size:
@@ -597,7 +598,7 @@ def assume_equal(a, b):
     if type(difference) is int:
         return difference == 0
     both = type(a) is Size and type(b) is Size
-    return difference.scope.decide(difference, "==", "usually" if both else "always")
+    return difference.scope.decide(difference, "==", "usually" if both else "always", why)
 
 
 def within_words(n):
@@ -608,7 +609,7 @@ def within_words(n):
 def divides(n, x):
     """Whether n divides x for all values of the symbols."""
     if type(x) is Size or type(n) is Size:
-        return same(n, 0) or not _divmod(_terms(x), _terms(n))[1]
+        return known_equal(n, 0) or not _divmod(_terms(x), _terms(n))[1]
     return x % n == 0
 
 

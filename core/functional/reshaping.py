@@ -11,18 +11,19 @@ def reshape(x, shape, *more, copy=None):
     Raises ShapeError if the number of elements differs."""
     x = tensor(x)
     shape = (shape,) + more if isinstance(shape, int) else tuple([d if isinstance(d, int) else int(d) for d in shape])
+    n = x.size
     if -1 in shape:
         known = -size(shape)
-        if shape.count(-1) > 1 or not known or x.size % known:
-            refuse("reshape", x.shape, x.size, shape)
-        shape = tuple([x.size // known if d == -1 else d for d in shape])
-    elif not assume_equal(size(shape), x.size):
-        refuse("reshape", x.shape, x.size, shape)
+        if shape.count(-1) > 1 or not known or n % known:
+            refuse("reshape", x.shape, n, shape)
+        shape = tuple([n // known if d == -1 else d for d in shape])
+    elif not assume_equal(size(shape), n, "reshape"):
+        refuse("reshape", x.shape, n, shape)
     if copy:
         from .creation.transfer import duplicate
 
         x = duplicate(x)
-    return alias(x) if assume_equal(shape, x.shape) else x.backend.reshape(x, shape)
+    return alias(x) if assume_equal(shape, x.shape, "reshape") else x.backend.reshape(x, shape)
 
 
 #: method; ONNX Flatten; PyTorch flatten; Burn flatten

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import types
 from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import Any
@@ -18,14 +19,15 @@ from emberlet.backend.sizes import (
     assume_equal,
     divides,
     is_open,
+    known_equal,
     least,
     most,
-    same,
     surely_less,
     typical,
     within_words,
 )
 from emberlet.shapes import broadcast
+from emberlet.wgpu_backend.plan.counts import counts_of
 
 RANGES = {"n": (1, 5), "m": (2, 4), "past": (0, 6)}
 TYPICAL = {"n": 4, "m": 3, "past": 5}
@@ -52,7 +54,7 @@ def atoms(scope: Scope, at: Mapping[str, int]) -> list[int]:
 
 def valid(scope: Scope, values: list[int]) -> bool:
     """Whether every guard gives the noted answer."""
-    found = [(x.evaluate(values), relation, answer) for x, relation, answer in scope.guards]
+    found = [(x.evaluate(values), relation, answer) for x, relation, answer, _ in scope.guards]
     return all((x < 0 if relation == "<" else x == 0) == answer for x, relation, answer in found)
 
 
@@ -243,7 +245,7 @@ def test_a_comparison_notes_a_guard_only_where_values_differ(text: str) -> None:
     scope, sizes = symbols()
     for _ in range(2):  # the answer is remembered
         answer = eval(text, sizes)
-        guards = [f"{x!r} {relation} 0" for x, relation, _ in scope.guards]
+        guards = [f"{x!r} {relation} 0" for x, relation, *_ in scope.guards]
         assert (answer, *guards) == tuple(part for part in COMPARISONS[text] if part is not None)
     for at in numbers():
         if valid(scope, atoms(scope, at)):
@@ -296,9 +298,9 @@ def test_only_a_comparison_that_is_named_so_is_assumed() -> None:
     n, m = sizes["n"], sizes["m"]
     before = len(scope.guards)
     for a, b in ((n, 1), (1, n), (n, int(typical(n))), ((n, 3), (4, 3)), ((n, 3), (m, 3)), (n, m), (n, n + 1)):
-        assert not assume_equal(a, b)
+        assert not assume_equal(a, b, "reshape")
     for a, b in ((n, n), ((n, 3), (n, 3)), (n + 1, 1 + n), (4, 4), ((), ())):
-        assert assume_equal(a, b)
+        assert assume_equal(a, b, "reshape")
     assert len(scope.guards) == before
     renamed = FunctionType(broadcast.__code__.replace(co_name="other"), broadcast.__globals__, "other")
     for call in (broadcast, renamed):
@@ -324,7 +326,7 @@ def test_a_size_in_steps_knows_its_remainder() -> None:
     scope = Scope()
     n = scope.symbol("n", 5, 29, 13, 8)
     assert (least(n), most(n), typical(n)) == (5, 29, 13)
-    assert same(n % 8, 5) and same(n % 4, 1) and divides(8, n + 3) and not divides(8, n)
+    assert known_equal(n % 8, 5) and known_equal(n % 4, 1) and divides(8, n + 3) and not divides(8, n)
     served = [v for v in range(5, 30) if valid(scope, atoms(scope, {"n": v}))]
     assert served == [5, 13, 21, 29]
 
@@ -332,13 +334,15 @@ def test_a_size_in_steps_knows_its_remainder() -> None:
 def test_questions_about_numbers_and_sizes() -> None:
     _, sizes = symbols()
     n, m, past = sizes["n"], sizes["m"], sizes["past"]
-    for yes in (same(3, 3), same(n + 0, n), same((n, 4), (n, 4)), same((), ()), same((n + m, 1), (m + n, 1)),
+    for yes in (known_equal(3, 3), known_equal(n + 0, n), known_equal((n, 4), (n, 4)), known_equal((), ()),
+                known_equal((n + m, 1), (m + n, 1)),
                 divides(4, 8), divides(n, 6 * n), divides(2, 4 * n + 6), divides(2 * n, 4 * n * m + 2 * n),
-                surely_less(3, 4), surely_less(past, 7), surely_less(n, n + 1), same("a", "a")):  # fmt: skip
+                surely_less(3, 4), surely_less(past, 7), surely_less(n, n + 1), known_equal("a", "a")):  # fmt: skip
         assert yes
-    for no in (same(3, 4), same(n, m), same(n, 4), same(4, n), same((n, 4), (n, 5)), same((n,), (n, 1)),
-               same((m, 4), (n, 4)), divides(3, 8), divides(n, n * m + 1), divides(n, 6), divides(2, n),
-               surely_less(4, 4), surely_less(past, 6), surely_less(n, n), same("a", "b")):  # fmt: skip
+    for no in (known_equal(3, 4), known_equal(n, m), known_equal(n, 4), known_equal(4, n),
+               known_equal((n, 4), (n, 5)), known_equal((n,), (n, 1)),
+               known_equal((m, 4), (n, 4)), divides(3, 8), divides(n, n * m + 1), divides(n, 6), divides(2, n),
+               surely_less(4, 4), surely_less(past, 6), surely_less(n, n), known_equal("a", "b")):  # fmt: skip
         assert not no
 
 
@@ -358,10 +362,23 @@ def test_numbers_of_plans_are_words_of_32_bits(value: int, fits: bool) -> None:
 def test_shapes_that_broadcast_for_typical_values_must_be_equal_where_both_are_open() -> None:
     scope = Scope()
     a, b, c = scope.symbol("a", 1, 64, 7), scope.symbol("b", 1, 64, 7), scope.symbol("c", 1, 64, 9)
-    assert same(broadcast((a, 2), (a, 1)), (a, 2)) and not scope.guards
+    assert known_equal(broadcast((a, 2), (a, 1)), (a, 2)) and not scope.guards
     assert len(broadcast((a, 1), (b, 3))) == 2
-    assert [f"{x!r} {relation} 0 {answer}" for x, relation, answer in scope.guards] == ["- a + b == 0 True"]
+    assert [f"{x!r} {relation} 0 {answer}: {why}" for x, relation, answer, why in scope.guards] == [
+        "- a + b == 0 True: broadcast"
+    ]
     with pytest.raises(Exception, match="broadcast"):
         broadcast((a,), (c,))
     with pytest.raises(Exception, match="broadcast"):
         broadcast((a,), (7,))
+
+
+def test_a_plan_that_assumed_equal_lengths_says_for_which_function() -> None:
+    scope = Scope()
+    a, b = scope.symbol("a", 1, 64, 7), scope.symbol("b", 1, 64, 7)
+    broadcast((a, 1), (b, 1))
+    plan = types.SimpleNamespace(buffers=[], steps=[])
+    counts_of(plan, scope)
+    assert plan.counts.refusal((5, 5), plan.counts.values((5, 5))) is None
+    said = plan.counts.refusal((5, 6), plan.counts.values((5, 6)))
+    assert said == "the plan is for other sizes than a 5, b 6: broadcast took two of its lengths as equal"

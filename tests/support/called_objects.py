@@ -45,7 +45,7 @@ def of_sizes(function: Callable[..., Any]) -> str:
     parts = [repr(found)]
     if sizes.is_open(found):
         parts.append(f"{scope.bounds(found)} {sizes.typical(found)} {found.symbols()}")
-    return "; ".join([*parts, *(f"{x!r} {relation} 0 is {answer}" for x, relation, answer in scope.guards[before:])])
+    return "; ".join([*parts, *(f"{x!r} {relation} 0 is {answer}" for x, relation, answer, _ in scope.guards[before:])])
 
 
 def of_axes(templates: Any, limits: Mapping[str, Any], shapes: Sequence[Any], attempt: int = 0) -> str:

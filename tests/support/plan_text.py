@@ -99,7 +99,7 @@ def open_plan_text(plan: OpenPlan) -> str:
             return f"<{', '.join(map(of, x.parts))}>"
         return f"({', '.join(map(of, x))})" if isinstance(x, (list, tuple)) else fixed.of(x)
 
-    guards = [f"{size!r} {relation} 0 is {answer}" for size, relation, answer in plan.scope.guards]
+    guards = [f"{size!r} {relation} 0 is {answer}" for size, relation, answer, _ in plan.scope.guards]
     atoms = [f"{i}: {polynomial(n)}" for i, n in plan._atoms]
     points = [" ".join(f"{k}={v}" for k, v in p.items()) for p in plan.points.numbers]
     head = f"inputs {plan.inputs} closed {plan.closed} at {'; '.join(points)}"

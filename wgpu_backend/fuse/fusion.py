@@ -11,7 +11,7 @@ One pass from the sources to the roots decides, for every node, between three st
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
 
-from emberlet.backend.sizes import same, typical
+from emberlet.backend.sizes import known_equal, typical
 
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
 from ..run import storage
@@ -140,7 +140,7 @@ class Fusion:
         if id(node) in self.rows:
             region = self.rows[id(node)]
             return self._visit_rows(node, region) if node is region.exit else _State("row", {}, {})
-        if same(node.count, 0) and is_inline(node):
+        if known_equal(node.count, 0) and is_inline(node):
             return _State("inline", {}, {})
         if node.op == "append":
             self._visit_append(node)
@@ -217,7 +217,7 @@ class Fusion:
         best = None
         for s in node.srcs:
             state = self.states[id(s)]
-            if state.kind != "open" or (node.op in ELEMENTWISE and not same(s.shape, node.shape)):
+            if state.kind != "open" or (node.op in ELEMENTWISE and not known_equal(s.shape, node.shape)):
                 continue
             if best is None or (state.anchor.op in _HEAVY and self.states[id(best)].anchor.op not in _HEAVY):
                 best = s
@@ -248,7 +248,7 @@ class Fusion:
             # Take the earliest first: once a single node waits, all branches join in it.
             at = min(waiting, key=lambda n: self.place[id(n)])
             waiting.remove(at)
-            if at.op not in ELEMENTWISE or not same(at.shape, node.shape) or id(at) in self.rows:
+            if at.op not in ELEMENTWISE or not known_equal(at.shape, node.shape) or id(at) in self.rows:
                 return False
             for s in at.srcs:
                 if s is not node and id(s) not in members:
@@ -306,7 +306,7 @@ class Fusion:
 
     def _visit_concat(self, node):
         """Whether the kernels that compute the parts write them straight into the whole's buffer."""
-        parts = [s for s in node.srcs if not same(s.count, 0)]
+        parts = [s for s in node.srcs if not known_equal(s.count, 0)]
         opened = 0
         repeated = False
         for i in range(len(parts)):
@@ -324,7 +324,7 @@ class Fusion:
             starts = [0] * len(node.shape)
             starts[axis] = at
             at += s.shape[axis]
-            if same(s.count, 0):
+            if known_equal(s.count, 0):
                 continue
             state = self.states[id(s)]
             if state.kind == "open" and not repeated:
@@ -345,7 +345,7 @@ class Fusion:
         regions = []
         for i in range(len(places)):
             s = node.srcs[1 + i]
-            if same(s.count, 0):
+            if known_equal(s.count, 0):
                 continue
             starts = [0] * len(node.shape)
             starts[axis] = places[i]
@@ -429,7 +429,7 @@ class Fusion:
                     item.copy = item.copy or id(item.node) in self.stored
                     items.append(item)
                 continue
-            if key not in self.stored or same(node.count, 0):
+            if key not in self.stored or known_equal(node.count, 0):
                 continue
             state = self.states[key]
             source = self._aliased(node)

@@ -5,7 +5,7 @@ nodes of the full shape or of one value per row, and further reductions over the
 other member is read from outside.
 """
 
-from emberlet.backend.sizes import most, same
+from emberlet.backend.sizes import known_equal, most
 from emberlet.shapes import size
 
 from ..record.node import ELEMENTWISE
@@ -40,7 +40,7 @@ def find_regions(order, consumers, roots):
     found = {}
     for at in range(len(order)):
         node = order[at]
-        if node.op == "reduce" and id(node) not in found and _keeps(node) and not same(node.srcs[0].count, 0):
+        if node.op == "reduce" and id(node) not in found and _keeps(node) and not known_equal(node.srcs[0].count, 0):
             region = _grow(order, at, consumers, roots, found)
             if region is not None:
                 for key in region.members:
@@ -49,7 +49,7 @@ def find_regions(order, consumers, roots):
 
 
 def _keeps(node):
-    return node.arg[2] and node.arg[0] in ("sum", "prod", "max", "min") and not same(node.count, 0)
+    return node.arg[2] and node.arg[0] in ("sum", "prod", "max", "min") and not known_equal(node.count, 0)
 
 
 def _grow(order, at, consumers, roots, found):
@@ -57,7 +57,7 @@ def _grow(order, at, consumers, roots, found):
     full = first.srcs[0].shape
     row = first.shape
     axes = first.arg[1]
-    if same(full, row) or most(size([full[a] for a in axes])) > MAX_LENGTH:
+    if known_equal(full, row) or most(size([full[a] for a in axes])) > MAX_LENGTH:
         return None
     members = {id(first): first}
     best = None
@@ -68,9 +68,11 @@ def _grow(order, at, consumers, roots, found):
         if id(node) in found:
             continue
         if node.op in ELEMENTWISE:
-            joins = same(node.shape, full) or same(node.shape, row)
+            joins = known_equal(node.shape, full) or known_equal(node.shape, row)
         else:
-            joins = node.op == "reduce" and _keeps(node) and node.arg[1] == axes and same(node.srcs[0].shape, full)
+            joins = (
+                node.op == "reduce" and _keeps(node) and node.arg[1] == axes and known_equal(node.srcs[0].shape, full)
+            )
         if not joins:
             continue
         members[id(node)] = node
@@ -81,10 +83,10 @@ def _grow(order, at, consumers, roots, found):
         return None
     exit, chosen = best
     ordered = [n for n in order[at:] if id(n) in chosen]
-    if not [n for n in ordered if same(n.shape, full)]:
+    if not [n for n in ordered if known_equal(n.shape, full)]:
         return None
     reductions = [n for n in ordered if n.op == "reduce"]
-    scalars = [n for n in ordered if n.op != "reduce" and same(n.shape, row) and n is not exit]
+    scalars = [n for n in ordered if n.op != "reduce" and known_equal(n.shape, row) and n is not exit]
     return Region(reductions, scalars, full, axes, exit, {id(n): n for n in ordered})
 
 

@@ -6,7 +6,7 @@ queries would leave most lanes idle, several lanes share the keys of a query and
 (shaders/attention_split.wgsl).
 """
 
-from emberlet.backend.sizes import divides, same, typical
+from emberlet.backend.sizes import divides, known_equal, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
@@ -28,7 +28,7 @@ def serves(q, keys, values, software):
     On a GPU, lanes share the keys."""
     rows = q.shape[0] * q.shape[1] * q.shape[2]
     enough = not software or typical(rows) >= LANES or typical(keys.shape[2]) <= 64
-    enough = enough and keys.shape[2] <= MAX_ITERATIONS and not same(rows * keys.shape[2], 0)
+    enough = enough and keys.shape[2] <= MAX_ITERATIONS and not known_equal(rows * keys.shape[2], 0)
     return enough and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
 
 

@@ -4,7 +4,7 @@ A workgroup computes a sequence in one direction; its lanes share the hidden uni
 weights are in workgroup memory, all others in registers.
 """
 
-from emberlet.backend.sizes import same
+from emberlet.backend.sizes import known_equal
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
@@ -199,7 +199,7 @@ class _Recurrence:
         """Whether the sequence has this step. The second of two directions gets its sequence backwards."""
         build = self.low.build
         at = build.index(self._time(), "i32")
-        if not same(self.directions, 1):
+        if not known_equal(self.directions, 1):
             turned = ix.add(ix.const(self.steps - 1), ix.mul(ix.counter("t", self.steps), -1))
             second = build.make("eq", "bool", (build.index(self.direction, "u32"), build.const(1, "u32")))
             other = build.index(turned.bounded(0, self.steps - 1), "i32")

@@ -1,6 +1,6 @@
 """The kernel of a row region: one workgroup per row (one invocation, if rows are short or many)."""
 
-from emberlet.backend.sizes import most, same, typical
+from emberlet.backend.sizes import known_equal, most, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
@@ -65,7 +65,7 @@ class _Rows:
             bodies.append(low.value(region.reductions[k].srcs[0], self.full))
             self._fix(region.reductions[k], names[k])
         scalars = [low.value(s, self.row) for s in region.scalars]
-        per_row = not same(region.exit.shape, region.full)
+        per_row = not known_equal(region.exit.shape, region.full)
         result, store = low.place(self.row if per_row else self.full)
         out = wgsl.Renderer(low.slots)
         for k in range(len(names)):

@@ -4,7 +4,7 @@ Many lines: one invocation copies a line and applies its updates in turn. Few li
 through the indices of its line.
 """
 
-from emberlet.backend.sizes import positive, same, surely_less, typical
+from emberlet.backend.sizes import known_equal, positive, surely_less, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT, Frame, coordinates
@@ -24,9 +24,9 @@ def scatter(item, stored, name):
     steps = picks.shape[axis]
     lines = picks.count // positive(steps)
     # Lines outside the extent of the indices are only copied, which the per-element form does anyway.
-    whole = same(picks.shape[:axis] + picks.shape[axis + 1 :], x.shape[:axis] + x.shape[axis + 1 :])
+    whole = known_equal(picks.shape[:axis] + picks.shape[axis + 1 :], x.shape[:axis] + x.shape[axis + 1 :])
     many = typical(lines) >= 256 or typical(steps * node.count) > (1 << 24)
-    if whole and not same(steps, 0) and many and extent + steps <= MAX_ITERATIONS:
+    if whole and not known_equal(steps, 0) and many and extent + steps <= MAX_ITERATIONS:
         return _by_line(item, stored, name, extent, steps, lines)
     return _by_element(item, stored, name, steps)
 
@@ -91,7 +91,7 @@ def _by_element(item, stored, name, steps):
     start = wgsl.Renderer(lowering.slots)
     start.line("var acc: {} = {};".format(storage.register(node.dtype), start.name(lowering.value(x, at))))
     body = wgsl.Renderer(lowering.slots, "acc", start)
-    if not same(steps, 0):
+    if not known_equal(steps, 0):
         acc = build.make("reduced", storage.register(node.dtype))
         pick = lookup(lowering, picks, step, x.shape[axis])
         hit = build.make("eq", "bool", (build.index(pick, "u32"), build.index(at[axis], "u32")))

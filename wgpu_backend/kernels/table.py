@@ -1,6 +1,6 @@
 """Chooses the kernel template for an item of the fused graph."""
 
-from emberlet.backend.sizes import same, typical
+from emberlet.backend.sizes import known_equal, typical
 
 from ..fuse.fusion import CHEAP
 from ..lower.lowering import Lowering
@@ -136,7 +136,7 @@ def _contraction(item, stored, options):
     from .tile import contraction
 
     what = problem(item.anchor)
-    if same(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
+    if known_equal(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
         return None
     if options.tile is None and panel_kernel.serves(what, item, options):
         return panel_kernel.panels(item, stored, describe(item), options)

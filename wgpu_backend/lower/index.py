@@ -13,7 +13,7 @@ Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate 
 occurs under a guard (padding) that discards the value read.
 """
 
-from emberlet.backend.sizes import common_divisor, divides, is_open, least, most, same, surely_less, typical
+from emberlet.backend.sizes import common_divisor, divides, is_open, known_equal, least, most, surely_less, typical
 
 _NO_LIMIT = 1 << 31
 
@@ -118,14 +118,14 @@ def _digit(base, extent, div, mod):
     """The Index (base // div) % mod, base running over [0, extent)."""
     if surely_less(extent - 1, div):
         return ZERO
-    if not same(mod, 0) and surely_less(extent - 1, div * mod):
+    if not known_equal(mod, 0) and surely_less(extent - 1, div * mod):
         mod = 0
-    if same(div, 1) and same(mod, 0) and not isinstance(base, str):
+    if known_equal(div, 1) and known_equal(mod, 0) and not isinstance(base, str):
         return base
     hi = (extent - 1) // div
-    if not same(mod, 0) and not surely_less(hi, mod):
+    if not known_equal(mod, 0) and not surely_less(hi, mod):
         hi = mod - 1
-    if same(hi, 0):
+    if known_equal(hi, 0):
         return ZERO
     key = "({}/{}%{})".format(_base_key(base), div, mod)
     return Index(((1, Atom(key, 0, hi, "digit", (base, extent, div, mod))),), 0)
@@ -151,7 +151,7 @@ def _merge(terms):
         else:
             coefs[a.key] = c
             atoms.append(a)
-    out = [(coefs[a.key], a) for a in atoms if not same(coefs[a.key], 0)]
+    out = [(coefs[a.key], a) for a in atoms if not known_equal(coefs[a.key], 0)]
     for i in range(len(out)):
         ci, ai = out[i]
         if ai.kind != "digit":
@@ -164,7 +164,7 @@ def _merge(terms):
                 continue
             dj, mj = aj.payload[2], aj.payload[3]
             # (v//(dj*mj) % mi) * (cj*mj) + (v//dj % mj) * cj  ==  (v//dj % (mi*mj)) * cj
-            if not same(mj, 0) and same(di, dj * mj) and same(ci, cj * mj):
+            if not known_equal(mj, 0) and known_equal(di, dj * mj) and known_equal(ci, cj * mj):
                 both = _digit(base, extent, dj, mi * mj)
                 rest = [out[k] for k in range(len(out)) if k != i and k != j]
                 joined, more = _merge(rest + [(c * cj, a) for c, a in both.terms])
@@ -174,18 +174,18 @@ def _merge(terms):
 
 
 def add(a, b):
-    if not b.terms and same(b.const, 0):
+    if not b.terms and known_equal(b.const, 0):
         return a
-    if not a.terms and same(a.const, 0):
+    if not a.terms and known_equal(a.const, 0):
         return b
     terms, extra = _merge(a.terms + b.terms)
     return Index(terms, a.const + b.const + extra, a.lo + b.lo, a.hi + b.hi)
 
 
 def mul(a, n):
-    if same(n, 0):
+    if known_equal(n, 0):
         return ZERO
-    if same(n, 1):
+    if known_equal(n, 1):
         return a
     lo, hi = (a.lo * n, a.hi * n) if least(n) >= 0 else (a.hi * n, a.lo * n) if most(n) <= 0 else (None, None)
     return Index(tuple([(c * n, x) for c, x in a.terms]), a.const * n, lo, hi)
@@ -237,16 +237,21 @@ def _borrow(whole, r, n):
 def _refined(r, div, mod):
     """The digit (r // div) % mod where r is itself a digit: a digit of the same base. None if there is no such
     digit."""
-    if len(r.terms) != 1 or not same(r.const, 0) or not same(r.terms[0][0], 1) or r.terms[0][1].kind != "digit":
+    if (
+        len(r.terms) != 1
+        or not known_equal(r.const, 0)
+        or not known_equal(r.terms[0][0], 1)
+        or r.terms[0][1].kind != "digit"
+    ):
         return None
     base, extent, d, m = r.terms[0][1].payload
-    if not same(mod, 0):
-        return _digit(base, extent, d, mod) if same(m, 0) or divides(mod, m) else None
-    return _digit(base, extent, d * div, m // div) if same(m, 0) or divides(div, m) else None
+    if not known_equal(mod, 0):
+        return _digit(base, extent, d, mod) if known_equal(m, 0) or divides(mod, m) else None
+    return _digit(base, extent, d * div, m // div) if known_equal(m, 0) or divides(div, m) else None
 
 
 def floordiv(a, n):
-    if same(n, 1):
+    if known_equal(n, 1):
         return a
     if least(a.lo) >= 0 and surely_less(a.hi, n):
         return ZERO
@@ -272,7 +277,7 @@ def _quotient(q, a, n):
 
 
 def mod(a, n):
-    if same(n, 1):
+    if known_equal(n, 1):
         return ZERO
     if least(a.lo) >= 0 and surely_less(a.hi, n):
         return a
@@ -295,7 +300,7 @@ def flatten(idx, shape):
     out = ZERO
     stride = 1
     for i in range(len(shape) - 1, -1, -1):
-        if not same(shape[i], 1):
+        if not known_equal(shape[i], 1):
             out = add(out, mul(idx[i], stride))
         stride *= shape[i]
     return out.bounded(0, last(stride))
@@ -306,7 +311,7 @@ def unflatten(flat, shape):
     out = [None] * len(shape)
     stride = 1
     for i in range(len(shape) - 1, -1, -1):
-        out[i] = mod(floordiv(flat, stride), shape[i]) if not same(shape[i], 1) else ZERO
+        out[i] = mod(floordiv(flat, stride), shape[i]) if not known_equal(shape[i], 1) else ZERO
         stride *= shape[i]
     return out
 
@@ -342,7 +347,7 @@ def render(a, atom_text):
     for c, x in a.terms:
         if is_open(c) or c > 0:  # a negative open number wraps
             text = atom_text(x)
-            if not same(c, 1):
+            if not known_equal(c, 1):
                 text = "{} * {}u".format(text, c)
             parts.append(("+ " if parts else "") + text)
     if is_open(a.const) or a.const > 0 or not a.terms:

@@ -6,7 +6,7 @@ everything else is inlined, movement operations by rewriting the indices. `loop`
 
 from emberlet import dtypes
 from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.backend.sizes import positive, same, surely_less
+from emberlet.backend.sizes import known_equal, positive, surely_less
 
 from ..record.node import Node, no_kernel, numbers, own_numbers
 from ..run import storage
@@ -93,7 +93,7 @@ class Lowering:
             return self._reduce(node, indices)
         if id(node) in self._fixed:
             return self._fixed[id(node)]
-        if same(node.count, 0):
+        if known_equal(node.count, 0):
             return self.build.const(0, storage.register(node.dtype))  # never read: there is no buffer
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
@@ -105,7 +105,9 @@ class Lowering:
         """The element of `node` that broadcasts to `indices` (NumPy's rule)."""
         skip = len(indices) - len(node.shape)
         lengths = node.shape
-        return self.value(node, [ix.ZERO if same(lengths[i], 1) else indices[skip + i] for i in range(len(lengths))])
+        return self.value(
+            node, [ix.ZERO if known_equal(lengths[i], 1) else indices[skip + i] for i in range(len(lengths))]
+        )
 
     def round(self, value, dtype):
         """`value` rounded or wrapped to a narrow dtype."""
@@ -125,7 +127,7 @@ class Lowering:
                 counters = [("r", positive(spec.size()))]
             else:
                 inner = [ix.counter(name, extent) for name, extent in counters]
-            empty = same(spec.size(), 0)
+            empty = known_equal(spec.size(), 0)
             body = None if empty else spec.body(self, indices, inner)
             position = spec.position(inner) if spec.position else None
             self.reduction = Reduction(spec.op, spec.type, counters, body, position, empty)
@@ -235,7 +237,7 @@ def undisguised(build, op, a, b):
         if op in ("eq", "ne", "le", "ge"):
             unordered = build.make("isnan", "bool", (a,))
             return unordered if op == "ne" else build.make("logical_not", "bool", (unordered,))
-    if op in ("mul", "div") and [v for v in (a, b) if v.op == "const" and same(v.attr, 0)]:
+    if op in ("mul", "div") and [v for v in (a, b) if v.op == "const" and known_equal(v.attr, 0)]:
         return build.make("function", "f32", (a, b), ("times_zero" if op == "mul" else "over_zero",))
     if op == "div" and b.op == "const" and b.attr in (_INFINITY, -_INFINITY):
         zero = build.const(0.0 if b.attr > 0 else -0.0, "f32")
@@ -301,9 +303,9 @@ def _arange(self, node, indices):
     make = self.build.make
     out = self.build.index(indices[0] if indices else ix.ZERO, type)
     apart = self.stored.apart and own_numbers(node)
-    if apart or not same(step, 1):
+    if apart or not known_equal(step, 1):
         out = make("mul", type, (out, self.number(node, 1, step, type)))
-    if apart or not same(start, 0):
+    if apart or not known_equal(start, 0):
         out = make("add", type, (out, self.number(node, 0, start, type)))
     return self.round(out, node.dtype)
 
@@ -358,7 +360,7 @@ def _pad(self, node, indices):
     inner = []
     for i in range(len(indices)):
         at = ix.add(indices[i], ix.const(-padding[i][0]))
-        if not same(padding[i], (0, 0)):
+        if not known_equal(padding[i], (0, 0)):
             conditions.append((at, x.shape[i]))
         inner.append(at.bounded(0, ix.last(x.shape[i])))
     return self.build.guard(conditions, self.value(x, inner), self.number(node, 0, fill, storage.register(x.dtype)))
@@ -372,7 +374,7 @@ def _concat(self, node, indices):
     for s in node.srcs:
         extent = s.shape[axis]
         here = indices[axis]
-        if same(extent, 0) or surely_less(here.hi, at) or surely_less(at + extent - 1, here.lo):
+        if known_equal(extent, 0) or surely_less(here.hi, at) or surely_less(at + extent - 1, here.lo):
             at += extent
             continue  # never read
         inner = list(indices)

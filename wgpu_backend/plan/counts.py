@@ -32,7 +32,8 @@ class Counts:
 
     symbols: list of (name, lowest, highest); atoms: the factors of Counts: the symbols' numbers and ("//" or "max",
     Count, Count) of earlier ones; block: numbers and Counts that kernels read, in their order; guards: list of (Count,
-    relation, answer): the plan serves sizes for which `count < 0` or `count == 0` is `answer`.
+    relation, answer, why): the plan serves sizes for which `count < 0` or `count == 0` is `answer`, as the function
+    called `why` assumed.
     """
 
     def __init__(self, symbols, atoms, block, guards):
@@ -65,11 +66,12 @@ class Counts:
             name, low, high = self.symbols[i]
             if not low <= sizes[i] <= high:
                 return "{} is {}; the plan takes {} to {}".format(name, sizes[i], low, high)
-        for count, relation, answer in self.guards:
+        for count, relation, answer, why in self.guards:
             value = count.at(values)
             if (value < 0 if relation == "<" else value == 0) != answer:
                 named = ["{} {}".format(self.symbols[i][0], sizes[i]) for i in range(len(sizes))]
-                return "the plan is for other sizes than {}".format(", ".join(named))
+                said = ": {} took two of its lengths as equal".format(why) if why else ""
+                return "the plan is for other sizes than {}{}".format(", ".join(named), said)
         return None
 
 
@@ -88,7 +90,7 @@ def counts_of(plan, scope):
         buffer.nbytes = count(buffer.nbytes)
     for step in plan.steps:
         step.groups = tuple([count(n) for n in step.groups])
-    guards = [(count(x), relation, answer) for x, relation, answer in scope.guards]
+    guards = [(count(x), relation, answer, why) for x, relation, answer, why in scope.guards]
     plan.counts = Counts(symbols, atoms, [count(x) for x in scope.block], guards)
 
 

@@ -3,7 +3,7 @@
 It can therefore be cached, run with other inputs, and saved (plan_file.py).
 """
 
-from emberlet.backend.sizes import greater, same, typical
+from emberlet.backend.sizes import greater, known_equal, typical
 from emberlet.errors import UnsupportedError
 
 from ..fuse.fusion import Fusion
@@ -58,7 +58,7 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
 
     # Number externals before building kernels, so that plans for all classes of device number them alike.
     for node in fusion.order:
-        if is_leaf(node) and not same(node.count, 0):
+        if is_leaf(node) and not known_equal(node.count, 0):
             external(node)
     alias = {}
     for node, source in fusion.aliases:

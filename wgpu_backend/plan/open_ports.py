@@ -2,7 +2,8 @@
 
 In the file, a number that depends on them is a list of terms, [[coefficient, atom, …], …] (counts.py). The entry
 "sizes" holds "symbols", [[name, lowest, highest]]; "atoms", each the index of a symbol or ["//" or "max", number,
-number]; "block", the numbers that kernels read; and "guards", [[number, "<" or "==", answer]].
+number]; "block", the numbers that kernels read; and "guards", [[number, "<" or "==", answer]], where an
+assumed answer is followed by the function that assumes it.
 """
 
 from .counts import Count, Counts, at
@@ -86,9 +87,12 @@ def read_counts(content):
         raise ValueError("each symbol must occur exactly once among the atoms")
     counts.block = [read_number(n, counts) for n in _list(content.get("block"))]
     for found in _list(content.get("guards")):
-        if not isinstance(found, list) or len(found) != 3 or found[1] not in ("<", "==") or type(found[2]) is not bool:
+        if not isinstance(found, list) or len(found) not in (3, 4):
             raise ValueError("a guard is not a number, a relation and an answer")
-        counts.guards.append((read_number(found[0], counts), found[1], found[2]))
+        why = found[3] if len(found) == 4 else ""
+        if found[1] not in ("<", "==") or type(found[2]) is not bool or not isinstance(why, str):
+            raise ValueError("a guard is not a number, a relation and an answer")
+        counts.guards.append((read_number(found[0], counts), found[1], found[2], why))
     return counts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet.backend import get_backend
-from emberlet.backend.sizes import same
+from emberlet.backend.sizes import known_equal
 from emberlet.errors import ModelError
 from emberlet.tensor import Tensor
 
@@ -38,6 +38,6 @@ def traced_for(
     traced.roots = [unpacked(r) for r in traced.roots]
     evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
     results = [traced.roots[part[1]] for part in structure[1]]
-    if any(same(r.count, 0) for r in results):
+    if any(known_equal(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan must not return empty tensors")
     return traced, results

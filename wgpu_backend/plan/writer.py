@@ -225,7 +225,7 @@ def _sizes(counts: Any) -> dict[str, Any]:
         "symbols": [list(symbol) for symbol in counts.symbols],
         "atoms": [a if isinstance(a, int) else [a[0], _number(a[1]), _number(a[2])] for a in counts.atoms],
         "block": [_number(n) for n in counts.block],
-        "guards": [[_number(n), relation, answer] for n, relation, answer in counts.guards],
+        "guards": [[_number(n), *answer, *([why] if why else [])] for n, *answer, why in counts.guards],
     }
 
 

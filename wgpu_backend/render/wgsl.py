@@ -1,6 +1,6 @@
 """Renders the kernel IR as WGSL."""
 
-from emberlet.backend.sizes import is_open, same
+from emberlet.backend.sizes import is_open, known_equal
 from emberlet.errors import UnsupportedError
 
 from ..lower import index as ix
@@ -149,17 +149,17 @@ class Renderer:
     def atom(self, atom):
         if atom.kind == "digit":
             base, _, div, mod = atom.payload
-            if same(div, 1) and same(mod, 0):
+            if known_equal(div, 1) and known_equal(mod, 0):
                 return base
         for scope in self.atoms:
             if atom.key in scope:
                 return scope[atom.key]
         if atom.kind == "digit":
             text = base if isinstance(base, str) else self.index(base)
-            whole = same(div, 1)
+            whole = known_equal(div, 1)
             if not whole:
                 text = "{} / {}u".format(text, div)
-            if not same(mod, 0):
+            if not known_equal(mod, 0):
                 text = "{} % {}u".format(text, mod) if whole else "({}) % {}u".format(text, mod)
         else:
             text = self.name(atom.payload)

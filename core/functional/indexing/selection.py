@@ -232,9 +232,9 @@ def getitem(x, key):
     if True in [isinstance(k, bool) for k in parts]:
         x, parts = _with_axes_for_bools(x, parts)
     starts, sizes, steps, shape, advanced, apart = _spans(x, parts)
-    if steps.count(1) != len(steps) or not assume_equal(sizes, x.shape):
+    if steps.count(1) != len(steps) or not assume_equal(sizes, x.shape, "indexing"):
         x = x.backend.slice(x, starts, sizes, steps)
-    if not assume_equal(shape, x.shape):
+    if not assume_equal(shape, x.shape, "indexing"):
         x = x.backend.reshape(x, shape)
     if not advanced:
         return alias(x) if x is whole else x

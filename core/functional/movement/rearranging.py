@@ -107,10 +107,10 @@ def broadcast_to(x, shape):
     """x broadcast to `shape` by NumPy's rule (a view)."""
     x = tensor(x)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if assume_equal(x.shape, shape):
+    if assume_equal(x.shape, shape, "broadcast_to"):
         return alias(x)
     _not_negative(shape, "a shape")
-    if not assume_equal(broadcast(x.shape, shape), shape):
+    if not assume_equal(broadcast(x.shape, shape), shape, "broadcast_to"):
         raise ShapeError("shape {} does not broadcast to {}".format(x.shape, shape))
     return x.backend.expand(x, shape)
 

@@ -65,7 +65,8 @@ def _fitting(value, x):
     if value is None:
         return None
     value = like(value, x)
-    if not (assume_equal(value.shape, x.shape) or assume_equal(broadcast(value.shape, x.shape), x.shape)):
+    whole = assume_equal(value.shape, x.shape, "normalization")
+    if not (whole or assume_equal(broadcast(value.shape, x.shape), x.shape, "normalization")):
         raise ShapeError("a weight or bias of shape {} does not fit an input of {}".format(value.shape, x.shape))
     return value
 

@@ -45,14 +45,14 @@ def _refuse(n, out):
 
 def along(x, axis, out, scale, mode, coordinates, nearest_mode, a, exclude_outside, antialias):
     """x with axis, of open length, resized to `out`. Raises SizeNeeded for options that need the length as a number."""
-    from ...backend.sizes import same
+    from ...backend.sizes import known_equal
 
     n, backend = x.shape[axis], x.backend
     found = ratio(scale, mode)
-    whole = found and same(n * found[0], out * found[1])
+    whole = found and known_equal(n * found[0], out * found[1])
     known = coordinates in ("half_pixel", "asymmetric") or (coordinates == "half_pixel_symmetric" and whole)
     known = known or (coordinates == "pytorch_half_pixel" and out > 1)
-    if not found or not known or exclude_outside or not same(out, n * found[0] // found[1]) or out > _LARGEST:
+    if not found or not known or exclude_outside or not known_equal(out, n * found[0] // found[1]) or out > _LARGEST:
         _refuse(n, out)
     up, down = found
     taps = []

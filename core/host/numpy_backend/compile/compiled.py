@@ -284,10 +284,11 @@ def _fits(key: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether all arguments are Tensors of NumPy of these dtypes, shapes and, where it matters, values."""
     if len(key) != len(arguments):
         return False
-    for (kind, shape, *values), x in zip(key, arguments, strict=True):
-        if type(x) is not Tensor or x.shape != shape or x.dtype.name != kind or type(x.data) is not np.ndarray:
+    # Quicker than zip(strict=True) and a star for the values, as a fifth of a small function's time.
+    for entry, x in zip(key, arguments):  # noqa: B905
+        if type(x) is not Tensor or x.shape != entry[1] or x.dtype.name != entry[0] or type(x.data) is not np.ndarray:
             return False
-        if values and values[0] != x.data.tobytes():
+        if len(entry) == 3 and entry[2] != x.data.tobytes():
             return False
     return True
 

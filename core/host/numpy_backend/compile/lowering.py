@@ -18,7 +18,7 @@ from .. import elementwise
 from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
 from . import activations, channels_last, products, recurrences
-from .steps import Writer, part
+from .steps import Step, Writer, part
 from .tracing import Call, Value, check
 
 Lower = Callable[[Writer, Call], Any]
@@ -50,6 +50,11 @@ def _tensor(array: Array, dtype: DType) -> Tensor:
     from ....backend import get_backend
 
     return Tensor(array, dtype, array.shape, get_backend("numpy"))
+
+
+def is_whole(step: Step) -> bool:
+    """Whether a step calls a primitive as the model does, rather than NumPy."""
+    return step.function is _run_whole
 
 
 def _run_whole(method: Callable[..., Any], keywords: dict[str, Any], outs: list[Array], args: list[Any]) -> None:

@@ -15,7 +15,7 @@ from ..storage import Array, numpy_dtype
 from . import mkl_products, relus
 from .blocks import grouped
 from .layout import channels_last
-from .lowering import lower
+from .lowering import is_whole, lower
 from .memory import Memory
 from .native import records
 from .native.machine import machine
@@ -55,6 +55,7 @@ def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
         return True
     buffers = writer.buffers
     written = {id(buffers.of(a)) for step in writer.steps for a in step.writes}
+    roots = [a for a in roots if a.size]  # nothing is shared or copied of an empty result
     found = [buffers.of(a) for a in roots]
     # A plan gives each result memory of its own, so that the model must do so too: it returns no part of an argument.
     if len({id(b) for b in found}) < len(roots) or not all(
@@ -65,7 +66,9 @@ def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
     copied = sum(a.nbytes for a in (*inputs, *roots))
     ends = {id(buffers.of(a)) for a in (*inputs, *roots)}
     between = sum(b.nbytes for b in buffers.all if id(b) not in ends)
-    saved = PRIMITIVE * len(writer.calls) + STEP * len(writer.steps) + between / SPEED
+    # A primitive that is called as the model calls it saves nothing.
+    whole = sum(map(is_whole, writer.steps))
+    saved = PRIMITIVE * (len(writer.calls) - whole) + STEP * (len(writer.steps) - whole) + between / SPEED
     return saved >= CALL_OF_PLAN + 2 * copied / SPEED
 
 

@@ -531,7 +531,7 @@ def _of_any_step(axes: Axes) -> Axes:
 
 def _hold(guards: list[Any], at: list[int]) -> bool:
     """Whether every guard gives the same answer as in the trace for these values of the atoms."""
-    for size, relation, answer in guards:
+    for size, relation, answer, _ in guards:
         value = size.evaluate(at)
         if (value < 0 if relation == "<" else value == 0) is not answer:
             return False
