@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,10 +114,12 @@ class Plan:
     steps: the calls, over arrays without memory; pays: whether they are quicker than the model itself, which otherwise
     runs; nbytes: what one set of buffers takes; inputs: the positions of the
     arguments that the results depend on; order: the number of each result's array, where the results are nothing but
-    tensors of dtypes that NumPy has itself, else None.
+    tensors of dtypes that NumPy has itself, else None; fits: whether arguments are those it was
+    made for (matching.py), or None where they are not all Tensors.
     """
 
     def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> None:
+        self.fits: Callable[..., bool] | None = None
         traced = trace(function, arguments, Tracing(eager), fixed)
         self._check(traced)
         self.backend = eager
