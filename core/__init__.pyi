@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from . import errors as errors, functional as functional, nn as nn
+from . import errors as errors, functional as functional, linalg as linalg, nn as nn
 from .backend import Backend as Backend, get_backend as get_backend, register as register
 from .backend import set_default_backend as set_default_backend
 from .config import Config as Config

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 # Modules that a program may import.
-MODULES = ("autodiff", "codegen", "errors", "functional", "micro", "nn", "optim", "wgpu_backend")
+MODULES = ("autodiff", "codegen", "errors", "functional", "linalg", "micro", "nn", "optim", "wgpu_backend")
 CONSTANTS = ("e", "inf", "nan", "newaxis", "pi")
 
 

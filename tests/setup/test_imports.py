@@ -29,6 +29,7 @@ ROOMS = {
     "host.numpy_backend wgpu_backend",
     "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
     "autodiff": f"{GROUND} backend tensor lookup functional module param",
+    "linalg": f"{GROUND} backend tensor functional lookup",
     "optim": f"{GROUND} backend config functional module",
     "nn": f"{GROUND} backend tensor functional param module lookup host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",

@@ -24,8 +24,10 @@ def guarded(function: Any) -> Any:
     if not isinstance(function, FunctionType) or function.__code__.co_flags & 0x80 or hasattr(function, "is_gate"):
         return function
 
-    # By name: an import statement would be a circle, since the modules import Tensor.
-    adapt = import_module("emberlet.host.interface.elsewhere.calls").ADAPTERS.get(function.__name__)
+    adapt = None
+    if function.__module__.startswith("emberlet.functional"):
+        # By name: an import statement would be a circle, since the modules import Tensor.
+        adapt = import_module("emberlet.host.interface.elsewhere.calls").ADAPTERS.get(function.__name__)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

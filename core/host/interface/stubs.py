@@ -222,7 +222,7 @@ def package() -> str:
     return (
         HEAD.format("Types of emberlet")
         + "from typing import Any\n\n"
-        + "from . import errors as errors, functional as functional, nn as nn\n"
+        + "from . import errors as errors, functional as functional, linalg as linalg, nn as nn\n"
         + "from .backend import Backend as Backend, get_backend as get_backend, register as register\n"
         + "from .backend import set_default_backend as set_default_backend\n"
         + "from .config import Config as Config\nfrom .data import TensorData as TensorData\n"

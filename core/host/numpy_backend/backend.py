@@ -20,6 +20,7 @@ from . import (
     convolution,
     elementwise,
     integers,
+    linear_algebra,
     recurrent,
     storage,
     windows,
@@ -57,6 +58,7 @@ class NumpyBackend(Protocol):
     to_levels = integers.to_levels
     from_levels = integers.from_levels
     matmul_nbits = block_weights.matmul_nbits
+    linear_algebra = linear_algebra.linear_algebra  # what emberlet.linalg looks for (core/linalg/dispatch.py)
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's functions turn 0-D arrays into scalars
