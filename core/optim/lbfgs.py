@@ -1,6 +1,9 @@
 """L-BFGS (Liu and Nocedal 1989), as in PyTorch: several iterations a step, each of which computes the loss again."""
 
+from .. import dtypes
+from ..backend import get_backend
 from ..config import Config
+from ..errors import ArgumentError, LoadError
 from ..functional.movement.joining import concat
 from .gradients import GradientsParams
 
@@ -8,15 +11,22 @@ from .gradients import GradientsParams
 class LBFGSConfig(Config):
     """max_iter: iterations of a step; max_eval: computations of the loss in a step, by default max_iter * 5 / 4;
     tolerance_grad, tolerance_change: end the step where no gradient, or no change, is larger; history_size: pairs of
-    changes that are kept."""
+    changes that are kept; line_search_fn: None, so that every iteration moves by the learning rate, or "strong_wolfe",
+    a search along the direction that starts there. Raises ArgumentError for another name."""
 
-    FIELDS = ("max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size")
+    FIELDS = ("max_iter", "max_eval", "tolerance_grad", "tolerance_change", "history_size", "line_search_fn")
 
     max_iter: int = 20
     max_eval: int | None = None
     tolerance_grad: float = 1e-7
     tolerance_change: float = 1e-9
     history_size: int = 100
+    line_search_fn: str | None = None
+
+    def __init__(self, *args, **kwargs):
+        Config.__init__(self, *args, **kwargs)
+        if self.line_search_fn not in (None, "strong_wolfe"):
+            raise ArgumentError("line_search_fn is None or 'strong_wolfe', found {!r}".format(self.line_search_fn))
 
     def init(self):
         """An LBFGS optimizer with these settings."""
@@ -29,40 +39,78 @@ class LBFGS:
     def __init__(self, config):
         self.config = config
         self.most = config.max_eval or config.max_iter * 5 // 4
-        self._reset()
-
-    def _reset(self):
         self.iterations = 0
-        self.direction = self.last = None
+        self.direction = self.last = None  # the direction and the gradient of the last iteration
         self.length = 0.0
-        self.steps, self.changes = [], []
         self.scale = 1.0
+        self.pairs = []  # (change of the weights, change of the gradient, 1 / their product)
 
     def step(self, lr, model, loss):
         """Minimize loss(model), a tensor of one element, over the parameters of a model in training; returns the
-        model."""
-        c = self.config
+        model. An interrupted step changes nothing."""
         params = [p for p in model.params() if p.require_grad]
+        weights = [p.val() for p in params]
+        state = dict(self.__dict__, pairs=list(self.pairs))
+        try:
+            self._iterate(lr, model, params, loss)
+        except BaseException:
+            for p, old in zip(params, weights):
+                p.set(old)
+            self.__dict__.update(state)
+            raise
+        return model
+
+    def _iterate(self, lr, model, params, loss):
+        c = self.config
         value, gradient = _evaluated(model, params, loss)
         evaluations = 1
         if _largest(gradient) <= c.tolerance_grad:
-            return model
+            return
+        self._move_to(gradient.backend)
         for i in range(c.max_iter):
             self._turn(gradient)
             before = value
-            first = self.iterations == 1
-            self.length = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if first else lr
-            if float((gradient * self.direction).sum()) > -c.tolerance_change:
+            self.length = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if self.iterations == 1 else lr
+            slope = float((gradient * self.direction).sum())
+            if slope > -c.tolerance_change:
                 break
-            move = self.direction * self.length
-            _add(params, move)
-            if i + 1 < c.max_iter:
-                value, gradient = _evaluated(model, params, loss)
-                evaluations += 1
-            flat = _largest(gradient) <= c.tolerance_grad or _largest(move) <= c.tolerance_change
-            if evaluations >= self.most or flat or (i + 1 < c.max_iter and abs(value - before) < c.tolerance_change):
+            last = i + 1 == c.max_iter
+            if c.line_search_fn:
+                value, gradient, count = self._search(model, params, loss, value, gradient, slope, evaluations)
+                evaluations += count
+            else:
+                _add(params, self.direction * self.length)
+                if not last:
+                    value, gradient = _evaluated(model, params, loss)
+                    evaluations += 1
+            move = _largest(self.direction * self.length)
+            flat = _largest(gradient) <= c.tolerance_grad or move <= c.tolerance_change
+            if last or evaluations >= self.most or flat or abs(value - before) < c.tolerance_change:
                 break
-        return model
+
+    def _search(self, model, params, loss, value, gradient, slope, evaluations):
+        """(the loss, the gradient, computations of the loss) after a step along the direction."""
+        from .line_search import Point, strong_wolfe
+
+        weights = [p.val() for p in params]
+
+        def moved(length):
+            for p, old in zip(params, weights):
+                p.set(old)
+            _add(params, self.direction * length)
+
+        def evaluate(length):
+            moved(length)
+            new, there = _evaluated(model, params, loss)
+            return Point(length, new, there, float((there * self.direction).sum()))
+
+        start = Point(0.0, value, gradient, slope)
+        largest = _largest(self.direction)
+        most = self.most - evaluations
+        found, count = strong_wolfe(evaluate, start, self.length, largest, self.config.tolerance_change, most)
+        self.length = found.length
+        moved(found.length)
+        return found.value, found.gradient, count
 
     def _turn(self, gradient):
         """The direction of the next iteration, by the two-loop recursion."""
@@ -73,21 +121,60 @@ class LBFGS:
             y, s = gradient - self.last, self.direction * self.length
             product = float((y * s).sum())
             if product > 1e-10:
-                if len(self.steps) == self.config.history_size:
-                    self.steps.pop(0)
-                    self.changes.pop(0)
-                self.steps.append(s)
-                self.changes.append((y, 1.0 / product))
+                if len(self.pairs) == self.config.history_size:
+                    self.pairs.pop(0)
+                self.pairs.append((s, y, 1.0 / product))
                 self.scale = product / float((y * y).sum())
             q, weights = -gradient, []
-            for s, (y, rho) in zip(reversed(self.steps), reversed(self.changes)):
+            for s, y, rho in reversed(self.pairs):
                 weights.append((s * q).sum() * rho)
                 q = q - y * weights[-1]
             r = q * self.scale
-            for s, (y, rho), weight in zip(self.steps, self.changes, reversed(weights)):
+            for (s, y, rho), weight in zip(self.pairs, reversed(weights)):
                 r = r + s * (weight - (y * r).sum() * rho)
             self.direction = r
         self.last = gradient
+
+    def _move_to(self, backend):
+        """The state on the parameters' backend, after a record was loaded."""
+        if self.direction is not None and self.direction.backend is not backend:
+            self.direction, self.last = self.direction.to(backend), self.last.to(backend)
+            self.pairs = [(s.to(backend), y.to(backend), rho) for s, y, rho in self.pairs]
+
+    def to_record(self):
+        """The state as a Record, which can be saved as a burnpack."""
+        from ..module.record import Record
+
+        numbers = [float(self.iterations), self.length, self.scale] + [rho for _, _, rho in self.pairs]
+        tensors = {"lbfgs.numbers": get_backend("python").from_list(numbers, dtypes.float64, (len(numbers),))}
+        if self.direction is not None:
+            tensors["lbfgs.direction"], tensors["lbfgs.gradient"] = self.direction, self.last
+        for i in range(len(self.pairs)):
+            tensors["lbfgs.steps.{}".format(i)], tensors["lbfgs.changes.{}".format(i)] = self.pairs[i][:2]
+        return Record(tensors)
+
+    def load_record(self, record):
+        """Take the state of a Record, a dict of name -> Tensor, or an open burnpack; returns the optimizer. Raises
+        LoadError if it is not the state of an LBFGS optimizer."""
+        names = list(record.tensors if hasattr(record, "raw") else record)
+        if "lbfgs.numbers" not in names:
+            raise LoadError("this is not the state of an LBFGS optimizer, which has 'lbfgs.numbers'")
+
+        def tensor(name):
+            if name not in names:
+                raise LoadError("the state of this LBFGS optimizer lacks {!r}".format(name))
+            return record.tensor(name) if hasattr(record, "raw") else record[name]
+
+        numbers = tensor("lbfgs.numbers").tolist()
+        pairs = []
+        for i in range(len(numbers) - 3):
+            pairs.append((tensor("lbfgs.steps.{}".format(i)), tensor("lbfgs.changes.{}".format(i)), numbers[3 + i]))
+        moved = bool(numbers[0])
+        direction = tensor("lbfgs.direction") if moved else None
+        last = tensor("lbfgs.gradient") if moved else None
+        self.iterations, self.length, self.scale = int(numbers[0]), numbers[1], numbers[2]
+        self.direction, self.last, self.pairs = direction, last, pairs
+        return self
 
 
 def _largest(x):

@@ -77,6 +77,88 @@ def test_ten_steps_end_where_pytorch_ends(name: str, backend: str) -> None:
     np.testing.assert_allclose(found, ANSWERS[name + "/weights"], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", [name for name in SETTINGS if dtype_of(name) is np.float64])
+def test_settings_compared_in_float64_are_close_to_the_last_digit(name: str) -> None:
+    losses, found = train(name, "numpy")
+    np.testing.assert_allclose(losses, ANSWERS[name + "/losses"], rtol=1e-9)
+    np.testing.assert_allclose(found, ANSWERS[name + "/weights"], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_resumes_to_the_bit_from_records(search: Any, tmp_path: Path) -> None:
+    from emberlet.burnpack import Burnpack
+
+    settings = optim.LBFGSConfig(max_iter=3, history_size=4, line_search_fn=search)
+
+    def steps(model: Net, optimizer: Any, count: int) -> None:
+        for _ in range(count):
+            optimizer.step(0.5, model, lambda m: loss_of(m, x, y))
+
+    model, x, y = network("numpy")
+    optimizer = settings.init()
+    steps(model, optimizer, 3)
+    model.save_file(tmp_path / "model.bpk")
+    optimizer.to_record().save(tmp_path / "optim.bpk")
+    steps(model, optimizer, 3)
+
+    again = Net("autodiff:numpy")
+    again.load_file(tmp_path / "model.bpk")
+    resumed = settings.init().load_record(Burnpack.from_file(tmp_path / "optim.bpk"))
+    steps(again, resumed, 3)
+    assert (weights(again) == weights(model)).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))])
+def test_lbfgs_in_float32_reaches_pytorchs_loss(backend: str) -> None:
+    # PyTorch 2.13 after 20 iterations with line_search_fn="strong_wolfe": 0.15540737.
+    model, x, y = network(backend)
+    optim.LBFGSConfig(line_search_fn="strong_wolfe").init().step(1.0, model, lambda m: loss_of(m, x, y))
+    assert float(loss_of(model, x, y)) == pytest.approx(0.15540737, abs=1e-6)
+
+
+def test_the_line_search_backs_off_from_losses_that_are_not_finite() -> None:
+    layer = Module()
+    layer.p = emberlet.Param(emberlet.asarray(np.array([2.0]), backend="autodiff:numpy"))
+
+    def loss(m: Any) -> Any:
+        p = m.p.val()
+        return (p - p.log()).sum()  # NaN below 0, least at 1
+
+    optim.LBFGSConfig(line_search_fn="strong_wolfe").init().step(40.0, layer, loss)
+    np.testing.assert_allclose(layer.p.val().tolist(), [1.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("fatal", [2, 3, 4, 5])
+def test_an_interrupted_step_of_lbfgs_changes_nothing(fatal: int) -> None:
+    model, x, y = network("numpy", np.float64)
+    optimizer = optim.LBFGSConfig(max_iter=4, line_search_fn="strong_wolfe").init()
+    optimizer.step(1.0, model, lambda m: loss_of(m, x, y))
+    before, state = weights(model), optimizer.to_record()
+    calls: list[int] = []
+
+    def loss(m: Net) -> Any:
+        calls.append(1)
+        if len(calls) == fatal:
+            raise KeyboardInterrupt
+        return loss_of(m, x, y)
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.step(1.0, model, loss)
+    assert (weights(model) == before).all()
+    after = optimizer.to_record()
+    assert {k: v.tolist() for k, v in after.items()} == {k: v.tolist() for k, v in state.items()}
+
+
+def test_an_unknown_line_search_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="strong_wolfe"):
+        optim.LBFGSConfig(line_search_fn="armijo")
+
+
+def test_another_optimizers_record_is_refused_by_lbfgs() -> None:
+    with pytest.raises(LoadError, match=r"lbfgs\.numbers"):
+        optim.LBFGSConfig().init().load_record({"0.moment_1": emberlet.zeros((2,))})
+
+
 @pytest.mark.parametrize("name", ["adam all", "rmsprop centered", "clipped by the norm of all", "nesterov"])
 def test_ten_steps_in_webassembly_end_where_pytorch_ends(name: str) -> None:
     np.testing.assert_allclose(train(name, "wasm")[1], ANSWERS[name + "/weights"], rtol=1e-5, atol=2e-6)

@@ -93,7 +93,9 @@ class Fusion:
     stored node that is a reshape of another and shares its buffer.
     """
 
-    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP):
+    def __init__(
+        self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP, max_outside=None
+    ):
         self.max_inputs = max_inputs
         self.computed_again = computed_again
         self.packed_again = packed_again
@@ -115,7 +117,7 @@ class Fusion:
         self.place = {}
         for at in range(len(self.order)):
             self.place[id(self.order[at])] = at
-        self.rows = find_regions(self.order, self.consumers, self.roots)
+        self.rows = find_regions(self.order, self.consumers, self.roots, max_outside)
         for node in self.order:
             self.states[id(node)] = self._visit(node)
         self._share()

@@ -35,13 +35,14 @@ class Region:
         return out
 
 
-def find_regions(order, consumers, roots):
-    """id -> Region of every member of a row region of the graph; regions do not overlap."""
+def find_regions(order, consumers, roots, max_outside=None):
+    """id -> Region of every member of a row region of the graph; regions do not overlap. max_outside: the most nodes
+    with a buffer that a region may read, None for any number."""
     found = {}
     for at in range(len(order)):
         node = order[at]
         if node.op == "reduce" and id(node) not in found and _keeps(node) and not known_equal(node.srcs[0].count, 0):
-            region = _grow(order, at, consumers, roots, found)
+            region = _grow(order, at, consumers, roots, found, max_outside)
             if region is not None:
                 for key in region.members:
                     found[key] = region
@@ -52,7 +53,7 @@ def _keeps(node):
     return node.arg[2] and node.arg[0] in ("sum", "prod", "max", "min") and not known_equal(node.count, 0)
 
 
-def _grow(order, at, consumers, roots, found):
+def _grow(order, at, consumers, roots, found, max_outside):
     first = order[at]
     full = first.srcs[0].shape
     row = first.shape
@@ -77,7 +78,7 @@ def _grow(order, at, consumers, roots, found):
             continue
         members[id(node)] = node
         chosen = _closed(node, members, consumers, roots)
-        if chosen is not None and id(first) in chosen:
+        if chosen is not None and id(first) in chosen and _reads_few(chosen, max_outside):
             best = (node, chosen)
     if best is None:
         return None
@@ -108,3 +109,15 @@ def _closed(exit, members, consumers, roots):
             if id(reader) not in chosen:
                 return None
     return chosen
+
+
+def _reads_few(members, max_outside):
+    """Whether members (id -> node) read at most `max_outside` nodes from outside, numbers apart."""
+    if max_outside is None:
+        return True
+    outside = {}
+    for key in members:
+        for s in members[key].srcs:
+            if id(s) not in members and s.op not in ("full", "arange"):
+                outside[id(s)] = s
+    return len(outside) <= max_outside
