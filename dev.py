@@ -6,7 +6,7 @@
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py lock [--upgrade]    lock the Python packages of set-up, with hashes
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for a given time
-    python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches
+    python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches; --placed: see there
     python3 dev.py soak [SCENARIO ...] failures at random moments: interrupts, threads, lost devices, kills
     python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
     python3 dev.py release --check     build, check and try what would be published
@@ -136,10 +136,16 @@ def soak(args: list[str]) -> int:
 
 
 def mutate(args: list[str]) -> int:
-    """Seed one-line bugs in copies of the tree and name those no test catches; `PATH`, `--count N`, `--seed S`."""
-    from tools import layout
-    from tools.mutation import runner
+    """Seed one-line bugs in copies of the tree and name those no test catches; `PATH`, `--count N`, `--seed S`.
 
+    `--placed`: the bugs of tools/mutation/placed instead, with the contract (tests/contract) alone to catch them.
+    """
+    from tools import layout
+    from tools.mutation import placed, runner
+
+    if "--placed" in args:
+        _need("gpu-driver")
+        return placed.main([arg for arg in args if arg != "--placed"], ROOT, layout.package_folders())
     _need("gpu-driver", "micropython-unix")
     return runner.main(args, ROOT, layout.package_folders())
 

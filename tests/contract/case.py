@@ -80,3 +80,26 @@ def other_values(array: Any, choose: Any) -> Any:
     if array.dtype.kind == "f" and choose.random() < 0.7:
         found = found * choose.choice([0.5, 2.0, -1.0]) if choose.random() < 0.5 else found
     return np.ascontiguousarray(found.astype(array.dtype)).reshape(array.shape)
+
+
+def of_other_lengths(arrays: tuple[Any, ...], choose: Any) -> tuple[Any, ...]:
+    """The arrays with one of their lengths changed, along every axis that has it."""
+    lengths = sorted({n for a in arrays if isinstance(a, np.ndarray) for n in a.shape if n > 1})
+    if not lengths:
+        return arrays
+    was = choose.choice(lengths)
+    now = choose.choice([was - 1, was + 1, was + 3, 2 * was])
+
+    def changed(a: Any) -> Any:
+        for axis in range(a.ndim if isinstance(a, np.ndarray) else 0):
+            if a.shape[axis] == was:
+                a = np.take(a, np.arange(now) % was, axis)
+        return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a
+
+    return tuple(map(changed, arrays))
+
+
+def of_other_dtypes(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arrays with floats of another precision, and integers of another width."""
+    other = {"float32": "float64", "float64": "float32", "int64": "int32", "int32": "int64"}
+    return tuple(a.astype(other.get(a.dtype.name, a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays)

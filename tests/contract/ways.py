@@ -175,11 +175,11 @@ def _saved(backend: str) -> Way:
                 raise
             device = None if backend == "wasm" else get_backend("wgpu").device
             plan = plan_file.load(path, device)
-        shapes = [np.shape(a) for a in example]
+        kinds = [(np.shape(a), getattr(a, "dtype", None)) for a in example]
 
         def run(arrays: tuple[Any, ...]) -> Any:
-            if [np.shape(a) for a in arrays] != shapes:
-                raise Unavailable("a saved plan has one set of shapes")
+            if [(np.shape(a), getattr(a, "dtype", None)) for a in arrays] != kinds:
+                raise Unavailable("a saved plan has one set of shapes and dtypes")
             given = [x for x in tensors(arrays, "numpy") if isinstance(x, emberlet.Tensor)]
             return tuple(d.to_tensor("numpy") for d in plan.run(*given))
 

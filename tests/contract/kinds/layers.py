@@ -15,9 +15,9 @@ import numpy as np
 from emberlet.errors import EmberletError
 from support.neighboring_calls import SCOPE, neighbors
 
-from ..case import Case, other_values
+from ..case import Case, of_other_dtypes, of_other_lengths, other_values
 from ..properties import broken
-from ..reference import Refused, choice, expected, quiet
+from ..reference import Expected, Refused, choice, expected, quiet
 
 NEEDS: tuple[str, ...] = ()
 FOLDER = Path(__file__).resolve().parents[2] / "core" / "calls"
@@ -111,6 +111,31 @@ def case_of(drawn: Drawn, kind: str) -> Case | None:
     return Case(made[0], (arrays, other), drawn.seed, kind)
 
 
+def further(case: Case) -> list[tuple[Any, ...]]:
+    """Arrays of other lengths, of other integers, of other dtypes, for calls after the first two."""
+    choose = choice(case.seed, "further")
+    arrays = case.calls[0]
+    found = [of_other_lengths(arrays, choose), of_other_lengths(arrays, choose)]
+    if any(isinstance(a, np.ndarray) and a.dtype.kind == "i" for a in arrays):
+        found.append(tuple(a if a.dtype.kind == "f" else other_values(a, choose) for a in arrays))
+    if choose.random() < 0.3:
+        found.append(of_other_dtypes(arrays))
+    return found
+
+
+def with_further(case: Case) -> tuple[Case, list[Expected]]:
+    """The case with those further calls that eager NumPy computes, and what each call gives."""
+    wanted = [expected(case, arrays) for arrays in case.calls]
+    for arrays in [] if any(isinstance(w, Refused) for w in wanted) else further(case):
+        try:
+            found = expected(case, arrays)
+        except Exception:  # such arrays are no arguments of it
+            continue
+        if not isinstance(found, Refused):
+            case, wanted = case._replace(calls=(*case.calls, arrays)), [*wanted, found]
+    return case, wanted
+
+
 def draw(choose: random.Random) -> Drawn | None:
     text = choose.choice(lines(choose.choice(TOPICS)))
     for _ in range(choose.randint(0, CHANGES)):
@@ -139,7 +164,7 @@ def difference(drawn: Drawn) -> str:
     if case is None:
         return ""
     try:
-        wanted = [expected(case, arrays) for arrays in case.calls]
+        case, wanted = with_further(case)
         return broken(case, wanted=wanted)
     except EmberletError as error:
         return f"making it raises {type(error).__name__}: {error}"
@@ -155,4 +180,4 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
 
 def program(drawn: Drawn) -> str:
     case = case_of(drawn, "")
-    return drawn.text if case is None else f"# {drawn.text}\n{case.text()}"
+    return drawn.text if case is None else f"# {drawn.text}\n{with_further(case)[0].text()}"

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..case import Case, other_values
 from ..properties import broken
-from ..reference import Refused, choice, expected
+from ..reference import Refused, choice
+from .layers import with_further
 
 NEEDS: tuple[str, ...] = ()
 
@@ -108,7 +109,7 @@ def case_of(drawn: Drawn) -> Case:
 def difference(drawn: Drawn) -> str:
     case = case_of(drawn)
     try:
-        wanted = [expected(case, arrays) for arrays in case.calls]
+        case, wanted = with_further(case)
     except Exception:
         return ""  # shrinking tries what is no module any more
     if any(isinstance(w, Refused) for w in wanted):
@@ -128,4 +129,4 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
 
 
 def program(drawn: Drawn) -> str:
-    return case_of(drawn).text()
+    return with_further(case_of(drawn))[0].text()

@@ -15,7 +15,7 @@ from fuzz.differential.drawing import Pool, Skip, comparable
 from fuzz.differential.kinds.graphs import _moved
 from fuzz.differential.straight import Program
 
-from ..case import Case, other_values
+from ..case import Case, of_other_lengths, other_values
 from ..properties import broken
 from ..reference import EPSILON, Expected, Leaf, choice, quiet
 
@@ -53,6 +53,9 @@ def calls(drawn: Drawn) -> list[tuple[Any, ...]]:
     for _ in range(TRIED):
         other = tuple(a if _indexes(drawn.program, i) else other_values(a, choose) for i, a in enumerate(own))
         if len(found) < 2 and _well_defined(drawn.program, other):
+            found.append(other)
+    for other in [of_other_lengths(own, choose), of_other_lengths(own, choose)]:
+        if _well_defined(drawn.program, other):
             found.append(other)
     return found
 

@@ -1,0 +1,247 @@
+"""`dev.py mutate --placed`: bugs placed by hand, and the contract (tests/contract) alone to catch them.
+
+placed/*.toml has the bugs, a file for each room of the product:
+
+    first = ["programs", "large"]      # kinds of cases (tests/contract/kinds) that are to run first,
+    backends = ["numpy"]               # and on which backends
+
+    [[bug]]
+    file = "core/host/numpy_backend/compile/blocks.py"
+    what = "the last block of a chain is left out"
+    old = "stop = min(start + count, shape[axis])"     # occurs once in the file
+    new = "stop = start + count"
+
+Each bug is written into a copy of the tree, and the whole contract runs there until something fails: with one seed
+(`--seed`), so that verdicts repeat, and without making failures smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from ..steps import StepError, say
+from .copies import Copy
+
+FOLDER = Path(__file__).with_name("placed")
+PAGE = Path("benches/results/placed_bugs.md")
+ENOUGH = 195 / 200
+SCRIPT = Path(__file__).with_name("contract_room.py")
+LIMIT = 960.0  # seconds of processor time for the contract: 8 minutes of two cores
+
+
+class Bug(NamedTuple):
+    """A bug, with the interface of copies.py. first, backends: which cases run first."""
+
+    room: str
+    number: int
+    name: str
+    what: str
+    old: str
+    new: str
+    first: tuple[str, ...]
+    backends: tuple[str, ...]
+    file: Path
+
+    def apply(self, text: bytes) -> bytes:
+        return text.replace(self.old.encode(), self.new.encode())
+
+
+class Verdict(NamedTuple):
+    """caught: the test that failed, or empty; why: what it said; seconds: of processor time."""
+
+    bug: Bug
+    caught: str
+    why: str
+    seconds: float
+
+
+def bugs(root: Path, folder: Path = FOLDER) -> list[Bug]:
+    """All bugs.
+
+    Raises:
+        StepError: The old text of a bug does not occur exactly once, or nothing changes.
+    """
+    found, wrong = [], []
+    for listed in sorted(folder.glob("*.toml")):
+        data = tomllib.loads(listed.read_text(encoding="utf-8"))
+        for number, entry in enumerate(data["bug"], 1):
+            first = tuple(entry.get("first", data["first"]))
+            bug = Bug(
+                listed.stem,
+                number,
+                entry["file"],
+                entry["what"],
+                entry["old"],
+                entry["new"],
+                first,
+                tuple(entry.get("backends", data["backends"])),
+                root / entry["file"],
+            )
+            times = bug.file.read_text(encoding="utf-8").count(bug.old) if bug.file.is_file() else 0
+            if times != 1 or bug.old == bug.new:
+                wrong.append(
+                    f"{listed.name}, bug {number} ({bug.what}): its old text occurs {times} times in {bug.name}"
+                )
+            found.append(bug)
+    if wrong:
+        raise StepError("\n".join(["placed bugs that do not fit the tree any more:", *wrong]))
+    return found
+
+
+class Room:
+    """A process in a copy of the tree that runs the contract."""
+
+    def __init__(self, copy: Copy, seed: int) -> None:
+        self.copy = copy
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(copy.folder / ".cache" / "imports"), str(copy.folder)]),
+            "EMBERLET_VENV": sys.prefix,
+            "EMBERLET_CONTRACT_SEED": str(seed),
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, str(SCRIPT)],
+            cwd=copy.folder,
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise StepError("the process that runs the contract has ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, seconds: float, first: Sequence[str] = (), backends: Sequence[str] = ()) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        asked = {"first": list(first), "backends": list(backends), "seconds": seconds}
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def verdict(self, bug: Bug, seconds: float) -> Verdict:
+        self.copy.seed(bug)  # type: ignore[arg-type]
+        try:
+            answer = self.run(seconds, bug.first, bug.backends)
+        finally:
+            self.copy.mend(bug)  # type: ignore[arg-type]
+        if answer["over"] and seconds < LIMIT:
+            return Verdict(bug, "", "not decided", answer["seconds"])
+        return Verdict(bug, answer["caught"], answer["why"], answer["seconds"])
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
+    """Try the bugs. Returns 0 where at least 195 of 200 are caught, else 1.
+
+    Raises:
+        StepError: The list does not fit the tree, a name fits no bug, or the contract fails without a bug.
+    """
+    parser = argparse.ArgumentParser("dev.py mutate --placed", description="Try bugs placed by hand on the contract.")
+    parser.add_argument("names", nargs="*", metavar="ROOM[:NUMBER]", help="some of the bugs; all")
+    parser.add_argument("--seed", type=int, default=1, help="the contract's seed (1)")
+    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that work side by side (1)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=LIMIT,
+        help=f"of processor time for a bug; with fewer than {LIMIT:.0f}, some are not decided",
+    )
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE}")
+    asked = parser.parse_args(args)
+    if not hasattr(os, "fork"):
+        raise StepError("dev.py mutate forks its test processes, which this system cannot do: use Linux or macOS")
+    every = bugs(root)
+    chosen = [b for b in every if not asked.names or {b.room, f"{b.room}:{b.number}"} & set(asked.names)]
+    chosen.sort(key=lambda b: (b.number, b.room))  # so that a run that is ended early has seen all rooms
+    if not chosen:
+        raise StepError(f"no bug is named so; rooms: {', '.join(sorted({b.room for b in every}))}")
+    start = time.monotonic()
+    cache = root / ".cache" / "mutate"
+    jobs = min(asked.jobs, len(chosen))
+    rooms = [Room(Copy(root, cache / f"placed-{k}", packages), asked.seed) for k in range(jobs)]
+    whole = {"seconds": 0.0} if asked.seconds < LIMIT else rooms[0].run(LIMIT)
+    if whole.get("caught"):
+        raise StepError(f"the contract fails without a bug: {whole['caught']}: {whole['why']}")
+    say(f"{len(chosen)} bugs; without one, the contract takes {whole['seconds']:.0f} s of processor time")
+    free: SimpleQueue[Room] = SimpleQueue()
+    for room in rooms:
+        free.put(room)
+
+    def one(bug: Bug) -> Verdict:
+        room = free.get()
+        try:
+            verdict = room.verdict(bug, asked.seconds)
+        finally:
+            free.put(room)
+        said = f"{kind(verdict.caught)}: {verdict.why}" if verdict.caught else f"SURVIVED {verdict.why}"
+        say(f"{bug.room}:{bug.number} {bug.what}: {said} ({verdict.seconds:.0f} s)")
+        return verdict
+
+    with ThreadPoolExecutor(jobs) as pool:
+        verdicts = list(pool.map(one, chosen))
+    for room in rooms:
+        room.close()
+    caught = sum(bool(v.caught) for v in verdicts)
+    say(f"\n{caught} of {len(verdicts)} caught in {time.monotonic() - start:.0f} s")
+    if asked.write:
+        (root / PAGE).write_text(page(verdicts, whole["seconds"], asked.seed), encoding="utf-8")
+    return int(caught < ENOUGH * len(verdicts))
+
+
+def kind(test: str) -> str:
+    """What caught a bug: the contract's kind of cases, or the file of its tests."""
+    if "test_contract.py" in test:
+        return test.partition("[")[2].rstrip("]")
+    return Path(test.partition("::")[0]).stem.removeprefix("test_").replace("_", " ") if "::" in test else "the process"
+
+
+def page(verdicts: list[Verdict], seconds: float, seed: int) -> str:
+    """The result, as Markdown."""
+    caught = [v for v in verdicts if v.caught]
+    rooms = sorted({v.bug.room for v in verdicts})
+    kinds = Counter(kind(v.caught) for v in caught)
+    lines = [
+        "# Bugs placed by hand",
+        "",
+        "Written by `python3 dev.py mutate --placed --write`. The bugs are in tools/mutation/placed; only the contract",
+        f"(tests/contract) runs, with seed {seed}. Without a bug it takes {seconds:.0f} seconds of processor time.",
+        "",
+        f"**{len(caught)} of {len(verdicts)} are caught.**",
+        "",
+        "| room | bugs | caught |",
+        "|---|---:|---:|",
+    ]
+    for room in rooms:
+        of = [v for v in verdicts if v.bug.room == room]
+        lines.append(f"| {room} | {len(of)} | {sum(bool(v.caught) for v in of)} |")
+    lines += ["", "| caught first by | bugs |", "|---|---:|"]
+    lines += [f"| {name} | {count} |" for name, count in kinds.most_common()]
+    if undecided := sum(not v.caught and bool(v.why) for v in verdicts):
+        lines += ["", f"Not decided in the time that was given: {undecided}."]
+    survivors = [v for v in verdicts if not v.caught and not v.why]
+    lines += ["", "## Survivors", ""] if survivors else []
+    lines += [f"- {v.bug.room} {v.bug.number}, {v.bug.name}: {v.bug.what}." for v in survivors]
+    return "\n".join(lines) + "\n"
