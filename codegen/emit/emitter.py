@@ -198,6 +198,16 @@ class Emitter:
         """A new local variable that holds `value`; it lives until the end of the block."""
         return self.block.local(hint, value)
 
+    def results(self, call: Expr, count: int) -> Emission:
+        """The first of a call's `count` results, as many as the node has outputs."""
+        wanted = len(self.node.outputs)
+        if wanted == count:
+            return call
+        if wanted == 1:
+            return self.index(call, 0)
+        found = self.assign("found", call)
+        return tuple(self.index(found, i) for i in range(wanted))
+
     def once(self, i: int, hint: str, value: Expr) -> Expr:
         """`assign`, but only once for each key i."""
         if i not in self._once:

@@ -55,7 +55,7 @@ class Attention(Node[AttentionConfig]):
             a.int("kv_num_heads") if a.has("kv_num_heads") else None,
             a.float("scale") if a.has("scale") else None,
             a.float("softcap", 0.0),
-            a.dtype("softmax_precision") if a.has("softmax_precision") else None,
+            a.float_dtype("softmax_precision") if a.has("softmax_precision") else None,
             (sides[0] if sides[0] >= 0 else None, sides[1] if sides[1] >= 0 else None),
             scores,
         )
@@ -176,7 +176,7 @@ class FlexAttention(Node[FlexAttentionConfig]):
         types = [as_tensor(x.type) for x in a.inputs]
         q, k = types[0], types[1]
         wide = dtypes.float64 if q.dtype is dtypes.float64 else dtypes.float32
-        dtype = a.dtype("softmax_precision") if a.has("softmax_precision") else wide
+        dtype = a.float_dtype("softmax_precision") if a.has("softmax_precision") else wide
         known = q.shape is not None and k.shape is not None and len(q.shape) == len(k.shape) == 4
         scores = TensorType(dtype, (*q.shape[:3], k.shape[2]) if known and q.shape and k.shape else (None,) * 4)
         mods = [a.graph(name, (scores,)) if a.has(name) else None for name in ("score_mod", "prob_mod")]

@@ -95,7 +95,10 @@ class Attributes:
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
-        return bool(self.int(name, int(default)))
+        value = self.int(name, int(default))
+        if value not in (0, 1):
+            raise Problem(f"attribute {name!r} is {value}, expected 0 or 1")
+        return bool(value)
 
     def float(self, name: str, default: float | None = None) -> float:
         if default is not None and not self.has(name):
@@ -164,6 +167,13 @@ class Attributes:
         found = DTYPES.get(code)
         if found is None:
             raise Problem(f"attribute {name!r} is {code}, which is not a supported element type")
+        return found
+
+    def float_dtype(self, name: str) -> DType:
+        """A TensorProto.DataType of floating-point numbers."""
+        found = self.dtype(name)
+        if not found.is_float:
+            raise Problem(f"attribute {name!r} is {found.name}, expected a type of floating-point numbers")
         return found
 
     def type(self, name: str) -> Type:

@@ -136,7 +136,7 @@ class MultiHeadAttention(Contrib[AttentionConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         out = e.call("multi_head_attention", e.x(0), *trailing(e, 1, 8), **self.config.keywords())
-        return out if len(self.outputs) > 1 else e.index(out, 0)
+        return e.results(out, 3)
 
 
 class QAttention(Contrib[AttentionConfig]):
@@ -267,7 +267,7 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
             k_norm=default(e.optional(15)),
             epsilon=default(c.epsilon if self.has(14) else 1e-6),
         )
-        return out if len(self.outputs) > 1 else e.index(out, 0)
+        return e.results(out, 3)
 
 
 @dataclass(frozen=True)

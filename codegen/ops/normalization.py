@@ -38,6 +38,8 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
             training = a.flag("training_mode") if a.opset >= 14 else len([o for o in a.outputs if o.present]) > 1
         if a.opset < 9 and not a.flag("spatial", True):
             raise Problem("statistics for each element (spatial=0) are not supported")
+        if not training and any(o.present for o in a.outputs[1:]):
+            raise Problem(f"has {len(a.outputs)} outputs, and only training_mode computes more than one")
         return BatchNormalizationConfig(a.float("epsilon", 1e-5), a.float("momentum", 0.9), training)
 
     def infer(self) -> tuple[Type, ...]:

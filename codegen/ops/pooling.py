@@ -44,7 +44,7 @@ class Pool(Node[PoolConfig], ABC):
             Window.read(a),
             a.flag("ceil_mode"),
             a.flag("count_include_pad"),
-            a.int("p", 2) if a.has("p") and a.opset >= 2 else 2,
+            a.count("p") if a.has("p") and a.opset >= 2 else 2,
             a.int("storage_order", 0),
         )
 
@@ -186,7 +186,7 @@ class GlobalLpPool(Node[NormOrderConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> NormOrderConfig:
-        return NormOrderConfig(a.float("p", 2.0) if a.opset < 2 else a.int("p", 2))
+        return NormOrderConfig(a.float("p", 2.0) if a.opset < 2 else a.count("p") if a.has("p") else 2)
 
     def infer(self) -> tuple[Type, ...]:
         return global_shape(self.tensor(0))

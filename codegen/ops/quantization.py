@@ -138,7 +138,7 @@ class DynamicQuantizeLinear(Plain):
         )
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("dynamic_quantize_linear", e.x(0))
+        return e.results(e.call("dynamic_quantize_linear", e.x(0)), 3)
 
 
 class MatMulInteger(Plain):

@@ -40,7 +40,7 @@ class Unique(Node[UniqueConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         out = e.call("unique", e.x(0), axis=default(self.config.axis), sorted=default(self.config.sorted))
-        return out if len(self.outputs) > 1 else e.index(out, 0)
+        return e.results(out, 4)
 
 
 ELLIPSIS = 0xE000

@@ -34,6 +34,9 @@ MAX_DEPTH = 64
 MAX_NODES = 1 << 18
 FEW_NODES = 1 << 12  # a file of few nodes may still expand to this many
 
+# Domains whose nodes may name their last outputs "" as well as leave them out.
+MAY_END_EARLY = ("", "com.microsoft")
+
 
 @dataclass
 class Scope:
@@ -217,6 +220,9 @@ class Reader:
         if opset is None:
             raise Problem(f"the model imports no opset of the domain {domain or 'ai.onnx'!r}")
         check_schema(proto, domain, opset)
+        written = list(proto.output)
+        while len(written) > 1 and not written[-1] and domain in MAY_END_EARLY:
+            written.pop()
         operator = REGISTRY.get((domain, proto.op_type))
         if (domain, proto.op_type) == (gradient.DOMAIN, "Gradient"):
             forward, backward = gradient.gradient(proto, label, scope.protos)
@@ -227,7 +233,7 @@ class Reader:
             raise Problem("the operator is not supported")
         if (domain, proto.op_type) == ("", "If") and self.decided(proto, label, inputs[0], scope, out, references):
             return
-        outputs = tuple(Argument(self.unique(key), UnknownType()) if key else ABSENT for key in proto.output)
+        outputs = tuple(Argument(self.unique(key), UnknownType()) if key else ABSENT for key in written)
         attributes = Attributes(self.attributes(proto, scope, references), opset, inputs, outputs)
         if any(isinstance(a.type, UnknownType) for a in inputs):
             typed: tuple[Argument, ...] = outputs
@@ -239,7 +245,7 @@ class Reader:
             if not node.absorbed:
                 node = node.settled()
                 out.append(node)
-        for key, argument in zip(proto.output, typed, strict=True):
+        for key, argument in zip(written, typed, strict=True):
             if not key:
                 continue
             if key in scope.values:
@@ -250,7 +256,7 @@ class Reader:
                 argument = replace(argument, type=self.values.declared(declared[key], argument.type))
             scope.values[key] = argument
         if typed is not outputs and not node.absorbed:
-            out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in proto.output))
+            out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in written))
 
     def note_scope(self, name: str, proto: NodeProto) -> None:
         """Note the module that a node came from, if the file says so."""

@@ -36,6 +36,10 @@ class Runtime:
         found: list[Any] | None = self._ask(given)
         return found
 
+    def check(self, model: bytes) -> bool:
+        """Whether ONNX's checker and its inference of shapes and types accept the model. Raises Crash."""
+        return bool(self._ask(model))
+
     def close(self) -> None:
         """Ends the process."""
         if self._process is not None:
@@ -65,8 +69,9 @@ class Runtime:
 
 
 def _serve(pipe: Any) -> None:
-    """Answers (bytes of a model, whether to optimize all of it) with whether it is a model, and a dictionary of inputs
-    with the results."""
+    """Answers (bytes of a model, whether to optimize all of it) with whether it is a model, a dictionary of inputs with
+    the results, and bytes of a model with whether ONNX accepts it."""
+    import onnx
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -85,6 +90,11 @@ def _serve(pipe: Any) -> None:
                 session = None
                 options.graph_optimization_level = levels.ORT_ENABLE_ALL if question[1] else levels.ORT_ENABLE_EXTENDED
                 session = onnxruntime.InferenceSession(question[0], options, providers=["CPUExecutionProvider"])
+                answer = True
+            elif isinstance(question, bytes):
+                made = onnx.load_from_string(question)
+                onnx.checker.check_model(made)
+                onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
                 answer = True
             else:
                 answer = session.run(None, question)
