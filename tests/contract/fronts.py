@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from emberlet import onnxruntime as ours
 from emberlet.codegen import load, onnx_backend
 from emberlet.errors import EmberletError, IndexingError
 from emberlet.host.cli import main
+from emberlet.onnxruntime import InferenceSession
+from emberlet.onnxruntime.errors import InvalidArgument, RuntimeException
 
 from .case import Case, loaded
 from .ways import Broken, Run, Unavailable, Way
@@ -77,18 +78,17 @@ def _eager_error(model: Any, arrays: tuple[Any, ...]) -> EmberletError | None:
 def _session(provider: str) -> Any:
     def open_(case: Case, example: tuple[Any, ...]) -> Run:
         model = model_of(case)
-        options = ours.SessionOptions()
-        session = ours.InferenceSession(model.SerializeToString(), options, providers=[provider])
+        session = InferenceSession(model.SerializeToString(), providers=[provider])
         names = names_of(model)
 
         def run(arrays: tuple[Any, ...]) -> Any:
             try:
                 return _shown(session.run(None, dict(zip(names, arrays, strict=True))))
-            except (ours.InvalidArgument, ours.RuntimeException) as error:
+            except (InvalidArgument, RuntimeException) as error:
                 cause = error.__cause__
                 if not isinstance(cause, EmberletError):
                     raise
-                if (type(error) is ours.InvalidArgument) is not isinstance(cause, IndexingError):
+                if (type(error) is InvalidArgument) is not isinstance(cause, IndexingError):
                     raise Broken(f"{type(cause).__name__} is raised as {type(error).__name__}") from None
                 if str(cause) not in str(error):
                     raise Broken(f"the words of {cause} are lost in {error}") from None
