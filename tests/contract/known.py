@@ -22,32 +22,6 @@ class Known(NamedTuple):
 
 KNOWN: list[Known] = [
     Known(
-        "causal_conv with open sizes takes a state of another length",
-        ("invalid",),
-        "open sizes",
-        "causal_conv",
-    ),
-    Known("qlinear_conv takes negative padding on some backends", ("invalid",), "", "qlinear_conv"),
-    Known("dequantize_linear does not check the shape of block scales", ("invalid",), "", "dequantize_linear"),
-    Known(
-        "group_query_attention with all three in q: eagerly another argument is blamed for an index outside its axis",
-        ("invalid",),
-        "k is None; it takes a tensor",
-        "group_query_attention",
-    ),
-    Known(
-        "linear_attention with open sizes takes k and v of different lengths",
-        ("invalid",),
-        "open sizes",
-        "linear_attention",
-    ),
-    Known(
-        "functions that index without a check: computed on wgpu and wasm, refused by NumPy's own error",
-        ("invalid", "layers"),
-        "",
-        "searchsorted|slice_axes|pad_axes",
-    ),
-    Known(
         "saved plans do not check indices that are computed from inputs",
         ("invalid",),
         "saved for .*returns .*IndexingError",

@@ -13,6 +13,7 @@ from ..linear_algebra.products import matmul
 from ..movement.rearranging import permute_dims, reshape
 from ..operands import astype, floating, is_scalar, tensor
 from ..overriding import composite, one_backend
+from ..windows.padding_rules import cropped
 from ..windows.steps import steps
 from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
@@ -163,6 +164,8 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
         )
     stride, dilation = steps(stride, n, "stride"), steps(dilation, n, "dilation")
     padding = padding_pairs(padding, n, weight.shape[2:], dilation, stride, x)
+    if [p for p in padding if p[0] < 0 or p[1] < 0]:
+        x, padding = cropped(x, padding)
     for i in range(n):
         if x.shape[i + 2] + sum(padding[i]) < dilation[i] * (weight.shape[i + 2] - 1) + 1:
             refuse("kernel", "conv_integer", weight.shape[2:], x.shape, padding)

@@ -25,6 +25,16 @@ def _spread(value, x, axis, block_size):
     if block_size:
         if value.ndim != x.ndim:
             raise ShapeError("blocked scales have the rank of {}, found shape {}".format(x.shape, value.shape))
+        blocks = -(-x.shape[axis] // block_size) if block_size > 0 else -1
+        fits = x.shape[:axis] + (blocks,) + x.shape[axis + 1 :]
+        if value.shape != fits:
+            raise ShapeError(
+                "scales of blocks of {} along axis {} of {} have the shape {}, found {}".format(
+                    block_size, axis, x.shape, fits, value.shape
+                )
+                if block_size > 0
+                else "block_size is 0 or more, found {}".format(block_size)
+            )
         shape = value.shape[: axis + 1] + (block_size,) + value.shape[axis + 1 :]
         wide = broadcast_to(reshape(value, value.shape[: axis + 1] + (1,) + value.shape[axis + 1 :]), shape)
         wide = reshape(wide, value.shape[:axis] + (value.shape[axis] * block_size,) + value.shape[axis + 1 :])

@@ -77,7 +77,10 @@ def searchsorted(x1, x2, *, side="left", sorter=None):
         raise ShapeError("searchsorted needs a 1-D tensor to search in, found shape {}".format(a.shape))
     backend = a.backend
     if sorter is not None:
-        a = backend.take(a, astype(tensor(sorter), dtypes.int64), 0)
+        from ..indexing.selection import check_bounds
+
+        sorter, _ = check_bounds(tensor(sorter, backend), a.shape[0], 0)
+        a = backend.take(a, astype(sorter, dtypes.int64), 0)
     # The position is the number of elements before it, found bit by bit from the highest on.
     n, shape = a.size, b.shape
     b = reshape(b, (b.size,))

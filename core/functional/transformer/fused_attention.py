@@ -164,7 +164,9 @@ def _extended(past, new, start, total_length):
     return tensor_scatter(pad(past, [(0, 0), (0, 0), (0, missing), (0, 0)]), new, start, 2)
 
 
-#: function; com.microsoft GroupQueryAttention -> tuple[Tensor, Tensor, Tensor]
+#: function; com.microsoft GroupQueryAttention; k: TensorLike | None; v: TensorLike | None;
+#:   past_key: TensorLike | None; past_value: TensorLike | None; last_key: TensorLike | None
+#:   -> tuple[Tensor, Tensor, Tensor]
 @composite
 def group_query_attention(
     q, k, v, past_key, past_value, last_key, total_length, cos=None, sin=None, position_ids=None, score_bias=None,
@@ -217,5 +219,9 @@ def group_query_attention(
         score_bias = pad(score_bias, [(0, 0)] * 3 + [(0, behind)]) if behind else score_bias
     bias = as_bias(score_bias, seen, q.dtype)
     sink = None if sink is None else like(sink, q)
+    if sink is not None and sink.size != num_heads:
+        raise ShapeError(
+            "group_query_attention: sink has {} scores, one for each of {} heads".format(sink.size, num_heads)
+        )
     out = dot_product_attention(q, floating(k), floating(v), bias, scale or None, softcap, False, sink)
     return merge_heads(out), k, v

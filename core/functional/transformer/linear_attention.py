@@ -6,7 +6,7 @@ from ...errors import ArgumentError, ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like
 from ..overriding import composite
-from .dot_product_attention import merge_heads, shapes_match, split_heads
+from .dot_product_attention import merge_heads, split_heads
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 
@@ -50,10 +50,10 @@ def linear_attention(
     q, k, v = split_heads(q, num_heads), split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
     d_k, d_v, group = q.shape[3], v.shape[3], num_heads // kv_num_heads
     lead = (batch, kv_num_heads, steps)
-    fits = shapes_match(k.shape, lead + (d_k,)) and shapes_match(v.shape, lead + (d_v,))
-    fits = fits and (state is None or shapes_match(state.shape, (batch, kv_num_heads, d_k, d_v)))
+    fits = k.shape == lead + (d_k,) and v.shape == lead + (d_v,)
+    fits = fits and (state is None or state.shape == (batch, kv_num_heads, d_k, d_v))
     for given in (decay, beta):
-        fits = fits and (given is None or shapes_match(given.shape[:2] + given.shape[3:], (batch, steps)))
+        fits = fits and (given is None or given.shape[:2] + given.shape[3:] == (batch, steps))
     if not fits:
         found = [None if x is None else x.shape for x in (q, k, v, state, decay, beta)]
         raise ShapeError("linear_attention: q, k, v, state, decay and beta of shapes {} do not match".format(found))
@@ -101,7 +101,7 @@ def causal_conv(x, weight, bias=None, state=None, activation=None):
         longer = backend.pad(x, ((0, 0), (0, 0), (before, 0)), 0) if before else x
     else:
         state = like(state, x)
-        if not shapes_match(state.shape, (x.shape[0], x.shape[1], before)):
+        if state.shape != (x.shape[0], x.shape[1], before):
             raise ShapeError(
                 "causal_conv: a state of shape {} does not fit weight {}".format(state.shape, weight.shape)
             )
