@@ -28,11 +28,13 @@ class Rows:
     def append(self, numbers):
         """Add a row; returns whether an inference is due: the input then holds the window, oldest row first."""
         kept, at, factor, zero = self._kept, self._next, self._factor, self._zero
+        end = at + self.columns
         for v in numbers:
-            q = (int(v * factor + 32768) >> 16) + zero
-            kept[at] = 0 if q < 0 else 255 if q > 255 else q
+            if at < end:  # numbers too many belong to no row
+                q = (int(v * factor + 32768) >> 16) + zero
+                kept[at] = 0 if q < 0 else 255 if q > 255 else q
             at += 1
-        if at - self._next != self.columns:
+        if at != end:
             raise ValueError("a row has {} numbers, found {}".format(self.columns, at - self._next))
         self._next = 0 if at == len(kept) else at
         self._wait -= 1

@@ -48,6 +48,9 @@ def _activation(a: Attributes, parameters: tuple[float, ...]) -> FusedActivation
     name = a.string("activation", "")
     if name and name not in FUSED:
         raise Problem(f"the fused activation {name!r} is not supported; it is one of {', '.join(sorted(FUSED))}")
+    most = 2 if name == "Clip" else len(ACTIVATIONS[name][1]) if name else 0
+    if most and len(parameters) > most:  # onnxruntime ignores those of one that has none
+        raise Problem(f"the fused activation {name!r} has {most} parameters, found {len(parameters)}")
     return FusedActivation(Activation(name), parameters)
 
 

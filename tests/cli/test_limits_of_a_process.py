@@ -14,7 +14,7 @@ onnx = pytest.importorskip("onnx")
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of a process's memory, nor SIGINT")
 DIGITS = str(Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx")
-# Leaves the process 60 MB beside what it has once it has loaded everything.
+# Leaves the process some MB beside what it has once it has loaded what every command uses.
 LIMITED = """\
 import resource, sys
 import emberlet
@@ -22,7 +22,7 @@ from emberlet.codegen import load
 digits = load({digits!r}, backend="numpy").compile(backend="numpy")
 digits(emberlet.ones((1, 1, 8, 8), backend="numpy"))
 pages = int(open("/proc/self/statm", encoding="utf-8").read().split()[0])
-resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (60 << 20),) * 2)
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (MEGABYTES << 20),) * 2)
 from emberlet.__main__ import main
 sys.exit(main())
 """.replace("{digits!r}", repr(DIGITS))
@@ -57,37 +57,89 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the process's size from /proc")
-@pytest.mark.parametrize("command", ["codegen", "run", "verify", "compile"])
-def test_memory_that_runs_out_is_said_as_memory(command: str, folded: Path, tmp_path: Path) -> None:
-    out = (
-        ["--out", str(tmp_path / ("out.plan" if command == "compile" else "out"))]
-        if command in ("codegen", "compile")
-        else []
-    )
+@pytest.mark.parametrize(
+    ("megabytes", "words"),
+    [
+        (60, "codegen MODEL --out OUT"),
+        (60, "run MODEL"),
+        (60, "verify MODEL"),
+        (60, "compile MODEL --out OUT.plan"),
+        (60, "score MODEL ROWS --out OUT --input x=data"),
+        (60, "micro build MODEL --name m --board unix --out OUT"),
+        (20, "profile MODEL"),  # with more it reaches the driver, which may end the process
+        (20, "inspect MODEL"),
+        (20, "graph MODEL --out OUT.svg"),
+        (20, "convert MODEL OUT.npz"),
+        (20, "diff MODEL MODEL"),
+    ],
+)
+def test_memory_that_runs_out_is_said_as_memory(megabytes: int, words: str, folded: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.npy"
+    np.save(rows, np.zeros((2, 3_000_000), np.float32))
+    given = [
+        word.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(folded)).replace("ROWS", str(rows))
+        for word in words.split()
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, command, str(folded), *out],
+        [sys.executable, "-c", LIMITED.replace("MEGABYTES", str(megabytes)), *given],
         capture_output=True, text=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "out of memory" in done.stderr and "ulimit -v" in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1
     assert "unknown" not in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.npy"]
 
 
-@pytest.mark.parametrize("command", ["convert", "graph", "inspect"])
-def test_an_interrupt_ends_a_command_with_one_line(command: str, tmp_path: Path) -> None:
-    out = {"convert": [str(tmp_path / "x.safetensors")], "graph": ["--out", str(tmp_path / "x.svg")], "inspect": []}
-    # Sends itself the signal while modules load, which is most of the time that these commands take.
-    script = (
-        "import os, signal, sys, threading\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background process ignores it
-        "from emberlet.__main__ import main\n"
-        "threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "sys.setswitchinterval(1e-4)\n"
-        "sys.exit(main())\n"
-    )
+# command -> its words; OUT is what it writes. Those of deploy and score are refused, later than they are interrupted.
+INTERRUPTED = {
+    "codegen": "codegen MODEL --name digits --out OUT",
+    "inspect": "inspect MODEL",
+    "graph": "graph MODEL --out OUT.svg",
+    "convert": "convert MODEL OUT.safetensors",
+    "diff": "diff MODEL MODEL",
+    "run": "run MODEL --input image=IMAGE --backend numpy --out OUT.npz",
+    "score": "score MODEL IMAGE --out OUT --input image=0",
+    "verify": "verify MODEL",
+    "compile": "compile MODEL --out OUT.plan",
+    "devices": "devices",
+    "profile": "profile MODEL",
+    "micro build": "micro build MODEL --name digits --out OUT --board unix",
+    "micro deploy": "micro deploy OUT",
+}
+# Sends itself the signal after a number of imported modules, which passes through all of a command's beginning.
+INTERRUPT = """\
+import builtins, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
+from emberlet.__main__ import main
+left, original = int(sys.argv.pop(1)), builtins.__import__
+def counted(*args, **keywords):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+    return original(*args, **keywords)
+builtins.__import__ = counted
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("after", [1, 400, 2000])
+@pytest.mark.parametrize("command", INTERRUPTED)
+def test_an_interrupt_ends_a_command_with_one_line(command: str, after: int, tmp_path: Path) -> None:
+    image = tmp_path / "image.npy"
+    np.save(image, np.zeros((1, 1, 8, 8), np.float32))
+    words = [
+        word.replace("OUT", str(tmp_path / "out")).replace("MODEL", DIGITS).replace("IMAGE", str(image))
+        for word in INTERRUPTED[command].split()
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", script, command, DIGITS, *out[command]],
+        [sys.executable, "-c", INTERRUPT, str(after), *words],
         capture_output=True, text=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    if done.returncode in (0, 2) and after == 2000:  # it had ended before
+        assert "interrupted" not in done.stderr
+        return
     assert (done.returncode, done.stderr) == (130, "emberlet: interrupted\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["image.npy"]  # nothing half written, nor left over

@@ -20,7 +20,7 @@ from support.onnx_models import assert_same, generated, parse
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 ACTIVATIONS: tuple[tuple[str, list[float]], ...] = (
     ("", []), ("Relu", []), ("Tanh", []), ("Sigmoid", []), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.7]),
-    ("HardSigmoid", [0.3, 0.4]),
+    ("HardSigmoid", [0.3, 0.4]), ("Relu", [0.5]),
 )  # fmt: skip
 
 

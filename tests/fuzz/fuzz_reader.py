@@ -9,8 +9,6 @@ import pathlib
 import random
 import sys
 
-import atheris
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
@@ -49,7 +47,7 @@ def change(data: bytes, largest: int, seed: int) -> bytes:
                 return mutated(model, seed).SerializeToString()[:largest]
         except Exception:  # not a model, or no longer one: change its bytes
             pass
-    return bytes(atheris.Mutate(data, largest))
+    return harness.changed(data, largest, seed)
 
 
 def seeds(count: int = 200) -> dict[str, bytes]:

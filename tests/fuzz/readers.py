@@ -4,12 +4,14 @@
     python3 dev.py fuzz readers fuzz_plan              some of them; replaces their rows
     python3 dev.py fuzz readers fuzz_plan --add        go on from where earlier runs ended, and add to their counts
 
-Each harness (fuzz_*.py) runs in a process of its own, at a lower priority, until it has seen a million inputs or its
-share of the time is over. A quarter of that goes to recipes for files that repeat and share parts (multiplied.py). The
-table says how many inputs each has seen and how many of them were recipes, the slowest of them in seconds of the
-processor, the most memory of the process, interpreter and libraries included, and what failed. A row of several runs
-says so, since the reader may have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and
-a run with --add starts from them.
+Each harness (fuzz_*.py) runs in processes of its own, at a lower priority, until it has seen a million inputs or its
+share of the time is over: first guided by coverage, for a third of the time and at most a quarter of the inputs, then
+unguided, which is several times as fast. A part of both goes to recipes for files that repeat and share parts
+(multiplied.py). The table says how many inputs each has seen, how many of them were guided and how many recipes, inputs
+for each second of the processor in the last run, start included, the slowest of them in such seconds, the most memory
+of the process, interpreter and libraries included, and what failed. A row of several runs says so, since the reader may
+have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and a run with --add starts from
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -42,6 +44,8 @@ HARNESSES = {
 RUNS = 1_000_000
 SLOWEST = "slowest input so far: "
 RECIPES = "files that repeat and share: "
+MEMORY = "most memory: "
+UNGUIDED = "EMBERLET_FUZZ_UNGUIDED"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"
 HANGS = 600  # seconds of the clock after which an input counts as a hang; the harness limits the processor's
@@ -53,7 +57,9 @@ class Row:
     """What the table says about one reader."""
 
     inputs: int
+    guided: int
     recipes: int
+    rate: int  # inputs for each second of the processor, in the last run
     seconds: float
     megabytes: int
     failures: tuple[str, ...]
@@ -65,13 +71,13 @@ class Row:
         when = self.last if self.first == self.last else f"{self.first} to {self.last}"
         runs = "" if self.runs == 1 else f", {self.runs} runs"
         failures = ", ".join(self.failures) or "none"
-        counts = f"{self.inputs:,} | {self.recipes:,}"
+        counts = f"{self.inputs:,} | {self.guided:,} | {self.recipes:,} | {self.rate:,}"
         return f"{counts} | {self.seconds:.2f} s | {self.megabytes} MB | {failures} | {when}{runs} |"
 
     def __add__(self, later: Row) -> Row:
         """The row for both runs of a reader."""
         return Row(
-            self.inputs + later.inputs, self.recipes + later.recipes,
+            self.inputs + later.inputs, self.guided + later.guided, self.recipes + later.recipes, later.rate,
             max(self.seconds, later.seconds), max(self.megabytes, later.megabytes),
             (*self.failures, *later.failures), self.first, later.last, self.runs + later.runs,
         )  # fmt: skip
@@ -79,38 +85,56 @@ class Row:
 
 def parsed(line: str) -> Row:
     """A row of the table as it was written."""
-    _, _, inputs, recipes, seconds, megabytes, failures, when, _ = (cell.strip() for cell in line.split("|"))
+    _, _, *counts, seconds, megabytes, failures, when, _ = (cell.strip() for cell in line.split("|"))
+    inputs, guided, recipes, rate = (int(cell.replace(",", "")) for cell in counts)
     days, _, runs = when.partition(", ")
     first, _, last = days.partition(" to ")
     slowest = re.search(r"[0-9.]+", seconds)
     return Row(
-        int(inputs.replace(",", "")),
-        int(recipes.replace(",", "")),
-        float(slowest[0]) if slowest else 0.0,
-        int(megabytes.split()[0]),
+        inputs, guided, recipes, rate, float(slowest[0]) if slowest else 0.0, int(megabytes.split()[0]),
         () if failures == "none" else tuple(failures.split(", ")),
-        first,
-        last or first,
-        int(runs.split()[0]) if runs else 1,
-    )
+        first, last or first, int(runs.split()[0]) if runs else 1,
+    )  # fmt: skip
 
 
 def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = None) -> Row | str:
     """A row of the table, or the output of a harness that did not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin, spent, kept = time.monotonic(), _processor(), corpus or Path(folder, "corpus")
+        found = _part(name, seconds / 3, max(1, inputs // 4), kept, guided=True)
+        left = seconds - (time.monotonic() - begin)
+        if isinstance(found, str) or found.failures or found.inputs >= inputs or left < 1:
+            return found
+        more = _part(name, left, inputs - found.inputs, kept, guided=False)
+        if isinstance(more, str):
+            return more
+        both = replace(found + more, runs=1)
+        return replace(both, rate=round(both.inputs / max(1.0, _processor() - spent)))
+
+
+def _processor() -> float:
+    """Seconds of the processor that children of this process took."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _part(name: str, seconds: float, inputs: int, corpus: Path, guided: bool) -> Row | str:
     with tempfile.TemporaryDirectory() as folder:
         command = [
             sys.executable, str(Path(__file__).with_name(name + ".py")),
             f"-max_total_time={max(1, int(seconds))}", f"-runs={inputs}", f"-timeout={HANGS}", "-rss_limit_mb=4096",
             "-print_final_stats=1", "-mutate_depth=2", f"-artifact_prefix={folder}/",
         ]  # fmt: skip
-        given = {}
-        if corpus is not None:
-            corpus.mkdir(parents=True, exist_ok=True)
-            given["EMBERLET_FUZZ_CORPUS"] = str(corpus)
-        ended = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8",
-            env={**os.environ, **given},
-        )  # fmt: skip
+        corpus.mkdir(parents=True, exist_ok=True)
+        given = {"EMBERLET_FUZZ_CORPUS": str(corpus), UNGUIDED: "" if guided else "1"}
+        spent = _processor()
+        try:
+            ended = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8",
+                env={**os.environ, **given}, timeout=seconds + 2 * HANGS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            return f"it hangs: {error.stderr!r}"
         # libFuzzer also keeps inputs that are slow in elapsed time; the table has the time, and too slow an input fails
         failed = [p.name for p in Path(folder).iterdir() if not p.name.startswith("slow-unit")]
         for p in failed:
@@ -120,11 +144,14 @@ def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = Non
             print(f"fuzz readers: {name} failed on {kept}")
         if failed or ended.returncode:
             print(ended.stderr[-3000:])
-    return row(ended.stderr, failed or (["it ended early"] if ended.returncode else []))
+    found = row(ended.stderr, failed or (["it ended early"] if ended.returncode else []), guided)
+    if isinstance(found, str):
+        return found
+    return replace(found, rate=round(found.inputs / max(1.0, _processor() - spent)))
 
 
-def row(log: str, failed: Sequence[str]) -> Row | str:
-    """A row of the table, from what libFuzzer prints at its end."""
+def row(log: str, failed: Sequence[str], guided: bool = True) -> Row | str:
+    """A row of the table, from what a harness prints at its end."""
 
     def stat(what: str) -> int:
         found = re.search(rf"stat::{what}:\s+(\d+)", log)
@@ -133,11 +160,13 @@ def row(log: str, failed: Sequence[str]) -> Row | str:
     if "stat::number_of_executed_units" not in log and not (failed and RECIPES in log):
         return (log.strip().splitlines() or ["it said nothing"])[-1]
     slowest = max((float(s) for s in re.findall(rf"{SLOWEST}([0-9.]+) s", log)), default=0.0)
+    memory = max((int(m) for m in re.findall(rf"{MEMORY}([0-9]+) MB", log)), default=0)
     counted = re.search(rf"{RECIPES}(\d+)", log)
-    recipes, today = int(counted[1]) if counted else 0, str(date.today())
+    recipes, executed, today = int(counted[1]) if counted else 0, stat("number_of_executed_units"), str(date.today())
     return Row(
-        stat("number_of_executed_units") + recipes, recipes, slowest, stat("peak_rss_mb"), tuple(failed), today, today
-    )
+        executed + recipes, executed if guided else 0, recipes, 0, slowest, max(memory, stat("peak_rss_mb")),
+        tuple(failed), today, today,
+    )  # fmt: skip
 
 
 def lines(page: Path = PAGE) -> dict[str, str]:
@@ -152,8 +181,8 @@ def write(rows: Mapping[str, Row], page: Path = PAGE) -> None:
     text = page.read_text(encoding="utf-8") if page.exists() else "# Security\n"
     written = {**lines(page), **{name: f"| {HARNESSES[name]} | {found}" for name, found in rows.items()}}
     columns = [
-        "| reader | inputs | of them recipes | slowest | memory | failures | run |",
-        "|---|---:|---:|---:|---:|---|---|",
+        "| reader | inputs | of them guided | of them recipes | a second | slowest | memory | failures | run |",
+        "|---|---:|---:|---:|---:|---:|---:|---|---|",
     ]
     table = "\n".join([BEGIN, "", *columns, *(written[name] for name in HARNESSES if name in written), "", END])
     if BEGIN in text:

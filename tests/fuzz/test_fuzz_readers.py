@@ -64,19 +64,25 @@ def test_rows_take_the_place_of_those_before(tmp_path):
     for _ in range(2):
         readers.write({"fuzz_arrays": readers.row(LOG, ["crash-1"])}, page)
     text = page.read_text(encoding="utf-8")
-    assert text.count(f"| `.npy` and `.npz` | 12,350 | 5 | 0.31 s | 98 MB | crash-1 | {date.today()} |") == 1
-    assert text.count(f"| saved plans (JSON) | 12,350 | 5 | 0.31 s | 98 MB | none | {date.today()} |") == 1
+    assert (
+        text.count(f"| `.npy` and `.npz` | 12,350 | 12,345 | 5 | 0 | 0.31 s | 98 MB | crash-1 | {date.today()} |") == 1
+    )
+    assert text.count(f"| saved plans (JSON) | 12,350 | 12,345 | 5 | 0 | 0.31 s | 98 MB | none | {date.today()} |") == 1
     assert text.startswith("# Reliability\n\nWords.\n") and text.count("More.") == text.count("`.npy`") == 1
 
 
 def test_runs_of_a_reader_add_up(tmp_path):
     page = tmp_path / "reliability.md"
-    first = readers.Row(999_000, 9, 0.31, 98, ("crash-1",), "2026-01-02", "2026-01-02")
+    first = readers.Row(999_000, 250_000, 9, 800, 0.31, 98, ("crash-1",), "2026-01-02", "2026-01-02")
     readers.write({"fuzz_plan": first}, page)
     assert readers.parsed(readers.lines(page)["fuzz_plan"]) == first
-    readers.write({"fuzz_plan": first + readers.Row(1_000, 1, 0.5, 90, (), "2026-01-04", "2026-01-04", 2)}, page)
+    readers.write(
+        {"fuzz_plan": first + readers.Row(1_000, 0, 1, 900, 0.5, 90, (), "2026-01-04", "2026-01-04", 2)}, page
+    )
     written = readers.lines(page)["fuzz_plan"]
-    assert written.endswith("| 1,000,000 | 10 | 0.50 s | 98 MB | crash-1 | 2026-01-02 to 2026-01-04, 3 runs |")
+    assert written.endswith(
+        "| 1,000,000 | 250,000 | 10 | 900 | 0.50 s | 98 MB | crash-1 | 2026-01-02 to 2026-01-04, 3 runs |"
+    )
     assert readers.parsed(written).runs == 3
 
 

@@ -58,6 +58,19 @@ def test_rows_of_another_length_are_refused() -> None:
         Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1])
 
 
+def test_numbers_too_many_for_a_row_stay_out_of_the_others() -> None:
+    to = bytearray(4)
+    rows = Rows(memoryview(to), 1, 0, columns=2)
+    rows.append([1, 2])
+    for found in (3, 5):  # also beyond the end of the window
+        with pytest.raises(ValueError, match=f"a row has 2 numbers, found {found}"):
+            rows.append([9] * found)
+    assert rows.append([3, 4]) and list(to) == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="found 3"):
+        rows.append([7, 8, 9])
+    assert rows.append([5, 6]) and list(to) == [3, 4, 5, 6]
+
+
 def test_on_a_board(unix_port: Port) -> None:
     script = """
 from emberlet.micro.stream import Rows

@@ -4,7 +4,9 @@ not."""
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +214,19 @@ def _missing() -> Graph:
     file.inputs, file.outputs = [x, -1], [y]
     file.operator("RELU", [x], [y])
     return read_graph(file.written(), "m")
+
+
+@pytest.mark.parametrize("tall", [True, False])
+def test_an_average_over_a_far_larger_window_or_image_takes_little_memory(tall: bool) -> None:
+    size = 100_000_000
+    window = {"FilterHeight": size if tall else 1, "FilterWidth": 1, "StrideH": 1, "StrideW": 1, "Padding": 0}
+    tracemalloc.start()
+    try:
+        with suppress(ModelError):
+            model("AVERAGE_POOL_2D", shape=(1, 4, 4, 3) if tall else (1, size, 4, 3), table="Pool2D", **window)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("what", ACCEPTED)

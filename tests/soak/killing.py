@@ -22,7 +22,11 @@ def killed(work: Callable[[], object], after: float, error: Path) -> bool:
         except BaseException:
             error.write_text(traceback.format_exc(), encoding="utf-8")
         os._exit(0)
-    time.sleep(after)
+    end, finished = time.monotonic() + after, False
+    while not finished and (left := end - time.monotonic()) > 0:
+        time.sleep(min(0.005, left))
+        # It stays a zombie, whose number nobody else gets, until it is waited for below.
+        finished = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     for kill in (os.killpg, os.kill):  # the group is there once the child has made it
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(child, signal.SIGKILL)

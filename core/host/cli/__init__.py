@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from ...errors import EmberletError
 from .. import blas_kernels, extras
 from ..interface.elsewhere.names import nearest
-from ..memory import ADVICE, error_text
+from ..memory import ADVICE, error_text, out_of_memory
 from ..streams import substitute_unencodable
 from .plain import plain
 
@@ -61,11 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = extras.sentence("this", [library]) if known else f"this needs {error.name}: install it"
         print(f"emberlet: {said}", file=sys.stderr)
         return 2
-    except MemoryError as error:
-        print(f"emberlet: {plain(error_text(error))}; {ADVICE}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        print(f"emberlet: {plain(error_text(error))}", file=sys.stderr)
+    except (MemoryError, ImportError) as error:  # a library for which there is no memory is an ImportError
+        print(f"emberlet: {plain(error_text(error))}{f'; {ADVICE}' if out_of_memory(error) else ''}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)

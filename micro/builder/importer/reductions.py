@@ -21,6 +21,7 @@ from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 LEAST = -3.4e38
+POSITIONS = 1 << 20  # of a window whose elements are counted: a few bytes of a file may ask for any number
 
 
 def _window(node: p.Pool, held: StoredTensor, ceil: bool = True) -> Window:
@@ -54,6 +55,8 @@ def average_pool(t: Importer, node: p.AveragePool) -> None:
     window = _window(node, held)
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
     h, w = (1, *t.shapes[held.name][:-1])[-2:]
+    if prod(window.output(h, w)) > POSITIONS:
+        raise Problem(f"a window has more than {POSITIONS} positions in an image of {h} x {w}")
     # Padding that ceil_mode adds never counts.
     counted = _window(node, held, ceil=False).pads if node.config.count_include_pad else (0, 0, 0, 0)
     counts = window_counts(window, h, w, counted)

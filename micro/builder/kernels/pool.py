@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -203,10 +203,14 @@ def window_counts(
 
     counted: the padding (top, left, bottom, right) whose elements count too.
     """
-    top, left, bottom, right = counted
-    ones = np.ones((height + top + bottom, width + left + right, 1), np.int64)
-    pads = tuple(p - c for p, c in zip(window.pads, counted, strict=True))
-    counts = replace(window, pads=pads).patches(ones, 0).sum((2, 3, 4)).reshape(-1)  # type: ignore[arg-type]
+    sides = []
+    for axis, (size, positions) in enumerate(zip((height, width), window.output(height, width), strict=True)):
+        step = window.dilations[axis]
+        begin = np.arange(positions, dtype=np.int64) * window.strides[axis] - window.pads[axis]
+        first = np.maximum(-((begin + counted[axis]) // step), 0)  # of the kernel's elements, that the image has
+        end = np.minimum((size + counted[axis + 2] - 1 - begin) // step + 1, window.kernel[axis])
+        sides.append(np.maximum(end - first, 0))
+    counts = np.outer(*sides).reshape(-1)
     return (int(counts[0]),) if np.all(counts == counts[0]) else tuple(int(c) for c in counts)
 
 

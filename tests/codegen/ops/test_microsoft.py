@@ -227,6 +227,15 @@ def test_an_activation_nobody_knows_is_named() -> None:
         load(model)
 
 
+@pytest.mark.parametrize(("name", "most"), [("HardSigmoid", 2), ("Clip", 2), ("LeakyRelu", 1)])
+def test_an_activation_with_too_many_parameters_is_refused(name: str, most: int) -> None:  # as by onnxruntime
+    parameters = [0.5] * (most + 1)
+    x, w = normal(1, 1, 1, 4, 4), normal(2, 1, 1, 3, 3)
+    model = one_node("FusedConv", [x, w], (F32,), (1,), activation=name, activation_params=parameters)
+    with pytest.raises(ModelError, match=f"'{name}' has {most} parameters, found {most + 1}"):
+        load(model)
+
+
 def test_an_operator_nobody_knows_is_named() -> None:
     with pytest.raises(ModelError, match=r"com.microsoft.Wonder\): the operator is not supported"):
         load(one_node("Wonder", [normal(1, 2)], (F32,)))

@@ -54,11 +54,13 @@ def run(clock: Clock, choose: random.Random) -> Told:
 
         def look() -> dict[str, str]:
             for _ in range(20):
-                with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):  # the killed one holds the port
+                try:
                     found: dict[str, str] = json.loads(mpremote(serial, "exec", LOOK))
                     return found
+                except (AssertionError, subprocess.TimeoutExpired) as error:  # the killed one holds the port
+                    said_last = error
                 time.sleep(0.3)
-            raise AssertionError("the board does not answer")
+            raise AssertionError(f"the board does not answer after {told.tried} kills: {said_last}")
 
         for model, out in zip(versions(folder)[0], builds, strict=True):
             command("build", model, "--name", "digits", "--board", "unix", "--out", out)
