@@ -1,13 +1,15 @@
 """Each fuzzing harness runs, a short run of it finds nothing, and its counts become a row of the table."""
 
+import os
 import pathlib
+import random
 import secrets
 import subprocess
 import sys
 from datetime import date
 
 import pytest
-from fuzz import readers
+from fuzz import mutations, readers
 
 # A module that each reader imports on its way: it must be traced too, or inputs that reach new code in it are not kept.
 TRACED = {
@@ -90,10 +92,19 @@ def test_a_harness_that_did_not_run_makes_no_row():
     assert readers.row("Traceback\nImportError: no module named atheris", []) == "ImportError: no module named atheris"
 
 
+@pytest.mark.parametrize("data", [b"", b"1", bytes(300), b"12 34 56"])
+def test_a_change_gives_other_bytes_and_no_more_than_allowed(data):
+    r = random.Random(0)
+    for _ in range(500):
+        found = mutations.changed(data, [b"other", b""], 310, r)
+        assert found != data and len(found) <= 310
+
+
+@pytest.mark.parametrize("guided", [True, False])
 @pytest.mark.parametrize(
     "name, wasted", [("time", "while time.thread_time() < 0.4: pass"), ("memory", "x = b'1' * (300 << 20)")]
 )
-def test_an_input_over_a_limit_fails(name, wasted, tmp_path):
+def test_an_input_over_a_limit_fails(name, wasted, guided, tmp_path):
     pytest.importorskip("atheris")
     script = tmp_path / "fuzz_it.py"
     script.write_text(
@@ -105,6 +116,7 @@ def test_an_input_over_a_limit_fails(name, wasted, tmp_path):
     )
     ended = subprocess.run(
         [sys.executable, script, "-runs=10", "-rss_limit_mb=0"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=240, encoding="utf-8", errors="replace",
+        cwd=tmp_path, env={**os.environ, readers.UNGUIDED: "" if guided else "1"},
+        capture_output=True, text=True, timeout=240, encoding="utf-8", errors="replace",
     )  # fmt: skip
     assert ended.returncode != 0 and "TooMuch" in ended.stdout + ended.stderr, ended.stderr[-2000:]
