@@ -9,8 +9,8 @@ from .rearranging import pad
 
 def _pairs(what, ndim, axes, *lists):
     """[(axis, an element of each list)…]. Raises ShapeError if the lists differ in length."""
-    # int: elements of a tensor are tensors, which a message would show in the words of their backend.
-    axes = [axis_of(int(a), ndim) for a in (range(ndim) if axes is None else axes)]
+    # __index__: elements of a tensor are tensors, which a message would show in the words of their backend.
+    axes = [axis_of(a if isinstance(a, int) else a.__index__(), ndim) for a in (range(ndim) if axes is None else axes)]
     for values in lists:
         if len(values) != len(axes):
             raise ShapeError("{}: got {} values for {} axes".format(what, len(values), len(axes)))
