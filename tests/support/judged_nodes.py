@@ -33,7 +33,7 @@ def fitting(model: onnx.ModelProto, values: dict[str, Any]) -> dict[str, Any]:
     for info in model.graph.input:
         value = values.get(info.name)
         given[info.name] = _made(info.type) if value is None else value
-        if info.type.HasField("tensor_type"):
+        if info.type.HasField("tensor_type") and not isinstance(value, list):
             given[info.name] = _fitted(info.type.tensor_type, value)
     return given
 
@@ -64,7 +64,8 @@ def _fitted(type_: onnx.TypeProto.Tensor, value: Any) -> Any:
         return array if dtype == array.dtype else array.astype(str).astype(object)
     if dtype.kind == "u" and array.dtype.kind == "f":
         array = array.astype(np.int64)  # a negative float has no unsigned value
-    return array.astype(dtype)
+    with np.errstate(invalid="ignore"):  # infinities as integers
+        return array.astype(dtype)
 
 
 def here(model: onnx.ModelProto, given: dict[str, Any]) -> Outcome:
@@ -79,7 +80,16 @@ def here(model: onnx.ModelProto, given: dict[str, Any]) -> Outcome:
     except Exception as error:
         return Outcome(None, "", f"raw {type(error).__name__}: {error}")
     results = found if isinstance(found, tuple) else (found,)
-    return Outcome([to_numpy(r) for r in results], "", _misstated(module, results))
+    return Outcome([_plain(r) for r in results], "", _misstated(module, results))
+
+
+def _plain(result: Any) -> Any:
+    """A result as arrays, in lists for sequences and in lists of values for maps."""
+    if isinstance(result, list | tuple):
+        return [_plain(r) for r in result]
+    if isinstance(result, dict):
+        return [list(result), *(_plain(v) if hasattr(v, "shape") else v for v in result.values())]
+    return to_numpy(result)
 
 
 def _misstated(module: Any, results: tuple[Any, ...]) -> str:
@@ -129,6 +139,8 @@ def difference(ours: list[Any], theirs: list[Any]) -> str:
     if len(ours) != len(theirs):
         return f"{len(ours)} results, onnxruntime has {len(theirs)}"
     for at, (x, y) in enumerate(zip(ours, theirs, strict=True)):
+        if isinstance(y, dict):
+            y = [list(y), *y.values()]
         if isinstance(x, list) and isinstance(y, list):
             if said := difference(x, y):
                 return said
