@@ -89,12 +89,12 @@ def test_lengths_to_trace_at_are_primes_that_nothing_else_has() -> None:
     n = scope.symbol("n", 1, 1 << 20, 37)
     found = _points(["n"], {"fixed": 41}, scope, [])
     assert found == [{"fixed": 41, "n": p} for p in (37, 43, 47, 53)]
-    found = _points(["n"], {}, scope, [(n - 43, "<", False)])
+    found = _points(["n"], {}, scope, [(n - 43, "<", False, "")])
     assert [p["n"] for p in found] == [43, 47, 53, 59]
-    found = _points(["n"], {}, scope, [(n - 31, "<", True)])  # below the typical length
+    found = _points(["n"], {}, scope, [(n - 31, "<", True, "")])  # below the typical length
     assert [p["n"] for p in found] == [29, 23, 19, 17]
     with pytest.raises(ValueNeeded, match="depend on its lengths in too many cases"):
-        _points(["n"], {}, scope, [(n - 41, "==", True)])
+        _points(["n"], {}, scope, [(n - 41, "==", True, "")])
     small = Scope()
     small.symbol("n", 1, 99, 5)
     assert [p["n"] for p in _points(["n"], {}, small, [])] == [23, 29, 31, 37]
@@ -119,8 +119,8 @@ def test_rooms_hold_more_than_the_lengths_at_each_point() -> None:
 def test_a_guard_holds_where_a_comparison_gives_what_it_gave(relation: str, answer: bool, held: list[bool]) -> None:
     scope = Scope()
     n = scope.symbol("n", 1, 99, 37)
-    assert [_hold([(n - 5, relation, answer)], values(scope, {"n": i})) for i in (4, 5, 6)] == held
-    assert [_hold([(n, "==", False), (n - 5, relation, answer)], [i]) for i in (4, 5, 6)] == held
+    assert [_hold([(n - 5, relation, answer, "")], values(scope, {"n": i})) for i in (4, 5, 6)] == held
+    assert [_hold([(n, "==", False, ""), (n - 5, relation, answer, "")], [i]) for i in (4, 5, 6)] == held
 
 
 def test_quotients_and_maxima_of_lengths_are_computed_from_them() -> None:

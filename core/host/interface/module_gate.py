@@ -40,7 +40,7 @@ def _no_arguments(self: Any) -> None:
 
 def _guarded(init: FunctionType) -> Any:
     @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         args, kwargs = as_python((args, kwargs))
         try:
             init(self, *args, **kwargs)
