@@ -116,6 +116,7 @@ class Room:
             cwd=copy.folder,
             env=environment,
             text=True,
+            encoding="utf-8",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
