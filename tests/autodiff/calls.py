@@ -13,7 +13,7 @@ from support import neighboring_calls
 from support.neighboring_calls import SCOPE
 
 FOLDER = Path(__file__).parents[1] / "core" / "calls"
-TOPICS = sorted(p.stem for p in FOLDER.glob("*.txt") if p.stem != "objects")
+TOPICS = sorted(p.stem for p in FOLDER.glob("*.txt"))
 
 
 def rows(topic: str) -> Iterator[str]:

@@ -13,6 +13,8 @@ def dft(x: Array, length: int, axis: int, inverse: bool, onesided: bool) -> Arra
         x[..., 0] if x.shape[-1] == 1 else x[..., 0] + np.array(1j, np.result_type(x.dtype, np.complex64)) * x[..., 1]
     )
     if inverse and onesided:
+        if not x.shape[axis]:  # NumPy would read memory that nobody wrote
+            signal = np.zeros((*signal.shape[:axis], 1, *signal.shape[axis + 1 :]), signal.dtype)
         return np.fft.irfft(signal, length, axis)[..., np.newaxis].astype(x.dtype)
     if inverse:
         spectrum = np.fft.ifft(signal, length, axis)
