@@ -7,7 +7,8 @@ The metadata entry "emberlet.plan" is JSON: {"version": 2 to 4, "inputs" and "ou
 buffer]], "buffers": [[kind, bytes]], "constants": [[buffer, tensor] or [buffer, tensor, how, scales]], "kernels":
 [[name, WGSL]], "steps": {CLASS: [[kernel, [x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. A step writes the
 last of its buffers; a step that binds a tensor as several pages of "page_bytes" has a fourth entry, the number of pages
-of each buffer. Inputs under "indices" hold indices of an axis of that length. CLASS is a class of device: "gpu",
+of each buffer. Inputs under "indices" hold indices of an axis of that length; plan/computed_index.py says
+what "computed_indices" are. CLASS is a class of device: "gpu",
 "software" for software devices, or the optional "subgroups" for SwiftShader with WGSL's subgroup operations. A constant
 with a third entry is stored in fewer bits (plan/stored.py), since version 3. Files of version 4 have open sizes
 (plan/open_ports.py).
@@ -77,6 +78,7 @@ class SavedPlan(Ported):
         except ValueError as error:
             self._bad("has inconsistent contents: {}".format(error))
         self.counts = self.plan.counts
+        self.computed = self.plan.computed
         self.filling = Filling(pack, device, verify)
         for number, how, names in constants:
             try:
@@ -115,7 +117,7 @@ class SavedPlan(Ported):
             self.plan,
             allocations,
             [(p.buffer, p.given) for p in self.inputs],
-            [(p.buffer, p.count * 4) for p in self.outputs],
+            [(p.buffer, p.count * 4) for p in self.outputs] + [(c.buffer, c.nbytes) for c in self.computed],
             owned=True,
         )
 

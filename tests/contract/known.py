@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from .kinds.layers import Drawn
-
 
 class Known(NamedTuple):
     """kinds: of cases; difference and program: regular expressions that are found in what is printed; example: the case
@@ -20,15 +18,7 @@ class Known(NamedTuple):
     example: Any = None
 
 
-KNOWN: list[Known] = [
-    Known(
-        "saved plans do not check indices that are computed from inputs",
-        ("invalid",),
-        "saved for .*returns .*IndexingError",
-        "",
-        Drawn("gather_nd(X(1, 3), V([[0, 1], [1, -3]]))", 1),
-    ),
-]
+KNOWN: list[Known] = []
 
 
 def cause(kind: str, difference: str, program: str) -> str | None:

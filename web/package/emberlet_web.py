@@ -144,7 +144,7 @@ class Session:
         """`SavedPlan.run_async`, for the results that are not states."""
         program = self.plan.program
         found = await program.run_async(self.plan.words(inputs), self.carried)
-        return self.plan.narrowed(found, [self.plan.outputs[i] for i in self.carried.wanted])
+        return self.plan.finished(found, None, [self.plan.outputs[i] for i in self.carried.wanted])
 
 
 def open_session(key, number, pairs):

@@ -84,8 +84,9 @@ async function onThreads(code, facts, wanted) {
 class Model {
   #program;
   #placed;
+  #computed;
 
-  constructor(program, { inputs, outputs, indices }, name) {
+  constructor(program, { inputs, outputs, indices, computed_indices: computed = [] }, name) {
     this.#program = program;
     this.device = "wasm";
     const size = program.memory.buffer.byteLength;
@@ -99,6 +100,10 @@ class Model {
     const narrow = (one) => (one.told.array.BYTES_PER_ELEMENT === 1 ? { ...one, words: one.told.array } : one);
     this.#placed = { inputs: inputs.map(port).map(narrow), outputs: outputs.map(port) };
     for (const [input, length] of indices) this.#placed.inputs[input].axis = length;
+    this.#computed = computed.map(([dtype, address, length, fromEnd, message, axis]) => {
+      if (!(address >= 0 && address + 8 <= size)) throw new Error(`${name} is damaged: a computed index lies outside of its memory`);
+      return { words: dtype.startsWith("u") ? Uint32Array : Int32Array, address, length, fromEnd, message, axis };
+    });
     this.inputs = this.#placed.inputs.map(({ told }) => told);
     this.outputs = this.#placed.outputs.map(({ told }) => told);
   }
@@ -124,6 +129,7 @@ class Model {
       else view.set(values[i]);
     }
     this.#program.run();
+    for (const index of this.#computed) checkComputed(index, memory.buffer);
     return Object.fromEntries(
       this.#placed.outputs.map(({ told, address, words }) => {
         const view = new words(memory.buffer, address, told.length);
@@ -143,6 +149,15 @@ class Model {
     this.#program?.release();
     this.#program = null;
   }
+}
+
+// Refuse an index that the module computed outside of its axis: two words are the lowest and the highest.
+function checkComputed({ words, address, length, fromEnd, message, axis }, buffer) {
+  const [low, high] = new words(buffer, address, 2);
+  const lowest = fromEnd ? -length : 0;
+  if (low > high || (low >= lowest && high < length)) return;
+  const values = { index: low < lowest ? low : high, low, high, axis, end: length, last: length - 1 };
+  throw new Error(Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), message));
 }
 
 function checked({ told: { name, dtype, shape, array, length }, words, axis }, value) {

@@ -33,7 +33,7 @@ class Plan:
 
     externals: buffer numbers the caller provides; outputs: per root the number of its buffer (an external's, if the
     root merely reshapes that). page_bytes: the page size of a saved plan's tensors, None for the device's own. counts:
-    the Counts of a plan with open sizes, else None.
+    the Counts of a plan with open sizes, else None. computed: the ComputedIndexes of a saved plan.
     """
 
     def __init__(self):
@@ -44,6 +44,7 @@ class Plan:
         self.outputs = []
         self.page_bytes = None
         self.counts = None
+        self.computed = []
 
     def text_bytes(self):
         """An estimate of the plan's own memory, in bytes."""

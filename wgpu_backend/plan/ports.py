@@ -11,6 +11,7 @@ class Ported:
     """A model whose `program` runs on words. origin: the file's name; inputs, outputs: lists of Port, and of OpenPort
     if the plan has open sizes."""
 
+    computed = ()  # ComputedIndex: results of the program after those for `outputs`
     _sizes = None
 
     def _bad(self, message):
@@ -108,14 +109,23 @@ class Ported:
             out.append(TensorData(storage.narrow(data[i], port.dtype, port.count), port.shape, port.dtype))
         return out
 
+    def finished(self, data, sizes, ports):
+        """What `run` of the program gives as TensorData of these outputs. Raises IndexingError if the plan computed an
+        index outside of its axis."""
+        values = None if sizes is None else self.counts.values(sizes)
+        for i in range(len(self.computed)):
+            self.computed[i].check(data[len(ports) + i], values)
+        return self.narrowed(data[: len(ports)], ports)
+
     def run(self, *inputs):
         """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
         for one that is unchanged since the previous call and needs no upload."""
         sizes = self.sizes(inputs)
-        return self.narrowed(self.program.run(self.words(inputs, sizes), sizes), self.ports(sizes, self.outputs))
+        found = self.program.run(self.words(inputs, sizes), sizes)
+        return self.finished(found, sizes, self.ports(sizes, self.outputs))
 
     async def run_async(self, *inputs):
         """The awaitable form of `run`, the only one under MicroPython. Calls may overlap; they run in order."""
         sizes = self.sizes(inputs)
         found = await self.program.run_async(self.words(inputs, sizes), sizes=sizes)
-        return self.narrowed(found, self.ports(sizes, self.outputs))
+        return self.finished(found, sizes, self.ports(sizes, self.outputs))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from emberlet import dtypes
 from emberlet.backend import get_backend
-from emberlet.backend.sizes import known_equal
+from emberlet.backend.sizes import known_equal, smaller
 from emberlet.errors import ModelError
 from emberlet.tensor import Tensor
 
 from ..record.host_evaluation import evaluate
+from ..record.index_checks import index_checks
+from ..record.index_ranges import SAME_VALUES, index_ranges
 from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
 
@@ -41,3 +44,30 @@ def traced_for(
     if any(known_equal(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan must not return empty tensors")
     return traced, results
+
+
+def checked_indices(traced: Any, backend: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """The indices that follow from the inputs in a few steps (record/index_checks.py), other than inputs themselves,
+    which the loader checks: (a new root of the trace, which is the lowest and the highest of them; the limits). The
+    plan computes these, so that no runtime needs the functions of a host backend."""
+    found = []
+    direct = index_ranges(traced.roots)
+    for check in index_checks(traced.roots):
+        _, lowest, end, _, _ = check.limits
+        source = check.node
+        while source.op in SAME_VALUES:
+            source = source.srcs[0]
+        if source.op == "input" and not known_equal(lowest, 0) and source.arg in direct:
+            length = direct[source.arg]
+            if known_equal(length, end) or known_equal(smaller(length, end), length):
+                continue
+        if known_equal(check.node.count, 0):
+            continue
+        index = Tensor(check.node, check.node.dtype, check.node.shape, backend)
+        if index.dtype.bits < 32:
+            index = backend.cast(index, dtypes.int32)
+        axes = tuple(range(index.ndim))
+        ends = [backend.reshape(backend.reduce(op, index, axes, False), (1,)) for op in ("min", "max")]
+        traced.roots.append(unpacked(backend.concat(ends, 0).data))
+        found.append((traced.roots[-1], check.limits))
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
-from emberlet.backend.sizes import SizeNeeded, is_open
+from emberlet.backend.sizes import SizeNeeded, is_open, known_equal
 from emberlet.errors import ModelError, ShapeError
 from emberlet.functional.arrays import asarray
 from emberlet.tensor import Tensor
@@ -23,7 +23,7 @@ from .counts import Count, count, counts_of
 from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan
 from .reading import PAGE_BYTES
-from .traced import traced_for
+from .traced import checked_indices, traced_for
 from .weight_order import reorder_weights
 
 # SwiftShader stands for all software devices: it is the one that browsers ship.
@@ -78,9 +78,9 @@ def save(
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights)
     backend = WgpuBackend(planning=True)
     if dims:
-        traced, results, plans = _open(model, examples, backend, dims)
+        traced, results, checks, plans = _open(model, examples, backend, dims)
     else:
-        traced, results, plans = _planned(model, examples, backend)
+        traced, results, checks, plans = _planned(model, examples, backend)
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
@@ -127,6 +127,11 @@ def save(
         "kernels": [],
         "steps": {},
     }
+    if checks:
+        content["computed_indices"] = [
+            [r.dtype.name, roots[id(r)], _number(end), not known_equal(lowest, 0), message, axis]
+            for r, (_, lowest, end, message, axis) in checks
+        ]
     numbers: dict[tuple[str, str], int] = {}  # a kernel that serves both classes is written once
     for name, (other, _) in plans.items():
         for kernel in other.kernels:
@@ -151,11 +156,12 @@ def save(
 
 def _planned(
     model: Any, examples: Sequence[Tensor], backend: Any, opening: Any = None
-) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The Trace, the nodes of its results and, per class name, (Plan, externals). opening: an Opening. Raises
-    SizeNeeded if a size cannot be left open."""
+) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
+    """The Trace, the nodes of its results, its `checked_indices` and, per class name, (Plan, externals). opening: an
+    Opening. Raises SizeNeeded if a size cannot be left open."""
     scope = opening.scope if opening else None
     traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
+    checks = checked_indices(traced, backend)
     host = get_backend("numpy")
     reorder_weights(traced.roots, lambda nodes: evaluate(nodes, host), {})
     plans = {
@@ -164,12 +170,12 @@ def _planned(
     if scope is not None:
         for plan, _ in plans.values():
             counts_of(plan, scope)
-    return traced, results, plans
+    return traced, results, checks, plans
 
 
 def _open(
     model: Any, examples: Sequence[Tensor], backend: Any, dims: dict[str, Any]
-) -> tuple[Any, list[Any], dict[str, Any]]:
+) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
     """`_planned` with open sizes: plans made for several typical sizes are tried, and the first that serves all of
     `dims` is taken."""
     names = argument_names(model, len(examples))
@@ -186,15 +192,15 @@ def _open(
     for attempt in ATTEMPTS:
         opening = Opening(axes, opened, numbers, attempt, shapes, [])
         try:
-            traced, results, plans = _planned(model, examples, backend, opening)
+            planned = _planned(model, examples, backend, opening)
         except SizeNeeded as error:
             raise ModelError(f"{' and '.join(error.symbols)} cannot be left open: {error}") from error
         except ShapeError as error:
             problem = problem or str(error)
             continue
-        found = _unserved(plans["gpu"][0].counts, axes)
+        found = _unserved(planned[-1]["gpu"][0].counts, axes)
         if found is None:
-            return traced, results, plans
+            return planned
         problem = problem or found
     raise ModelError(f"no single plan serves all of these sizes: {problem}")
 

@@ -19,6 +19,11 @@ class IndexCheck:
         self.limits = limits
         self.inputs = [n.arg for n in order if n.op == "input"]
 
+    @property
+    def node(self):
+        """The index."""
+        return self.order[-1]
+
     def run(self, host, given, values):
         """Raise IndexingError if an element is outside. given(number of an input): its Tensor on the host backend;
         values: those of the open sizes' atoms, or None."""

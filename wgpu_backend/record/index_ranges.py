@@ -5,7 +5,7 @@ from emberlet.errors import IndexingError
 
 from .node import LOOKUP, topological
 
-_SAME_VALUES = ("reshape", "permute", "expand", "cast")
+SAME_VALUES = ("reshape", "permute", "expand", "cast")
 
 
 def index_ranges(roots):
@@ -15,7 +15,7 @@ def index_ranges(roots):
         if node.op not in LOOKUP:
             continue
         picks = node.srcs[1]
-        while picks.op in _SAME_VALUES:
+        while picks.op in SAME_VALUES:
             picks = picks.srcs[0]
         if picks.op == "input" and picks.dtype.is_integer:
             length = node.srcs[0].shape[node.arg]

@@ -31,7 +31,8 @@ class Carried:
             self.inputs[given] = self._device.allocate(saved.inputs[given].given, saved.plan.page_bytes)
             self._results[given] = saved.outputs[result].buffer
         self.wanted = [i for i in range(len(saved.outputs)) if i not in fed]
-        self.out = Results(self._program, [self._program.results[i] for i in self.wanted])
+        read = self.wanted + list(range(len(saved.outputs), len(self._program.results)))
+        self.out = Results(self._program, [self._program.results[i] for i in read])
         self.reset()
 
     def reset(self):

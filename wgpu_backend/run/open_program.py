@@ -188,4 +188,5 @@ def saved_program(device, saved, allocations):
     capacity = [high for _, _, high in plan.counts.symbols]
     inputs = [(p.buffer, 0) for p in saved.inputs]
     results = [(p.buffer, p.words() if hasattr(p, "words") else p.count * 4) for p in saved.outputs]
+    results += [(c.buffer, c.nbytes) for c in saved.computed]
     return OpenProgram(device, plan, allocations, inputs, results, capacity, owned=True)

@@ -2,7 +2,8 @@
 
 `emberlet compile model.onnx --out model.wasm` writes one; web/package/wasm.mjs runs it in a browser, plan_file.load in
 Python. The module exports "memory" and "run". The custom section "emberlet" describes it to runtimes, in JSON:
-{"version": 1, "inputs" and "outputs": [[name, dtype, shape, address, bytes]], "indices": [[input, length]]}. A run is:
+{"version": 1, "inputs" and "outputs": [[name, dtype, shape, address, bytes]], "indices": [[input, length]],
+"computed_indices": as plan/computed_index.py says}. A run is:
 write the inputs, call "run", read the outputs. Elements are stored as on the GPU (run/storage.py): as 32-bit words,
 except inputs of bool, int8 and uint8, which take a byte each. If the JSON has "checksum": "crc32", the last section is
 "emberlet.crc32", a checksum of all bytes before it. Files without one load, too. The custom section "emberlet.simd"
@@ -17,6 +18,7 @@ import json
 from emberlet.errors import FormatError
 
 from ..plan.checks import dtype_of, list_of, part, shape_of, text_of, whole
+from ..plan.computed_index import ComputedIndex, part_of
 from ..plan.port import MAX_BYTES, Port
 from ..plan.ports import Ported
 from . import engine
@@ -48,10 +50,11 @@ def load(source, origin="module"):
             raise ValueError("it has a start function, which runs as it is loaded: compile the model again")
         verify(source, found, content.get("checksum"))
         places = _ports(content)
+        computed = _computed(content)
         threads = whole(content.get("threads", 1), "the number of threads", MAX_THREADS)
         module = _for_this_engine(source, found)
         instance = engine.shared_file(module, threads) or engine.opened(module).instance()
-        return SavedModule(origin, places, instance)
+        return SavedModule(origin, places, instance, computed)
     except (ValueError, RuntimeError) as error:  # RuntimeError: JSON that is nested too deep
         raise FormatError("{}: damaged compiled model: {}".format(origin, error))
 
@@ -106,27 +109,39 @@ def _ports(content):
     return found
 
 
+def _computed(content):
+    found = []
+    for item in list_of(content.get("computed_indices", []), "computed indices"):
+        at = part_of(item, 1 << 32)
+        found.append(ComputedIndex(item, at, whole(item[2], "the length of an axis", MAX_BYTES)))
+    return found
+
+
 class SavedModule(Ported):
     """A compiled model ready to run; like plan_file.SavedPlan on a GPU, with the same methods.
 
-    places: (inputs, outputs) as lists of (Port, its address, its bytes).
+    places: (inputs, outputs) as lists of (Port, its address, its bytes); computed: a list of ComputedIndex.
     """
 
-    def __init__(self, origin, places, instance):
+    def __init__(self, origin, places, instance, computed=()):
         self.origin = origin
+        self.computed = computed
         self.plan = None
         size = instance.nbytes()
-        for part_of in places:
-            for port, at, nbytes in part_of:
+        for ports in places:
+            for port, at, nbytes in ports:
                 if at + nbytes > size:
                     raise ValueError("{} lies outside the memory".format(port))
-        self.inputs, self.outputs = ([port for port, _, _ in part_of] for part_of in places)
+        for index in computed:
+            if index.buffer + index.nbytes > size:
+                raise ValueError("{} lies outside the memory".format(index))
+        self.inputs, self.outputs = ([port for port, _, _ in ports] for ports in places)
         if sum([p.count for p in self.inputs + self.outputs]) * 4 > SHARED * size:
             raise ValueError(
                 "its inputs and outputs share their memory: they hold more than {} times that".format(SHARED)
             )
-        inputs, results = ([(at, nbytes) for _, at, nbytes in part_of] for part_of in places)
-        self.program = Program(instance, inputs, results)
+        inputs, results = ([(at, nbytes) for _, at, nbytes in ports] for ports in places)
+        self.program = Program(instance, inputs, results + [(c.buffer, c.nbytes) for c in computed])
 
     def release(self):
         """Free its memory; later calls raise BackendError."""

@@ -8,12 +8,13 @@ from typing import Any
 
 from emberlet.backend import get_backend
 from emberlet.backend.axes import argument_names
+from emberlet.backend.sizes import known_equal
 from emberlet.errors import ModelError
 
 from ..plan.data import Buffer
 from ..plan.make import make_plan
 from ..plan.storing import encoded
-from ..plan.traced import traced_for
+from ..plan.traced import checked_indices, traced_for
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION
 from .image import Image
@@ -40,7 +41,9 @@ def save(
 
     from .backend import WasmBackend
 
-    traced, results = traced_for(model, examples, WasmBackend(planning=True))
+    backend = WasmBackend(planning=True)
+    traced, results = traced_for(model, examples, backend)
+    checks = checked_indices(traced, backend)
     host = get_backend("numpy")
     materialize(traced.roots, host)
     prepare(traced.roots)
@@ -81,6 +84,11 @@ def save(
         ],
         "indices": [[at, lengths[n.arg]] for at, n in enumerate(traced.inputs) if n.arg in lengths],
     }
+    if checks:
+        content["computed_indices"] = [
+            [r.dtype.name, places[id(r)], end, not known_equal(lowest, 0), message, axis]
+            for r, (_, lowest, end, message, axis) in checks
+        ]
     custom = [(NAME, json.dumps(content).encode()), (SIMD, Image(simple, stored).code())]
     whole = image.file(custom, data)
     whole += checksum(whole)

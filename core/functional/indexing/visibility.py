@@ -36,4 +36,8 @@ def refuse(low, high, lowest, end, message, axis):
     (index), both (low, high), the axis, its end and the last index (last)."""
     if low < lowest or high >= end:
         index = low if low < lowest else high
-        raise IndexingError(message.format(index=index, low=low, high=high, axis=axis, end=end, last=end - 1))
+        # Not str.format: the message of a saved plan comes from its file.
+        values = {"index": index, "low": low, "high": high, "axis": axis, "end": end, "last": end - 1}
+        for name in values:
+            message = message.replace("{" + name + "}", str(values[name]))
+        raise IndexingError(message)
