@@ -105,6 +105,7 @@ from .functional import count_nonzero as count_nonzero
 from .functional import cov as cov
 from .functional import cross as cross
 from .functional import cross_entropy as cross_entropy
+from .functional import ctc_loss as ctc_loss
 from .functional import cummax as cummax
 from .functional import cummin as cummin
 from .functional import cumprod as cumprod
@@ -336,6 +337,7 @@ from .functional import result_type as result_type
 from .functional import reverse_sequence as reverse_sequence
 from .functional import rms_norm as rms_norm
 from .functional import rnn as rnn
+from .functional import rnnt_loss as rnnt_loss
 from .functional import roi_align as roi_align
 from .functional import roll as roll
 from .functional import rotary_embedding as rotary_embedding

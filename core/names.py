@@ -96,6 +96,7 @@ FAMILIES = {
     "rectifiers": ("relu", ""),
     "recurrent.layers": ("", "rnn gru lstm"),
     "recurrent.quantized_lstm": ("", "dynamic_quantize_lstm"),
+    "reductions.alignments": ("", "ctc_loss rnnt_loss"),
     "reductions.losses": ("", "nll_loss cross_entropy"),
     "reductions.masked": ("", "masked_mean"),
     "reductions.normalization": (

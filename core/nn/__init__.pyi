@@ -100,6 +100,31 @@ class Glu(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x with an even length along `axis` -> that length halved. Raises ShapeError for an odd length."""
 
+class _Loss(Module):
+    reduction: str
+    def __init__(self, reduction: str = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
+
+class CTCLoss(_Loss):
+    """-log of the probability of the targets under every alignment with blanks (Graves et al. 2006). blank: its class;
+    zero_infinity: 0 where no alignment fits."""
+    blank: int
+    zero_infinity: bool
+    def __init__(self, blank: int = ..., reduction: str = ..., zero_infinity: bool = ...) -> None: ...
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int]) -> Tensor:  # type: ignore[override]
+        """log_probs (time, n, classes), targets (n, longest), lengths (n,) -> a 0-D tensor, or with "none" (n,)."""
+
+class RNNTLoss(_Loss):
+    """-log of the probability of the targets under every alignment of a transducer (Graves 2012). blank: its class;
+    fused_log_softmax: the logits are no log-probabilities yet."""
+    blank: int
+    fused_log_softmax: bool
+    def __init__(self, blank: int = ..., reduction: str = ..., fused_log_softmax: bool = ...) -> None: ...
+    def forward(self, logits: Tensor, targets: Tensor, logit_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int]) -> Tensor:  # type: ignore[override]
+        """logits (n, time, longest + 1, classes), targets (n, longest), lengths (n,) -> a 0-D tensor, or with "none"
+        (n,)."""
+
 class AttentionOutput:
     """context: (batch, seq_q, d_model); weights: (batch, n_heads, seq_q, seq_k), after the softmax, or None."""
     context: Tensor
@@ -157,6 +182,19 @@ class BatchNorm(Module):
     def __init__(self, num_features: int, epsilon: float = ..., momentum: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for another number of channels."""
+
+class Bilinear(Module):
+    """y[o] = x1 · weight[o] · x2 + bias[o] for x1 (…, d_input1) and x2 (…, d_input2) -> (…, d_output).
+
+    weight: (d_output, d_input1, d_input2); bias: (d_output,) or None; both uniform within ±1 / sqrt(d_input1)."""
+    d_input1: int
+    d_input2: int
+    d_output: int
+    weight: Param
+    bias: Param | None
+    def __init__(self, d_input1: int, d_input2: int, d_output: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """x1 (…, d_input1), x2 (…, d_input2) -> (…, d_output). Raises ShapeError for another last axis."""
 
 class _Numbered(Module):
     """Modules under their numbers as names, as in a state dict of PyTorch: `0.weight`."""
@@ -251,6 +289,23 @@ class DeformConv2d(Conv):
         """The convolution with each tap moved by `offset` and scaled by `mask`. Raises ShapeError if shapes do not
         fit."""
 
+class CosineSimilarity(Module):
+    """The cosines of the angles between vectors along `axis`; epsilon: the least product of their lengths."""
+    axis: int
+    epsilon: float
+    def __init__(self, axis: int = ..., epsilon: float = ...) -> None: ...
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Two tensors that broadcast -> their shape without `axis`."""
+
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + epsilon along the last axis."""
+    p: float
+    epsilon: float
+    keepdims: bool
+    def __init__(self, p: float = ..., epsilon: float = ..., keepdims: bool = ...) -> None: ...
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Two tensors (…, d) that broadcast -> (…)."""
+
 class Dropout(Module):
     """Returns x; in training, x with each element zeroed with probability `prob` and the rest scaled by
     1 / (1 - prob)."""
@@ -316,6 +371,36 @@ class SoftShrink(HardShrink):
 
 class Tanhshrink(_Elementwise):
     """x - tanh(x)."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype."""
+
+class Shrink(HardShrink):
+    """x moved towards 0 by bias where |x| > lambd, 0 elsewhere (ONNX Shrink, Burn)."""
+    lambd: float
+    bias: float
+    def __init__(self, lambd: float = ..., bias: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype."""
+
+class Threshold(_Elementwise):
+    """x where x > threshold, value elsewhere."""
+    threshold: float
+    value: float
+    def __init__(self, threshold: float, value: float) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype."""
+
+class ThresholdedRelu(_Elementwise):
+    """x where x > alpha, 0 elsewhere."""
+    alpha: float
+    def __init__(self, alpha: float = ...) -> None: ...
+
+class RRelu(_Elementwise):
+    """x where it is positive, x times the mean of lower and upper elsewhere: what PyTorch's and Burn's compute outside
+    of training. In training, the slope of each element is drawn between lower and upper (Xu et al. 2015)."""
+    lower: float
+    upper: float
+    def __init__(self, lower: float = ..., upper: float = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x of any shape and a float dtype -> the same shape and dtype."""
 
@@ -537,7 +622,7 @@ class CrossEntropyLoss(Module):
     logits: whether predictions are logits instead of probabilities. pad_tokens: targets to ignore. weights: a number
     per class; the mean is weighted by those of the targets. smoothing: the probability that is spread over all classes."""
     pad_tokens: list[int]
-    weights: Sequence[float] | list[float] | None
+    weights: Any
     smoothing: float | None
     logits: bool
     def __init__(self, pad_tokens: Sequence[int] | None = ..., weights: Sequence[float] | None = ..., smoothing: float | None = ..., logits: bool = ...) -> None: ...
@@ -596,12 +681,6 @@ class BiLstm(Module):
     def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]:
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
 
-class _Loss(Module):
-    reduction: str
-    def __init__(self, reduction: str = ...) -> None: ...
-    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
-        """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
-
 class L1Loss(_Loss):
     """|prediction - target|."""
     pass
@@ -642,6 +721,54 @@ class KLDivLoss(_Loss):
     def __init__(self, reduction: str = ..., log_target: bool = ...) -> None: ...
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
         """x and targets of one shape -> a 0-D tensor, or with "none" that shape. Raises ShapeError."""
+
+class PixelShuffle(Module):
+    """x (n, c * r², h, w) -> (n, c, h * r, w * r): channels become pixels (Shi et al. 2016). r: upscale_factor."""
+    upscale_factor: int
+    def __init__(self, upscale_factor: int) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """Raises ShapeError unless r² divides the channels."""
+
+class PixelUnshuffle(Module):
+    """x (n, c, h * r, w * r) -> (n, c * r², h, w): the inverse of PixelShuffle. r: downscale_factor."""
+    downscale_factor: int
+    def __init__(self, downscale_factor: int) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """Raises ShapeError unless r divides the height and the width."""
+
+class ChannelShuffle(Module):
+    """x (n, c, *spatial) -> the same shape: channel i of group g becomes channel g of group i (Zhang et al. 2018)."""
+    groups: int
+    def __init__(self, groups: int) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """Raises ShapeError unless `groups` divides the channels."""
+
+class Fold4d(Module):
+    """x (n, c * taps, positions) -> (n, c, *output_size): windows summed back into an image, as Unfold4d made them."""
+    output_size: tuple[int, ...]
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: str | tuple[tuple[int, int], ...]
+    def __init__(self, output_size: int | Sequence[int], kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """Raises ShapeError if the columns do not fit."""
+
+class Softmax2d(Module):
+    """softmax over the channels of x (n, c, h, w) or (c, h, w)."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x -> the same shape. Raises ShapeError for another rank."""
+
+class LocalResponseNorm(Module):
+    """x (n, c, *spatial) divided by (k + alpha / size * the sum of squares over `size` neighboring channels) ** beta
+    (Krizhevsky et al. 2012)."""
+    size: int
+    alpha: float
+    beta: float
+    k: float
+    def __init__(self, size: int, alpha: float = ..., beta: float = ..., k: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x -> the same shape."""
 
 class _Pool(Module):
     kernel_size: tuple[int, ...]
@@ -689,9 +816,10 @@ class AvgPool3d(_AvgPool):
     pass
 
 class _AdaptiveAvgPool(_Pool):
-    """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
-    output_size: tuple[int, ...]
-    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts: a number, or one for
+    each axis; None keeps the axis's length."""
+    output_size: tuple[int | None, ...]
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
 
@@ -701,6 +829,48 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """x (n, c, height, width) -> (n, c, *output_size): means of windows of nearly equal size."""
+    pass
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """x (n, c, depth, height, width) -> (n, c, *output_size): means of windows of nearly equal size."""
+    pass
+
+class _AdaptiveMaxPool(_AdaptiveAvgPool):
+    """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial) -> (n, c, *output_size). Raises ShapeError for another rank."""
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """x (n, c, length) -> (n, c, output_size): largest elements of windows of nearly equal size."""
+    pass
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """x (n, c, height, width) -> (n, c, *output_size): largest elements of windows of nearly equal size."""
+    pass
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """x (n, c, depth, height, width) -> (n, c, *output_size): largest elements of windows of nearly equal size."""
+    pass
+
+class _LPPool(_Pool):
+    """The sum of the p-th powers of each window, to the power 1 / p; p: norm_type. Powers of x, not of |x|, as in
+    PyTorch."""
+    norm_type: float
+    ceil_mode: bool
+    def __init__(self, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., ceil_mode: bool = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
+
+class LPPool1d(_LPPool):
+    """LPPool of x (n, c, length)."""
+    pass
+
+class LPPool2d(_LPPool):
+    """LPPool of x (n, c, height, width)."""
+    pass
+
+class LPPool3d(_LPPool):
+    """LPPool of x (n, c, depth, height, width)."""
     pass
 
 class _Encoding(Module):
@@ -773,6 +943,89 @@ class FakeQuantizedLinear(Module):
     def __init__(self, layer: Linear, scheme: Any | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (…, d_input) -> (…, d_output)."""
+
+class LpLoss(_Loss):
+    """|prediction - target| ** p."""
+    p: float
+    def __init__(self, p: float = ..., reduction: str = ...) -> None: ...
+
+class SoftMarginLoss(_Loss):
+    """log(1 + exp(-target * x)) for targets of 1 and -1."""
+    pass
+
+class _Margin(_Loss):
+    margin: float
+    def __init__(self, margin: float = ..., reduction: str = ...) -> None: ...
+
+class HingeEmbeddingLoss(_Margin):
+    """x where the target is 1, max(0, margin - x) where it is -1; x is a distance."""
+    pass
+
+class PoissonNllLoss(_Loss):
+    """-log of the Poisson distribution at the target, without its constant: exp(x) - target * x, or with log_input
+    False x - target * log(x + epsilon). full: with Stirling's approximation of the constant, where targets exceed 1."""
+    log_input: bool
+    full: bool
+    epsilon: float
+    def __init__(self, log_input: bool = ..., full: bool = ..., epsilon: float = ..., reduction: str = ...) -> None: ...
+
+class GaussianNLLLoss(_Loss):
+    """(log var + (x - target)² / var) / 2, where var is at least epsilon; full: plus log(2π) / 2."""
+    full: bool
+    epsilon: float
+    def __init__(self, full: bool = ..., epsilon: float = ..., reduction: str = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
+        """x, targets and var that broadcast -> a 0-D tensor, or with "none" their shape."""
+
+class MarginRankingLoss(_Margin):
+    """max(0, margin - target * (x1 - x2)) for targets of 1 (x1 should rank higher) and -1."""
+    def __init__(self, margin: float = ..., reduction: str = ...) -> None: ...
+    def forward(self, x1: Tensor, x2: Tensor, targets: Tensor) -> Tensor:  # type: ignore[override]
+        """Three tensors of one shape -> a 0-D tensor, or with "none" that shape."""
+
+class CosineEmbeddingLoss(_Margin):
+    """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
+    def __init__(self, margin: float = ..., reduction: str = ...) -> None: ...
+    def forward(self, x1: Tensor, x2: Tensor, targets: Tensor) -> Tensor:  # type: ignore[override]
+        """x1, x2 (n, d) and targets (n,), or (d,) and () -> a 0-D tensor, or with "none" the shape of targets."""
+
+class TripletMarginLoss(_Margin):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), with the p-norm of differences + epsilon as d. swap:
+    d(positive, negative) counts where it is smaller than d(anchor, negative)."""
+    p: float
+    epsilon: float
+    swap: bool
+    def __init__(self, margin: float = ..., p: float = ..., epsilon: float = ..., swap: bool = ..., reduction: str = ...) -> None: ...
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+        """Three tensors (…, d) -> a 0-D tensor, or with "none" (…)."""
+
+class TripletMarginWithDistanceLoss(TripletMarginLoss):
+    """TripletMarginLoss with another distance: a function of two tensors (…, d) that returns (…)."""
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None
+    def __init__(self, distance_function: Callable[[Tensor, Tensor], Tensor] | None = ..., margin: float = ..., swap: bool = ..., reduction: str = ...) -> None: ...
+
+class MultiMarginLoss(_Margin):
+    """The sum over the other classes of max(0, margin - x[target] + x[class]) ** p, divided by the number of classes.
+    weights: a number per class, which multiplies what is raised to p."""
+    p: float
+    weights: Tensor | None
+    def __init__(self, p: float = ..., margin: float = ..., weights: Tensor | None = ..., reduction: str = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x (n, classes) and integer targets (n,), or (classes,) and () -> a 0-D tensor, or with "none" (n,) or ()."""
+
+class MultiLabelMarginLoss(_Loss):
+    """The sum over the classes y of the targets and all other classes i of max(0, 1 - (x[y] - x[i])), divided by the
+    number of classes. A row of targets has the classes in front and -1 behind them."""
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x (n, classes) and integer targets of its shape, or (classes,) -> a 0-D tensor, or with "none" (n,) or ()."""
+
+class MultiLabelSoftMarginLoss(_Loss):
+    """The mean over the classes of -(target * log sigmoid(x) + (1 - target) * log sigmoid(-x)). weights: a tensor
+    (classes,), a number per class."""
+    weights: Tensor | None
+    def __init__(self, weights: Tensor | None = ..., reduction: str = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+        """x (…, classes) and targets (0 or 1) of its shape -> a 0-D tensor, or with "none" (…)."""
 
 class RmsNorm(Module):
     """x / sqrt(mean(x²) + epsilon) * weight over the last axis, of length d_model. weight: (d_model,)."""
@@ -918,6 +1171,14 @@ class CircularPad1d(_Pad):
 
 class CircularPad2d(_Pad):
     """The last two axes continued from their other ends."""
+    pass
+
+class CircularPad3d(_Pad):
+    """The last three axes continued from their other ends."""
+    pass
+
+class ReflectionPad3d(_Pad):
+    """The last three axes mirrored at their ends, which are not repeated."""
     pass
 
 class SwiGlu(Module):

@@ -98,3 +98,65 @@ class Tanhshrink(_Elementwise):
     def forward(self, x):
         """x of any shape and a float dtype -> the same shape and dtype."""
         return x - x.tanh()
+
+
+class Shrink(HardShrink):
+    """x moved towards 0 by bias where |x| > lambd, 0 elsewhere (ONNX Shrink, Burn)."""
+
+    SHOWN = "lambd bias"
+
+    def __init__(self, lambd=0.5, bias=0.0):
+        self.lambd = lambd
+        self.bias = bias
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype."""
+        return activations.shrink(x, self.lambd, self.bias)
+
+
+class Threshold(_Elementwise):
+    """x where x > threshold, value elsewhere."""
+
+    SHOWN = "threshold value"
+
+    def __init__(self, threshold, value):
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype."""
+        from ..functional.elementwise.thresholds import threshold
+
+        return threshold(x, self.threshold, self.value)
+
+
+class ThresholdedRelu(_Elementwise):
+    """x where x > alpha, 0 elsewhere."""
+
+    FUNCTION = "thresholded_relu"
+    SHOWN = "alpha"
+
+    def __init__(self, alpha=1.0):
+        self.alpha = alpha
+
+
+class RRelu(_Elementwise):
+    """x where it is positive, x times the mean of lower and upper elsewhere: what PyTorch's and Burn's compute outside
+    of training. In training, the slope of each element is drawn between lower and upper (Xu et al. 2015)."""
+
+    SHOWN = "lower upper"
+
+    def __init__(self, lower=1 / 8, upper=1 / 3):
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype."""
+        slope = (self.lower + self.upper) / 2
+        if hasattr(x.backend, "from_inner"):  # in training
+            from ..functional.randomness.draws import uniform
+
+            slope = uniform(x.shape, self.lower, self.upper, dtype=x.dtype, backend=x.backend)
+        from ..functional.elementwise.comparison import where
+
+        return where(x > 0, x, x * slope)

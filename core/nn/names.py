@@ -4,10 +4,15 @@ _FILES = {
     "activation": (
         "Elu Gelu Glu HardSigmoid HardSwish LeakyRelu LogSoftmax Relu Selu Sigmoid Silu Softmax Softplus Tanh"
     ),
+    "alignment_losses": "CTCLoss RNNTLoss",
     "attention": "AttentionCache AttentionOutput MultiHeadAttention causal_mask pad_mask",
     "containers": "ModuleDict ModuleList Sequential",
+    "distances": "CosineSimilarity PairwiseDistance",
     "dropout": "GaussianNoise",
-    "elementwise": ("Celu HardShrink Hardtanh LogSigmoid Mish Relu6 SoftShrink Softmin Softsign Tanhshrink"),
+    "elementwise": (
+        "Celu HardShrink Hardtanh LogSigmoid Mish RRelu Relu6 Shrink SoftShrink Softmin Softsign Tanhshrink Threshold "
+        "ThresholdedRelu"
+    ),
     "gate": "GateController",
     "group_norm": "InstanceNorm",
     "gru": "BiGru",
@@ -17,15 +22,24 @@ _FILES = {
     "loss": "BinaryCrossEntropyLoss CrossEntropyLoss HuberLoss MseLoss",
     "more_losses": "BCELoss BCEWithLogitsLoss KLDivLoss L1Loss MSELoss NLLLoss SmoothL1Loss",
     "lstm": "BiLstm LstmState",
-    "pool": "AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d",
+    "pixels": "ChannelShuffle Fold4d LocalResponseNorm PixelShuffle PixelUnshuffle Softmax2d",
+    "pool": (
+        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d "
+        "LPPool1d LPPool2d LPPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
+    ),
     "quantized_linear": "FakeQuantizedLinear",
     "positional": "PositionalEncoding RotaryEncoding",
     "prelu": "PRelu",
+    "ranking_losses": (
+        "CosineEmbeddingLoss GaussianNLLLoss HingeEmbeddingLoss LpLoss MarginRankingLoss MultiLabelMarginLoss "
+        "MultiLabelSoftMarginLoss MultiMarginLoss PoissonNllLoss SoftMarginLoss TripletMarginLoss "
+        "TripletMarginWithDistanceLoss"
+    ),
     "rnn": "BiRnn RnnState",
     "shaping": (
-        "CircularPad1d CircularPad2d ConstantPad1d ConstantPad2d ConstantPad3d Flatten Identity ReflectionPad1d "
-        "ReflectionPad2d ReplicationPad1d ReplicationPad2d ReplicationPad3d Unflatten Upsample ZeroPad1d ZeroPad2d "
-        "ZeroPad3d"
+        "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d Flatten Identity "
+        "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d Unflatten "
+        "Upsample ZeroPad1d ZeroPad2d ZeroPad3d"
     ),
     "swiglu": "SwiGlu",
     "transformer_decoder": "TransformerDecoderLayer",

@@ -6,7 +6,7 @@ kernel_size, stride (by default the kernel's), dilation: an int or one per axis;
 
 from ..functional.convolution import padding_pairs, per_axis
 from ..functional.max_pooling import max_pool
-from ..functional.windows.pooling import adaptive_avg_pool, avg_pool
+from ..functional.windows.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool
 from ..module import Module
 
 
@@ -63,16 +63,31 @@ class AvgPool(_Pool):
 
 
 class AdaptiveAvgPool(_Pool):
-    """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts: a number, or one
+    for each axis, where None keeps the length."""
 
     SHOWN = "output_size"
 
     def __init__(self, output_size):
-        self.output_size = per_axis(output_size, self.RANK, "output_size")
+        # None keeps the length of its axis; per_axis takes numbers.
+        several = isinstance(output_size, (tuple, list))
+        told = [-1 if s is None else s for s in output_size] if several else output_size
+        self.output_size = tuple([None if s == -1 else s for s in per_axis(told, self.RANK, "output_size")])
+
+    def _parts(self, x):
+        return tuple([x.shape[i + 2] if s is None else s for i, s in enumerate(self.output_size)])
 
     def forward(self, x):
         """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
-        return adaptive_avg_pool(self._checked(x), self.output_size)
+        return adaptive_avg_pool(self._checked(x), self._parts(x))
+
+
+class AdaptiveMaxPool(AdaptiveAvgPool):
+    """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
+
+    def forward(self, x):
+        """x (n, c, *spatial) -> (n, c, *output_size). Raises ShapeError for another rank."""
+        return adaptive_max_pool(self._checked(x), self._parts(x))
 
 
 class MaxPool1d(MaxPool):
@@ -121,3 +136,66 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool):
     """x (n, c, height, width) -> (n, c, *output_size): means of windows of nearly equal size."""
 
     RANK = 2
+
+
+class AdaptiveAvgPool3d(AdaptiveAvgPool):
+    """x (n, c, depth, height, width) -> (n, c, *output_size): means of windows of nearly equal size."""
+
+    RANK = 3
+
+
+class AdaptiveMaxPool1d(AdaptiveMaxPool):
+    """x (n, c, length) -> (n, c, output_size): largest elements of windows of nearly equal size."""
+
+    RANK = 1
+
+
+class AdaptiveMaxPool2d(AdaptiveMaxPool):
+    """x (n, c, height, width) -> (n, c, *output_size): largest elements of windows of nearly equal size."""
+
+    RANK = 2
+
+
+class AdaptiveMaxPool3d(AdaptiveMaxPool):
+    """x (n, c, depth, height, width) -> (n, c, *output_size): largest elements of windows of nearly equal size."""
+
+    RANK = 3
+
+
+class LPPool(_Pool):
+    """The sum of the p-th powers of each window, to the power 1 / p; p: norm_type. Powers of x, not of |x|, as in
+    PyTorch."""
+
+    SHOWN = "norm_type kernel_size stride ceil_mode"
+
+    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+        self._windows(kernel_size, stride, 0)
+        self.norm_type = norm_type
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x):
+        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
+        powers = self._checked(x) ** self.norm_type
+        total = avg_pool(powers, self.kernel_size, self.stride, ceil_mode=self.ceil_mode)
+        taps = 1
+        for k in self.kernel_size:
+            taps *= k
+        return (total * taps) ** (1 / self.norm_type)
+
+
+class LPPool1d(LPPool):
+    """LPPool of x (n, c, length)."""
+
+    RANK = 1
+
+
+class LPPool2d(LPPool):
+    """LPPool of x (n, c, height, width)."""
+
+    RANK = 2
+
+
+class LPPool3d(LPPool):
+    """LPPool of x (n, c, depth, height, width)."""
+
+    RANK = 3

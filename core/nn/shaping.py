@@ -179,3 +179,15 @@ class CircularPad2d(_Pad):
     """The last two axes continued from their other ends."""
 
     RANK, MODE = 2, "wrap"
+
+
+class CircularPad3d(_Pad):
+    """The last three axes continued from their other ends."""
+
+    RANK, MODE = 3, "wrap"
+
+
+class ReflectionPad3d(_Pad):
+    """The last three axes mirrored at their ends, which are not repeated."""
+
+    RANK, MODE = 3, "reflect"

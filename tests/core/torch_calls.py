@@ -29,6 +29,9 @@ def arrays() -> dict[str, Any]:
         "mean": normal(4), "var": abs(normal(4)) + 1, "columns": normal(2, 16, 9), "theta": normal(2, 2, 3),
         "grid": (r.rand(2, 3, 5, 2) * 2 - 1).astype(np.float32), "rows": normal(7, 3), "whole": np.arange(12) - 4,
         "i": np.array([[0, 6], [3, 3]]), "target": np.array([0, 3, 1]), "classes": np.array([0.2, 1, 2, 0.5], "f4"),
+        "signs": np.array([1, -1, 1]), "signs4": np.array([1, -1, -1, 1]),
+        "labels": np.array([[1, 3, -1, 2], [0, -1, 1, 2], [-1, 0, 0, 0]]), "times": normal(6, 3, 5),
+        "words": np.array([[1, 4], [3, 3], [4, 1]]),
         "chances": np.array([[0, 0, 1], [0, 2, 0]], "f4"), "chance": np.array([0, 3, 0, 0], "f4"),
     }  # fmt: skip
 
@@ -305,6 +308,58 @@ nn.KLDivLoss(reduction='batchmean')(F.log_softmax(x, 1), F.softmax(y, 1))
 nn.KLDivLoss(reduction='sum', log_target=True)(F.log_softmax(x, 1), F.log_softmax(y, 1))
 nn.HuberLoss(delta=0.5)(x, y)
 nn.CrossEntropyLoss()(x, target)
+nn.CosineEmbeddingLoss(0.2)(x, y, signs)
+nn.CosineEmbeddingLoss(margin=0.1, reduction='none')(x, y, signs)
+nn.GaussianNLLLoss()(x, y, positive)
+nn.GaussianNLLLoss(full=True, eps=1e-3, reduction='sum')(x, y, positive)
+nn.HingeEmbeddingLoss()(v, signs4)
+nn.HingeEmbeddingLoss(margin=0.5, reduction='none')(v, signs4)
+nn.MarginRankingLoss()(v, u, signs4)
+nn.MarginRankingLoss(0.5, reduction='sum')(v, u, signs4)
+nn.MultiMarginLoss()(x, target)
+nn.MultiMarginLoss(2, 0.5, classes)(x, target)
+nn.MultiMarginLoss(p=1, margin=1.5, weight=classes, reduction='none')(x, target)
+nn.MultiLabelMarginLoss()(x, labels)
+nn.MultiLabelMarginLoss(reduction='none')(x, labels)
+nn.MultiLabelSoftMarginLoss()(x, F.where(y > 0, 1.0, 0.0))
+nn.MultiLabelSoftMarginLoss(reduction='none')(x, F.where(y > 0, 1.0, 0.0))
+nn.SoftMarginLoss()(v, signs4)
+nn.SoftMarginLoss(reduction='none')(v, signs4)
+nn.PoissonNLLLoss()(x, positive)
+nn.PoissonNLLLoss(full=True, reduction='none')(x, positive)
+nn.PoissonNLLLoss(log_input=False, eps=1e-3)(positive, positive)
+nn.TripletMarginLoss()(x, y, c[0])
+nn.TripletMarginLoss(0.5, 1.0, swap=True, reduction='none')(x, y, c[0])
+nn.TripletMarginLoss(margin=2.0, p=3, eps=1e-3)(x, y, c[0])
+nn.TripletMarginWithDistanceLoss(margin=0.5)(x, y, c[0])
+nn.TripletMarginWithDistanceLoss(distance_function=lambda p, q: ((p - q) ** 2).sum(-1), reduction='none')(x, y, c[0])
+nn.CTCLoss()(F.log_softmax(times, 2), words, [6, 5, 6], [2, 1, 0])
+nn.CTCLoss(blank=2, reduction='none')(F.log_softmax(times, 2), words, [6, 5, 4], [2, 2, 2])
+nn.CTCLoss(reduction='sum', zero_infinity=True)(F.log_softmax(times, 2), words, [1, 5, 6], [2, 2, 2])
+nn.CTCLoss(reduction='none')(F.log_softmax(times, 2), words, [1, 5, 6], [2, 2, 2])
+F.ctc_loss(F.log_softmax(times, 2), words.reshape((6,)), [6, 5, 6], [2, 2, 2])
+F.ctc_loss(F.log_softmax(times[:, 0], 1), words[0], [6], [2], reduction='none')
+nn.PixelShuffle(2)(image)
+nn.PixelUnshuffle(3)(image)
+nn.ChannelShuffle(2)(image)
+nn.LocalResponseNorm(3)(image)
+nn.LocalResponseNorm(2, alpha=0.5, beta=0.6, k=2.0)(line)
+nn.Softmax2d()(image)
+nn.CosineSimilarity()(x, y)
+nn.CosineSimilarity(dim=0, eps=1e-3)(x, y)
+nn.PairwiseDistance()(x, y)
+nn.PairwiseDistance(p=1, eps=0.1, keepdim=True)(x, y)
+nn.Threshold(0.1, 20.0)(x)
+nn.AdaptiveAvgPool3d((2, None, 3))(volume)
+nn.AdaptiveAvgPool2d((None, 3))(image)
+nn.AdaptiveMaxPool1d(4)(line)
+nn.AdaptiveMaxPool2d((2, None))(image)
+nn.AdaptiveMaxPool3d(2)(volume)
+nn.LPPool1d(2, 3)(line)
+nn.LPPool2d(3, 2, stride=1, ceil_mode=True)(image)
+nn.LPPool3d(2, 2)(volume)
+nn.CircularPad3d((1, 2, 0, 1, 1, 0))(volume)
+nn.ReflectionPad3d(1)(volume)
 nn.CrossEntropyLoss(classes)(x, target) | refused
 """
 

@@ -32,7 +32,8 @@ _TYPES = {
     **{name: type for name, type in TYPES.items() if type != ARRAY_LIKE},
     **dict.fromkeys(
         "cell context hidden key lengths mask mask_attn mask_pad memory memory_mask_attn memory_mask_pad offset "
-        "query target targets tensor value weight weights x".split(),
+        "query target targets tensor value weight weights x x1 x2 var anchor positive negative "
+        "log_probs logits".split(),
         "Tensor",
     ),
     "activation": "Callable[[Tensor], Tensor]", "clip": "float", "content": "Content", "data": "Any", "dims": "Any",
@@ -44,7 +45,10 @@ _TYPES = {
     "path": "str | PathLike[str]", "precision": "str", "record": _RECORD, "require_grad": "bool",
     "scale_factor": "float | Sequence[float]", "scaling": "Any", "scheme": "Any", "seq": "int", "seq_k": "int",
     "seq_q": "int", "shape": "Sequence[int]", "smoothing": "float", "spaces": "int", "state": "Any", "std": "float",
-    "visitor": "Any", "modules": "Any", "unflattened_size": "Sequence[int]", "dim": "int",
+    "visitor": "Any", "modules": "Any", "unflattened_size": "Sequence[int]", "dim": "int", "upscale_factor": "int",
+    "downscale_factor": "int", "k": "float", "p": "float", "norm_type": "float", "threshold": "float",
+    "lower": "float", "upper": "float", "distance_function": "Callable[[Tensor, Tensor], Tensor]", "margin": "float",
+    **dict.fromkeys("input_lengths target_lengths logit_lengths".split(), "Tensor | Sequence[int]"),
 }  # fmt: skip
 _OWN_TYPES = {
     "AttentionOutput.weights": "Tensor | None", "Constant.value": "float", "Content.value": "Any",
@@ -52,7 +56,10 @@ _OWN_TYPES = {
     "Rnn.state": "RnnState", "BiRnn.state": "RnnState", "Lstm.state": "LstmState", "BiLstm.state": "LstmState",
     "GateController.bias": "bool", "_Numbered.layer": "Module", "ModuleDict.layer": "Module",
     "_Numbered.key": "Any", "Sequential.key": "Any", "_Pad.padding": SIZES, "_ConstantPad.padding": SIZES,
-    "_ConstantPad.value": "float", "Upsample.size": SIZES, "Upsample.align_corners": "bool",
+    "_ConstantPad.value": "float", "Upsample.size": SIZES, "LocalResponseNorm.size": "int",
+
+    "Threshold.value": "float", "AdaptiveAvgPool.output_size": "int | Sequence[int | None]",
+    "Upsample.align_corners": "bool",
     "TransformerEncoder.cache": "list[AttentionCache]", "TransformerEncoderLayer.cache": "AttentionCache | None",
     "TransformerDecoder.cache": "list[tuple[AttentionCache, AttentionCache]]",
     "TransformerDecoderLayer.cache": "tuple[AttentionCache, AttentionCache] | None",
@@ -115,7 +122,7 @@ _FACTORIES = ("weight", "constant")  # of core/nn/params.py
 _ATTRIBUTES = {
     "activation": "Callable[[Tensor], Tensor]", "d_head": "int", "normalized_shape": "tuple[int, ...]",
     "pad_tokens": "list[int]", "padding": "str | tuple[tuple[int, int], ...]", "require_grad": "bool",
-    "stride": "tuple[int, ...]", "value": "int", "weights": "list[float] | None",
+    "stride": "tuple[int, ...]", "value": "int", "weights": "Any", "output_size": "tuple[int | None, ...]",
 }  # fmt: skip
 
 

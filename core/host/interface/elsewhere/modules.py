@@ -57,7 +57,7 @@ _KEYWORDS = {
     "size": "output_size", "weight": "weights", "label_smoothing": "smoothing", "device": "backend",
     "lambda": "lambd", "min_val": "min_value", "max_val": "max_value", "d_hidden": "d_output",
     "weight_offset_groups": "offset_groups", "num_groups": "groups", "output_features": "d_output",
-    "input_features": "d_input",
+    "input_features": "d_input", "keepdim": "keepdims", "in1_features": "d_input1", "in2_features": "d_input2",
 }  # fmt: skip
 # Options of PyTorch's layers that change nothing here at these values, so that they may be left out.
 _LEFT_OUT = {
