@@ -816,10 +816,10 @@ class AvgPool3d(_AvgPool):
     pass
 
 class _AdaptiveAvgPool(_Pool):
-    """Means of windows that divide each spatial axis as evenly as possible into output_size parts: a number, or one for
-    each axis; None keeps the axis's length."""
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts: a number, or one
+    for each axis, where None keeps the length."""
     output_size: tuple[int | None, ...]
-    def __init__(self, output_size: int | Sequence[int | None] | None) -> None: ...
+    def __init__(self, output_size: int | Sequence[int | None]) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
 

@@ -36,6 +36,7 @@ KERNEL1, KERNEL2, KERNEL3 = floats(4, 4, 3), floats(4, 4, 3, 3), floats(2, 2, 3,
 HEADS = floats(1, 2, 3, 4)
 STEPS, W4, R4 = floats(3, 2, 5), floats(1, 16, 5), floats(1, 16, 4)
 QKV = floats(1, 3, 8)
+TIMES, WORDS = F.log_softmax(LINE.permute(2, 0, 1)), F.asarray([[1, 2], [3, 3]], backend="numpy")
 
 # The call without the arguments; the arguments.
 CALLS = """
@@ -67,9 +68,9 @@ avg_pool2d(IMAGE, 3, padding=1) | dilation=1, ceil_mode=False, count_include_pad
 avg_pool2d(IMAGE, 2) | stride=2, padding=0, dilation=1, ceil_mode=False
 avg_pool3d(VOLUME, 3, padding=1) | dilation=1, ceil_mode=False, count_include_pad=True
 avg_pool3d(VOLUME, 2) | stride=2, padding=0, dilation=1, ceil_mode=False
-ctc_loss(F.log_softmax(LINE.permute(2, 0, 1)), F.asarray([[1, 2], [3, 1]], backend="numpy"), [9, 2], [2, 2]) | blank=0, reduction="mean"
-ctc_loss(F.log_softmax(LINE.permute(2, 0, 1)), F.asarray([[1, 2], [3, 3]], backend="numpy"), [9, 2], [2, 2]) | zero_infinity=False
-rnnt_loss(IMAGE[:, :, :3], F.ones((2, 2), dtype="int64", backend="numpy"), [4, 4], [2, 1]) | blank=0, reduction="mean", fused_log_softmax=True
+ctc_loss(TIMES, WORDS, [9, 2], [2, 2]) | blank=0, reduction="mean"
+ctc_loss(TIMES, WORDS, [9, 2], [2, 2]) | zero_infinity=False
+rnnt_loss(IMAGE[:, :, :3], WORDS[:, :2], [4, 4], [2, 1]) | blank=0, reduction="mean", fused_log_softmax=True
 batch_norm(SMALL, floats(4), F.asarray([1e-5, 1e-4, 0.0, 1.0], backend="numpy")) | epsilon=1e-5
 bincount(COUNTS[0]) | minlength=0
 blackman_window(6) | periodic=True
