@@ -38,11 +38,8 @@ def decode(source: Any, channels: int = 3, where: str = "") -> NDArray[np.uint8]
     try:
         with opened(source) as image:
             found = np.asarray(image.convert(MODES[channels]))
-    except (
-        Exception
-    ) as error:  # exceptions of Pillow's decoders (struct.error, SyntaxError, ...), which have no common base
-        # Pillow's message contains the address of an object, which changes from run to run.
-        said = "it is of no kind that Pillow knows" if "BytesIO" in str(error) else str(error) or type(error).__name__
+    except Exception as error:  # exceptions of Pillow's decoders (struct.error, ...), which have no common base
+        said = str(error) or type(error).__name__
         raise FormatError(f"{where or 'a picture'} cannot be decoded: {said}") from None
     return found.reshape(*found.shape[:2], channels)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from ..errors import FormatError
 from .memory import error_text
@@ -18,7 +18,10 @@ SCANS = 128  # of a progressive JPEG, each of which visits every pixel
 def opened(data: bytes) -> Image.Image:
     """An image whose pixels are decoded when they are needed: of one of FORMATS, and with no more of them than a file
     of this size may have. Raises FormatError for one that is too large, and whatever Pillow raises."""
-    image = Image.open(io.BytesIO(data), formats=FORMATS)
+    try:
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except UnidentifiedImageError:  # its words hold the address of an object
+        raise FormatError("it is of no kind that Pillow knows") from None
     width, height = image.size
     if width * height > max(PIXELS, EACH * len(data)):
         raise FormatError(

@@ -15,7 +15,7 @@ LAYOUTS = ("burn", "pytorch")
 def dense_weights(module, kind):
     """(name, Param) of every weight that PyTorch stores transposed."""
     for name, holder, key, param in leaves(module, kind):
-        if key == "weight" and getattr(holder, "TRANSPOSED_IN_PYTORCH", False):
+        if key == "weight" and getattr(type(holder), "TRANSPOSED_IN_PYTORCH", False):
             yield name, param
 
 

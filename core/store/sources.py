@@ -35,7 +35,7 @@ class Place(NamedTuple):
     @property
     def transposed_in_pytorch(self) -> bool:
         """Whether this is the weight of a dense layer, which PyTorch stores as (d_output, d_input)."""
-        return self.key == "weight" and bool(getattr(self.holder, "TRANSPOSED_IN_PYTORCH", False))
+        return self.key == "weight" and bool(getattr(type(self.holder), "TRANSPOSED_IN_PYTORCH", False))
 
 
 def places(

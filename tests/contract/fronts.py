@@ -152,9 +152,10 @@ def _predictor(case: Case, example: tuple[Any, ...]) -> Run:
 
     model = model_of(case)
     rows = {np.shape(a)[:1] for a in example}
-    named = [i.type.tensor_type.shape.dim[:1] for i in model.graph.input if i.name in names_of(model)]
-    if len(rows) != 1 or () in rows or not all(d and d[0].dim_param for d in named):
-        raise Unavailable("the inputs are no rows")
+    inputs = [i for i in model.graph.input if i.name in names_of(model)]
+    axes = [[d.dim_param for d in v.type.tensor_type.shape.dim[:1]] for v in (*inputs, *model.graph.output)]
+    if len(rows) != 1 or () in rows or axes[0] in ([], [""]) or any(axis != axes[0] for axis in axes):
+        raise Unavailable("the inputs or outputs are no rows")
     names = names_of(model)
     predictor = Predictor(model, backend="numpy", compile=bool(case.seed % 2))
     return lambda arrays: _shown(list(predictor(dict(zip(names, arrays, strict=True))).values()))

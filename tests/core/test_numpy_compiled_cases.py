@@ -14,7 +14,8 @@ from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError
 from emberlet.host.numpy_backend.compile import Compiled, compile, compiled, tracing
-from emberlet.host.numpy_backend.compile.compiled import _arrays_fit, _fits, _key, _like, _shapes
+from emberlet.host.numpy_backend.compile.compiled import _arrays_fit, _key, _like, _shapes
+from emberlet.host.numpy_backend.compile.matching import matcher
 from emberlet.host.numpy_backend.compile.tracing import Call, Traced, Tracing, Value, ValueNeeded, assemble, described
 from emberlet.model import Model
 from emberlet.tensor import Tensor
@@ -36,16 +37,27 @@ X = tensor([[1.0, 2.0]])
 @pytest.mark.parametrize(
     ("given", "fits"),
     [
-        ([X, 1], False), ([X], False), ([], False), ([X, X, X], False), ([X, tensor([[3.0, 4.0]])], True),
-        ([X, tensor([[1.0]])], False), ([X, tensor([[1, 2]], "int32")], False), ([X, X.data], False),
+        ([X, 1], False), ([X, tensor([[3.0, 4.0]])], True), ([X, tensor([[1.0]])], False),
+        ([X, tensor([[1, 2]], "int32")], False), ([X, X.data], False),
         ([X, tensor([[1.0, 2.0]], backend=PYTHON)], False),
     ],
 )  # fmt: skip
 def test_tensors_fit_a_plan_of_their_dtypes_and_shapes(given: list[Any], fits: bool) -> None:
-    key = _key([X, X], frozenset())
-    assert _fits(key, tuple(given)) is fits
-    assert _fits(_key([X, X], frozenset([1])), (X, tensor([[1.0, 2.0]])))
-    assert not _fits(_key([X, X], frozenset([1])), (X, tensor([[1.0, 3.0]])))
+    assert matcher(_key([X, X], frozenset()), [X, X])(*given) is fits
+
+
+def test_tensors_fit_a_plan_for_values_with_these_values_only() -> None:
+    fits = matcher(_key([X, X], frozenset([1])), [X, X])
+    assert fits(tensor([[3.0, 4.0]]), tensor([[1.0, 2.0]]))
+    assert not fits(X, tensor([[1.0, 3.0]]))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_call_with_another_number_of_arguments_has_a_plan_of_its_own(count: int) -> None:
+    made = compile(lambda *x: sum(x[1:], x[0] * 1.0))
+    made(X, X)
+    assert made(*[X] * count).tolist() == [[1.0 * count, 2.0 * count]]
+    assert len(made._plans) == 2
 
 
 @pytest.mark.parametrize(

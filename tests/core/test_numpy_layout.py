@@ -105,8 +105,12 @@ def test_images_with_their_channels_last_give_the_results_of_the_model(
     assert compiled.cut is None
 
 
+@pytest.mark.parametrize("small", [few_rows.SMALL, 4])
 @pytest.mark.parametrize("rows, n, columns", [(2, 70, 32), (49, 640, 64), (49, 1300, 32), (100, 313, 96), (31, 64, 40)])
-def test_a_product_in_parts_is_the_product(rows: int, n: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_in_parts_is_the_product(
+    rows: int, n: int, columns: int, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(few_rows, "SMALL", small)
     monkeypatch.setattr(layout, "LARGE", 0)
     monkeypatch.setattr(few_rows, "LEAST", 0)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: True)

@@ -54,6 +54,11 @@ def test_whatever_pillow_raises_is_a_format_error(monkeypatch, error):
         decode(b"", "RGB")
 
 
+def test_the_words_about_other_files_are_the_same_each_time():
+    with pytest.raises(FormatError, match=r"^Pillow cannot read the picture: it is of no kind that Pillow knows$"):
+        decode(b"words", "RGB")
+
+
 @st.composite
 def damaged(draw):
     """A picture file with a few bytes changed, left out or repeated."""

@@ -146,7 +146,9 @@ def run(
         _recipes(measured, given, build is not None)
         kept = [os.environ[CORPUS]] if CORPUS in os.environ else []
         corpus = [*kept, made]
-        atheris.Setup([*sys.argv, f"-max_len={largest}", "-rss_limit_mb=4096", *corpus], measured, **options)
+        # Before the command's options, so that those hold: the last one of a name does.
+        ours = [f"-max_len={largest}", "-rss_limit_mb=4096"]
+        atheris.Setup([sys.argv[0], *ours, *sys.argv[1:], *corpus], measured, **options)
         atheris.Fuzz()
 
 

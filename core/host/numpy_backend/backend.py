@@ -20,7 +20,6 @@ from . import (
     convolution,
     elementwise,
     integers,
-    linear_algebra,
     recurrent,
     storage,
     windows,
@@ -58,7 +57,6 @@ class NumpyBackend(Protocol):
     to_levels = integers.to_levels
     from_levels = integers.from_levels
     matmul_nbits = block_weights.matmul_nbits
-    linear_algebra = linear_algebra.linear_algebra  # what emberlet.linalg looks for (core/linalg/dispatch.py)
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's functions turn 0-D arrays into scalars
@@ -109,6 +107,11 @@ class NumpyBackend(Protocol):
         from .philox import philox
 
         return self._tensor(philox(shape, key, counter), dtypes.uint32)
+
+    def linear_algebra(self, what: str, *operands: Any) -> tuple[Tensor, ...]:  # for core/linalg/dispatch.py
+        from .linear_algebra import linear_algebra
+
+        return linear_algebra(self, what, *operands)
 
     # -- overridden composites
 

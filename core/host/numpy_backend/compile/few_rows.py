@@ -35,7 +35,7 @@ def product(w: Writer, x: Array, weights: Array, out: Array) -> None:
     if w.mkl or not (fits and w.threads_of_a_product == 1 and are_faster_in_parts()):
         w.emit(np.matmul, x, weights, out, writes=(out,))
         return
-    parts = next(p for p in range(1, n + 1) if n % p == 0 and rows * (n // p) * WIDTH <= SMALL)
+    parts = next((p for p in range(1, n + 1) if n % p == 0 and rows * (n // p) * WIDTH <= SMALL), n)
     # (parts, columns / WIDTH, n / parts, WIDTH): each part of the weights in one piece
     cut = np.ascontiguousarray(weights.reshape(parts, n // parts, -1, WIDTH).transpose(0, 2, 1, 3))
     sums = out[None] if parts == 1 else w.scratch((parts, *out.shape), out.dtype)
