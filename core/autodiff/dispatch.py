@@ -14,6 +14,7 @@ OWN = {
     "normalization": "layer_norm rms_norm",
     "dense": "linear conv_transpose",
     "attention": "dot_product_attention",
+    "recurrent": "lstm_steps gru_steps rnn_steps",
     "piecewise": "relu6 hardtanh leaky_relu prelu elu selu hard_sigmoid hard_swish",
 }
 # What the inner backend computes without a gradient.
@@ -80,19 +81,34 @@ def wrapped(backend, out):
     return out
 
 
+def tensors(x, found):
+    """`found`, a list, with the tensors of x and of its lists and tuples."""
+    if isinstance(x, Tensor):
+        found.append(x)
+    elif isinstance(x, (list, tuple)):
+        for v in x:
+            tensors(v, found)
+    return found
+
+
 def noted(backend, args, out, pull):
-    """`out`, an inner tensor or several, as the result of args. pull(gradient, or {index: gradient} of several) -> the
-    gradients of the tensors among args, in order."""
-    parents = tuple([a.data.node for a in args if isinstance(a, Tensor)])
+    """`out`, an inner tensor or several, also in lists, as the result of args. pull(gradient, or {index: gradient} of
+    several) -> the gradients of the tensors among args, in order."""
+    parents = tuple([a.data.node for a in tensors(args, [])])
     if not isinstance(out, (list, tuple)):
         return Tensor(Value(out, Node(parents, pull)), out.dtype, out.shape, backend)
-    whole = Node(parents, pull)
+    return _parts(backend, Node(parents, pull), out, [0])
+
+
+def _parts(backend, whole, out, count):
+    """The results of the node `whole`; count: how many there were before, in a list."""
     found = []
-    for i in range(len(out)):
-        x = out[i]
-        node = Node((whole,), None, slot=i) if x.dtype.is_float else None
-        if node is not None:
-            node.pull = whole_of
+    for x in out:
+        if not isinstance(x, Tensor):
+            found.append(_parts(backend, whole, x, count))
+            continue
+        node = Node((whole,), whole_of, slot=count[0]) if x.dtype.is_float else None
+        count[0] += 1
         found.append(Tensor(Value(x, node), x.dtype, x.shape, backend))
     return tuple(found)
 
@@ -109,7 +125,7 @@ def _own(backend, rule):
         out, pull = rule(*[unwrapped(a) for a in args], **{key: unwrapped(kwargs[key]) for key in kwargs})
         if kwargs:
             args += tuple(kwargs.values())
-        return noted(backend, args, out, pull) if tracked(args) else backend.from_inner(out)
+        return noted(backend, args, out, pull) if tracked(args) else wrapped(backend, out)
 
     return call
 

@@ -358,6 +358,26 @@ def test_an_unknown_strategy_is_refused() -> None:
         emberlet.autodiff("numpy", strategy="fast")
 
 
+def some(x: Any, *shape: int) -> Any:
+    """x's elements, repeated, in this shape."""
+    count = int(np.prod(shape))
+    return F.tile(x.reshape(-1), -(-count // x.size))[:count].reshape(shape)
+
+
+def recurrent(function: Any, gates: int, **options: Any) -> Any:
+    """All results of a recurrent layer of 3 units in both directions, over 4 steps."""
+
+    def layer(x: Any) -> Any:
+        d = 2 if options.get("direction") == "bidirectional" else 1
+        y = function(
+            some(x, 4, 2, 5), some(x, d, gates * 3, 5), some(x * 0.7, d, gates * 3, 3), some(x * x, d, gates * 6),
+            initial_h=some(x, d, 2, 3), **options
+        )  # fmt: skip
+        return F.concat([part.reshape(-1) for part in y])
+
+    return layer
+
+
 # What has a backward of its own, compared with that of its primitives.
 OWN = {
     "relu": lambda x: F.relu(x),
@@ -379,6 +399,17 @@ OWN = {
     "rms_norm": lambda x: F.rms_norm(x, x[0]),
     "linear": lambda x: F.linear(x[:2], x.T[:, :3], x[0][:3]),
     "conv_transpose": lambda x: F.conv_transpose(x[None], x[:, :, None] * x[:, None, :2], None, 2, 1, 1),
+    "lstm_steps": recurrent(F.lstm, 4),
+    "lstm_steps backwards": recurrent(F.lstm, 4, direction="reverse"),
+    "lstm_steps in both directions": recurrent(F.lstm, 4, direction="bidirectional"),
+    "lstm_steps whose last state alone counts": lambda x: F.lstm(
+        some(x, 4, 2, 5), some(x, 1, 12, 5), some(x, 1, 12, 3), initial_c=some(x, 1, 2, 3))[2],
+    "gru_steps": recurrent(F.gru, 3),
+    "gru_steps in both directions": recurrent(F.gru, 3, direction="bidirectional"),
+    "gru_steps reset after the product": recurrent(F.gru, 3, direction="bidirectional", linear_before_reset=True),
+    "gru_steps reset after the product, backwards": recurrent(F.gru, 3, direction="reverse", linear_before_reset=True),
+    "rnn_steps": recurrent(F.rnn, 1),
+    "rnn_steps in both directions": recurrent(F.rnn, 1, direction="bidirectional"),
     "dot_product_attention": lambda x: dot_product_attention(
         x.reshape((1, 2, 2, 5)), x[:2].reshape((1, 1, 2, 5)), x[2:].reshape((1, 1, 2, 5)), x[:1, :2], 0.4, 1.5, True,
         x[0][:2],

@@ -75,3 +75,13 @@ BACKENDS = [("numpy", STEPS), ("python", 2), ("wasm", STEPS),
 @pytest.mark.parametrize("name", DATA)
 def test_the_losses_are_pytorchs(name: str, backend: str, steps: int) -> None:
     np.testing.assert_allclose(losses(name, backend, steps), ANSWERS[name][:steps], rtol=1e-4, atol=1e-4)
+
+
+def test_steps_of_training_share_their_modules_on_wasm(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.wasm import engine
+
+    made = []
+    compiled = engine.compiled
+    monkeypatch.setattr(engine, "compiled", lambda source: made.append(len(source)) or compiled(source))
+    losses("lstm", "wasm", 6)
+    assert len(made) <= 3  # the forward pass, and the first and the later steps of the optimizer

@@ -14,11 +14,15 @@ from ..record.node import (
     signature,
 )
 from ..run import storage
+from ..run.caches import LRUCache
 from . import engine
 from .image import Image
 from .kernels.split import ENOUGH, LEAST_WORK
 from .kernels.table import Options
 from .prepare import prepare
+
+_MODULES = 32 << 20  # bytes of modules, with what engines make of them: a few of a training step's size
+_EXPANDED = 20  # how much larger than its module that is
 
 
 class WasmBackend(WgpuBackend):
@@ -35,6 +39,7 @@ class WasmBackend(WgpuBackend):
     def __init__(self, index=0, strict=False, planning=False):
         WgpuBackend.__init__(self, index, strict=strict, planning=planning)
         self._options = Options(planning or engine.relaxed())
+        self._plans = LRUCache(_MODULES)
         if index:
             raise BackendError('"wasm:{}" does not exist; there is only one wasm backend'.format(index))
         if not planning:
@@ -146,7 +151,7 @@ class WasmBackend(WgpuBackend):
                     source = [numbers(added[k])[i] if k in added else (places[k], i) for k, i in n.arg]
                 given.append((number, source))
             found = (engine.compiled(image.module), image, given, [r.word for r in roots])
-            self._plans.put(key, found, 20 * len(image.module))
+            self._plans.put(key, found, _EXPANDED * len(image.module))
         return found
 
     def _words(self, x):

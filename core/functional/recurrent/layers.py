@@ -232,6 +232,12 @@ class _RnnCell(_Cell):
         self.bias = _sum(bias_x, bias_h)
         self.f = functions[0]
 
+    def all_steps(self):
+        fast = operation(self.backend, "rnn_steps")
+        if fast is None or self.clip or self.f is not tanh:
+            return None
+        return lambda part, states, backwards: fast(part, self.r, states, backwards)
+
     def __call__(self, part, states):
         backend = self.backend
         return [self.f(self.bounded(backend.binary("add", part, self.times(states[0], 0))))]
