@@ -8,7 +8,7 @@ from . import errors as errors, functional as functional, linalg as linalg, nn a
 from .backend import Backend as Backend, get_backend as get_backend, register as register
 from .backend import set_default_backend as set_default_backend
 from .config import Config as Config
-from .data import TensorData as TensorData
+from .tensor_data import TensorData as TensorData
 from .display import check_closeness as check_closeness, print_options as print_options
 from .display import set_print_options as set_print_options
 from .dtypes import DType as DType

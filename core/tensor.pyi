@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from .backend import Backend
-from .data import TensorData
+from .tensor_data import TensorData
 from .dtypes import DType
 from .functional.quantized.tensors import Quantized, QuantScheme
 

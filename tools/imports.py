@@ -102,7 +102,7 @@ def room(module: str) -> str:
     if not parts:
         return "emberlet"
     if parts[0] == "host" and len(parts) > 1:
-        if parts[1] in ("cli", "interface", "numpy_backend"):
+        if parts[1] in ("cli", "data", "interface", "numpy_backend"):
             return ".".join(parts[:2])
     return parts[0]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..backend import Backend
-from ..data import TensorData
+from ..tensor_data import TensorData
 from ..dtypes import DType
 from ..tensor import Tensor, _TensorLike
 from .quantized.tensors import QuantScheme as QuantScheme

@@ -6,7 +6,19 @@ import sys
 from typing import Any
 
 # Modules that a program may import.
-MODULES = ("autodiff", "codegen", "errors", "functional", "linalg", "micro", "nn", "optim", "wgpu_backend")
+MODULES = (
+    "autodiff",
+    "codegen",
+    "data",
+    "errors",
+    "functional",
+    "linalg",
+    "micro",
+    "nn",
+    "optim",
+    "train",
+    "wgpu_backend",
+)
 CONSTANTS = ("e", "inf", "nan", "newaxis", "pi")
 
 

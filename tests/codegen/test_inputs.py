@@ -11,8 +11,8 @@ import pytest
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.codegen import generate, load
-from emberlet.data import TensorData
 from emberlet.errors import DTypeError, EmberletError, ShapeError
+from emberlet.tensor_data import TensorData
 from support.onnx_models import parse
 
 from tools.paths import ROOT

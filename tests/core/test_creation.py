@@ -9,9 +9,9 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.data import TensorData
 from emberlet.errors import DTypeError, FormatError, ShapeError
 from emberlet.functional.creation import transfer
+from emberlet.tensor_data import TensorData
 
 LIKE = emberlet.asarray(np.array([[1, 2, 3], [4, 5, 6]], np.int16), backend="python")
 

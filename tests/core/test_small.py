@@ -90,7 +90,7 @@ def test_the_files_that_digits_loads_take_less_than_30_kb(digits):
 def test_only_what_digits_uses_is_loaded(digits):
     loaded = set(digits["loaded"].split())
     assert not {
-        m for m in loaded if "host" in m or m in ("emberlet.names", "emberlet.backend.protocol", "emberlet.data")
+        m for m in loaded if "host" in m or m in ("emberlet.names", "emberlet.backend.protocol", "emberlet.tensor_data")
     }
     assert "emberlet.functional.elementwise.activations" not in loaded
     assert Path(DIGITS).exists()

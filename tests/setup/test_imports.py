@@ -20,8 +20,8 @@ ROOMS = {
     "names": "",
     "tensor": "emberlet errors lookup host",
     "display": "dtypes errors",
-    "data": f"{GROUND} backend functional host",
-    "functional": f"{GROUND} backend tensor data lookup names host",
+    "tensor_data": f"{GROUND} backend functional host",
+    "functional": f"{GROUND} backend tensor tensor_data lookup names host",
     "python_backend": f"{GROUND} backend tensor",
     "param": f"{GROUND} backend",
     "burnpack": f"{GROUND} backend host",
@@ -31,12 +31,15 @@ ROOMS = {
     "autodiff": f"{GROUND} backend tensor lookup functional module param",
     "linalg": f"{GROUND} backend tensor functional lookup",
     "optim": f"{GROUND} backend config functional module",
+    "data": f"{GROUND} backend tensor functional host.data",
+    "host.data": f"{GROUND} backend data batch host",
+    "train": f"{GROUND} backend functional host",
     "nn": f"{GROUND} backend tensor functional param module lookup host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",
     "model": "errors burnpack module host",
     "atomic_write": "host",
     "config": "errors atomic_write",
-    "host": f"{GROUND} backend tensor data names lookup functional burnpack "
+    "host": f"{GROUND} backend tensor tensor_data names lookup functional burnpack "
     "module param python_backend host.numpy_backend host.interface",
     "host.numpy_backend": f"{GROUND} backend tensor functional host",
     "host.interface": f"{GROUND} backend tensor functional host names module model nn param",
@@ -50,7 +53,7 @@ ROOMS = {
     "codegen": f"{GROUND} backend tensor functional burnpack module model store nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do; the room of a session's state lies in the GPU's memory.
-    "wgpu_backend": f"{GROUND} backend tensor data functional burnpack session host host.numpy_backend host.cli",
+    "wgpu_backend": f"{GROUND} backend tensor tensor_data functional burnpack session host host.numpy_backend host.cli",
 }
 
 

@@ -101,7 +101,7 @@ class Ported:
 
     def narrowed(self, data, ports):
         """The words of these ports as TensorData."""
-        from emberlet.data import TensorData
+        from emberlet.tensor_data import TensorData
 
         out = []
         for i in range(len(data)):

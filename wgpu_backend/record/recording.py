@@ -327,7 +327,7 @@ class Recording(Backend):
 
     async def to_data_async(self, x):
         """The elements as a TensorData; for devices that can only be awaited."""
-        from emberlet.data import TensorData
+        from emberlet.tensor_data import TensorData
 
         if x.data.op in ("host", "data") or not x.size:
             return TensorData(self.to_bytes(x), x.shape, x.dtype)

@@ -170,7 +170,7 @@ class WasmBackend(WgpuBackend):
 
     async def to_data_async(self, x):
         """The elements as a TensorData, without waiting."""
-        from emberlet.data import TensorData
+        from emberlet.tensor_data import TensorData
 
         return TensorData(self.to_bytes(x), x.shape, x.dtype)
 

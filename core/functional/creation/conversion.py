@@ -8,7 +8,7 @@ from ..operands import alias, tensor
 #: method; Burn to_data -> TensorData
 def to_data(x):
     """The elements as a `TensorData` (bytes, shape, dtype), which belongs to no backend."""
-    from ...data import TensorData
+    from ...tensor_data import TensorData
 
     if x.dtype.kind == "string":
         return TensorData.from_list(x.backend.to_list(x), x.shape, x.dtype)

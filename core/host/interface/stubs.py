@@ -160,7 +160,7 @@ def functional() -> str:
     return (
         HEAD.format("Types of emberlet.functional")
         + "import builtins\nfrom collections.abc import Callable, Mapping, Sequence\nfrom typing import Any\n\n"
-        + "from ..backend import Backend\nfrom ..data import TensorData\nfrom ..dtypes import DType\n"
+        + "from ..backend import Backend\nfrom ..tensor_data import TensorData\nfrom ..dtypes import DType\n"
         + "from ..tensor import Tensor, _TensorLike\n"
         + "".join(f"from .{d.family} import {d.name} as {d.name}\n" for d in _public() if d.kind == "class")
         + _RESULTS
@@ -177,7 +177,7 @@ def tensor() -> str:
         HEAD.format("Types of Tensor")
         + "import builtins\nfrom collections.abc import Callable, Iterator, Sequence\n"
         + "from typing import Any, Protocol, TypeAlias\n\n"
-        + "from .backend import Backend\nfrom .data import TensorData\nfrom .dtypes import DType\n"
+        + "from .backend import Backend\nfrom .tensor_data import TensorData\nfrom .dtypes import DType\n"
         + "from .functional.quantized.tensors import Quantized, QuantScheme\n\n"
         + "class _Array(Protocol):\n    @property\n    def __array__(self) -> Any: ...\n\n"
         + "# What a function takes where it wants a tensor.\n"
@@ -225,7 +225,7 @@ def package() -> str:
         + "from . import errors as errors, functional as functional, linalg as linalg, nn as nn\n"
         + "from .backend import Backend as Backend, get_backend as get_backend, register as register\n"
         + "from .backend import set_default_backend as set_default_backend\n"
-        + "from .config import Config as Config\nfrom .data import TensorData as TensorData\n"
+        + "from .config import Config as Config\nfrom .tensor_data import TensorData as TensorData\n"
         + "from .display import check_closeness as check_closeness, print_options as print_options\n"
         + "from .display import set_print_options as set_print_options\nfrom .dtypes import DType as DType\n"
         + "from .errors import *\n"

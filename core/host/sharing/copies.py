@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...backend import Backend
-from ...data import TensorData
 from ...tensor import Tensor
+from ...tensor_data import TensorData
 
 
 def reduced(x: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:

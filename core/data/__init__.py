@@ -1,0 +1,24 @@
+"""Data sets, and the batches that a model is trained and validated on.
+
+A data set is anything with `len` and `[i]`: a list, a NumPy array, a PyTorch map-style data set, a Hugging Face one.
+The classes here read files, combine and split data sets; DataLoader makes batches of them. Every name is imported on
+first use; what needs CPython lies in emberlet.host.data.
+"""
+
+# module below emberlet -> the names that it gives
+_FILES = {
+    "tensor_data": "TensorData",
+}
+
+
+def __getattr__(name):
+    for file in _FILES:
+        if name in _FILES[file].split():
+            found = getattr(__import__("emberlet." + file, None, None, ("*",)), name)
+            globals()[name] = found
+            return found
+    raise AttributeError("module 'emberlet.data' has no attribute " + repr(name))
+
+
+def __dir__():
+    return sorted([name for names in _FILES.values() for name in names.split()])
