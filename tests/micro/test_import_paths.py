@@ -3,7 +3,6 @@ are refused."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,12 @@ import pytest
 from emberlet.errors import EmberletError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.fuse import fuse
-from emberlet.micro.builder.plan import plan
 from onnx import TensorProto, helper, numpy_helper
-from support.microcontrollers.described import described, planned
-from support.recorded import assert_recorded
 
 Array = np.ndarray[Any, Any]
 # A case: operator, shape of x, constants, attributes; "x" among the constants' names says where x stands.
 Case = tuple[str, list[int], dict[str, Any], dict[str, Any]]
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-RECORDED = Path(__file__).with_name("recorded_imports.txt")
 RNG = np.random.default_rng(11)
 
 
@@ -340,14 +334,3 @@ def test_bytes_are_close_to_onnxruntimes(what: str) -> None:
         q = np.clip(np.rint(laid / grid.scale) + grid.zero, 0, 255).astype(np.uint8)
         found = (built.run({"x": q})[out].astype(float) - built.grids[out].zero) * built.grids[out].scale
         assert np.abs(found.reshape(-1) - y).max() <= 4 * max(wanted.max() - wanted.min(), 1) / 255
-
-
-@pytest.mark.parametrize("behind", ["", "Conv"])
-def test_the_layers_of_each_way_are_recorded(behind: str) -> None:
-    """What moves elements, and which kernels run: `UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
-    lines: list[str] = []
-    for what, case in COMPUTED.items():
-        if not behind or (case[1][0] == 1 and len(case[1]) > 2):
-            graph = read_graph(_model(case, behind, "y i" if case[0] == "TopK" else "y"), "m")
-            lines += [what, *described(graph, exact=False), *planned(plan(fuse(graph)), exact=False)]
-    assert_recorded(RECORDED, f"ways to import{f' behind {behind}' if behind else ''}", "\n".join(lines))

@@ -15,16 +15,13 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.trees_float import TreesFloat
 from onnx import TensorProto, helper, numpy_helper
 from support.machine_learning import forest, one_node, svm
-from support.microcontrollers.described import described, planned
 from support.microcontrollers.rows import row_by_row, scores_of
-from support.recorded import assert_recorded
 
 from tools.micropython import Port
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[], onnx.ModelProto]
 
-RECORDED = Path(__file__).with_name("recorded_imports.txt")
 WIDTH = 4
 ROW = np.zeros((1, WIDTH), np.float32)
 ROWS = np.random.default_rng(5).normal(0, 1, (25, WIDTH)).astype(np.float32)
@@ -180,17 +177,6 @@ def test_scores_are_onnxruntimes(name: str, behind: str) -> None:
     rows = rows_for(name)
     wanted = row_by_row(data, rows)[-1].reshape(len(rows), -1)
     np.testing.assert_allclose(after(result, rows).reshape(wanted.shape), wanted, rtol=2e-4, atol=2e-5)
-
-
-@pytest.mark.parametrize("behind", ["", "scaled"])
-def test_the_layers_of_machine_learning_are_recorded(behind: str) -> None:
-    """`UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
-    lines: list[str] = []
-    for name, make in COMPUTED.items():
-        model = before((ML, "Scaler", SCALER), make)() if behind else make()
-        result = build(read_graph(model.SerializeToString(), "m"), Options("m", floats=True))
-        lines += [name, *described(result.graph, exact=False), *planned(result.program, exact=False)]
-    assert_recorded(RECORDED, f"machine learning{f', {behind}' if behind else ''}", "\n".join(lines))
 
 
 REFUSED: dict[str, Make] = {

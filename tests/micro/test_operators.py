@@ -16,20 +16,16 @@ from emberlet.micro.builder.build import BuildResult, Options, build, calibrated
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph
-from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import check_samples, each
 from emberlet.micro.builder.quantization.indices import numbers, stored
 from emberlet.micro.builder.quantization.reference import dequantize
 from onnx import TensorProto, helper, numpy_helper
-from support.microcontrollers.described import described, planned
-from support.recorded import assert_recorded
 
 from tools.micropython import Port
 
 Rng = np.random.Generator
 Array = npt.NDArray[Any]
 
-RECORDED = Path(__file__).with_name("recorded_operators.txt")
 COUNT = 24
 """Samples of a model."""
 
@@ -457,19 +453,6 @@ def test_numbers_are_those_of_onnxruntime(name: str, seed: int) -> None:
         np.testing.assert_allclose(found.reshape(-1), np.asarray(wanted).reshape(-1), rtol=1e-4, atol=2e-5)
     own = calibrated(graph, made.samples, Options("m", method="minmax"))[0]
     assert steps_off(graph, own, laid) <= made.steps
-
-
-@pytest.mark.parametrize("name", DRAWS)
-def test_the_layers_of_operators_are_recorded(name: str) -> None:
-    """In float32 and in int8: `UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
-    lines: list[str] = []
-    for seed in range(200, 204):
-        made, data = drawn(name, seed)
-        graph = fuse(read_graph(data, "m"))
-        own = calibrated(graph, made.samples, Options("m", method="minmax"))[0]
-        for each_form in (graph, own):
-            lines += [f"seed {seed}", *described(each_form, exact=False), *planned(plan(each_form), exact=False)]
-    assert_recorded(RECORDED, name, "\n".join(lines))
 
 
 def steps_off(graph: Graph, own: Graph, laid: dict[str, Array]) -> float:

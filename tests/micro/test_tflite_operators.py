@@ -12,15 +12,11 @@ import numpy as np
 import pytest
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
-from support.microcontrollers.described import described, planned
-from support.recorded import assert_recorded
 
 from tools.microcontrollers import litert
 from tools.microcontrollers.tflite_files import File
 
 pytestmark = pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="LiteRT has no wheel for this Python")
-
-RECORDED = Path(__file__).with_name("recorded_imports.txt")
 
 Rng = np.random.Generator
 
@@ -152,14 +148,3 @@ def test_comparisons_on_one_grid_are_as_in_litert(dtype: str, tmp_path: Path) ->
         (name,) = graph.inputs
         found = [graph.run({name: (x - low).astype(np.uint8)})[graph.outputs[0]].reshape(-1) for x in inputs[kind]]
         np.testing.assert_array_equal(found, expected[kind], err_msg=kind)
-
-
-@pytest.mark.parametrize("dtype", BOTH)
-def test_the_layers_of_tflite_operators_are_recorded(dtype: str) -> None:
-    """`UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
-    rng, lines = np.random.default_rng(77), []
-    for kind, op in (OPERATORS | NEAR).items():
-        if dtype in op.dtypes:
-            result = build(read_graph(written(kind, op, dtype, rng), "m"), Options("m"))
-            lines += [kind, *described(result.graph), *planned(result.program)]
-    assert_recorded(RECORDED, f"tflite operators on {dtype}", "\n".join(lines))

@@ -7,7 +7,6 @@ import re
 import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import flatbuffers
@@ -20,8 +19,6 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.tflite.importing import read_tflite
 from emberlet.micro.builder.tflite.reading import FileTensor, read_file, values
-from support.microcontrollers.described import described
-from support.recorded import assert_recorded
 
 from tools.microcontrollers.tflite_files import File
 
@@ -92,7 +89,6 @@ def cut(begin: Array, end: Array, steps: Array, **masks: int) -> Graph:
     return model("STRIDED_SLICE", begin, end, steps, shape=(1, 6), out=(1, 3), table="StridedSlice", **masks)
 
 
-RECORDED = Path(__file__).with_name("recorded_imports.txt")
 I8 = _ones(2, 4, dtype="int8")
 KERNEL = _ones(2, 1, 1, 3)
 
@@ -491,16 +487,6 @@ def test_a_sparse_tensor_is_refused() -> None:
 def test_a_file_without_a_graph_is_refused() -> None:
     with pytest.raises(ModelError, match="holds no graph"):
         read_graph(bytes(4) + b"TFL3", "m")
-
-
-def test_the_layers_of_what_borders_on_a_refusal_are_recorded() -> None:
-    """`UPDATE_SNAPSHOTS=1 pytest` on this file records them again."""
-    lines: list[str] = []
-    for what, make in ACCEPTED.items():
-        graph = make()
-        built = build(graph, Options("m", floats=not graph.doubled)).graph
-        lines += [what, *described(graph), *described(built)]
-    assert_recorded(RECORDED, "tflite beside a refusal", "\n".join(lines))
 
 
 def shared(tensors: int, size: int, subgraphs: int) -> bytes:
