@@ -17,6 +17,7 @@ _HOMES = {
     "Gradients": "tape",
     "backward": "extending",
     "checkpoint": "checkpointing",
+    "straight_through": "layers",
 }
 
 

@@ -19,7 +19,7 @@ OWN = {
 }
 # What the inner backend computes without a gradient.
 _PLAIN = ("legacy_uniform", "signbit", "matmul_8bit", "conv_8bit", "to_data_async")
-_LAYERS = ("train_dropout", "train_gaussian_noise", "train_batch_norm")
+_LAYERS = ("train_dropout", "train_gaussian_noise", "train_batch_norm", "train_quantized")
 _FILES = {}
 for _file in OWN:
     for _name in OWN[_file].split():

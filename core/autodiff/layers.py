@@ -1,5 +1,7 @@
-"""What Dropout, GaussianNoise and BatchNorm do while a model is trained: where its input is on an Autodiff backend."""
+"""What Dropout, GaussianNoise, BatchNorm and fake quantization do while a model is trained: where its input is on an
+Autodiff backend."""
 
+from ..errors import ShapeError
 from ..functional.operands import astype
 from ..functional.promotion import widened
 from .arithmetic import call
@@ -39,3 +41,22 @@ def train_batch_norm(layer, x):
 def _follow(param, value, momentum, scale):
     old = param.val().detach()
     param.set(old * (1 - momentum) + astype(value.detach(), old.dtype) * (momentum * scale))
+
+
+def straight_through(f):
+    """A function that computes f(x) and passes the gradient of the result to x as it is, as if f were the identity: for
+    rounding, and for quantization-aware training (Bengio, Léonard and Courville 2013). f takes a tensor on the
+    inner backend and gives one of the same shape."""
+
+    def call(x):
+        return train_quantized(x, f) if hasattr(x.backend, "from_inner") else f(x)
+
+    return call
+
+
+def train_quantized(x, f):
+    """f of x's elements, with x's gradient that of the result."""
+    node, found = x.data.node, f(x.data.inner)
+    if found.shape != x.shape:
+        raise ShapeError("straight_through: f gives shape {} for {}".format(found.shape, x.shape))
+    return x.backend.from_inner(found) if node is None else x.backend._noted(found, (node,), lambda g: (g,))

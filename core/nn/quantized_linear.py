@@ -1,5 +1,6 @@
 """Dense layers with weights packed in 8, 4 or 2 bits, and one that only emulates them."""
 
+from ..backend import operation
 from ..functional.dense import linear
 from ..functional.movement.rearranging import reshape
 from ..functional.quantized.packed_weights import matmul_nbits
@@ -58,8 +59,9 @@ class QuantizedLinear(Module):
 
 
 class FakeQuantizedLinear(Module):
-    """A Linear that computes with its weight quantized and dequantized, while the weight itself does not change: for
-    quantization-aware training elsewhere, and for measuring the loss of accuracy.
+    """A Linear that computes with its weight quantized and dequantized, while the weight itself stays as it is: for
+    quantization-aware training, where the gradient passes straight through to the weight, and for measuring the loss of
+    accuracy.
 
     layer: a Linear; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per output.
     """
@@ -71,4 +73,9 @@ class FakeQuantizedLinear(Module):
     def forward(self, x):
         """x (…, d_input) -> (…, d_output)."""
         weight = self.layer.weight.val()
-        return linear(x, fake_quantize(weight, self.scheme).astype(weight.dtype), value(self.layer.bias))
+        train = operation(weight.backend, "train_quantized")
+        weight = train(weight, self._quantized) if train else self._quantized(weight)
+        return linear(x, weight, value(self.layer.bias))
+
+    def _quantized(self, weight):
+        return fake_quantize(weight, self.scheme).astype(weight.dtype)
