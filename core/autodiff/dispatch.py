@@ -32,6 +32,10 @@ def method(backend, name):
     if file:
         rule = getattr(__import__("emberlet.autodiff.composites." + file, None, None, ("*",)), name)
         return _kept(backend, name, _own(backend, rule))
+    if name == "linear_algebra":
+        from .rules.linear_algebra import linear_algebra
+
+        return _kept(backend, name, _own(backend, linear_algebra))
     if name in _LAYERS:
         from . import layers
 

@@ -2,8 +2,8 @@
 
 Matrices are the last two axes of a tensor; the axes before them are a batch. Results have the dtype of the input, and
 integers become float32. The products, `det`, the norms of vectors, `diagonal` and `trace` are computed by the tensor's
-backend and differentiable. Decompositions and what follows from them are computed by NumPy's LAPACK on `numpy`, on the
-host for a GPU and for WebAssembly, and by plain Python on `python`; they have no gradients.
+backend. Decompositions and what follows from them are computed by NumPy's LAPACK on `numpy`, on the host for a GPU and
+for WebAssembly, and by plain Python on `python`. All have gradients, but where a result is not unique.
 """
 
 # file of this package -> its functions; "" for those of emberlet.functional

@@ -2,7 +2,7 @@
 by plain Python."""
 
 from ..backend import operation
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError
 from ..functional.operands import astype
 from ..functional.promotion import widened
 
@@ -20,11 +20,9 @@ def matrices(x, what, square=False):
 def computed(what, x, *more):
     """The tensors of `what` (a function of textbook/) of the matrices x; more: tensors and settings.
 
-    Raises UnsupportedError on an autodiff backend, ArgumentError for matrices without the result.
+    Raises ArgumentError for matrices without the result.
     """
     backend = x.backend
-    if hasattr(backend, "from_inner"):
-        raise UnsupportedError("linalg.{} has no gradient; write linalg.{}(x.inner())".format(what, what))
     own = operation(backend, "linear_algebra")
     if own:
         return own(what, x, *more)

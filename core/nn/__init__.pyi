@@ -934,8 +934,9 @@ class QuantizedLinear(Module):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
 class FakeQuantizedLinear(Module):
-    """A Linear that computes with its weight quantized and dequantized, while the weight itself does not change: for
-    quantization-aware training elsewhere, and for measuring the loss of accuracy.
+    """A Linear that computes with its weight quantized and dequantized, while the weight itself stays as it is: for
+    quantization-aware training, where the gradient passes straight through to the weight, and for measuring the loss of
+    accuracy.
 
     layer: a Linear; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per output."""
     layer: Linear

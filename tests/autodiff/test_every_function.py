@@ -14,6 +14,8 @@ import pytest
 from emberlet.backend import set_default_backend
 from emberlet.errors import EmberletError
 
+from tools.paths import ROOT
+
 from .calls import TOPICS, as_function, rows
 
 # Calls whose gradient is not the slope that finite differences see, with the reason.
@@ -94,6 +96,31 @@ def test_gradients_are_the_slopes_that_finite_differences_see(topic: str) -> Non
 def test_gradients_of_gradients_are_too(topic: str) -> None:
     found = failures(topic, _EXEMPT + NO_CURVATURE, second)
     assert not found, f"{len(found)} differ\n" + "\n".join(found)
+
+
+# Functions whose results are floats without a gradient, although they take floats; docs/training.md names them.
+NO_GRADIENT = {
+    "do not depend on the elements": "detach random_like zeros_like",
+    "step from one number to the next": "cast hardmax norm one_against_one one_hot tree_ensemble",
+    "are computed in Python from values that are read back": "pairwise_coupling probit",
+}
+
+
+def test_the_functions_without_a_gradient_are_those_that_the_document_names() -> None:
+    backend, found = emberlet.autodiff("numpy"), set()
+    for text in [text for topic in TOPICS for text in rows(topic)]:
+        try:
+            f, args = as_function(text, "float64")
+        except EmberletError:  # a call that is refused
+            continue
+        given = [backend.from_inner(a) for a in args]
+        given = [x.require_grad() if x.dtype.is_float else x for x in given]
+        results = [y for y in f(*given) if y.dtype.is_float and y.backend is backend] if given else []
+        if any(x.dtype.is_float for x in given) and results and all(y.data.node is None for y in results):
+            found.add(text.partition("(")[0])
+    assert found == set(" ".join(NO_GRADIENT.values()).split())
+    said = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    assert [name for name in found if f"`{name}`" not in said] == []
 
 
 def test_no_exception_is_left_over() -> None:

@@ -255,18 +255,66 @@ def test_what_has_no_result_is_refused(
         call(on)
 
 
-def test_a_decomposition_says_that_it_has_no_gradient() -> None:
-    x = F.asarray(SINGULAR, backend="autodiff:numpy").require_grad()
-    with pytest.raises(UnsupportedError, match=r"linalg\.svdvals\(x\.inner\(\)\)"):
-        linalg.svdvals(x)
-    assert linalg.svdvals(x.inner()).shape == (2,)
+def symmetric(x: Any) -> Any:
+    return x + x.mT
 
 
-def test_products_and_traces_have_gradients() -> None:
+GRADIENTS: dict[str, tuple[Callable[[Any], Any], list[tuple[int, ...]]]] = {
+    "products, traces and norms": (
+        lambda x: [linalg.trace(x), linalg.det(x), linalg.diagonal(x), linalg.matrix_norm(x), linalg.matrix_power(x, 3),
+                   linalg.cosine_similarity(x, x[..., :1, :])], [(3, 3)]),
+    "norms by singular values": (
+        lambda x: [linalg.matrix_norm(x, ord=o) for o in (2, -2, "nuc")], [(3, 3), (2, 3, 4)]),
+    "cholesky": (lambda x: linalg.cholesky(x @ x.mT + 0.5), [(3, 3), (2, 4, 4)]),
+    "cholesky, upper": (lambda x: linalg.cholesky(x @ x.mT + 0.5, upper=True), [(3, 3)]),
+    "eigh": (lambda x: list(linalg.eigh(symmetric(x))), [(3, 3), (2, 4, 4), (1, 1)]),
+    "eigenvectors alone": (lambda x: linalg.eigh(symmetric(x)).eigenvectors, [(3, 3)]),
+    "eigvalsh": (lambda x: linalg.eigvalsh(symmetric(x)), [(3, 3), (2, 4, 4)]),
+    "inv": (linalg.inv, [(3, 3), (2, 4, 4)]),
+    "matrix_power": (lambda x: linalg.matrix_power(x, -2), [(3, 3)]),
+    "lu": (lambda x: list(linalg.lu(x))[1:], [(3, 3), (2, 3, 5), (2, 5, 3)]),
+    "upper triangle of lu": (lambda x: linalg.lu(x).U, [(3, 5), (5, 3)]),
+    "qr": (lambda x: list(linalg.qr(x)), [(3, 3), (2, 5, 3), (2, 3, 5)]),
+    "R alone": (lambda x: linalg.qr(x).R, [(5, 3), (3, 5)]),
+    "qr, complete": (lambda x: list(linalg.qr(x, mode="complete")), [(3, 3), (3, 5)]),
+    "slogdet": (lambda x: linalg.slogdet(x).logabsdet, [(3, 3), (2, 4, 4)]),
+    "solve": (lambda x: linalg.solve(x[..., :3], x[..., 3:]), [(3, 5), (2, 3, 4)]),
+    "solve one right side": (lambda x: linalg.solve(x[:, :3], x[:, 3]), [(3, 4)]),
+    "svd": (lambda x: list(linalg.svd(x, full_matrices=False)), [(3, 3), (2, 5, 3), (2, 3, 5)]),
+    "right singular vectors": (lambda x: linalg.svd(x, full_matrices=False).Vh, [(3, 5), (5, 3)]),
+    "svdvals": (linalg.svdvals, [(3, 3), (5, 3), (2, 3, 5)]),
+    "pinv": (linalg.pinv, [(3, 3), (2, 5, 3), (2, 3, 5)]),
+    "pinv of equal singular values": (lambda x: linalg.pinv(x * 1e-3 + F.eye(3, dtype="float64", backend=x.backend)),
+                                      [(3, 3)]),
+    "lstsq": (lambda x: list(linalg.lstsq(x[:, :2], x[:, 2:]))[:2], [(5, 4)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_are_the_slopes_that_finite_differences_see(name: str) -> None:
+    function, shapes = GRADIENTS[name]
+    for shape in shapes:
+        x = F.asarray(matrices(shape), dtype="float64", backend="numpy")
+        emberlet.check_grads(function, [x], rtol=1e-4)
+
+
+def test_a_gradient_of_a_gradient_of_a_decomposition() -> None:
     x = F.asarray(matrices((3, 3)), dtype="float64", backend="numpy")
-    for f in (linalg.trace, linalg.det, linalg.diagonal, linalg.matrix_norm, lambda x: linalg.matrix_power(x, 3),
-              lambda x: linalg.cosine_similarity(x, x[0])):  # fmt: skip
-        emberlet.check_grads(f, [x])
+    for f in (linalg.inv, linalg.svdvals, lambda x: linalg.cholesky(x @ x.mT + 1)):
+        emberlet.check_grads(emberlet.grad(lambda x, f=f: (f(x) ** 2).sum()), [x], rtol=1e-3)
+
+
+def test_gradients_of_decompositions_on_every_backend(on: Callable[[Any], Any]) -> None:
+    a = matrices((3, 3))
+    inverse = np.linalg.inv(a).T
+    near(emberlet.grad(lambda x: linalg.slogdet(x).logabsdet)(on(a)), inverse, 1e-3)
+    near(emberlet.grad(lambda x: linalg.inv(x).sum())(on(a)), -inverse @ np.ones((3, 3)) @ inverse, 1e-3)
+
+
+def test_what_is_not_unique_has_no_gradient() -> None:
+    x = F.asarray(matrices((4, 2)), backend="autodiff:numpy").require_grad()
+    with pytest.raises(UnsupportedError, match="mode='reduced'"):
+        linalg.qr(x, mode="complete").Q.sum().backward()
 
 
 class Fitted(emberlet.Module):
