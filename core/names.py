@@ -19,6 +19,7 @@ FAMILIES = {
         "from_dlpack full zeros ones empty arange linspace eye meshgrid tril_mask triu_mask diag_mask "
         "cartesian_grid",
     ),
+    "creation.grids": ("", "logspace geomspace tri vander indices tril_indices triu_indices"),
     "creation.inspection": ("", "finfo iinfo isdtype can_cast result_type"),
     "creation.transfer": ("to to_device", "move"),
     "display": ("", "format_tensor describe_tensor format_with"),
@@ -39,6 +40,7 @@ FAMILIES = {
         "bitwise_right_shift bitwise_invert mask_where mask_fill is_close all_close",
         "_and _or _xor _invert where",
     ),
+    "elementwise.numeric": ("cbrt sinc fmax fmin heaviside gcd lcm", "divmod"),
     "elementwise.rounding": ("floor ceil trunc round", ""),
     "elementwise.thresholds": ("hard_shrink soft_shrink tanhshrink threshold", ""),
     "elementwise.transcendental": (
@@ -54,6 +56,7 @@ FAMILIES = {
     "indexing.boxes": ("", "non_max_suppression"),
     "indexing.encoding": ("one_hot cumsum", "embedding eye_like compress reverse_sequence"),
     "indexing.index_tuples": ("", "gather_nd scatter_nd tensor_scatter"),
+    "indexing.positions": ("flatnonzero", "unravel_index ravel_multi_index"),
     "indexing.selection": (
         "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero "
         "argwhere",
@@ -62,9 +65,10 @@ FAMILIES = {
     "linear_algebra.determinants": ("", "det"),
     "linear_algebra.diagonals": ("diag trace cross", ""),
     "linear_algebra.einsum": ("", "einsum"),
-    "linear_algebra.products": ("matmul tensordot vecdot dot outer", "linear gemm"),
+    "linear_algebra.products": ("matmul tensordot vecdot dot kron outer", "linear gemm"),
     "max_pooling": ("", "max_pool"),
     "movement.by_axes": ("", "slice_axes pad_axes reshape_keeping"),
+    "movement.editing": ("rot90", "append insert delete array_split block atleast_1d atleast_2d atleast_3d"),
     "movement.joining": ("unstack split chunk", "concat cat stack"),
     "movement.rearranging": (
         "permute_dims permute transpose matrix_transpose swap_dims moveaxis movedim squeeze expand_dims unsqueeze "
@@ -109,7 +113,11 @@ FAMILIES = {
         "cumulative_prod cumprod cummax cummin diff max_with_indices min_with_indices",
         "vector_norm",
     ),
-    "reductions.sets": ("", "unique_rows unique_all unique_counts unique_inverse unique_values unique isin"),
+    "reductions.sets": (
+        "",
+        "unique_rows unique_all unique_counts unique_inverse unique_values unique isin union1d intersect1d "
+        "setdiff1d",
+    ),
     "reductions.sorting": (
         "sort argsort sort_with_indices topk_with_indices topk argtopk sort_descending argsort_descending",
         "searchsorted lexsort_rows",
@@ -117,6 +125,7 @@ FAMILIES = {
     "reshaping": ("reshape flatten", ""),
     "statistics.correlation": ("cov corrcoef", ""),
     "statistics.counts": ("bincount", "histogram"),
+    "statistics.curves": ("average ptp", "gradient trapezoid digitize interp polyval convolve"),
     "statistics.missing": ("nansum nanprod nanmax nanmin nanmean nanvar nanstd nan_to_num", ""),
     "statistics.quantiles": ("quantile percentile median median_with_indices nanquantile nanmedian", ""),
     "transformer.dot_product_attention": ("", "attention attention_outputs flex_attention"),

@@ -32,7 +32,7 @@ class PixelUnshuffle(Module):
     def forward(self, x):
         """Raises ShapeError unless r divides the height and the width."""
         r = self.downscale_factor
-        if len(x.shape) != 4 or x.shape[2] % r or x.shape[3] % r:
+        if r < 1 or len(x.shape) != 4 or x.shape[2] % r or x.shape[3] % r:
             raise ShapeError("PixelUnshuffle: {} do not divide into {} × {} pixels".format(x.shape, r, r))
         n, c, h, w = x.shape
         parts = permute_dims(reshape(x, (n, c, h // r, r, w // r, r)), (0, 1, 3, 5, 2, 4))
@@ -49,7 +49,7 @@ class ChannelShuffle(Module):
 
     def forward(self, x):
         """Raises ShapeError unless `groups` divides the channels."""
-        if len(x.shape) < 3 or x.shape[1] % self.groups:
+        if len(x.shape) < 3 or self.groups < 1 or x.shape[1] % self.groups:
             raise ShapeError("ChannelShuffle: {} groups do not divide the channels of {}".format(self.groups, x.shape))
         n, c = x.shape[:2]
         rest = x.shape[2:]

@@ -71,6 +71,22 @@ avg_pool3d(VOLUME, 2) | stride=2, padding=0, dilation=1, ceil_mode=False
 ctc_loss(TIMES, WORDS, [9, 2], [2, 2]) | blank=0, reduction="mean"
 ctc_loss(TIMES, WORDS, [9, 2], [2, 2]) | zero_infinity=False
 rnnt_loss(IMAGE[:, :, :3], WORDS[:, :2], [4, 4], [2, 1]) | blank=0, reduction="mean", fused_log_softmax=True
+average(X) | axis=None, keepdims=False
+convolve(X[0], X[1]) | mode="full"
+digitize(X, F.asarray([-1.0, 0.0, 1.0], backend="numpy")) | right=False
+geomspace(1.0, 9.0) | num=50, endpoint=True
+gradient(X) | spacing=1.0, axis=None
+logspace(1.0, 2.0) | num=50, base=10.0, endpoint=True
+array_split(X, 2) | axis=0
+ptp(X) | axis=None, keepdims=False
+rot90(X) | times=1, axes=(0, 1)
+round(X) | decimals=0
+tri(3) | k=0
+tril(X) | k=0
+tril_indices(3) | k=0
+trapezoid(X) | dx=1.0, axis=-1
+triu_indices(3) | k=0
+vander(X[0]) | increasing=False
 batch_norm(SMALL, floats(4), F.asarray([1e-5, 1e-4, 0.0, 1.0], backend="numpy")) | epsilon=1e-5
 bincount(COUNTS[0]) | minlength=0
 blackman_window(6) | periodic=True

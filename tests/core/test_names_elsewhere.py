@@ -106,7 +106,7 @@ def test_methods_of_values_that_are_attributes_here() -> None:
         (lambda: nn.Liner, "did you mean Linear?"),
         (lambda: nn.LayerNrm, "did you mean LayerNorm"),
         (lambda: nn.LSTM, r"write nn\.Lstm"),
-        (lambda: X.amax, r"write max\(x, axis\)"),
+        (lambda: X.index_select, r"write take\(x, indices, axis\)"),
         (lambda: X.mean_dim, r"write mean\(x, axis, keepdims=True\)"),
         (lambda: X.concatenate, r"write emberlet\.concat\(x"),
         (lambda: X.view, r"write reshape"),

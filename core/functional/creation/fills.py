@@ -171,13 +171,13 @@ def _band(x, k, keep_lower):
 
 
 #: method; array API; Burn tril
-def tril(x, *, k=0):
+def tril(x, k=0):
     """The matrices of x (…, m, n) with everything above diagonal k zero."""
     return _band(x, k, True)
 
 
 #: method; array API; Burn triu
-def triu(x, *, k=0):
+def triu(x, k=0):
     """The matrices of x (…, m, n) with everything below diagonal k zero."""
     return _band(x, k, False)
 

@@ -27,6 +27,13 @@ def trunc(x):
 
 
 #: method; array API; Burn round
-def round(x):
-    """The nearest whole number; halves round to even."""
-    return _round("round", x)
+def round(x, decimals=0):
+    """The nearest whole number, or with that many decimals; halves round to even."""
+    if not decimals:
+        return _round("round", x)
+    x = numeric(x, "round")
+    if not x.dtype.is_float and decimals > 0:
+        return alias(x)
+    scale = 10 ** abs(decimals)
+    rounded = _round("round", x * scale if decimals > 0 else x / scale)
+    return (rounded / scale if decimals > 0 else rounded * scale).astype(x.dtype)

@@ -77,12 +77,35 @@ def vecdot(x1, x2, *, axis=-1):
     return reshape(out, out.shape[:-2])
 
 
-#: method; PyTorch dot
+#: method; NumPy dot; PyTorch dot; Burn dot
 @composite
 def dot(x1, x2):
-    """The sum of products of two 1-D tensors."""
+    """The sum of products of two 1-D tensors, the matrix product of two matrices, or of a matrix and a vector; with a
+    number, x times the number. Raises ShapeError for more axes, where NumPy's rule is none of the usual products."""
     a, b = together(x1, x2)
-    return vecdot(a, b)
+    if not a.ndim or not b.ndim:
+        return a.backend.binary("mul", a, b)
+    if a.ndim > 2 or b.ndim > 2:
+        raise ShapeError(
+            "dot of {} and {}: matmul multiplies batches of matrices, vecdot sums products along an axis, tensordot "
+            "along several".format(a.shape, b.shape)
+        )
+    return matmul(a, b)
+
+
+#: method; NumPy kron
+@composite
+def kron(x1, x2):
+    """The Kronecker product: blocks of x2, each times an element of x1; shapes multiply axis by axis."""
+    a, b = together(x1, x2)
+    rank = max(a.ndim, b.ndim)
+    sizes = [(1,) * (rank - x.ndim) + tuple(x.shape) for x in (a, b)]
+    wide, narrow, shape = [], [], []
+    for m, n in zip(*sizes):
+        wide += [m, 1]
+        narrow += [1, n]
+        shape.append(m * n)
+    return reshape(a.backend.binary("mul", reshape(a, tuple(wide)), reshape(b, tuple(narrow))), tuple(shape))
 
 
 #: method; PyTorch outer

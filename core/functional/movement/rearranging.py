@@ -274,16 +274,19 @@ def repeat_dim(x, axis, times):
     return tile(x, [times if i == axis else 1 for i in range(x.ndim)])
 
 
-#: method; ONNX Pad; Burn pad; pads: Sequence[Any]; value: float; x: TensorLike
+#: method; ONNX Pad; Burn pad; pads: int | Sequence[Any]; value: float; x: TensorLike
 def pad(x, pads, value=0, mode="constant"):
     """x padded along its axes.
 
-    pads: one (low, high) pair per axis, or a flat (left, right, top, bottom) for the last two axes, as in Burn.
+    pads: one (low, high) pair per axis, or a flat (left, right, top, bottom) for the last two axes, as in Burn; or an
+    int for both sides of every axis.
     Negative pads crop. mode: "constant" (`value`), "reflect" (mirrored without repeating the edge), "edge" (the edge
     repeated) or "wrap".
     """
     x = tensor(x)
-    pads = list(pads)
+    pads = [(pads, pads)] * x.ndim if isinstance(pads, int) else list(pads)
+    if x.ndim == 1 and len(pads) == 2:
+        pads = [pads]
     if len(pads) == 4 and x.ndim >= 2 and isinstance(pads[0], int):
         pads = [(0, 0)] * (x.ndim - 2) + [(pads[2], pads[3]), (pads[0], pads[1])]
     if len(pads) != x.ndim:

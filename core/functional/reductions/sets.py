@@ -2,6 +2,7 @@
 
 from ... import dtypes
 from ...shapes import axis_of
+from ..movement.joining import concat
 from ..movement.rearranging import moveaxis, reshape
 from ..operands import astype, tensor
 from ..overriding import composite
@@ -143,3 +144,31 @@ def isin(x1, x2, *, invert=False):
         at = backend.binary("minimum", searchsorted(values, a), backend.full((), b.size - 1, dtypes.int64))
         found = backend.binary("eq", backend.take(values, at, 0), a)
     return backend.unary("logical_not", found) if invert else found
+
+
+#: function; NumPy union1d
+@composite
+def union1d(x1, x2):
+    """The different elements of both, in order."""
+    return unique_values(concat(_rows_of(x1, x2), 0))
+
+
+#: function; NumPy intersect1d
+@composite
+def intersect1d(x1, x2):
+    """The different elements of x1 that are also in x2, in order."""
+    a, b = _rows_of(x1, x2)
+    return unique_values(a[isin(a, b)])
+
+
+#: function; NumPy setdiff1d
+@composite
+def setdiff1d(x1, x2):
+    """The different elements of x1 that are not in x2, in order."""
+    a, b = _rows_of(x1, x2)
+    return unique_values(a[isin(a, b, invert=True)])
+
+
+def _rows_of(x1, x2):
+    a, b = together(x1, x2)
+    return reshape(a, (a.size,)), reshape(b, (b.size,))

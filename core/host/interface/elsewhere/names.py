@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ....errors import ArgumentError
+from .functions import FUNCTIONS, METHODS
 
 # our function -> its names elsewhere that mean the same
 _SAME = {
-    "abs": "absolute",
+    "abs": "absolute fabs",
     "add": "add_scalar", "divide": "div true_divide div_scalar", "multiply": "mul mul_scalar",
     "subtract": "sub sub_scalar", "remainder": "mod remainder_scalar", "fmod": "fmod_scalar",
     "all_close": "allclose",
@@ -49,7 +50,7 @@ _SAME = {
     "permutation": "randperm",
     "pow": "powf powi powf_scalar powi_scalar power",
     "reciprocal": "recip",
-    "round": "around",
+    "round": "around rint",
     "squeeze": "squeeze_dim squeeze_dims",
     "swap_dims": "swapaxes swapdims",
     "trunc": "fix",
@@ -73,19 +74,13 @@ ADVICE = {
     "cuda": "write x.to('wgpu')",
     "numpy": "write numpy.asarray(x)",
     "data_ptr": "write numpy.asarray(x).ctypes.data",
-    "amax": "write max(x, axis)",
-    "amin": "write min(x, axis)",
     "arange_step": "write arange(start, stop, step)",
     "argwhere_async": "write argwhere(x)",
     "nonzero_async": "write nonzero(x)",
-    "average": "write mean(x, axis); with weights, sum(x * weights, axis) / sum(weights, axis)",
     "categorical": "write multinomial(weights, count, True)",
     "cross_entropy_with_logits": "write cross_entropy(x, target)",
-    "diagonal": "write diag(x) of a matrix, linalg.diagonal(x) of a batch",
     "dtype_or": "pass dtype= where the tensor is created",
     "extract": "write x[mask]",
-    "fliplr": "write flip(x, 1)",
-    "flipud": "write flip(x, 0)",
     "gelu_approximate": "write gelu(x, 'tanh')",
     "histc": "write histogram(x, bins, (min, max))[0]",
     "into_data_async": "write await x.to_data_async()",
@@ -98,7 +93,6 @@ ADVICE = {
     "max_abs_dims": "write abs(x).max(axes, keepdims=True)",
     "meshgrid_stack": "write stack(meshgrid(a, b), axis=-1)",
     "one_hot_fill": "write one_hot(x, classes) * (on - off) + off",
-    "ptp": "write max(x, axis) - min(x, axis)",
     "quantize_dynamic": "write quantize(x)",
     "roll_dim": "write roll(x, shift, axis)",
     "rrelu": "outside training it is leaky_relu(x, (lower + upper) / 2)",
@@ -140,6 +134,7 @@ _PARAMETERS = {
     "running_var": "var", "num_samples": "count", "k": "bias", "shifts": "shift",
     "index": "indices", "min_val": "min_value", "max_val": "max_value", "weight": "alpha",
     "a_min": "min", "a_max": "max", "ddof": "correction",
+    "constant_values": "value", "pad_width": "pads", "rcond": "rtol",
     "sections": "chunks", "exponent": "x2", "repeats": "repetitions",
     "attn_mask": "mask", "dim0": "dim1", "query": "q", "key": "k", "value": "v",
     "num_groups": "groups", "fill_value": "value", "a": "x", "newshape": "shape", "sizes": "shape",
@@ -208,6 +203,8 @@ def find(where: str, name: str) -> Any:
     ours = LAYERS.get(name) if where == "emberlet.nn" else ALIASES.get(name)
     if ours is not None:
         return getattr(home, ours)
+    if name in FUNCTIONS and where in ("emberlet", "emberlet.functional"):
+        return FUNCTIONS[name]
     raise Absent(where, name, lambda: dir(home), LAYER_ADVICE if where == "emberlet.nn" else ADVICE)
 
 
@@ -220,6 +217,8 @@ def find_method(self: Any, name: str) -> Any:
         return getattr(self, ALIASES[name])
     if name in VALUES:
         return lambda: VALUES[name](self)
+    if name in METHODS:
+        return METHODS[name](self)
     advice: Mapping[str, str] = ADVICE
     if name[:1] != "_" and (name in ALIASES or lookup.function(name)):
         advice = {name: f"it is a function: write emberlet.{ALIASES.get(name, name)}(x, …)"}
