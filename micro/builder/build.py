@@ -30,7 +30,8 @@ from .kernels.dot import DotFloat
 from .kernels.layer import Array
 from .plan import plan
 from .program import Program
-from .quantization.calibrate import check_samples, each, observe, ranges_of
+from .quantization.calibrate import Observed, check_samples, each, observe, ranges_of
+from .quantization.columns import with_columns
 from .quantization.distances import taken_apart
 from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
@@ -55,8 +56,18 @@ RESERVED_NAMES = frozenset(
 )
 """Modules of MicroPython, whose names a model's modules must not take."""
 
-MOST_COMPARED = 64
-"""The most samples on which calibration methods are compared, and int8 with float32."""
+FEWEST_COMPARED, MOST_COMPARED = 64, 1024
+"""Samples on which calibration methods are compared, and int8 with float32: more for small models."""
+
+WORK_OF_COMPARING = 10_000_000
+"""Multiply-accumulates of a comparison, as far as FEWEST_COMPARED allows."""
+
+LEAST_AGREEMENT = 0.98
+"""The share of samples that have to get the same class in int8, or one less the difference of numbers (root mean
+square, of their range), for `emberlet micro build`: what estimators of scikit-learn lose above it was measured."""
+
+FEW_SAMPLES = 10
+"""Fewer samples say little about the ranges of a model's tensors."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,7 @@ class Options:
     layers: add a module that lists and times the layers. arena: the module of another model whose arena is used.
     int4: whether the model's 4-bit weights are stored two in a byte ("packed") or one per byte ("bytes").
     stream: the time axis of the model's input, of which each inference takes `new_steps` (streaming.py).
+    least_agreement: a build in int8 fails if its `Agreement.share` is below.
     """
 
     name: str
@@ -84,6 +96,7 @@ class Options:
     stream: int | None = None
     new_steps: int | None = None
     int4: str = "packed"
+    least_agreement: float = 0.0
 
     @property
     def in_assembly(self) -> bool:
@@ -99,14 +112,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How closely int8 matches float32 on the calibration samples, in the first output. same_best: the fraction of
-    samples with the same largest element (None if the output is not a vector); rms, worst: root mean square and largest
-    difference, relative to the output's range."""
+    """How closely int8 matches float32 on the calibration samples. same_best: the fraction of samples with the same
+    class, or else the same largest element of the first output (None if it is not a vector); rms, worst: root mean
+    square and largest difference in the first output, relative to its range."""
 
     samples: int
     same_best: float | None
     rms: float
     worst: float
+
+    @property
+    def share(self) -> float:
+        """The share of samples with the same class; of numbers, one less the difference (root mean square)."""
+        return 1 - self.rms if self.same_best is None else self.same_best
 
     def __str__(self) -> str:
         same = "" if self.same_best is None else f"the same largest output in {self.same_best:.1%}, "
@@ -146,7 +164,7 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     if graph.sums:
         pass  # in integers already
     elif samples is not None and not options.floats:
-        graph, agreement = calibrated(fuse(taken_apart(graph)), samples, options)
+        graph, agreement, notes = calibrated(fuse(taken_apart(graph)), samples, options)
     elif graph.grids:
         notes = rounded_weights(graph)
         in_words = options.stream is not None and bool(graph.wide)
@@ -198,15 +216,22 @@ def rounded_weights(graph: Graph) -> tuple[str, ...]:
     return (f"the weights of {which} are rounded to 8 bits; in the model they are finer",)
 
 
-def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:
-    """The graph in int8; if the method is "auto", by the one closest to float32."""
-    checked = check_samples(samples, graph)
+def calibrated(
+    graph: Graph, samples: Mapping[str, Array], options: Options
+) -> tuple[Graph, Agreement, tuple[str, ...]]:
+    """The graph in int8; if the method is "auto", by the one closest to float32; and notes about the samples.
+
+    Raises UnsupportedError if int8 agrees less with float32 than the options want.
+    """
+    graph, checked = with_columns(graph, check_samples(samples, graph))
     seen = observe(graph, checked)
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
     # With stateful layers the samples are a sequence, so the first ones are used.
     count = len(next(iter(checked.values())))
-    step = 1 if graph.states or any(layer.remembers for layer in graph.layers) else max(1, count // MOST_COMPARED)
-    some = {name: x[::step][:MOST_COMPARED] for name, x in checked.items()}
+    work = sum(layer.macs for layer in graph.layers)
+    most = min(max(WORK_OF_COMPARING // max(work, 1), FEWEST_COMPARED), MOST_COMPARED)
+    step = 1 if graph.states or any(layer.remembers for layer in graph.layers) else max(1, count // most)
+    some = {name: x[::step][:most] for name, x in checked.items()}
     best: tuple[Graph, Agreement] | None = None
     for method in methods:
         quantized = quantize_graph(graph, ranges_of(seen, method, options.percentile))
@@ -214,27 +239,63 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
         if best is None or agreement.rms < best[1].rms:
             best = quantized, agreement
     assert best is not None
-    return best
+    if best[1].share < options.least_agreement:
+        raise UnsupportedError(
+            f"{graph.name}: {best[1]}; that is less than {options.least_agreement:.0%} agreement: calibrate with more "
+            "samples of what the model will see, build it with --float, or take it as it is with --least-agreement "
+            f"{int(best[1].share * 100) / 100:g}"
+        )
+    return *best, _notes(checked, seen, graph)
+
+
+def _notes(samples: Mapping[str, Array], seen: Mapping[str, Observed], graph: Graph) -> tuple[str, ...]:
+    """What is strange about calibration samples."""
+    notes = []
+    count = len(next(iter(samples.values())))
+    if count < FEW_SAMPLES:
+        notes.append(f"{count} calibration samples are few; {FEW_SAMPLES} or more show the ranges of a model better")
+    for name, x in samples.items():
+        if count > 1 and not np.ptp(x, axis=0).any():
+            notes.append(f"all calibration samples of {name!r} are equal: give what the model will see")
+    if count > 1 and not notes:
+        for name in graph.outputs:
+            values = seen[name].values
+            if values and len({v.tobytes() for v in values}) == 1:
+                notes.append(
+                    f"all calibration samples give the same {name!r}: are they scaled as they were in training?"
+                )
+    return tuple(notes)
 
 
 def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agreement:
     """How closely int8 matches float32."""
-    name = graph.outputs[0]
-    grid = quantized.grids[name].scale, quantized.grids[name].zero
-    expected, found = [], []
+    name, classes = graph.outputs[0], graph.decides or graph.outputs[0]
+    expected: dict[str, list[Array]] = {name: [], classes: []}
+    found: dict[str, list[Array]] = {name: [], classes: []}
     exact: dict[str, Any] = {}
     rounded: dict[str, Any] = {}
     for sample in each(samples):
-        expected.append(graph.run(sample, exact)[name].reshape(-1))
-        inputs = {n: stored(quantized, n, x) for n, x in sample.items()}
-        y = quantized.run(inputs, rounded)[name]
-        found.append(numbers(quantized, name, y) if name in quantized.words else dequantize(y, *grid).reshape(-1))
-    a, b = np.stack(expected).astype(np.float64), np.stack(found).astype(np.float64)
+        real = graph.run(sample, exact)
+        bytes_ = quantized.run({n: stored(quantized, n, x) for n, x in sample.items()}, rounded)
+        for n in expected:
+            expected[n].append(real[n].reshape(-1))
+            found[n].append(_real(quantized, n, bytes_[n]))
+    a, b = np.stack(expected[name]).astype(np.float64), np.stack(found[name]).astype(np.float64)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
-    is_vector = sum(n > 1 for n in graph.shapes[name]) == 1
-    same = float(np.mean(a.argmax(1) == b.argmax(1))) if is_vector else None
+    same = None
+    if graph.decides:
+        same = float(np.mean(np.rint(np.stack(expected[classes])) == np.rint(np.stack(found[classes]))))
+    elif sum(n > 1 for n in graph.shapes[name]) == 1:
+        same = float(np.mean(a.argmax(1) == b.argmax(1)))
     return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()))
+
+
+def _real(graph: Graph, name: str, elements: Array) -> Array:
+    """The numbers that the bytes of a tensor stand for, as a vector."""
+    if name in graph.words:
+        return numbers(graph, name, elements)
+    return dequantize(elements, graph.grids[name].scale, graph.grids[name].zero).reshape(-1)
 
 
 def pack(program: Program) -> Pack:

@@ -11,7 +11,7 @@ from pathlib import Path
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
-from .build import INT4, KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name
+from .build import INT4, KERNELS, LEAST_AGREEMENT, METHODS, WEIGHTS, BuildResult, Options, build, module_name
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.model import Partition
@@ -71,6 +71,13 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("--weights", choices=WEIGHTS, default="file", help="where the weights are stored (default: file)")
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
     p.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (default: 99.99)")
+    p.add_argument(
+        "--least-agreement",
+        type=float,
+        default=LEAST_AGREEMENT,
+        metavar="SHARE",
+        help="fail if int8 and float32 agree on fewer calibration samples; 0 never fails (default: %(default)s)",
+    )
     p.add_argument("--partition", default="", metavar="WHERE", help="rp2: its start in bytes; esp32: its label")
     p.add_argument(
         "--kernels",
@@ -109,6 +116,8 @@ def _build(a: argparse.Namespace) -> int:
 
     if not 50 < a.percentile <= 100:
         raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
+    if not 0 <= a.least_agreement <= 1:
+        raise EmberletError(f"--least-agreement is {a.least_agreement:g}, expected a share from 0 to 1")
     if a.micropython and not re.fullmatch(r"v?\d+(\.\d+){1,2}", a.micropython):
         raise EmberletError(f"--micropython is {a.micropython!r}, expected a release such as 1.22")
     name = module_name(a.name or a.model.stem)
@@ -121,6 +130,7 @@ def _build(a: argparse.Namespace) -> int:
         boards=boards,
         method=a.method,
         percentile=a.percentile,
+        least_agreement=a.least_agreement,
         partition=_partition(a.weights, a.partition, boards[0] if boards else None),
         release=a.micropython,
         kernels=a.kernels,

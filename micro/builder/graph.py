@@ -48,6 +48,34 @@ class Sums:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """What `put` does to each number of an input before it becomes a byte: (number - offset) * factor, in float64."""
+
+    offset: Array
+    factor: Array
+
+    @classmethod
+    def unchanged(cls, count: int) -> Columns:
+        return cls(np.zeros(count), np.ones(count))
+
+    @property
+    def differ(self) -> bool:
+        """Whether `put` changes anything."""
+        return bool(self.offset.any() or (self.factor != 1).any())
+
+    def of(self, numbers: Array) -> Array:
+        """The shifted and scaled numbers, float32; the last axis has the columns."""
+        return ((numbers.astype(np.float64) - self.offset) * self.factor).astype(np.float32)
+
+    def then(self, operation: str, constant: Array) -> Columns:
+        """Followed by an operation ("add", "sub", "mul", "div") with a constant of each column, or of all."""
+        if operation in ("add", "sub"):
+            shift = constant / self.factor
+            return Columns(self.offset - shift if operation == "add" else self.offset + shift, self.factor)
+        return Columns(self.offset, self.factor * constant if operation == "mul" else self.factor / constant)
+
+
+@dataclass(frozen=True)
 class Reshape(Layer):
     """The same elements in another shape: no kernel runs, and the buffer is shared."""
 
@@ -73,7 +101,8 @@ class Graph:
     whose elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors of whole numbers
     (indices, counts, 1 and 0 for true and false), whose grids have steps of one if they fit a byte; packed: layers
     whose weights are 4-bit in the model and are to be stored two in a byte; decides: the output that holds the index of
-    the class among its labels, if that is not the index of another output's largest element.
+    the class among its labels, if that is not the index of another output's largest element; columns: inputs whose
+    numbers `put` shifts and scales first (quantization/columns.py).
     """
 
     name: str
@@ -100,6 +129,7 @@ class Graph:
     words: frozenset[str] = frozenset()
     packed: frozenset[str] = frozenset()
     decides: str = ""
+    columns: Mapping[str, Columns] = field(default_factory=dict)
 
     @property
     def wide(self) -> tuple[str, ...]:

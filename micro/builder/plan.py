@@ -284,7 +284,8 @@ class _Planner:
         )
 
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:
-        return replace(self._element(name, buffers), decides=name == self.graph.decides)
+        decides, columns = name == self.graph.decides, self.graph.columns.get(name)
+        return replace(self._element(name, buffers), decides=decides, columns=columns)
 
     def _element(self, name: str, buffers: dict[str, Buffer]) -> Port:
         at = buffers[self._find(name)].place

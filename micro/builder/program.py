@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .graph import Sums
+from .graph import Columns, Sums
 from .kernels.layer import Array, Layer, View
 
 First = tuple[int, int, tuple[float, ...]]
@@ -33,7 +33,8 @@ class Port:
     scale, zero: of the bytes; unused if the model is float32. order: its axes, in words. cuts: if the bytes are ranks,
     the thresholds of each feature; nan: the rank of NaN, and the features of the ranks beyond one for each; sums: if
     they are words, their meaning; labels: names of the elements; decides: whether it holds the place of the class among
-    its labels; width: bytes of an element; integer: the offset of the byte from the number of an int8 or uint8 tensor.
+    its labels; width: bytes of an element; integer: the offset of the byte from the number of an int8 or uint8 tensor;
+    columns: how `put` shifts and scales each number first.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Port:
     width: int = 1
     decides: bool = False
     nan: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    columns: Columns | None = None
 
     @property
     def size(self) -> int:

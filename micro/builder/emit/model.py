@@ -7,8 +7,13 @@ import re
 import textwrap
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..program import Port, Program
 from .trees import trees_functions, trees_state
+
+BEYOND = 3e38
+"""A number divided by this is zero: the step of a column that nothing reads."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,8 @@ def _meaning(port: Port, is_float: bool) -> str:
             return f", number = {port.scale:.9g} * (word - {port.zero}), words of two bytes, the lower one first"
         zero = f", less {port.zero}" if port.zero else ""
         return f", whole numbers in two bytes each, the lower one first{zero}"
+    if port.columns is not None:
+        return ", each number shifted and scaled by `put` before it becomes a byte"
     if port.integer is None:
         return "" if is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
     dtype = "uint8" if port.integer == 0 else "int8"
@@ -198,6 +205,7 @@ def _state(program: Program, other: str = "") -> str:
             lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
     if any(p.cuts is not None for p in program.inputs):
         lines += trees_state(program)
+    lines += _columns(program)
     labels = next((p.labels for p in program.outputs if p.labels), ())
     if labels:
         lines.append(f"labels = {labels!r}")
@@ -206,6 +214,19 @@ def _state(program: Program, other: str = "") -> str:
     if (program.states or program.kept) and not program.calls_to_fill:
         lines.append("_kernels.reset(A)")
     return "\n".join(lines) + "\n"
+
+
+def _columns(program: Program) -> list[str]:
+    """Lines with what `put` subtracts from the numbers of an input of columns, and what it divides the rest by."""
+    lines = []
+    for which, port in enumerate(program.inputs):
+        if port.columns is None:
+            continue
+        factor = port.columns.factor
+        steps = np.where(factor == 0, BEYOND, port.scale / np.where(factor == 0, 1, factor))
+        first, second = (tuple(float(f"{v:.9g}") for v in values) for values in (port.columns.offset, steps))
+        lines.append(f"    {which}: (array('f', {first!r}), array('f', {second!r})),")
+    return ["from array import array", "", "columns = {", *lines, "}  # input: offsets and steps"] if lines else []
 
 
 def _grid(port: Port) -> str:
@@ -291,9 +312,10 @@ def put(numbers, which=0):
     to = inputs[which]
     scale, zero = input_grids[which]
     i = 0
-PUT_WORDS    for v in numbers:
+PUT_WORDSPUT_COLUMNS    for v in numbers:
         q = round(v / scale) + zero
-        to[i] = 0 if q < 0 else 255 if q > 255 else q
+        if i < len(to):
+            to[i] = 0 if q < 0 else 255 if q > 255 else q
         i += 1
     if i != len(to):
         raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
@@ -320,12 +342,24 @@ _PUT_WORDS = """\
         for v in numbers:
             q = round(v / scale) + zero
             q = 0 if q < 0 else 65535 if q > 65535 else q
-            to[i] = q & 255
-            to[i + 1] = q >> 8
+            if i < len(to):
+                to[i] = q & 255
+                to[i + 1] = q >> 8
             i += 2
         if i != len(to):
             raise ValueError("input {{}} takes {{}} numbers, found {{}}".format(which, len(to) // 2, i // 2))
         return
+"""
+
+_PUT_COLUMNS = """\
+    if which in columns:
+        offsets, steps = columns[which]
+        for v in numbers:
+            if i < len(to):
+                q = round((v - offsets[i]) / steps[i]) + zero
+                to[i] = 0 if q < 0 else 255 if q > 255 else q
+            i += 1
+        numbers = ()
 """
 
 _GET_WORDS = """\
@@ -342,6 +376,7 @@ def _int8(program: Program) -> str:
         tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
     )
     text = _INT8.replace("PUT_WORDS", _PUT_WORDS.format(ins) if ins else "")
+    text = text.replace("PUT_COLUMNS", _PUT_COLUMNS if any(port.columns for port in program.inputs) else "")
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
 

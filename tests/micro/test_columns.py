@@ -1,0 +1,161 @@
+"""Columns of tables keep ranges of their own, and a build that disagrees with float32 fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from emberlet.errors import UnsupportedError
+from emberlet.host import cli
+from emberlet.micro.builder.build import LEAST_AGREEMENT, BuildResult, Options, build
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.quantization.indices import stored
+from emberlet.micro.builder.quantization.reference import dequantize
+from skl2onnx import to_onnx
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import SVC, SVR
+
+from tools.micropython import Port
+
+Array = npt.NDArray[Any]
+
+
+def logistic() -> Any:
+    return LogisticRegression(max_iter=5000)
+
+
+def transformed() -> Any:
+    some = ColumnTransformer([("a", StandardScaler(), [3, 0, 2]), ("b", MinMaxScaler(), [1, 4, 5])])
+    return make_pipeline(some, logistic())
+
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "standardized": lambda: make_pipeline(StandardScaler(), logistic()),
+    "between 0 and 1": lambda: make_pipeline(MinMaxScaler(), logistic()),
+    "by quartiles": lambda: make_pipeline(RobustScaler(), logistic()),
+    "by the largest": lambda: make_pipeline(MaxAbsScaler(), logistic()),
+    "without a scaler": RidgeClassifier,
+    "columns in groups": transformed,
+    "gradient descent": lambda: make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
+    "support vectors": lambda: make_pipeline(StandardScaler(), SVC()),
+    "neighbors": lambda: make_pipeline(StandardScaler(), KNeighborsClassifier(3)),
+    "a network": lambda: make_pipeline(StandardScaler(), MLPClassifier((16,), max_iter=500, random_state=0)),
+}
+REGRESSORS: dict[str, Callable[[], Any]] = {
+    "linear": LinearRegression,
+    "standardized": lambda: make_pipeline(StandardScaler(), Ridge()),
+}
+
+
+def halves(load: Callable[..., tuple[Array, Array]], **options: Any) -> tuple[Array, Array, Array, Array]:
+    """Rows to train on and to calibrate with, others to score, and their targets."""
+    x, y = load(return_X_y=True, **options)
+    order = np.random.default_rng(0).permutation(len(x))
+    x, y = x[order].astype(np.float32), y[order]
+    return x[::2], x[1::2], y[::2], y[1::2]
+
+
+def converted(estimator: Any, x: Array) -> bytes:
+    classifies = hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+    return bytes(to_onnx(estimator, x[:1], options={"zipmap": False} if classifies else None).SerializeToString())
+
+
+def numbers_of(result: BuildResult, row: Array, name: str) -> Array:
+    """An output of the int8 graph, as numbers."""
+    graph = result.graph
+    x = graph.columns["X"].of(row) if "X" in graph.columns else row
+    y = graph.run({"X": stored(graph, "X", x)})[name]
+    return dequantize(y, graph.grids[name].scale, graph.grids[name].zero).reshape(-1)
+
+
+def classes_of(result: BuildResult, rows: Array) -> Array:
+    graph = result.graph
+    port = next(p for p in result.program.outputs if p.labels)
+    found = [numbers_of(result, row, graph.decides or port.name) for row in rows]
+    return np.array([port.labels[round(float(v[0])) if graph.decides else int(v.argmax())] for v in found])
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer], ids=["wine", "tumors"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_lose_at_most_one_point_of_their_score(name: str, load: Callable[..., Any]) -> None:
+    seen, unseen, y, wanted = halves(load)
+    estimator = ESTIMATORS[name]().fit(seen, y)
+    result = build(read_graph(converted(estimator, seen), "m"), Options("m"), {"X": seen})
+    score = float(np.mean(classes_of(result, unseen) == wanted))
+    assert score >= estimator.score(unseen, wanted) - 0.01
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_regressions_lose_at_most_one_point_of_their_score(name: str) -> None:
+    seen, unseen, y, wanted = halves(load_diabetes, scaled=False)
+    estimator = REGRESSORS[name]().fit(seen, y)
+    result = build(read_graph(converted(estimator, seen), "m"), Options("m"), {"X": seen})
+    found = np.array([numbers_of(result, row, result.graph.outputs[0])[0] for row in unseen])
+    score = 1 - np.sum((found - wanted) ** 2) / np.sum((wanted - wanted.mean()) ** 2)
+    assert score >= estimator.score(unseen, wanted) - 0.01
+
+
+@pytest.mark.parametrize("make", [GaussianNB, lambda: make_pipeline(StandardScaler(), SVR(C=100))])
+def test_a_build_that_disagrees_with_float32_fails_and_names_the_ways_out(make: Callable[[], Any]) -> None:
+    seen, _, y, _ = halves(load_wine)
+    graph = read_graph(converted(make().fit(seen, y), seen), "m")
+    with pytest.raises(UnsupportedError, match=r"% .*--float.*--least-agreement") as caught:
+        build(graph, Options("m", least_agreement=0.9999), {"X": seen})
+    least = float(str(caught.value).rpartition(" ")[2])
+    assert build(graph, Options("m", least_agreement=least), {"X": seen}).agreement
+    assert build(graph, Options("m", floats=True), {"X": seen}).program.is_float
+
+
+def test_the_command_fails_where_agreement_is_poor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen, _, y, _ = halves(load_wine)
+    (tmp_path / "nb.onnx").write_bytes(converted(GaussianNB().fit(seen, y), seen))
+    np.savez(tmp_path / "rows.npz", X=seen)
+    words = ["micro", "build", str(tmp_path / "nb.onnx"), "--calibration", str(tmp_path / "rows.npz")]
+    words += ["--out", str(tmp_path / "dist")]
+    assert cli.main(words) == 2
+    assert f"less than {LEAST_AGREEMENT:.0%} agreement" in capsys.readouterr().err
+    assert not (tmp_path / "dist").exists()
+    assert cli.main([*words, "--least-agreement", "0"]) == 0
+
+
+def test_a_device_shifts_and_scales_columns_and_counts_numbers(unix_port: Port, tmp_path: Path) -> None:
+    seen, unseen, y, _ = halves(load_wine)
+    estimator = transformed().fit(seen, y)
+    result = build(read_graph(converted(estimator, seen), "m"), Options("m", weights="module"), {"X": seen})
+    for file, text in result.sources.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    rows = unseen[:40]
+    (tmp_path / "rows.py").write_text(f"ROWS = {[[float(v) for v in row] for row in rows]!r}\n", encoding="utf-8")
+    script = (
+        "import m\nfrom rows import ROWS\n"
+        "for row in ROWS:\n    m.predict(row)\n    print(m.labels[m.best()])\n"
+        "for wrong in (ROWS[0] + [1.0], ROWS[0][1:]):\n"
+        "    try:\n        m.predict(wrong)\n    except ValueError as e:\n        print(e)\n"
+    )
+    lines = unix_port.run(script, micropypath=[tmp_path]).check().stdout.splitlines()
+    assert [int(line) for line in lines[:40]] == classes_of(result, rows).tolist()
+    assert "found 14" in lines[40] and "found 12" in lines[41]
+
+
+def test_strange_calibration_samples_are_noticed() -> None:
+    seen, _, y, _ = halves(load_wine)
+    data = converted(make_pipeline(StandardScaler(), logistic()).fit(seen, y), seen)
+
+    def notes(samples: Array) -> str:
+        return " ".join(build(read_graph(data, "m"), Options("m"), {"X": samples}).notes)
+
+    assert not notes(seen)
+    assert "3 calibration samples are few" in notes(seen[:3])
+    assert "equal" in notes(np.zeros((20, 13), np.float32))
+    assert "scaled as they were in training" in notes(seen * 1e-3 + 1e6)
