@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from pyarrow import csv, parquet
 from support.hostile_columns import hostile_parquet
+from support.ray_processes import PATIENCE, environment, running, wait_until
 
 from tools.components import require
 
 ROWS, FILES = 4096, 4
-PATIENCE = 240  # seconds: two cores may have much else to do
 # Slow enough to be killed half-way; records which process works on which rows; waits at three quarters while `hold`
 # exists.
 PREPARE = """
@@ -45,36 +44,6 @@ def slowly(batch):
         time.sleep(0.1)
     return {{"image": batch["image"]}}
 """
-
-
-def environment(home: Path) -> dict[str, str]:
-    """The environment of processes that use Ray: they send nothing and write nothing outside `home`."""
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "PYTHONWARNDEFAULTENCODING"}
-    return {**kept, **quiet, "HOME": str(home), "RAY_TMPDIR": str(home), "PATH": path}
-
-
-def running(folder: Path) -> list[str]:
-    """The command lines of processes that mention a folder; Ray's mention their cluster's."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit() and int(process.name) != os.getpid():
-            try:
-                line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(folder) in line:
-                found.append(f"{process.name} {line}")
-    return found
-
-
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited {seconds} s for {what}"
-        time.sleep(0.1)
-    return found
 
 
 @pytest.fixture(scope="module")

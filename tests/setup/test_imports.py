@@ -33,7 +33,7 @@ ROOMS = {
     "optim": f"{GROUND} backend config functional module",
     "data": f"{GROUND} backend tensor functional host.data",
     "host.data": f"{GROUND} backend data batch host",
-    "train": f"{GROUND} backend functional host",
+    "train": f"{GROUND} backend tensor functional autodiff optim burnpack host",
     "nn": f"{GROUND} backend tensor functional linalg param module lookup host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",
     "model": "errors burnpack module host",
@@ -46,7 +46,7 @@ ROOMS = {
     # Only the command line calls the packages built on core.
     "__main__": "host.cli",
     "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack module store model host "
-    "host.interface batch onnxruntime codegen micro wgpu_backend",
+    "host.interface batch onnxruntime train codegen micro wgpu_backend",
     # So do the code that runs models over data sets and the replacement for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",

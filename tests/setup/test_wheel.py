@@ -57,6 +57,7 @@ def test_wheel_needs_nothing_and_its_extras_name_what_they_bring(wheel: Path) ->
         "onnx",
         "micro",
         "tflite",
+        "train",
         "ray",
         "mkl",
         "all",

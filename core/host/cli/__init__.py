@@ -29,6 +29,7 @@ COMMANDS = {
     "score": ("score", "run a model over a data set, on this machine or on a Ray cluster"),
     "verify": ("verify", "compare a model's outputs with onnxruntime's, or ONNX's reference"),
     "compile": ("compile", "write a model's plan for the GPU: kernels, buffers, weights in one file"),
+    "train-report": ("train_report", "write a page with the curves of a training"),
     "devices": ("devices", "list the backends and GPU adapters of this machine"),
 }
 

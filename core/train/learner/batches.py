@@ -1,0 +1,54 @@
+"""The tensors of batches and outputs, whatever holds them: found, moved, and put into another of the same kind."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...backend import Backend
+from ...tensor import Tensor
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """Every Tensor in a tuple, list, dict, or the attributes of an object, in order."""
+    found: list[Tensor] = []
+    replaced(value, lambda tensor: found.append(tensor) or tensor)  # type: ignore[func-returns-value]
+    yield from found
+
+
+def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """`value` with every Tensor changed: a copy where it holds some."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, _PLAIN) or isinstance(value, type):
+        return value
+    if isinstance(value, dict):
+        return type(value)((key, replaced(child, change)) for key, child in value.items())
+    if isinstance(value, (list, tuple)):
+        parts = [replaced(child, change) for child in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    held = getattr(value, "__dict__", None)
+    if not held:
+        return value
+    out = copy.copy(value)
+    for key, child in held.items():
+        object.__setattr__(out, key, replaced(child, change))
+    return out
+
+
+def moved(value: Any, backend: Backend) -> Any:
+    """`value` with every tensor on `backend`."""
+    return replaced(value, lambda tensor: tensor if tensor.backend is backend else tensor.to(backend))
+
+
+def inside(value: Any) -> Any:
+    """`value` with every tensor of an autodiff backend on the backend inside, without its history."""
+    return replaced(value, lambda tensor: tensor.inner() if hasattr(tensor.backend, "from_inner") else tensor)
+
+
+def rows(batch: Any) -> int:
+    """The number of items in a batch: the length of its first tensor that has an axis; 1 if there is none."""
+    return next((tensor.shape[0] for tensor in tensors(batch) if tensor.ndim), 1)

@@ -1,0 +1,316 @@
+"""Learner: trains a model on batches, epoch by epoch, and can go on where an earlier run ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ...errors import ArgumentError
+from ...functional.randomness import draws
+from ...optim.schedules import ConstantLr
+from ..metric import MetricMetadata
+from .batches import inside, moved, rows
+from .checkpoints import Checkpoints
+from .events import All, Events, Step, values
+from .history import History
+from .interrupting import Interrupter
+from .loggers import EventLog, FileLogger
+from .renderers import renderer as renderer_of
+from .stepping import EagerSteps, Group
+from .strategies import Composed, EarlyStopping, Keep, KeepBest, KeepLast
+from .summary import Summary
+
+DEFAULT = Composed([KeepLast(2), KeepBest()])
+
+
+class Learner:
+    """Trains `model` with `optimizer`; everything it writes goes into the folder `directory`.
+
+    model: a Module with `step(batch)`, which returns an output with a loss or a TrainOutput; `valid_step(batch)`, if it
+    has one, is called in validation. lr: a number, a schedule or its config. metrics: for training and validation;
+    metrics_train, metrics_valid: for one of them, instead. grads_accumulation: the number of steps whose gradients are
+    averaged before the optimizer's step. devices: backends that each take a batch of every step; their gradients are
+    averaged. checkpoints: which are kept, a strategy or a list of them; None: none is written. checkpoint: go on after
+    this epoch; resume: go on after the last epoch that has a checkpoint, if there is one. early_stopping: an
+    EarlyStopping, or a list. renderer: "auto", "dashboard", "plain", "notebook", an Events, or None. loggers: Events
+    instead of the files of the metrics.
+
+    Raises ArgumentError for values that these do not take.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        model: Any,
+        optimizer: Any,
+        lr: Any,
+        *,
+        num_epochs: int = 1,
+        metrics: Sequence[Any] = (),
+        metrics_train: Sequence[Any] | None = None,
+        metrics_valid: Sequence[Any] | None = None,
+        grads_accumulation: int = 1,
+        devices: Sequence[Any] | None = None,
+        checkpoints: Keep | list[Keep] | None = DEFAULT,
+        checkpoint: int | None = None,
+        resume: bool = False,
+        early_stopping: EarlyStopping | Sequence[EarlyStopping] = (),
+        renderer: Any = "auto",
+        loggers: Sequence[Events] | None = None,
+        interrupter: Interrupter | None = None,
+        application_log: bool = True,
+        summary: bool = True,
+        group: Group | None = None,
+    ) -> None:
+        for name, count in (("num_epochs", num_epochs), ("grads_accumulation", grads_accumulation)):
+            if count < 1:
+                raise ArgumentError(f"{name} is at least 1, found {count}")
+        if not callable(getattr(model, "step", None)):
+            raise ArgumentError(f"{type(model).__name__} has no step(batch), which a Learner calls")
+        self.directory = Path(directory)
+        self.model = model
+        self.optimizer = optimizer
+        self.schedule = _schedule(lr)
+        self.num_epochs = num_epochs
+        self.metrics = {
+            "train": list(metrics if metrics_train is None else metrics_train),
+            "valid": list(metrics if metrics_valid is None else metrics_valid),
+        }
+        self.grads_accumulation = grads_accumulation
+        self.devices = list(devices) if devices else [None]
+        self.checkpoints = None if checkpoints is None else Checkpoints(self.directory / "checkpoint", checkpoints)
+        self.checkpoint, self.resume = checkpoint, resume
+        self.early_stopping = [early_stopping] if isinstance(early_stopping, EarlyStopping) else list(early_stopping)
+        self.renderer, self.loggers, self.application_log = renderer, loggers, application_log
+        self.interrupter = interrupter or Interrupter()
+        self.show_summary = summary
+        self.group = group
+        self.history = History()
+        self.rate_factor = 1.0
+        self.reason: str | None = None
+
+    # -- what a program asks for -------------------------------------------------------------------------------------
+
+    def fit(self, train: Iterable[Any], valid: Iterable[Any] | None = None) -> Any:
+        """Train on the batches of `train`, validate on those of `valid`; returns the trained model, on the inner
+        backend. `reason` says why it ended before the last epoch, or is None.
+
+        Ctrl-C and SIGTERM end it after the step, a second one at once. Raises whatever steps and batches raise.
+        """
+        first = self._begin()
+        main = self.group is None or self.group.rank == 0
+        events = All(self._events() if main else [])
+        stepping = EagerSteps(self.model, self.optimizer, self.devices, self.grads_accumulation, self.group)
+        try:
+            with self.interrupter.signals():
+                events.begin(self, first)
+                for epoch in range(first, self.num_epochs + 1):
+                    self.reason = self._agreed(self._stopped())
+                    if self.reason is not None:
+                        break
+                    self._train(epoch, train, stepping, events)
+                    if valid is not None and self.interrupter.stopped is None and main:
+                        self._validate(epoch, valid, events)
+                    if self.interrupter.stopped is None:
+                        self._save(epoch, events, main)
+                self.reason = self.reason or self.interrupter.stopped
+                events.end(self.reason, Summary(self))
+        finally:
+            stepping.close()
+            events.close()
+        return self.model.valid()
+
+    def facts(self) -> dict[str, Any]:
+        """What the logs say about this training."""
+        return {
+            "model": type(self.model).__name__,
+            "parameters": self.model.num_params(),
+            "optimizer": type(getattr(self.optimizer, "config", self.optimizer)).__name__.removesuffix("Config"),
+            "backend": ", ".join(repr(getattr(b, "inner", b)) for b in self._backends()),
+            "num_epochs": self.num_epochs,
+            "directions": {
+                metric.name: "highest" if metric.higher_is_better else "lowest"
+                for split in ("train", "valid")
+                for metric in self.metrics[split]
+                if getattr(metric, "higher_is_better", None) is not None
+            },
+        }
+
+    def lower_rate(self, factor: float = 0.5) -> None:
+        """Multiply the learning rate with `factor` from the next step on; checkpoints keep it."""
+        self.rate_factor *= factor
+
+    # -- the parts of a training -------------------------------------------------------------------------------------
+
+    def _backends(self) -> list[Any]:
+        return [self.model.backends()[0] if d is None else d for d in self.devices]
+
+    def _begin(self) -> int:
+        """Load a checkpoint if one is asked for; returns the first epoch."""
+        kept = self.checkpoints
+        done = self.checkpoint
+        if done is None and kept is not None and kept.epochs():
+            if not self.resume and self.group is None:
+                raise ArgumentError(
+                    f"{self.directory} holds a training with checkpoints of the epochs {kept.epochs()}: go on with "
+                    f"resume=True, or give another folder"
+                )
+            done = kept.epochs()[-1]
+        self.directory.mkdir(parents=True, exist_ok=True)
+        backend = self.devices[0]
+        if backend is not None:
+            self.model.to(getattr(backend, "inner", backend))
+        if done:
+            kept = kept or Checkpoints(self.directory / "checkpoint", DEFAULT)
+            self.model = self.model.valid()
+            state, self.history = kept.load(done, self.model, self.optimizer)
+            self.schedule.load_record(state["schedule"])
+            self.rate_factor = state["rate_factor"]
+            with draws._lock:
+                draws._state[:] = state["random"]
+            if self.group is None or self.group.rank == 0:
+                kept.delete_after(done)
+        self.model = self.model.train()
+        for param in self.model.params():
+            param.val()  # lazy ones draw in the order of the model, not of its first step
+        self.devices = [d if d is not None else self.model.backends()[0] for d in self.devices]
+        if self.group is not None and not done:
+            self._take_weights(self.group)
+        return (done or 0) + 1
+
+    def _take_weights(self, group: Group) -> None:
+        """Begin with the weights of rank 0."""
+        params = self.model.params()
+        shared = group.share([param.val().to_data() for param in params])
+        for param, data in zip(params, shared, strict=True):
+            param.set(data.to_tensor(param.backend))
+
+    def _agreed(self, reason: str | None) -> str | None:
+        """In a group: rank 0's reason to end, and its random numbers, from which each rank draws others."""
+        if self.group is None:
+            return reason
+        draws._taken(0)  # chooses the key of the random numbers, if nobody drew any
+        reason, (key, counter) = self.group.share((reason, list(draws._state)))
+        with draws._lock:
+            draws._state[:] = [(key + self.group.rank) & 0xFFFFFFFFFFFFFFFF, counter]
+        return reason
+
+    def _events(self) -> list[Events]:
+        found: list[Events] = [EventLog(self.directory, self.application_log)]
+        found += [FileLogger(self.directory)] if self.loggers is None else self.loggers
+        chosen = renderer_of(self.renderer)
+        return found + ([chosen] if chosen is not None else [])
+
+    def _stopped(self) -> str | None:
+        if self.interrupter.stopped is not None:
+            return self.interrupter.stopped
+        return next((r for s in self.early_stopping if (r := s.reason(self.history)) is not None), None)
+
+    def _train(self, epoch: int, train: Iterable[Any], stepping: Any, events: Events) -> None:
+        run = _Run(self, "train", epoch, _length(train), events)
+        lr = 0.0
+        for batches in self._batches(train, epoch, stepping.width):
+            lr = self.schedule.step() * self.rate_factor
+            run.steps += 1
+            for done in stepping.step(batches, lr):
+                run.add(done.item, done.items, lr)
+            run.told(lr)
+            if self.interrupter.stopped is not None:
+                break
+        stepping.flush(lr)
+        run.end()
+
+    def _validate(self, epoch: int, valid: Iterable[Any], events: Events) -> None:
+        run = _Run(self, "valid", epoch, _length(valid), events)
+        model = self.model.valid()
+        step = getattr(model, "valid_step", model.step)
+        backend = model.backends()[0]
+        for batch in _epoch(valid, epoch):
+            run.steps += 1
+            run.add(inside(step(moved(batch, backend))), rows(batch), None)
+            run.told(None)
+            if self.interrupter.stopped is not None:
+                break
+        run.end()
+
+    def _batches(self, train: Iterable[Any], epoch: int, width: int) -> Iterator[list[Any]]:
+        """The batches of each step: one for each device of this process; none where other processes got the last."""
+        rank, size = (self.group.rank, self.group.size) if self.group is not None else (0, 1)
+        source = iter(_epoch(train, epoch))
+        while taken := list(islice(source, width * size)):
+            yield taken[rank * width : (rank + 1) * width]
+
+    def _save(self, epoch: int, events: Events, main: bool) -> None:
+        if self.checkpoints is None or not main:
+            return
+        draws._taken(0)  # chooses the key of the random numbers, if nobody drew any
+        state = {
+            "schedule": self.schedule.to_record(),
+            "random": list(draws._state),
+            "rate_factor": self.rate_factor,
+        }
+        events.checkpoint(epoch, self.checkpoints.save(epoch, self.model, self.optimizer, state, self.history))
+
+
+class _Run:
+    """The training or the validation of one epoch: updates metrics and reports steps."""
+
+    def __init__(self, learner: Learner, split: str, epoch: int, length: int | None, events: Events) -> None:
+        self._learner, self._split, self._epoch, self._events = learner, split, epoch, events
+        self._metrics = learner.metrics[split]
+        width = len(learner.devices) * (learner.group.size if learner.group else 1) if split == "train" else 1
+        self._length = None if length is None else -(-length // width)
+        self.steps = self._items = self._new = 0
+        self._entries: list[Any] = []
+        self._start = time.monotonic()
+        for metric in self._metrics:
+            metric.clear()
+        events.epoch(split, epoch)
+
+    def add(self, item: Any, items: int, lr: float | None) -> None:
+        """Update the metrics with an output."""
+        metadata = MetricMetadata(
+            epoch=self._epoch, epoch_total=self._learner.num_epochs, iteration=self.steps,
+            iteration_total=self._length, lr=lr,
+        )  # fmt: skip
+        self._entries = [metric.update(item, metadata) for metric in self._metrics]
+        self._new += items
+
+    def told(self, lr: float | None) -> None:
+        """Report the step."""
+        step = Step(self._split, self._epoch, self.steps, self._length, self._new, self._entries, lr, self._metrics)
+        self._items += self._new
+        self._new = 0
+        self._events.step(step)
+
+    def end(self) -> None:
+        """Note the values of the epoch, unless it was interrupted."""
+        if self._learner.interrupter.stopped is not None:
+            return
+        found = values(self._metrics)
+        self._learner.history.add(self._split, self._epoch, found)
+        self._events.epoch_end(self._split, self._epoch, found, time.monotonic() - self._start, self._items)
+
+
+def _schedule(lr: Any) -> Any:
+    if isinstance(lr, (int, float)):
+        return ConstantLr(float(lr))
+    return lr.init() if not hasattr(lr, "step") and hasattr(lr, "init") else lr
+
+
+def _length(loader: Iterable[Any]) -> int | None:
+    try:
+        return len(loader)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def _epoch(loader: Iterable[Any], epoch: int) -> Iterable[Any]:
+    """The loader, at the order of an epoch."""
+    if hasattr(loader, "set_epoch"):
+        loader.set_epoch(epoch - 1)
+    return loader

@@ -1,0 +1,1 @@
+"""A page about a training, from what it left in its folder: `emberlet train-report`."""

@@ -1,0 +1,129 @@
+"""What a training left in its folder: curves by epoch and by step, and what its events say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from ....errors import FormatError
+from ..history import History
+
+SPLITS = ("train", "valid")
+STEPS = 400  # points of a curve of steps
+_EPOCH = re.compile(r"epoch-(\d+)")
+
+
+class Run:
+    """history: the values of each epoch; steps: {metric: [(position in epochs, mean of some steps)]} of the training;
+    facts: what the log says about it; seconds: {(split, epoch): (seconds, items)}; checkpoints: epochs that have one;
+    reason: why it ended early, or None; ended: whether it ended at all; began, last: times of the first and the last
+    event, in seconds since 1970, or None."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.steps: dict[str, list[tuple[float, float]]] = {}
+        self.facts: dict[str, Any] = {}
+        self._order: list[str] = []  # of the metrics, as the events have them
+        self.seconds: dict[tuple[str, int], tuple[float, int]] = {}
+        self.checkpoints: set[int] = set()
+        self.reason: str | None = None
+        self.ended = False
+        self.began: float | None = None
+        self.last: float | None = None
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that are numbers, in the order in which the training has them, if its events say so."""
+        return list(dict.fromkeys([*self._order, *(name for split in SPLITS for name in self.history.values[split])]))
+
+    def note(self, split: str, epoch: int, values: dict[str, float]) -> None:
+        """Add what an event says about an epoch."""
+        self._order += [name for name in values if name not in self._order]
+        self.history.add(split, epoch, values)
+
+
+def read(directory: str | os.PathLike[str]) -> Run:
+    """The training in a folder. Raises FormatError if there is none."""
+    folder, run = Path(directory), Run()
+    _read_logs(folder, run)
+    _read_events(folder / "events.jsonl", run)
+    if not run.metrics and not run.facts:
+        raise FormatError(f"{folder}: not the folder of a training, which has events.jsonl or train/epoch-1/*.log")
+    return run
+
+
+def _read_logs(folder: Path, run: Run) -> None:
+    for split in SPLITS:
+        for epoch, place in _epochs(folder / split):
+            for path in sorted(place.glob("*.log")):
+                pairs = _pairs(path)
+                total = sum(count for _, count in pairs)
+                if not total:
+                    continue
+                mean = sum(value * count for value, count in pairs) / total
+                run.history.add(split, epoch, {path.stem: mean})
+                if split == "train":
+                    run.steps.setdefault(path.stem, []).extend(_thinned(epoch, pairs))
+    for name, points in run.steps.items():
+        every = -(-len(points) // STEPS)
+        groups = [points[i : i + every] for i in range(0, len(points), every)]
+        run.steps[name] = [(sum(x for x, _ in g) / len(g), sum(y for _, y in g) / len(g)) for g in groups]
+
+
+def _epochs(folder: Path) -> list[tuple[int, Path]]:
+    names = os.listdir(folder) if folder.is_dir() else []
+    return sorted((int(match[1]), folder / name) for name in names if (match := _EPOCH.fullmatch(name)))
+
+
+def _pairs(path: Path) -> list[tuple[float, int]]:
+    """The (value, items) of a file; of other lines, and of one that was being written, none."""
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        value, _, count = line.partition(",")
+        try:
+            number, items = float(value), int(count)
+        except ValueError:
+            continue
+        if number - number == 0 and items > 0:
+            found.append((number, items))
+    return found
+
+
+def _thinned(epoch: int, pairs: list[tuple[float, int]]) -> list[tuple[float, float]]:
+    return [(epoch - 1 + (i + 1) / len(pairs), value) for i, (value, _) in enumerate(pairs)]
+
+
+def _read_events(path: Path, run: Run) -> None:
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            event = json.loads(line)
+            kind, time = event.pop("event"), event.pop("time")
+        except (ValueError, KeyError, AttributeError):  # a line that a kill cut off
+            continue
+        run.began, run.last = run.began or time, time
+        if kind == "begin":
+            first = event.pop("epoch", 1)
+            run.facts, run.ended, run.reason = event, False, None
+            run.checkpoints = {epoch for epoch in run.checkpoints if epoch < first}
+            for where in [where for where in run.seconds if where[1] >= first]:
+                del run.seconds[where]
+        elif kind == "epoch_end":
+            run.seconds[event["split"], event["epoch"]] = (event["seconds"], event["items"])
+            # Of a metric that is no mean the logs do not give the value of an epoch.
+            known = {_logged(name): value for name, value in event["values"].items()}
+            run.note(event["split"], event["epoch"], known)
+        elif kind == "checkpoint":
+            run.checkpoints = (run.checkpoints | {event["epoch"]}) - set(event["deleted"])
+        elif kind == "end":
+            run.ended, run.reason = True, event["reason"]
+
+
+def _logged(metric: str) -> str:
+    from ..loggers import file_name
+
+    return file_name(metric)

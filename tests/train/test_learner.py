@@ -1,0 +1,302 @@
+"""The loop: what it leaves in its folder, going on from a checkpoint, and steps over several batches."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn, optim
+from emberlet.errors import ArgumentError, EmberletError, LoadError
+from emberlet.module import Module
+from emberlet.optim import CosineAnnealingLrSchedulerConfig, GradientsParams
+from emberlet.train import (
+    ClassificationOutput,
+    EarlyStopping,
+    Events,
+    Interrupter,
+    KeepAll,
+    Learner,
+    LearnerBuilder,
+    RegressionOutput,
+    Step,
+    TrainOutput,
+)
+from emberlet.train.metric import AccuracyMetric, LearningRateMetric, LossMetric
+from support.small_training import Batches, Net, Plain, fit, learner, weights
+
+
+def assert_same(a: Any, b: Any) -> None:
+    mine, its = weights(a), weights(b)
+    assert mine.keys() == its.keys()
+    for name, value in mine.items():
+        np.testing.assert_array_equal(value, its[name], err_msg=name)
+
+
+def tree(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_network_learns_and_its_folder_has_the_books_layout(tmp_path: Path) -> None:
+    made = learner(tmp_path, 3, checkpoints=KeepAll())
+    model = made.fit(Batches(200, 32), Batches(50, 32, seed=1))
+    assert made.history.of("valid", "Accuracy")[3] > made.history.of("valid", "Accuracy")[1] > 30
+    assert made.reason is None
+    assert model.backends() == [emberlet.get_backend("numpy")]
+    logs = {f"{s}/epoch-{e}/{m}.log" for s in ("train", "valid") for e in (1, 2, 3) for m in ("Loss", "Accuracy")}
+    kept = {f"checkpoint/{f}" for e in (1, 2, 3) for f in (f"model-{e}.bpk", f"optim-{e}.bpk", f"scheduler-{e}.json")}
+    assert tree(tmp_path) == logs | kept | {"experiment.log", "events.jsonl"}
+
+
+def test_logs_have_a_line_for_each_step_with_the_batchs_value_and_size(tmp_path: Path) -> None:
+    made = learner(tmp_path, 1)
+    made.fit(Batches(200, 32))
+    lines = (tmp_path / "train/epoch-1/Loss.log").read_text(encoding="utf-8").split()
+    values, sizes = np.array([[float(part) for part in line.split(",")] for line in lines]).T
+    assert sizes.tolist() == [32] * 6 + [8]
+    np.testing.assert_allclose(np.average(values, weights=sizes), made.history.of("train", "Loss")[1])
+
+
+def test_events_are_json_lines(tmp_path: Path) -> None:
+    fit(tmp_path, 2)
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["event"] for line in lines] == ["begin", *["epoch", "epoch_end"] * 2, "checkpoint",
+                                                 *["epoch", "epoch_end"] * 2, "checkpoint", "end"]  # fmt: skip
+    assert lines[0]["parameters"] == Net().num_params()
+    assert lines[2]["items"] == 200
+
+
+def test_the_log_takes_what_a_program_says(tmp_path: Path) -> None:
+    class Talking(Events):
+        def epoch(self, split: str, epoch: int) -> None:
+            logging.getLogger("emberlet.train").warning("hello from %s", split)
+
+    fit(tmp_path, 1, loggers=[Talking()])
+    text = (tmp_path / "experiment.log").read_text(encoding="utf-8")
+    assert "WARNING hello from valid" in text
+    assert "epoch 1, valid: Loss" in text
+    logging.getLogger("emberlet.train").warning("nobody writes this")
+    assert "nobody" not in (tmp_path / "experiment.log").read_text(encoding="utf-8")
+
+
+SCHEDULE = CosineAnnealingLrSchedulerConfig(initial_lr=0.02, num_iters=28)
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+def test_going_on_from_any_epoch_gives_the_weights_of_a_run_without_a_break(tmp_path: Path, epoch: int) -> None:
+    whole = fit(tmp_path / "whole", 4, lr=SCHEDULE)
+    fit(tmp_path / "broken", epoch, lr=SCHEDULE)
+    again = learner(tmp_path / "broken", 4, lr=SCHEDULE, checkpoint=epoch, metrics=[LossMetric()])
+    F.manual_seed(99)  # the checkpoint's random numbers count
+    assert_same(whole, again.fit(Batches(200, 32), Batches(50, 32, seed=1)))
+    assert list(again.history.of("train", "Loss")) == [1, 2, 3, 4]
+
+
+def test_going_back_to_an_epoch_forgets_the_later_ones(tmp_path: Path) -> None:
+    fit(tmp_path, 4, checkpoints=KeepAll())
+    whole = fit(tmp_path, 3, checkpoint=2, checkpoints=KeepAll())
+    assert {int(p.stem.split("-")[1]) for p in (tmp_path / "checkpoint").iterdir()} == {1, 2, 3}
+    assert {p.name for p in (tmp_path / "train").iterdir()} == {"epoch-1", "epoch-2", "epoch-3"}
+    assert_same(whole, fit(tmp_path, 3, resume=True))
+
+
+def test_a_folder_with_a_training_is_not_overwritten(tmp_path: Path) -> None:
+    fit(tmp_path, 1)
+    with pytest.raises(ArgumentError, match="resume=True, or give another folder"):
+        fit(tmp_path, 2)
+
+
+def test_a_checkpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
+    fit(tmp_path, 2)
+    with pytest.raises(LoadError, match="no checkpoint of epoch 7; there are: 1, 2"):
+        fit(tmp_path, 8, checkpoint=7)
+
+
+def test_accumulated_gradients_are_those_of_one_large_batch(tmp_path: Path) -> None:
+    def options() -> dict[str, Any]:
+        return {"model": Plain()}
+
+    large = learner(tmp_path / "a", 2, **options()).fit(Batches(192, 64))
+    small = learner(tmp_path / "b", 2, grads_accumulation=2, **options()).fit(Batches(192, 32))
+    for name, value in weights(large).items():
+        np.testing.assert_allclose(weights(small)[name], value, atol=1e-5)
+
+
+@pytest.mark.parametrize("devices", [["numpy", "numpy"], ["numpy", "python", "numpy"], ["numpy", "wasm"]])
+def test_several_devices_take_the_step_of_one_batch_of_their_size(tmp_path: Path, devices: list[str]) -> None:
+    one = learner(tmp_path / "a", 1, model=Plain()).fit(Batches(200, 32 * len(devices)))
+    several = learner(tmp_path / "b", 1, model=Plain(), devices=devices).fit(Batches(200, 32))
+    for name, value in weights(one).items():
+        np.testing.assert_allclose(weights(several)[name], value, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python", "wasm"])
+def test_it_trains_on_every_backend(tmp_path: Path, backend: str) -> None:
+    made = learner(tmp_path, 2, model=Plain(backend))
+    made.fit(Batches(100, 32), Batches(50, 32))
+    losses = made.history.of("valid", "Loss")
+    assert losses[2] < losses[1]
+
+
+def test_the_training_ends_where_a_metric_does_not_become_better(tmp_path: Path) -> None:
+    stop = EarlyStopping("Loss", epochs=2, min_change=100.0)
+    made = learner(tmp_path, 9, early_stopping=stop)
+    made.fit(Batches(100, 32), Batches(50, 32))
+    assert list(made.history.of("valid", "Loss")) == [1, 2, 3]
+    assert made.reason is not None
+    assert made.reason.startswith("Loss (valid) has not become better since epoch 1")
+    again = learner(tmp_path, 9, early_stopping=stop, resume=True)
+    again.fit(Batches(100, 32), Batches(50, 32))
+    assert again.reason == made.reason, "a training that ended stays ended"
+
+
+class Stopping(Events):
+    def __init__(self, interrupter: Interrupter, after: int) -> None:
+        self.interrupter, self.after, self.steps = interrupter, after, 0
+
+    def step(self, step: Step) -> None:
+        self.steps += 1
+        if self.steps == self.after:
+            self.interrupter.stop("enough")
+
+
+def test_an_interrupter_ends_it_after_the_step_and_it_goes_on_from_the_last_epoch(tmp_path: Path) -> None:
+    whole = fit(tmp_path / "whole", 3)
+    interrupter = Interrupter()
+    stopping = Stopping(interrupter, 12)  # in the second epoch
+    made = learner(tmp_path / "broken", 3, interrupter=interrupter, renderer=stopping)
+    made.fit(Batches(200, 32), Batches(50, 32, seed=1))
+    assert made.reason == "enough"
+    assert stopping.steps == 12
+    assert made.checkpoints is not None
+    assert made.checkpoints.epochs() == [1]
+    assert_same(whole, fit(tmp_path / "broken", 3, resume=True))
+
+
+class Own(Module):
+    """A step that takes its gradients itself, and another one for validation."""
+
+    def __init__(self) -> None:
+        self.weight = nn.Linear(2, 1, backend="numpy")
+
+    def step(self, batch: Any) -> TrainOutput:
+        output = self.weight(batch["x"])
+        item = RegressionOutput(((output - batch["y"]) ** 2).mean(), output, batch["y"])
+        return TrainOutput(self, item.loss.backward(), item)
+
+    def valid_step(self, batch: Any) -> RegressionOutput:
+        output = self.weight(batch["x"])
+        return RegressionOutput(abs(output - batch["y"]).mean(), output, batch["y"])
+
+
+def test_a_step_may_give_its_gradients(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32)
+    y = x @ np.float32([[2.0], [-1.0]])
+    batches = [{"x": emberlet.asarray(x[i : i + 16]), "y": emberlet.asarray(y[i : i + 16])} for i in range(0, 64, 16)]
+    F.manual_seed(0)
+    made = Learner(
+        tmp_path, Own(), optim.SgdConfig().init(), 0.1, num_epochs=12, metrics=[LossMetric()],
+        renderer=None,
+    )  # fmt: skip
+    model = made.fit(batches, batches)
+    np.testing.assert_allclose(weights(model)["weight.weight"].ravel(), [2, -1], atol=0.02)
+    assert made.history.of("valid", "Loss")[12] < 0.02
+
+
+def test_an_output_without_a_loss_is_an_error_that_says_so(tmp_path: Path) -> None:
+    class Wrong(Own):
+        def step(self, batch: Any) -> Any:
+            return self.weight(batch)
+
+    made = Learner(tmp_path, Wrong(), optim.SgdConfig().init(), 0.1, renderer=None)
+    with pytest.raises(EmberletError, match="has no loss: return an output with one"):
+        made.fit([emberlet.ones((1, 2), backend="numpy")])
+
+
+def test_a_batch_may_be_an_object_whose_tensors_are_on_another_backend(tmp_path: Path) -> None:
+    class Batch:
+        def __init__(self, x: Any, y: Any) -> None:
+            self.images, self.targets = x, y
+
+    class Model(Plain):
+        def step(self, batch: Any) -> ClassificationOutput:
+            return Plain.step(self, (batch.images, batch.targets))
+
+    batches = [Batch(x.to("python"), y.to("python")) for x, y in Batches(64, 32)]
+    made = learner(tmp_path, 1, model=Model())
+    made.fit(batches, batches)
+    assert made.history.of("valid", "Loss")
+
+
+def test_the_metric_of_the_rate_sees_the_schedule(tmp_path: Path) -> None:
+    made = learner(tmp_path, 1, lr=SCHEDULE, metrics=[LearningRateMetric()])
+    made.fit(Batches(200, 32), Batches(50, 32))
+    lines = (tmp_path / "train/epoch-1/Learning rate.log").read_text(encoding="utf-8").split()
+    np.testing.assert_allclose([float(line.split(",")[0]) for line in lines], [SCHEDULE.rate(i) for i in range(7)])
+    assert made.history.of("valid", "Learning rate") == {}
+
+
+def test_a_lowered_rate_is_kept_by_checkpoints(tmp_path: Path) -> None:
+    made = learner(tmp_path, 1)
+    made.lower_rate(0.25)
+    made.fit(Batches(64, 32))
+    again = learner(tmp_path, 2, resume=True, metrics=[LearningRateMetric()])
+    again.fit(Batches(64, 32))
+    assert again.history.of("train", "Learning rate") == {2: 0.0025}
+
+
+def test_lbfgs_computes_the_loss_several_times_a_step(tmp_path: Path) -> None:
+    F.manual_seed(1)
+    made = Learner(
+        tmp_path, Plain(), optim.LBFGSConfig().init(), 0.5, num_epochs=2, metrics=[LossMetric()], renderer=None
+    )
+    made.fit([next(iter(Batches(200, 200)))])
+    losses = made.history.of("train", "Loss")
+    assert losses[2] < 0.5 * losses[1]
+
+
+def test_the_books_builder_makes_the_same_learner(tmp_path: Path) -> None:
+    F.manual_seed(3)
+    made = (
+        LearnerBuilder(tmp_path / "built")
+        .metric_train_numeric(LossMetric())
+        .metric_valid_numeric(LossMetric())
+        .metric_valid(AccuracyMetric())
+        .with_file_checkpointer()
+        .devices(["numpy"])
+        .grads_accumulation(1)
+        .renderer(None)
+        .num_epochs(2)
+        .summary()
+        .build(Net(), optim.AdamConfig().init(), 0.01)
+    )
+    built = made.fit(Batches(200, 32), Batches(50, 32, seed=1))
+    assert_same(built, fit(tmp_path / "plain", 2))
+    assert set(made.history.values["train"]) == {"Loss"}
+    assert set(made.history.values["valid"]) == {"Loss", "Accuracy"}
+
+
+def test_wrong_settings_are_refused(tmp_path: Path) -> None:
+    for options, match in (
+        ({"num_epochs": 0}, "num_epochs is at least 1"),
+        ({"grads_accumulation": 0}, "grads_accumulation is at least 1"),
+    ):
+        with pytest.raises(ArgumentError, match=match):
+            Learner(tmp_path, Plain(), optim.SgdConfig().init(), 0.1, **options)
+    with pytest.raises(ArgumentError, match="Linear has no step"):
+        Learner(tmp_path, nn.Linear(2, 1), optim.SgdConfig().init(), 0.1)
+    with pytest.raises(ArgumentError, match="renderer is 'auto'"):
+        fit(tmp_path, 1, renderer="pretty")
+
+
+def test_the_gradients_may_be_taken_already(tmp_path: Path) -> None:
+    model = Own().train()
+    batch = {"x": emberlet.ones((4, 2), backend="autodiff:numpy"), "y": emberlet.ones((4, 1), backend="autodiff:numpy")}
+    taken = model.step(batch).grads
+    assert isinstance(taken, GradientsParams)
+    assert len(taken) == 2

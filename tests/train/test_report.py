@@ -1,0 +1,164 @@
+"""The report of a training, and what renderers show while it goes on."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emberlet.errors import FormatError
+from emberlet.train import Dashboard, Interrupter, NotebookRenderer, PlainRenderer
+from emberlet.train.learner.renderers.braille import drawn
+from emberlet.train.learner.report import chart, page
+from emberlet.train.learner.report.reading import read
+from emberlet.train.metric import AccuracyMetric, LossMetric
+from support.small_training import Batches, fit, learner
+
+
+def test_the_report_holds_every_epoch_and_refers_to_nothing_outside(tmp_path: Path) -> None:
+    made = learner(tmp_path / "run & <1>", 3)
+    made.fit(Batches(200, 32), Batches(50, 32))
+    text = page.as_html(read(made.directory), "run & <1>")
+    assert "run &amp; &lt;1&gt;" in text
+    assert "3 of 3 epochs" in text
+    assert not re.findall(r"(?:src|href)=|url\(|@import|<script|https?:", text)
+    for drawing in re.findall(r"<svg.*?</svg>", text):
+        ET.fromstring(drawing)
+    for epoch, loss in made.history.of("valid", "Loss").items():
+        assert f"epoch {epoch}, valid: {loss:.4g}" in text
+
+
+def test_it_reads_the_logs_of_a_folder_without_events(tmp_path: Path) -> None:
+    made = learner(tmp_path, 2)
+    made.fit(Batches(200, 32))
+    (tmp_path / "events.jsonl").unlink()
+    run = read(tmp_path)
+    assert run.metrics == ["Accuracy", "Loss"]
+    for name in run.metrics:
+        for epoch, value in made.history.of("train", name).items():
+            assert math.isclose(run.history.of("train", name)[epoch], value, rel_tol=1e-6)
+    assert [x for x, _ in run.steps["Loss"]] == pytest.approx([(i + 1) / 7 for i in range(14)])
+
+
+def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
+    fit(tmp_path, 2)
+    for path in (tmp_path / "events.jsonl", tmp_path / "train/epoch-2/Loss.log"):
+        path.write_text(path.read_text(encoding="utf-8")[:-9], encoding="utf-8")
+    assert read(tmp_path).metrics == ["Loss", "Accuracy"]
+
+
+def test_many_steps_are_drawn_as_a_few_means(tmp_path: Path) -> None:
+    folder = tmp_path / "train/epoch-1"
+    folder.mkdir(parents=True)
+    (folder / "Loss.log").write_text("".join(f"{i},1\n" for i in range(10_000)), encoding="utf-8")
+    points = read(tmp_path).steps["Loss"]
+    assert len(points) <= 400
+    assert points[0][1] == pytest.approx(12)
+
+
+def test_a_folder_without_a_training_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not the folder of a training"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.12, 0.13), (-3.0, 1e6), (99.0, 100.0), (5.0, 5.0)])
+def test_the_marks_of_an_axis_are_round_and_hold_the_values(low: float, high: float) -> None:
+    marks = chart.ticks(low, high)
+    assert marks == sorted(marks)
+    assert marks[0] <= low
+    assert marks[-1] >= high
+    assert 1 <= len(marks) <= 7
+    assert all(len(f"{mark:.4g}") <= 8 for mark in marks)
+
+
+def test_a_chart_without_values_is_empty() -> None:
+    assert chart.svg("Loss", {}, {1: math.nan}, [], None) == ""
+
+
+def test_plain_lines_tell_each_epoch_and_the_summary(tmp_path: Path) -> None:
+    said = io.StringIO()
+    made = learner(tmp_path, 2, renderer=PlainRenderer(said, every=0.0))
+    made.fit(Batches(200, 32), Batches(50, 32))
+    lines = said.getvalue().splitlines()
+    assert sum(line.startswith("epoch 2/2 train, step ") for line in lines) == 7
+    (valid,) = [line for line in lines if line.startswith("epoch 2/2 valid: ")]
+    assert valid.startswith(f"epoch 2/2 valid: Loss {made.history.of('valid', 'Loss')[2]:.4g}, Accuracy ")
+    assert any(line.split()[:2] == ["train", "Loss"] for line in lines)
+
+
+def test_the_summary_can_be_left_out(tmp_path: Path) -> None:
+    said = io.StringIO()
+    fit(tmp_path, 1, renderer=PlainRenderer(said), summary=False)
+    assert "lowest" not in said.getvalue()
+
+
+def dashboard() -> tuple[Any, Any]:
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), width=90, height=30, force_terminal=True)
+    return Dashboard(console), console
+
+
+def test_the_dashboard_shows_curves_and_the_state(tmp_path: Path) -> None:
+    shown, console = dashboard()
+    made = learner(tmp_path, 2, renderer=shown)
+    made.fit(Batches(200, 32), Batches(50, 32))
+    with console.capture() as captured:
+        console.print(shown.view())
+    text = re.sub(r"\x1b\[[0-9;]*m", "", captured.get())
+    assert "epoch 2/2  validation  step 2/2" in text
+    assert f"{made.history.of('valid', 'Loss')[2]:.4g}" in text
+    assert re.search(r"Loss +\S+ +\S+ +\S+ \(epoch \d\)", text)
+    assert any("⠁" <= character <= "⣿" for character in text)
+    assert all(len(line) <= 90 for line in text.splitlines())
+
+
+def test_keys_stop_the_training_and_lower_the_rate(tmp_path: Path) -> None:
+    shown, _ = dashboard()
+    made = learner(tmp_path, 2, renderer=shown)
+    shown.begin(made, 1)
+    shown.key("l")
+    shown.key("q")
+    assert made.rate_factor == 0.5
+    assert made.interrupter.stopped == "by the key q"
+    with pytest.raises(KeyboardInterrupt):
+        shown.key("q")
+    shown.close()
+
+
+def test_a_notebook_has_a_cell_of_charts(tmp_path: Path) -> None:
+    shown = NotebookRenderer()
+    assert "waiting" in shown._repr_html_()
+    fit(tmp_path, 2, renderer=shown)
+    text = shown._repr_html_()
+    assert text.count("<svg") == 2
+    assert "epoch 2/2" in text
+    assert "ended" in text
+
+
+def test_a_curve_of_dots_goes_from_corner_to_corner() -> None:
+    grid = drawn([[(0.0, 0.0), (1.0, 1.0)]], 4, 2, 0.0, 1.0, 0.0, 1.0)
+    assert "".join(character for character, _ in grid[0]) == "⠀⠀⡠⠊"
+    assert "".join(character for character, _ in grid[1]) == "⡠⠊⠀⠀"
+    assert grid[1][0][1] == 0
+
+
+def test_the_directions_of_the_metrics_are_noted(tmp_path: Path) -> None:
+    made = learner(tmp_path, 1, metrics=[LossMetric(), AccuracyMetric()], interrupter=Interrupter())
+    made.fit(Batches(64, 32))
+    begin = json.loads((tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert begin["directions"] == {"Loss": "lowest", "Accuracy": "highest"}
+
+
+def test_event_files_for_tensorboard_hold_the_values(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    from emberlet.train import TensorBoardLogger
+
+    fit(tmp_path, 2, loggers=[TensorBoardLogger(tmp_path / "tensorboard")])
+    (file,) = (tmp_path / "tensorboard").iterdir()
+    data = file.read_bytes()
+    for tag in (b"Loss/train", b"Loss/valid", b"Accuracy/valid", b"Loss/train_step"):
+        assert tag in data
