@@ -21,7 +21,7 @@ from emberlet import functional as F
 from emberlet.errors import BackendError, EmberletError, FormatError, IndexingError, ModelError
 from emberlet.wgpu_backend import plan_file, wasm
 from emberlet.wgpu_backend.plan.storing import encoded
-from emberlet.wgpu_backend.wasm import assembler, engine, file, sections
+from emberlet.wgpu_backend.wasm import assembler, engine, file, sections, writer
 from emberlet.wgpu_backend.wasm.opcodes import unsigned
 from models.index import Case, cases
 
@@ -480,3 +480,15 @@ def test_the_memory_of_a_file_cannot_grow(digits: Path) -> None:
     instance = engine.opened(digits.read_bytes()).instance()
     with pytest.raises(Exception, match="failed to grow"):
         instance.memory.grow(instance.store, 1)
+
+
+def test_a_file_larger_than_browsers_accept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.wasm"
+    given = emberlet.zeros((3,), dtype="float32", backend="python")
+    plan_file.save(str(path), lambda x: x + 1, given)
+    size = path.stat().st_size
+    monkeypatch.setattr(writer, "MOST", size)
+    plan_file.save(str(path), lambda x: x + 1, given)
+    monkeypatch.setattr(writer, "MOST", size - 1)
+    with pytest.raises(ModelError, match=f"{size} bytes.* {size - 1}"):
+        plan_file.save(str(path), lambda x: x + 1, given)

@@ -12,7 +12,7 @@ from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, tuning
 from emberlet.wgpu_backend.lower.tiles import Tile
 from emberlet.wgpu_backend.run import measure_tiles
-from support.work.programs import weight
+from support.kernel_programs.programs import weight
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The programs whose kernels are counted."""
+"""Programs, each with the shapes at which one kernel gives way to another."""
 
 from __future__ import annotations
 
@@ -12,28 +12,20 @@ from emberlet.tensor import Tensor
 
 
 class Program(NamedTuple):
-    """function(*tensors) -> a tensor or a tuple of tensors; inputs: (dtype, shape) of each; dims: axes left open; tile:
-    the Tile of every contraction on a GPU, None for those that are chosen."""
+    """function(*tensors) -> a tensor or a tuple of tensors; inputs: (dtype, shape) of each."""
 
     function: Callable[..., Any]
     inputs: tuple[tuple[str, tuple[int, ...]], ...]
-    dims: dict[str, Any] | None = None
-    tile: Any = None
-
-    def examples(self) -> list[Tensor]:
-        return [emberlet.asarray(np.zeros(shape, dtype), backend="python") for dtype, shape in self.inputs]
 
 
 PROGRAMS: dict[str, Program] = {}
 
 
-def add(
-    name: str, function: Callable[..., Any], *inputs: Any, dims: dict[str, Any] | None = None, tile: Any = None
-) -> None:
+def add(name: str, function: Callable[..., Any], *inputs: Any) -> None:
     """inputs: shapes of float32, or (dtype, shape)."""
     assert name not in PROGRAMS
     given = tuple(x if x and isinstance(x[0], str) else ("float32", x) for x in inputs)
-    PROGRAMS[name] = Program(function, given, dims, tile)
+    PROGRAMS[name] = Program(function, given)
 
 
 def weight(x: Tensor, shape: tuple[int, ...], dtype: str = "float32") -> Tensor:
@@ -109,7 +101,7 @@ add("conv int32", lambda a, b: conv(a, b, 1, 1), ("int32", (1, 3, 9, 9)), ("int3
 
 # -- windows, reductions, order ---------------------------------------------------------------------------------------
 
-for op in ("max", "sum", "min"):
+for op in ("max", "sum"):
     add(f"pool {op}", lambda x, op=op: x.backend.pool(op, x, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)), (1, 8, 17, 17))
 add("pool dilated", lambda x: x.backend.pool("max", x, (2, 3), (1, 2), ((0, 0), (1, 0)), (2, 1)), (2, 3, 11, 12))
 add("pool int8", lambda x: x.backend.pool("max", x, (2,), (2,), ((1, 0),), (1,)), ("int8", (1, 3, 9)))
@@ -212,48 +204,3 @@ add("attention causal", lambda q: F.attention(q, q, q, is_causal=True), (2, 3, 2
 add("attention with a bias", lambda q, b: F.attention(q, q, q, b), (1, 4, 24, 8), (4, 24, 24))
 add("attention of grouped heads", lambda q, k: F.attention(q, k, k), (1, 8, 6, 16), (1, 2, 30, 16))
 add("attention capped", lambda q: F.attention(q, q, q, softcap=5.0, scale=0.3), (1, 2, 12, 16))
-
-
-# -- open sizes -------------------------------------------------------------------------------------------------------
-
-OPEN = {
-    "chain": (lambda x: F.exp(x) * 2 + 1, [(7, 16)]),
-    "matmul": (lambda x: x @ weight(x, (16, 24)), [(7, 16)]),
-    "matmul epilogue": (lambda x: F.relu(x @ weight(x, (16, 24)) + 1), [(7, 16)]),
-    "gram": (lambda x: x @ F.permute_dims(x, (1, 0)), [(7, 16)]),
-    "gram inner": (lambda x: F.permute_dims(x, (1, 0)) @ x, [(7, 16)]),
-    "softmax": (lambda x: F.softmax(x, 0), [(7, 16)]),
-    "softmax of rows": (lambda x: F.softmax(x, 1), [(7, 16)]),
-    "sum": (lambda x: F.sum(x, 0), [(7, 16)]),
-    "sum of all": (lambda x: F.sum(x), [(7, 16)]),
-    "mean": (lambda x: x - F.mean(x, 0), [(7, 16)]),
-    "max": (lambda x: F.max(x, 0), [(7, 16)]),
-    "cumulative": (lambda x: F.cumulative_sum(x, axis=0), [(7, 3)]),
-    "argmax": (lambda x: F.argmax(x, 0), [(7, 3)]),
-    "concat": (lambda x: F.concat([x, x * 2], 0), [(7, 3)]),
-    "concat with a constant": (lambda x: F.concat([weight(x, (1, 3)), x], 0), [(7, 3)]),
-    "pad": (lambda x: F.pad(x, ((1, 2), (0, 0))), [(7, 3)]),
-    "flip": (lambda x: F.flip(x, 0), [(7, 3)]),
-    "last": (lambda x: x[-1], [(7, 3)]),
-    "tail": (lambda x: x[1:] - x[:-1], [(7, 3)]),
-    "reshape": (lambda x: F.reshape(x, (-1,)) + 1, [(7, 12)]),
-    "heads": (lambda x: F.permute_dims(F.reshape(x, (x.shape[0], 4, 3)), (1, 0, 2)) * 2, [(7, 12)]),
-    "flat heads": (lambda x: F.permute_dims(F.reshape(x, (x.shape[0], 4, 3)), (1, 0, 2)).reshape((4, -1)), [(7, 12)]),
-    "attention": (lambda x: F.attention(*[F.reshape(x, (1, 1, -1, 16))] * 3), [(7, 16)]),
-    "attention, causal": (lambda x: F.attention(*[F.reshape(x, (1, 1, -1, 16))] * 3, is_causal=True), [(7, 16)]),
-    "conv": (lambda x: conv(F.reshape(F.permute_dims(x, (1, 0)), (1, 16, -1)), weight(x, (8, 16, 3)), 1, 1), [(9, 16)]),
-    "conv strided": (lambda x: conv(F.reshape(x, (1, 4, -1)), weight(x, (8, 4, 3)), 2, 1), [(9, 16)]),
-    "pool": (lambda x: F.max_pool1d(F.reshape(x, (1, 4, -1)), 2), [(8, 16)]),
-    "positions": (lambda x: x + F.reshape(F.arange(x.shape[0], dtype="float32", device=x.backend), (-1, 1)), [(7, 3)]),
-    "mask": (lambda x: F.tril(x @ F.permute_dims(x, (1, 0))), [(7, 3)]),
-    "take": (lambda x: F.take(weight(x, (50, 4)), F.astype(x, "int32"), axis=0), [(7, 3)]),
-    "sort": (lambda x: F.sort(x, axis=1), [(7, 30)]),
-    "scatter": (lambda x: x.backend.scatter(weight(x, (20, 3)), F.astype(x, "int32"), x, 0, "add"), [(7, 3)]),
-    "layer norm": (lambda x: F.layer_norm(x, weight(x, (16,)), weight(x, (16,))), [(7, 16)]),
-    "halves": (lambda x: x[: x.shape[0] // 2] * 2, [(8, 3)]),
-    "two lengths": (lambda x, y: x @ F.permute_dims(y, (1, 0)), [(7, 16), (9, 16)]),
-    "cache": (lambda x, y: F.softmax(x @ F.permute_dims(F.concat([y, x], 0), (1, 0)), -1), [(3, 16), (9, 16)]),
-    "many sums": (lambda x: F.sum(F.reshape(x, (x.shape[0] * 4, 4)), 1), [(7, 16)]),
-}
-for name, (function, shapes) in OPEN.items():
-    add(f"open {name}", function, *shapes, dims={at: {0: (f"length of {at}", (4, 512))} for at in "xy"[: len(shapes)]})
