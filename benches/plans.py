@@ -24,6 +24,7 @@ SIDES = (8, 128, 1024)
 SLOWER = 1.1  # above, a plan counts as slower: the noise of the machine
 LOOKED_UP = 1.5e-6  # seconds more that are none: a compiled function looks up the shapes
 TURNS = 5
+MORE = 20  # turns where the plan seems slower, which is often other work of the machine
 LEAST = 5e-4  # seconds of a turn
 MOST = 0.02  # seconds: beyond a hundredth of it, the next size is left out
 Arguments = Callable[[int], list[Any]]
@@ -144,7 +145,9 @@ def ratio(name: str, arguments: Arguments, n: int) -> tuple[float, float] | None
     first = min(best(ways[0], 1) for _ in range(2))
     times = max(1, math.ceil(LEAST / max(first, 1e-7)))
     seconds = [math.inf, math.inf]
-    for _ in range(TURNS):
+    for turn in range(MORE):
+        if turn >= TURNS and seconds[1] <= SLOWER * seconds[0]:
+            break
         for i, way in enumerate(ways):
             seconds[i] = min(seconds[i], best(way, times))
     return seconds[1] / seconds[0], seconds[0]

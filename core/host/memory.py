@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import ModelError
 
 ADVICE = "free some, or allow the process more (`ulimit -v`, a container's limit)"
@@ -27,7 +29,8 @@ def error_text(error: BaseException, length: int = 200) -> str:
 
 
 def shortened(error: BaseException) -> str:
-    """The text of an error; of NumPy's pages about a failed import, the line with the cause."""
-    text = str(error).strip()
+    """The text of an error; of NumPy's pages about a failed import, the line with the cause. Without the objects that
+    Python names by their address, such as a file in memory."""
+    text = re.sub(r" ?<[\w.]+ object at 0x[0-9a-f]+>", "", str(error).strip())
     _, found, cause = text.partition("Original error was: ")
     return cause.strip().splitlines()[0] if found and cause.strip() else text

@@ -122,6 +122,26 @@ def _unit(words, dtype, offset=0):
     return backend.binary("mul", x, backend.full((), 1.0 / (1 << kept), wide))
 
 
+def _log_of_unit(words, wide):
+    """The logarithm of uniforms in (0, 1]. Where float64 is computed in float32, the 53 bits count too: near 1, where
+    the logarithm is that of the distance from 1, and near 0."""
+    backend = words[0].backend
+    if len(words) == 1 or not getattr(backend, "float64_is_float32", False):
+        return backend.unary("log", _unit(words, wide, 1))
+
+    def scaled(words):
+        parts = []
+        for word, kept, power in ((words[0], 27, -27), (words[1], 26, -53)):
+            part = backend.binary("shift_right", word, backend.full((), 32 - kept, dtypes.uint32))
+            parts.append(backend.binary("mul", backend.cast(part, wide), backend.full((), 2.0**power, wide)))
+        return backend.binary("add", *parts)
+
+    x, rest = scaled(words), scaled([backend.unary("bitwise_not", word) for word in words])
+    x = backend.binary("add", x, backend.full((), 2.0**-53, wide))
+    near = backend.unary("log1p", backend.unary("neg", rest))
+    return backend.where(backend.binary("lt", x, backend.full((), 0.5, wide)), backend.unary("log", x), near)
+
+
 def _below(value, dtype):
     """The largest number of a float dtype that is less than `value`."""
     from struct import pack, unpack
@@ -188,9 +208,8 @@ def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     each = _words_each(wide)
     words = _words(2 * each, shape, seed, backend)
     backend = words[0].backend
-    radius = backend.unary(
-        "sqrt", backend.binary("mul", backend.unary("log", _unit(words[:each], wide, 1)), backend.full((), -2, wide))
-    )
+    log = _log_of_unit(words[:each], wide)
+    radius = backend.unary("sqrt", backend.binary("mul", log, backend.full((), -2, wide)))
     angle = backend.binary("mul", _unit(words[each:], wide), backend.full((), 6.283185307179586, wide))
     x = backend.binary("mul", radius, backend.unary("cos", angle))
     if std != 1:
