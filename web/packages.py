@@ -37,11 +37,13 @@ _WGPU_LEFT_OUT = (
 _PLAN_RUNTIME = {
     "emberlet": "__init__ data shapes",
     "emberlet.dtypes": "__init__",
-    "emberlet.errors": "__init__ refusals",
+    "emberlet.errors": "__init__ indices refusals",
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file parts special_types",
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
-    "emberlet.wgpu_backend.plan": "__init__ checks counts data filling open_ports parts port ports reading stored",
+    "emberlet.wgpu_backend.plan": (
+        "__init__ checks computed_index counts data filling open_ports parts port ports reading stored"
+    ),
     "emberlet.wgpu_backend.run": "__init__ caches carried open_program runtime stepwise storage",
     "emberlet.wgpu_backend.wasm": "__init__ file program sections",
     "emberlet.wgpu_backend.wasm.engine": "__init__ micropython probes",

@@ -7,7 +7,7 @@ end too, the words of the error, the number of the axis].
 
 import struct
 
-from emberlet.functional.indexing.visibility import refuse
+from emberlet.errors.indices import refuse
 
 from ..run import storage
 from .checks import MAX_RANK, dtype_of, list_of, text_of, whole

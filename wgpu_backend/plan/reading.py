@@ -2,7 +2,6 @@
 before anything is allocated for it."""
 
 from .checks import dtype_of, list_of, part, shape_of, text_of, whole
-from .computed_index import ComputedIndex, part_of
 from .data import Buffer, Plan, Step
 from .port import MAX_BYTES, Port
 
@@ -39,6 +38,8 @@ def read(content, device_class):
     for found in list_of(part(content, "constants"), "constants"):
         constants.append(_constant(found, plan))
     for found in list_of(content.get("computed_indices", []), "computed indices"):
+        from .computed_index import ComputedIndex, part_of
+
         number = part_of(found, len(plan.buffers) - 1)
         index = ComputedIndex(found, number, _number(found[2], plan, "the length of an axis", MAX_BYTES))
         if type(plan.buffers[number].nbytes) is not int or plan.buffers[number].nbytes < index.nbytes:

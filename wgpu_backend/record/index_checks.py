@@ -1,7 +1,7 @@
 """Indices that follow from a plan's inputs in a few steps: the host checks them in each call, before it uploads."""
 
 from emberlet.backend.axes import closed
-from emberlet.functional.indexing.visibility import refuse
+from emberlet.errors.indices import refuse
 
 from .host_evaluation import MOST, evaluated
 from .node import CONSTANTS, ELEMENTWISE, MOVEMENT, is_leaf, topological

@@ -18,7 +18,6 @@ import json
 from emberlet.errors import FormatError
 
 from ..plan.checks import dtype_of, list_of, part, shape_of, text_of, whole
-from ..plan.computed_index import ComputedIndex, part_of
 from ..plan.port import MAX_BYTES, Port
 from ..plan.ports import Ported
 from . import engine
@@ -112,6 +111,8 @@ def _ports(content):
 def _computed(content):
     found = []
     for item in list_of(content.get("computed_indices", []), "computed indices"):
+        from ..plan.computed_index import ComputedIndex, part_of
+
         at = part_of(item, 1 << 32)
         found.append(ComputedIndex(item, at, whole(item[2], "the length of an axis", MAX_BYTES)))
     return found

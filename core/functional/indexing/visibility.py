@@ -1,7 +1,6 @@
-"""Which indices can be read without waiting for a GPU, and an error for those outside their axis."""
+"""Which indices can be read without waiting for a GPU, and a check of those that can."""
 
 from ...backend import operation
-from ...errors import IndexingError
 
 OUTSIDE = "index {index} is outside axis {axis} of length {end}"
 
@@ -27,17 +26,8 @@ def checked(index, lowest, end, message=OUTSIDE, axis=0):
     if known.size:
         axes = tuple(range(known.ndim))
         low, high = [known.backend.reduce(op, known, axes, False).item() for op in ("min", "max")]
-        refuse(low, high, lowest, end, message, axis)
+        if low < lowest or high >= end:
+            from ...errors.indices import refuse
+
+            refuse(low, high, lowest, end, message, axis)
     return index
-
-
-def refuse(low, high, lowest, end, message, axis):
-    """Raise IndexingError if the lowest or the highest of some indices is outside; `message` names the first that is
-    (index), both (low, high), the axis, its end and the last index (last)."""
-    if low < lowest or high >= end:
-        index = low if low < lowest else high
-        # Not str.format: the message of a saved plan comes from its file.
-        values = {"index": index, "low": low, "high": high, "axis": axis, "end": end, "last": end - 1}
-        for name in values:
-            message = message.replace("{" + name + "}", str(values[name]))
-        raise IndexingError(message)

@@ -11,7 +11,7 @@ from ....backend import Backend, operation
 from ....backend.drawing import Undrawn
 from ....dtypes import DType
 from ....errors import BackendError
-from ....functional.indexing.visibility import refuse
+from ....errors.indices import refuse
 from ....tensor import Tensor
 from ..backend import NumpyBackend
 from ..storage import Array
