@@ -10,6 +10,7 @@ import math
 from ... import dtypes
 from ...backend import operation
 from ...errors import ShapeError
+from ...shapes import assume_equal, broadcast
 from ..movement.rearranging import pad, permute_dims, reshape
 from ..operands import alias, astype, floating, like
 from ..overriding import composite
@@ -130,6 +131,13 @@ def _weighted_sum(p, values):
     return reshape(backend.matmul(p, values), shape)
 
 
+def _check_bias(q, keys, bias):
+    """Refuse a bias that would make more scores than there are."""
+    shape = q.shape[:3] + keys.shape[2:3]
+    if bias is not None and not assume_equal(broadcast(bias.shape, shape), shape, "attention"):
+        raise ShapeError("attention: a mask or bias of shape {} does not fit scores of {}".format(bias.shape, shape))
+
+
 def dot_product_attention(
     q, keys, values, bias=None, scale=None, softcap=0.0, blind=True, sink=None, softmax_dtype=None
 ):
@@ -140,6 +148,7 @@ def dot_product_attention(
     no key.
     """
     scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    _check_bias(q, keys, bias)
     fast = operation(q.backend, "dot_product_attention")
     if fast and softmax_dtype is None:
         return fast(q, keys, values, bias, scale, softcap, blind, sink)
@@ -301,6 +310,7 @@ def attention_outputs(
         out, scores = dot_product_attention(q, k, v, bias, scale, softcap, blind, None, softmax_dtype), None
     else:
         scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+        _check_bias(q, k, bias)
         out, stages = _attend(q, k, v, bias, scale, softcap, blind, None, softmax_dtype)
         scores = stages[scores_output]
     return merge_heads(out) if layout == 3 else out, alias(k), alias(v), scores
