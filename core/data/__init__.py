@@ -8,6 +8,14 @@ first use; what needs CPython lies in emberlet.host.data.
 # module below emberlet -> the names that it gives
 _FILES = {
     "tensor_data": "TensorData",
+    "data.base": "Dataset",
+    "data.batcher": "StackBatcher",
+    "data.errors": "DataError",
+    "data.loader": "DataLoader Progress",
+    "data.memory": "ArrayDataset InMemDataset",
+    "data.sampling": "SamplerDataset ShuffledDataset split",
+    "data.transforms": "ComposedDataset IndexedDataset MapperDataset PartialDataset WindowsDataset",
+    "host.data.arrays": "MnistDataset MnistItem NpyDataset NpzDataset read_idx",
 }
 
 

@@ -1,0 +1,1 @@
+"""Data sets that need CPython: files, data bases, data frames, and the workers of a DataLoader."""
