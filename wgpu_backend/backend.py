@@ -53,6 +53,16 @@ class WgpuBackend(Recording):
 
         return resident(model, entries, capacity, self)
 
+    def step_engine(self):
+        """What runs training steps (training.py), or None where Python can only await the GPU."""
+        from .device import must_await
+
+        if self.planning or must_await():
+            return None
+        from .training import Engine
+
+        return Engine(self)
+
     # -- creation -------------------------------------------------------------------------------------------------
 
     def full(self, shape, value, dtype):

@@ -324,7 +324,7 @@ class Planned:
             if computed[i].op != "append":
                 results.append((self.plan.outputs[i], count(computed[i].nbytes)))
         if opening is None:
-            self.program = backend.program(self.plan, kept, inputs, results, owner)
+            self.program = self._program(kept, inputs, results, owner)
             return
         from .run.open_program import OpenProgram
 
@@ -334,6 +334,9 @@ class Planned:
             kept[self.in_place[argument][0]] = arguments[argument].room.whole.data.buffer
         lent = [number for number, _ in self.in_place.values()]
         self.program = OpenProgram(device, self.plan, kept, inputs, results, opening.capacity, owner=owner, lent=lent)
+
+    def _program(self, kept, inputs, results, owner):
+        return self.backend.program(self.plan, kept, inputs, results, owner)
 
     def _append(self, traced, opening):
         """Let the plan append to states in place. Returns {id of a root: the node computed instead}."""

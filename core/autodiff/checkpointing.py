@@ -22,7 +22,7 @@ def checkpoint(f):
         backend = _backend(args)
         if backend is None:
             return f(*args)
-        state = _random_state()
+        state = random_state()
         leaves = [_fresh(a) for a in args]
         out = f(*leaves)
         results = [out] if isinstance(out, Tensor) else list(out)
@@ -95,14 +95,14 @@ def _captured(results, own):
 
 def _again(f, args, backend, state, seeds, captured):
     leaves = [_fresh(a) for a in args]
-    before = _random_state()
-    _set_random_state(state)
+    before = random_state()
+    set_random_state(state)
     backend.replaying = True
     try:
         out = f(*leaves)
     finally:
         backend.replaying = False
-        _set_random_state(before)
+        set_random_state(before)
     results = [out] if isinstance(out, Tensor) else list(out)
     roots, gradients = [], []
     for i in seeds:
@@ -114,11 +114,12 @@ def _again(f, args, backend, state, seeds, captured):
     return [None if n is None else grads.of_node(n) for n in nodes]
 
 
-def _random_state():
+def random_state():
     """The key and the counter of the next random draw."""
     draws._taken(0)
     return tuple(draws._state)
 
 
-def _set_random_state(state):
+def set_random_state(state):
+    """Continue the sequence of draws from there."""
     draws._state[0], draws._state[1] = state

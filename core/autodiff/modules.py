@@ -1,6 +1,6 @@
 """Modules in training: on the autodiff backend around their own, and back."""
 
-from ..module.copying import _rebuilt, alias
+from ..module.copying import alias, rebuilt
 from ..param import Param
 from .backend import Autodiff, around
 
@@ -13,7 +13,7 @@ def train(module):
     """Move the module to the autodiff backend around its own; see `Module.train`."""
     if "backend" in module.__dict__:
         module.backend = _around(module.backend)
-    return _rebuilt(module, {}, lambda leaf: leaf.to(_around(leaf.backend)), False)
+    return rebuilt(module, {}, lambda leaf: leaf.to(_around(leaf.backend)), False)
 
 
 def trained(module):
@@ -24,7 +24,7 @@ def trained(module):
             return leaf.clone().set(around(leaf.backend).from_inner(leaf.val()))
         return around(leaf.backend).from_inner(leaf)
 
-    return _rebuilt(module, {}, change, True)
+    return rebuilt(module, {}, change, True)
 
 
 def _inside(x):
@@ -39,7 +39,7 @@ def valid(module):
             return leaf
         return leaf.clone().set(_inside(leaf.val())) if isinstance(leaf, Param) else _inside(leaf)
 
-    out = _rebuilt(module, {}, change, True)
+    out = rebuilt(module, {}, change, True)
     if isinstance(out.__dict__.get("backend"), Autodiff):
         out.backend = out.backend.inner
     return out

@@ -19,6 +19,8 @@ def leaf(x, required=True):
 def _val(self):
     """The value, initialized now if this Param is lazy; on an Autodiff backend a leaf of the graph."""
     value = _plain(self)
+    if type(value) is not Tensor and hasattr(type(value), "copied"):  # it lies in the memory of a compiled step
+        value = self._value = value.copied(self.require_grad)
     data = value.data
     if type(data) is Value:
         node = data.node

@@ -1,4 +1,5 @@
-"""Random draws while a model is traced: a plan would repeat them in every call, so the trace ends with an error."""
+"""Random draws while a model is traced: a plan would repeat them in every call, so the trace ends with an error, or
+takes what it draws from an input of the plan."""
 
 try:
     from _thread import get_ident
@@ -8,11 +9,12 @@ except ImportError:  # a port of MicroPython without threads
         return 0
 
 
-_tracing = {}  # thread -> the class of error that ends its trace
+_tracing = {}  # thread -> the class of error that ends its trace, or an object that has the draws
 
 
 class Undrawn:
-    """A context in which a draw without a seed raises `error` in this thread, before it takes from the sequence."""
+    """A context in which a draw without a seed raises `error` in this thread, before it takes from the sequence. error:
+    a class; or an object, whose method words(shape, counter) then gives the random bits."""
 
     def __init__(self, error):
         self._error = error
@@ -29,10 +31,16 @@ class Undrawn:
             _tracing[get_ident()] = self._before
 
 
+def source():
+    """The object that has the draws of the trace that runs in this thread, or None."""
+    found = _tracing.get(get_ident()) if _tracing else None
+    return found if hasattr(found, "words") else None
+
+
 def check_draw():
     """Raise the error of the trace that runs in this thread, if one does."""
     error = _tracing.get(get_ident()) if _tracing else None
-    if error is not None:
+    if error is not None and not hasattr(error, "words"):
         raise error(
             "the model draws random numbers, which a plan would repeat in every call; draws with seed= are the same in "
             "every call anyway"

@@ -73,6 +73,14 @@ class Module:
         `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
         which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
         (docs/wgpu.md)."""
+    def compile_step(self, loss: Callable[..., Any], optimizer: Any, *examples: Any) -> Any:
+        """A training step that runs as one plan: forward pass, backward pass and update (docs/training.md).
+
+        loss(model, *batch): the loss of a batch, a tensor without axes, computed with the model that it is given; or a
+        tuple of it and other results. optimizer: an Optimizer, such as AdamConfig().init(). examples: a batch to make the
+        plan for; each set of shapes gets its own at its first step. Returns a CompiledStep, `step(lr, *batch)`, which
+        updates this module, in training from now on, and the optimizer, and returns what `loss` returned. Where a step
+        cannot be a plan it runs operation by operation, with one warning. Raises ArgumentError for an LBFGS."""
     def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Any:
         """A Session: this model with its states kept from step to step (docs/sessions.md).
 

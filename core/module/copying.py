@@ -7,7 +7,7 @@ from . import Module, items
 
 
 def clone(module):
-    return _rebuilt(module, {}, lambda leaf: leaf.clone() if isinstance(leaf, Param) else alias(leaf), True)
+    return rebuilt(module, {}, lambda leaf: leaf.clone() if isinstance(leaf, Param) else alias(leaf), True)
 
 
 def alias(tensor):
@@ -16,10 +16,10 @@ def alias(tensor):
 
 
 def move(module, backend):
-    return _rebuilt(module, {}, lambda leaf: leaf.to(backend), False, get_backend(backend))
+    return rebuilt(module, {}, lambda leaf: leaf.to(backend), False, get_backend(backend))
 
 
-def _rebuilt(value, memo, change, copy, backend=None):
+def rebuilt(value, memo, change, copy, backend=None):
     """`value` with every Param and Tensor changed: a copy, or the same modules with their attributes replaced.
 
     memo: id of an original -> its result, so that shared objects stay shared. backend: the one that modules get whose
@@ -35,21 +35,21 @@ def _rebuilt(value, memo, change, copy, backend=None):
         memo[id(value)] = out = object.__new__(type(value)) if copy else value
         for key, child in items(value):
             own = backend and key == "backend" and isinstance(child, Backend)
-            setattr(out, key, backend if own else _rebuilt(child, memo, change, copy, backend))
+            setattr(out, key, backend if own else rebuilt(child, memo, change, copy, backend))
     elif isinstance(value, dict):
         memo[id(value)] = out = type(value)() if copy else value
         for key, child in items(value):
-            out[key] = _rebuilt(child, memo, change, copy, backend)
+            out[key] = rebuilt(child, memo, change, copy, backend)
     elif isinstance(value, list):
         memo[id(value)] = out = [] if copy else value
         for i, child in items(value):
-            child = _rebuilt(child, memo, change, copy, backend)
+            child = rebuilt(child, memo, change, copy, backend)
             if copy:
                 out.append(child)
             else:
                 out[i] = child
     else:
-        parts = [_rebuilt(child, memo, change, copy, backend) for child in value]
+        parts = [rebuilt(child, memo, change, copy, backend) for child in value]
         out = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # a named tuple stays one
         memo[id(value)] = out
     return out

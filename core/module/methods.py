@@ -131,6 +131,18 @@ def compile(self, *examples, backend=None, tune=False, dims=None):
     return compile(self, *examples, backend=backend, tune=tune, dims=dims)
 
 
+def compile_step(self, loss, optimizer, *examples):
+    """A training step that runs as one plan: forward pass, backward pass and update (docs/training.md).
+
+    loss(model, *batch): the loss of a batch, a tensor without axes, computed with the model that it is given; or a
+    tuple of it and other results. optimizer: an Optimizer, such as AdamConfig().init(). examples: a batch to make the
+    plan for; each set of shapes gets its own at its first step. Returns a CompiledStep, `step(lr, *batch)`, which
+    updates this module, in training from now on, and the optimizer, and returns what `loss` returned. Where a step
+    cannot be a plan it runs operation by operation, with one warning. Raises ArgumentError for an LBFGS.
+    """
+    return __import__("emberlet.training_step", None, None, ("*",)).CompiledStep(self, loss, optimizer, examples)
+
+
 def session(self, capacity=None, *, initial=None, dims=None, state=None):
     """A Session: this model with its states kept from step to step (docs/sessions.md).
 
@@ -284,6 +296,7 @@ METHODS = {
     "clone": clone,
     "fork": fork,
     "compile": compile,
+    "compile_step": compile_step,
     "session": session,
     "to_record": to_record,
     "save_file": save_file,

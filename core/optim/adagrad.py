@@ -1,6 +1,6 @@
 """AdaGrad (Duchi, Hazan and Singer 2011)."""
 
-from .base import OptimizerConfig
+from .base import OptimizerConfig, zeros
 from .clipping import GradientClippingConfig
 from .decay import WeightDecayConfig, decayed
 
@@ -17,11 +17,14 @@ class AdaGradConfig(OptimizerConfig):
     weight_decay: WeightDecayConfig | float | None = None
     grad_clipping: GradientClippingConfig | None = None
 
+    def start(self, value):
+        """See `OptimizerConfig`."""
+        return {"time": 0, "sum": zeros(value)}
+
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""
         gradient = decayed(gradient, value, self.weight_decay)
-        time = 0 if state is None else state["time"]
-        square = gradient * gradient
-        total = square if state is None else state["sum"] + square
+        time = state["time"]
+        total = state["sum"] + gradient * gradient
         step = gradient / (total.sqrt() + self.epsilon) * (lr / (1 + time * self.lr_decay))
         return value - step, {"time": time + 1, "sum": total}

@@ -1,13 +1,16 @@
 """Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019)."""
 
-from .base import OptimizerConfig
+from .base import OptimizerConfig, zeros
 from .clipping import GradientClippingConfig
 from .decay import WeightDecayConfig, decayed
 
 
+def _start(self, value):
+    """See `OptimizerConfig`."""
+    return {"time": 0, "moment_1": zeros(value), "moment_2": zeros(value)}
+
+
 def _step(config, state, value, gradient, lr):
-    if state is None:
-        state = {"time": 0, "moment_1": gradient * 0.0, "moment_2": gradient * 0.0}
     time = state["time"] + 1
     first = state["moment_1"] + (gradient - state["moment_1"]) * (1 - config.beta_1)
     second = state["moment_2"] * config.beta_2 + gradient * gradient * (1 - config.beta_2)
@@ -28,6 +31,8 @@ class AdamConfig(OptimizerConfig):
     weight_decay: WeightDecayConfig | float | None = None
     grad_clipping: GradientClippingConfig | None = None
 
+    start = _start
+
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""
         return _step(self, state, value, decayed(gradient, value, self.weight_decay), lr)
@@ -44,6 +49,8 @@ class AdamWConfig(OptimizerConfig):
     epsilon: float = 1e-5
     weight_decay: float = 1e-4
     grad_clipping: GradientClippingConfig | None = None
+
+    start = _start
 
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""

@@ -1,6 +1,6 @@
 """Lion (Chen et al. 2023, https://arxiv.org/abs/2302.06675)."""
 
-from .base import OptimizerConfig
+from .base import OptimizerConfig, zeros
 from .clipping import GradientClippingConfig
 
 
@@ -15,9 +15,13 @@ class LionConfig(OptimizerConfig):
     weight_decay: float = 0.0
     grad_clipping: GradientClippingConfig | None = None
 
+    def start(self, value):
+        """See `OptimizerConfig`."""
+        return {"momentum": zeros(value)}
+
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""
-        momentum = gradient * 0.0 if state is None else state["momentum"]
+        momentum = state["momentum"]
         direction = (momentum * self.beta_1 + gradient * (1 - self.beta_1)).sign()
         value = value * (1 - lr * self.weight_decay) - direction * lr
         return value, {"momentum": momentum * self.beta_2 + gradient * (1 - self.beta_2)}

@@ -6,14 +6,14 @@ from ..errors import LoadError
 
 
 class Optimizer:
-    """Made by the `init` of a config, which holds the rule: `update(state, value, gradient, lr)` -> (the new value, the
-    new state), with a state of tensors and ints, None at first."""
+    """Made by the `init` of a config, which holds the rule (`OptimizerConfig`)."""
 
     def __init__(self, config, groups=()):
         self.config = config
         self.groups = list(groups)
         self._configs = [config.replace(**g.changes) for g in self.groups]
         self._states = {}  # value of a ParamId -> dict
+        self.holder = None  # the compiled step that has newer states than these
 
     def step(self, lr, model, grads):
         """Update the parameters of `model` that have a gradient in the GradientsParams `grads`, which are consumed,
@@ -21,23 +21,41 @@ class Optimizer:
 
         Frozen parameters stay. The parameters change together at the end: an interrupted step changes nothing.
         """
-        found = self._found(model, grads)
-        clipping = getattr(self.config, "grad_clipping", None)
-        if clipping is not None:
-            clipped = clipping.clipped([f[1] for f in found])
-            found = [(f[0], g, f[2]) for f, g in zip(found, clipped)]
-        changes = []
-        for param, gradient, group in found:
-            value = param.val()
-            inner = value.inner() if hasattr(value.backend, "from_inner") else value
-            gradient = gradient.to(inner.backend)
-            rate = lr if group is None else lr * self.groups[group].rate
-            config = self.config if group is None else self._configs[group]
-            state = _moved(self._states.get(param.id.value), inner.backend)
-            changes.append((param, value) + config.update(state, inner, gradient, rate))
+        states = self.states()
+        found = []
+        for name, param in distinct(model):
+            gradient = grads.remove(param.id) if param.require_grad else None
+            if gradient is not None:
+                value = param.val()
+                inner = value.inner() if hasattr(value.backend, "from_inner") else value
+                group = self.group_of(name, param)
+                state = states.get(param.id.value)
+                state = self.start(group, inner) if state is None else _moved(state, inner.backend)
+                found.append((param, value, inner, gradient.to(inner.backend), group, state))
+        changed = self.updated([f[2:] for f in found], lr)
+        changes = [(f[0], f[1]) + c for f, c in zip(found, changed)]
         _realize(changes)
         self._apply(changes)
         return model
+
+    def updated(self, found, lr):
+        """[(the new value, the new state)] for [(value, gradient, group, state)]."""
+        clipping = getattr(self.config, "grad_clipping", None)
+        gradients = [f[1] for f in found]
+        if clipping is not None:
+            gradients = clipping.clipped(gradients)
+        out = []
+        for (value, _, group, state), gradient in zip(found, gradients):
+            rate = lr if group is None else lr * self.groups[group].rate
+            out.append(self._of(group).update(state, value, gradient, rate))
+        return out
+
+    def _of(self, group):
+        return self.config if group is None else self._configs[group]
+
+    def start(self, group, value):
+        """The state of a parameter before its first step."""
+        return self._of(group).start(value)
 
     def _apply(self, changes):
         states = dict(self._states)
@@ -51,31 +69,31 @@ class Optimizer:
                 param.set(old)
             raise
 
-    def _found(self, model, grads):
-        """(Param, gradient, index of its group or None) of every parameter with a gradient."""
-        found, seen = [], set()
-        for name, param in model.named_params():
-            if id(param) in seen or not param.require_grad:
-                continue
-            seen.add(id(param))
-            gradient = grads.remove(param.id)
-            if gradient is not None:
-                found.append((param, gradient, self._group(name, param)))
-        return found
-
-    def _group(self, name, param):
+    def group_of(self, name, param):
+        """The number of the first group that a parameter belongs to, or None."""
         for i in range(len(self.groups)):
             if self.groups[i].match(name, param):
                 return i
         return None
+
+    def states(self):
+        """Value of a ParamId -> its state, a dict of tensors and ints; those of a compiled step are copied from it."""
+        holder = self.holder
+        if holder is not None:
+            states = dict(self._states)
+            states.update(holder.states())
+            self._states = states
+            self.holder = None
+        return self._states
 
     def to_record(self):
         """The state as a Record, which can be saved as a burnpack."""
         from ..module.record import Record
 
         tensors = {}
-        for id in self._states:
-            state = self._states[id] or {}
+        states = self.states()
+        for id in states:
+            state = states[id]
             for key in state:
                 value = state[key]
                 tensors["{:016x}.{}".format(id, key)] = value if hasattr(value, "backend") else _number(value)
@@ -95,7 +113,19 @@ class Optimizer:
             value = record.tensor(name) if burnpack else record[name]
             state[key] = value if value.dtype.is_float else int(value.item())
         self._states = states
+        self.holder = None
         return self
+
+
+def distinct(model):
+    """(path, Param) of every parameter of a module, each once."""
+    seen = {}
+    found = []
+    for name, param in model.named_params():
+        if id(param) not in seen:
+            seen[id(param)] = True
+            found.append((name, param))
+    return found
 
 
 def _number(value):
@@ -104,8 +134,6 @@ def _number(value):
 
 def _moved(state, backend):
     """The state on the parameter's backend."""
-    if state is None:
-        return None
     return {key: v.to(backend) if hasattr(v, "backend") and v.backend is not backend else v for key, v in state.items()}
 
 
@@ -113,7 +141,7 @@ def _realize(changes):
     """Compute all new values and states, on the GPU in one submission."""
     by_backend = {}
     for _, _, new, state in changes:
-        tensors = [new] + [v for v in (state or {}).values() if hasattr(v, "backend")]
+        tensors = [new] + [v for v in state.values() if hasattr(v, "backend")]
         by_backend.setdefault(id(new.backend), []).extend(tensors)
     for tensors in by_backend.values():
         tensors[0].backend.realize(*tensors)

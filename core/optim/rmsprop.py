@@ -1,6 +1,6 @@
 """RMSProp (Hinton 2012; centered: Graves 2013)."""
 
-from .base import OptimizerConfig
+from .base import OptimizerConfig, zeros
 from .clipping import GradientClippingConfig
 from .decay import WeightDecayConfig, decayed
 
@@ -19,19 +19,21 @@ class RmsPropConfig(OptimizerConfig):
     weight_decay: WeightDecayConfig | float | None = None
     grad_clipping: GradientClippingConfig | None = None
 
+    def start(self, value):
+        """See `OptimizerConfig`."""
+        keys = ["square"] + ["mean"] * self.centered + ["momentum"] * bool(self.momentum)
+        return {key: zeros(value) for key in keys}
+
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""
         gradient = decayed(gradient, value, self.weight_decay)
-        old = state or {}
-        square = gradient * gradient * (1 - self.alpha)
-        square = old["square"] * self.alpha + square if state else square
+        square = state["square"] * self.alpha + gradient * gradient * (1 - self.alpha)
         new = {"square": square}
         spread = square
         if self.centered:
-            mean = gradient * (1 - self.alpha)
-            new["mean"] = old["mean"] + (gradient - old["mean"]) * (1 - self.alpha) if state else mean
-            spread = square - new["mean"] * new["mean"]
+            mean = new["mean"] = state["mean"] + (gradient - state["mean"]) * (1 - self.alpha)
+            spread = square - mean * mean
         step = gradient / (spread.sqrt() + self.epsilon)
         if self.momentum:
-            new["momentum"] = step = old["momentum"] * self.momentum + step if state else step
+            new["momentum"] = step = state["momentum"] * self.momentum + step
         return value - step * lr, new

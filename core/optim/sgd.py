@@ -1,7 +1,7 @@
 """Stochastic gradient descent, with momentum (Polyak 1964) and Nesterov's (Sutskever et al. 2013)."""
 
 from ..config import Config
-from .base import OptimizerConfig
+from .base import OptimizerConfig, zeros
 from .clipping import GradientClippingConfig
 from .decay import WeightDecayConfig, decayed
 
@@ -27,12 +27,18 @@ class SgdConfig(OptimizerConfig):
     momentum: MomentumConfig | None = None
     grad_clipping: GradientClippingConfig | None = None
 
+    def start(self, value):
+        """See `OptimizerConfig`."""
+        return {} if self.momentum is None else {"time": 0, "velocity": zeros(value)}
+
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""
         gradient = decayed(gradient, value, self.weight_decay)
         if self.momentum is None:
-            return value - gradient * lr, None
+            return value - gradient * lr, state
         m = self.momentum
-        velocity = gradient if state is None else state["velocity"] * m.momentum + gradient * (1 - m.dampening)
+        time = state["time"]
+        # The first velocity is the gradient itself.
+        velocity = state["velocity"] * m.momentum + gradient * (1 - m.dampening * (time > 0))
         step = gradient + velocity * m.momentum if m.nesterov else velocity
-        return value - step * lr, {"velocity": velocity}
+        return value - step * lr, {"time": time + 1, "velocity": velocity}

@@ -9,7 +9,7 @@ from typing import Any
 
 # CPython runs signal handlers where functions begin, after calls and in loops, but not before any line: these functions
 # end with what has to be done in any case, or their exceptions are ignored.
-_SKIPPED = ("__del__", "__enter__", "__exit__", "disown", "forget", "items", "<listcomp>")
+_SKIPPED = ("__del__", "__enter__", "__exit__", "disown", "forget", "free", "items", "recycle", "<listcomp>")
 
 
 def interrupted(call: Callable[[], Any], at: int) -> bool:

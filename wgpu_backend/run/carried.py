@@ -45,12 +45,12 @@ class Carried:
     def restore(self, encoder):
         """Record the copies of the states to the program's inputs."""
         for i in self.inputs:
-            _copy(encoder, self.inputs[i], self._program.allocations[self._program.inputs[i][0]])
+            copy_pages(encoder, self.inputs[i], self._program.allocations[self._program.inputs[i][0]])
 
     def save(self, encoder):
         """Record the copies of the program's results to the states."""
         for i in self.inputs:
-            _copy(encoder, self._program.allocations[self._results[i]], self.inputs[i])
+            copy_pages(encoder, self._program.allocations[self._results[i]], self.inputs[i])
 
     def free(self):
         """Free their memory."""
@@ -60,7 +60,8 @@ class Carried:
         self.out.free()
 
 
-def _copy(encoder, source, target):
+def copy_pages(encoder, source, target):
+    """Record the copy of one Allocation to another."""
     sources = source.pages
     targets = target.pages
     for i in range(len(targets)):

@@ -183,7 +183,7 @@ class Program:
                     "input {} was left unchanged, but the last call did not pass it or did not finish".format(i)
                 )
         out = carried.out if carried else self._out
-        staged = out.take(device, taken)
+        staged = out and out.take(device, taken)
         encoder = device.raw.create_command_encoder()
         if carried:
             carried.restore(encoder)
@@ -197,7 +197,7 @@ class Program:
             bind(0, group)
             dispatch(x, y, z)
         run.end()
-        for gpu, at, size in out.copies:
+        for gpu, at, size in out.copies if out else ():
             encoder.copy_buffer_to_buffer(gpu, 0, staged, at, size)
         if carried:
             carried.save(encoder)
@@ -248,6 +248,19 @@ class Program:
         finally:
             self._end(taken)
         return out.split(whole)
+
+    def submit_only(self, data, carried):
+        """Submit the inputs and the work, and read nothing. carried: as for `run_async`, with None for `out`. Raises
+        BackendError if the device fails."""
+        self._begin()
+        try:
+            self._usable()
+            self.prepare()
+            self._submit(data, [], carried)
+        except Exception as error:
+            raise self.device.failure("running {}".format(named(self.plan)), error)
+        finally:
+            self._end([])
 
     async def run_async(self, data, carried=None, sizes=None):
         """`run`, awaited. Calls may overlap; they run in the order in which they began. carried: the caller's Carried

@@ -75,6 +75,12 @@ class WasmBackend(WgpuBackend):
 
         return Resident(model, self)
 
+    def step_engine(self):
+        """What runs training steps (wasm/training.py)."""
+        from .training import Engine
+
+        return Engine(self)
+
     def _can_wait(self):
         return True
 

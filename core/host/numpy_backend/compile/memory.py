@@ -144,8 +144,7 @@ class Memory:
 
     def __init__(self, buffers: Buffers, arena: int) -> None:
         self.buffers = buffers
-        whole = np.empty(arena + _ALIGNED, np.uint8)
-        self.arena = whole[-whole.ctypes.data % _ALIGNED :]
+        self.arena = aligned(arena)
         self._places: dict[int, tuple[Array, int]] = {}
         for buffer in buffers.all:
             if buffer.offset >= 0:
@@ -156,6 +155,13 @@ class Memory:
             for buffer in group:
                 self._places[id(buffer.base)] = (array.reshape(-1).view(np.uint8), 0)
         self.nbytes = arena + sum(group[0].nbytes for group in buffers.filled())
+
+    def with_places(self, places: dict[int, Array]) -> Memory:
+        """The same memory, with some buffers elsewhere: id of a buffer's base -> its bytes."""
+        other = object.__new__(Memory)
+        other.__dict__.update(self.__dict__)
+        other._places = {**self._places, **{key: (memory, 0) for key, memory in places.items()}}
+        return other
 
     def relocated(self, x: Any) -> Any:
         """x with every array of a buffer, in lists and Tensors too, in its memory."""
@@ -172,6 +178,12 @@ class Memory:
         if type(x) in (list, tuple):
             return type(x)([self.relocated(v) for v in x])
         return x
+
+
+def aligned(nbytes: int) -> Array:
+    """That many bytes, where vectors of the processor begin."""
+    whole = np.empty(nbytes + _ALIGNED, np.uint8)
+    return whole[-whole.ctypes.data % _ALIGNED :][:nbytes]
 
 
 def address(x: Array) -> int:

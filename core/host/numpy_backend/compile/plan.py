@@ -118,6 +118,8 @@ class Plan:
     made for (matching.py), or None where they are not all Tensors.
     """
 
+    held: frozenset[int] = frozenset()  # the arguments that no step may overwrite (training.py)
+
     def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> None:
         self.fits: Callable[..., bool] | None = None
         traced = trace(function, arguments, Tracing(eager), fixed)
@@ -129,7 +131,7 @@ class Plan:
         mkl = mkl_products.library(size)
         large = schedule.large(size, mkl is not None)
         self.threads = workers.available(mkl is not None) if large else 1
-        writer = Writer(traced, channels_last(traced.calls), self.threads, mkl is not None)
+        writer = Writer(traced, channels_last(traced.calls), self.threads, mkl is not None, self.held)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:
@@ -165,9 +167,13 @@ class Plan:
             writer.steps = []  # the last to hold copies of weights that get packed
             mkl_products.prepare(mkl, self.steps, writer.buffers)
 
-        self._arena = writer.buffers.arrange()
         self._buffers = writer.buffers
         self._free: list[Bound] = []
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Give the buffers memory."""
+        self._arena = self._buffers.arrange()
         first = Memory(self._buffers, self._arena)
         self.nbytes = first.nbytes
         self._free.append(Bound(self, first))

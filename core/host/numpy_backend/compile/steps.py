@@ -79,9 +79,11 @@ class Writer:
         last: frozenset[Value] | set[Value] = frozenset(),
         threads: int = 1,
         mkl: bool = False,
+        held: frozenset[int] = frozenset(),
     ) -> None:
         """last: the Values whose channels lie last in memory (`layout.channels_last`); threads: how many run the
-        steps; mkl: whether products of matrices become MKL's (`mkl_products.py`)."""
+        steps; mkl: whether products of matrices become MKL's (`mkl_products.py`); held: the arguments that no step
+        may overwrite."""
         self.buffers = Buffers()
         self.last = last
         self.threads = threads
@@ -101,7 +103,7 @@ class Writer:
             for value in call.operands():
                 self._uses[value] = self._uses.get(value, 0) + 1
                 self._users.setdefault(value, []).append(call)
-        for value in trace.roots:
+        for value in (*trace.roots, *(v for v in trace.inputs if v.index in held)):
             self._uses[value] = self._uses.get(value, 0) + 1
         self.roots = set(trace.roots)
 

@@ -1,0 +1,198 @@
+"""Runs training steps (core/training_step) on NumPy.
+
+Parameters and states have two arrays each: a step reads one and computes the new values into the other, and the next
+step does the reverse. So nothing is copied, and a step that ends early changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .... import dtypes
+from ....errors import IndexingError
+from ....tensor import Tensor
+from ..backend import NumpyBackend
+from ..storage import Array
+from .memory import Memory, aligned
+from .plan import Bound, Plan
+from .tracing import Tracing, ValueNeeded, assemble, trace
+
+
+class Engine:
+    """The memory of the parameters and states of a step, and its plans. They are known by the side, 0 or 1, that holds
+    the current values."""
+
+    CUT = ValueNeeded
+    NUMBERS = dtypes.float64
+
+    def __init__(self, backend: NumpyBackend) -> None:
+        self.backend = backend
+        self.drawing = backend
+        self.sides: tuple[list[Any], list[Any]] = ([], [])
+        self.like: list[Any] = []  # (dtype, shape) of each value
+        self.generation = 0  # of the arrays
+
+    def begin(self, count: int, states: list[Tensor]) -> int:
+        """Start with `count` parameters, to be loaded, and copies of the states; returns the side."""
+        self.sides = ([None] * count, [None] * count)
+        self.like = [None] * count
+        for x in states:
+            self.sides[0].append(None)
+            self.sides[1].append(None)
+            self.like.append(None)
+            self.load(0, len(self.like) - 1, x)
+        return 0
+
+    def load(self, side: int, i: int, x: Tensor) -> None:
+        """Take the elements of x as value number i."""
+        if self.like[i] is None or self.like[i] != (x.dtype, x.shape):
+            self.like[i] = (x.dtype, x.shape)
+            array = _new(x.data)
+            self.sides[0][i] = self.sides[1][i] = array
+            self.generation += 1
+        np.copyto(self.sides[side][i], x.data)
+
+    def read(self, side: int, i: int) -> Tensor:
+        """A copy of value number i."""
+        dtype, shape = self.like[i]
+        return Tensor(self.sides[side][i].copy(), dtype, shape, self.backend)
+
+    def values(self, side: int) -> list[Tensor]:
+        """All values, as Tensors of the memory itself."""
+        return [Tensor(a, d, s, self.backend) for a, (d, s) in zip(self.sides[side], self.like, strict=True)]
+
+    def trace(self, function: Callable[..., Any], arguments: list[Any]) -> None:
+        """Trace the function without making a plan of it."""
+        trace(function, arguments, Tracing(self.backend), frozenset())
+
+    def plan(self, function: Any, arguments: list[Any]) -> StepPlan:
+        """The plan of a StepFunction."""
+        first = 1 + len(function.draws)
+        plan = StepPlan(function, arguments, self.backend, first, len(self.like))
+        for _, i in plan.states:
+            if self.sides[0][i] is self.sides[1][i]:  # the first plan that changes it
+                self.sides[1][i] = _new(self.sides[0][i])
+                np.copyto(self.sides[1][i], self.sides[0][i])
+                self.generation += 1
+        return plan
+
+    def run(
+        self, plan: StepPlan, side: int, numbers: list[float], words: list[Tensor], batch: list[Any]
+    ) -> tuple[Any, int]:
+        """(what the loss function returned, the side of the new values)."""
+        given = [np.asarray(numbers, np.float64), *(x.data for x in words), *self.sides[side]]
+        given += [x.data if isinstance(x, Tensor) else x for x in batch]
+        out = plan.step(self.sides, self.generation, side, given)
+        changed = {i for _, i in plan.states}
+        for i, (old, new) in enumerate(zip(self.sides[side], self.sides[1 - side], strict=True)):
+            if old is not new and i not in changed:
+                np.copyto(new, old)
+        return out, 1 - side
+
+
+def _new(like: Array) -> Array:
+    array: Array = aligned(like.nbytes or 1)[: like.nbytes].view(like.dtype).reshape(like.shape)
+    return array
+
+
+class StepPlan(Plan):
+    """The plan of a step. states: (number of the root, number of the value) of each value that changes."""
+
+    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, first: int, count: int) -> None:
+        self.function = function
+        self.first = first
+        self.count = count
+        self.held = frozenset(range(first, first + count))
+        self.states: list[tuple[int, int]] = []
+        self._bound: list[Any] = [None, None]
+        self._generation = 0
+        super().__init__(function, arguments, eager, frozenset())
+
+    def __repr__(self) -> str:
+        return f"{len(self.steps)} NumPy calls"
+
+    def _allocate(self) -> None:
+        parts = self.structure[1]
+        new = [p for _, group in parts[1:] for p in group]
+        if any(kind != "tensor" for kind, _ in new):
+            raise ValueNeeded("a parameter becomes a constant")
+        self.states = [(root, i) for (_, root), i in zip(new, self.function.places(), strict=True)]
+        buffers = self._buffers
+        roots = [number for number, _ in self.states]
+        taken = [id(buffers.of(a)) for a in (*self.input_arrays, *self.root_arrays)]
+
+        def alone(array: Array) -> bool:
+            """Whether the array is all of a buffer, in which no other argument or result lies."""
+            b = buffers.of(array)
+            return bool(
+                b is not None and b.fill is None and array.flags.c_contiguous and b.nbytes == max(1, array.nbytes)
+                and taken.count(id(b)) == 1 and array.size
+            )  # fmt: skip
+
+        # Where an argument or a result lies in the memory of the values itself: base of its buffer -> value.
+        self._read = {}
+        self._written = {}
+        for array, position in zip(self.input_arrays, self.inputs, strict=True):
+            if position in self.held and alone(array):
+                self._read[position] = array
+        for root, i in self.states:
+            if roots.count(root) == 1 and alone(self.root_arrays[root]):
+                self._written[root] = i
+        for array in (*self._read.values(), *(self.root_arrays[r] for r in self._written)):
+            buffers.of(array).last = -1  # type: ignore[union-attr]
+        self._arena = buffers.arrange()
+        self._memory = Memory(buffers, self._arena)
+        self.nbytes = self._memory.nbytes
+        self._copied_in = [(k, p) for k, p in enumerate(self.inputs) if p not in self._read]
+        self._copied_out = [(root, i) for root, i in self.states if root not in self._written]
+        self._given_out = [k for k in range(len(self.root_arrays)) if k not in roots or self._in_output(k)]
+
+    def _in_output(self, root: int) -> bool:
+        """Whether a new value is also a part of what the loss function returned."""
+        return ("tensor", root) in _leaves(self.structure[1][0])
+
+    def _bind(self, sides: tuple[list[Any], list[Any]], side: int) -> Bound:
+        places = {}
+        for position, array in self._read.items():
+            places[id(self._buffers.of(array).base)] = _bytes(sides[side][position - self.first])  # type: ignore[union-attr]
+        for root, i in self._written.items():
+            places[id(self._buffers.of(self.root_arrays[root]).base)] = _bytes(sides[1 - side][i])  # type: ignore[union-attr]
+        return Bound(self, self._memory.with_places(places))
+
+    def step(self, sides: tuple[list[Any], list[Any]], generation: int, side: int, given: list[Any]) -> Any:
+        """Run the step from the values of one side to the other; returns what the loss function returned."""
+        if self._generation != generation:
+            self._generation, self._bound = generation, [None, None]
+        run = self._bound[side]
+        if run is None:
+            run = self._bound[side] = self._bind(sides, side)
+        with np.errstate(all="ignore"):
+            for k, position in self._copied_in:
+                np.copyto(run.inputs[k], given[position])
+            try:
+                run.run()
+            except IndexError as error:
+                raise IndexingError(str(error)) from None
+            for root, i in self._copied_out:
+                np.copyto(sides[1 - side][i], run.outputs[root])
+        found: list[Any] = [None] * len(self.root_arrays)
+        for k in self._given_out:
+            a = run.outputs[k].copy()
+            found[k] = Tensor(a, self.dtypes[k], a.shape, self.backend)
+        return assemble(self.structure[1][0], found)
+
+
+def _bytes(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _leaves(structure: Any) -> list[Any]:
+    kind, parts = structure
+    if kind in ("tensor", "value"):
+        return [structure]
+    if kind == "object":
+        return [leaf for _, part in parts[1] for leaf in _leaves(part)]
+    return [leaf for part in parts for leaf in _leaves(part[1] if kind is dict else part)]

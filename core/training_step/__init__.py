@@ -1,0 +1,291 @@
+"""A training step as one plan: `model.compile_step(loss, optimizer, *examples)`.
+
+The step is a plan with states: the parameters, and the optimizer's state of each. They stay in the plan's memory and
+are copied out when somebody looks at them. An engine runs plans on one backend (host/numpy_backend/compile/training.py,
+wgpu_backend/training.py); where there is none, steps run operation by operation.
+"""
+
+from .. import dtypes
+from ..autodiff.tensors import backward
+from ..errors import ArgumentError, EmberletError
+from ..optim.gradients import GradientsParams
+from ..optim.optimizer import distinct
+from ..tensor import Tensor
+from .function import StepFunction, is_tensor, loss_of, unwrapped_all
+from .held import Held, held
+
+ROOM = 64  # numbers that a first trace has room for
+MAX_PLANS = 8  # plans of one step, one for each set of shapes; the least recently used is dropped
+
+
+class CompiledStep:
+    """A training step: `loss = step(lr, *batch)`, made by `Module.compile_step`. One thread at a time may call it.
+
+    model, optimizer: what it trains; both show current values at any time, and may be changed between steps. cut: None,
+    or the error that says why there is no plan, so that steps run operation by operation.
+    """
+
+    def __init__(self, model, loss, optimizer, examples=()):
+        if not hasattr(optimizer, "updated"):
+            raise ArgumentError(
+                "a compiled step takes an optimizer that needs one loss a step, such as AdamConfig().init(); found "
+                "{!r}{}".format(
+                    type(optimizer).__name__,
+                    "; call its step(lr, model, closure) instead" if hasattr(optimizer, "step") else "",
+                )
+            )
+        if not any(hasattr(b, "from_inner") for b in model.backends()):
+            model.train()
+        found = [b for b in model.backends() if hasattr(b, "from_inner")]
+        if len(found) != 1 or len(model.backends()) != 1:
+            raise EmberletError(
+                "a compiled step needs all parameters on one backend, found {}".format(
+                    ", ".join([repr(b) for b in model.backends()]) or "no parameters"
+                )
+            )
+        self.model = model
+        self.optimizer = optimizer
+        self.cut = None
+        self._loss = loss
+        self._outer = found[0]
+        self.backend = found[0].inner
+        self._params = distinct(model)
+        self._engine = engine_of(self.backend)
+        self._flags = None  # whether each parameter is trained, and its identity
+        self._ids = []
+        self._asked = None  # the positions of the parameters that want a gradient
+        self._trained = None  # of those that get one
+        self._plans = {}
+        self._uses = 0
+        self._states = []  # of each parameter, a dict with the name of a count for an int, None for a tensor; or None
+        self._now = None  # (what the engine knows the current values by, {name of a count: int})
+        self._marks = []  # the `_value` of each parameter whose elements the engine has
+        if examples and self._engine is not None:
+            self._find(self._batch(examples))
+
+    def __repr__(self):
+        name = type(self.model).__name__
+        if self.cut is not None or self._engine is None:
+            return "CompiledStep({}, operation by operation{})".format(
+                name, ": {}".format(self.cut) if self.cut else ""
+            )
+        return "CompiledStep({}, {})".format(name, ", ".join([repr(p) for p in self._plans.values()]) or "no plan yet")
+
+    def __call__(self, lr, *batch):
+        """Train the model on a batch with the learning rate `lr`; returns what the loss function returned, on the
+        backend inside the autodiff backend.
+
+        An error or an interrupt leaves all parameters and states as they were before the step, or after it.
+        """
+        batch = self._batch(batch)
+        plan = self._find(batch) if self._engine is not None and self.cut is None else None
+        if plan is None:
+            return self._eagerly(lr, batch)
+        env = dict(self._now[1])
+        env["lr"] = lr
+        function = plan.function
+        numbers = [n.value(env) for n in function.numbers]
+        counts = dict(self._now[1])
+        for name in function.counts:
+            counts[name] = int(function.counts[name].value(env))
+        words = [_drawn(shape, self._engine.drawing) for shape in function.draws]
+        out, now = self._engine.run(plan, self._now[0], numbers, words, batch)
+        self._now = (now, counts)  # one assignment: an interrupt falls before or after the step
+        return out
+
+    def _eagerly(self, lr, batch):
+        outer = self._outer
+        out = self._loss(self.model, *[outer.from_inner(x) if isinstance(x, Tensor) else x for x in batch])
+        grads = GradientsParams.from_grads(backward(loss_of(out, outer)), self.model)
+        self.optimizer.step(lr, self.model, grads)
+        return unwrapped_all(out)
+
+    def _batch(self, batch):
+        """The batch, tensors and arrays as Tensors of the backend."""
+        out = []
+        for x in batch:
+            if not isinstance(x, Tensor):
+                if hasattr(x, "shape"):
+                    from ..lookup import function
+
+                    x = function("asarray")(x, backend=self.backend)
+            elif x.backend is not self.backend:
+                x = x.data.inner if x.backend is self._outer else x.to(self.backend)
+            out.append(x)
+        return out
+
+    # -- plans and values --------------------------------------------------------------------------------------------
+
+    def _find(self, batch):
+        """The plan of these shapes, with all values in the engine; None where there can be none."""
+        flags = [(p.require_grad, p._id) for _, p in self._params]
+        if self._flags != flags or self.optimizer.holder is not self:
+            self._gather()
+        self._load()
+        key = tuple([(x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x) for x in batch])
+        plan = self._plans.get(key)
+        if plan is None:
+            try:
+                plan = self._plan(batch)
+            except self._engine.CUT as error:
+                self._give_up(error)
+                return None
+            if len(self._plans) == MAX_PLANS:
+                del self._plans[min(self._plans, key=lambda key: self._plans[key].used)]
+            self._plans[key] = plan
+        plan.used = self._uses = self._uses + 1
+        for i in plan.function.changed:
+            param = self._params[i][1]
+            if type(self._marks[i]) is not Held:
+                mark = self._marks[i] = held(self, i, param._value)
+                param._value = mark  # not `set`, which an interrupt may leave locked
+        self.optimizer.holder = self
+        return plan
+
+    def _give_up(self, error):
+        self._release()
+        self._marks, self._plans, self._now = [], {}, None
+        self.cut = error
+        from warnings import warn
+
+        warn(
+            "the training step of {} has no plan and runs operation by operation: {}".format(
+                type(self.model).__name__, error
+            ),
+            stacklevel=4,
+        )
+
+    def _release(self):
+        """Give all values back to the parameters and the optimizer."""
+        for i, mark in enumerate(self._marks):
+            if self._params[i][1]._value is mark:
+                self._params[i][1].val()
+        if self.optimizer.holder is self:
+            self.optimizer.states()
+
+    def _gather(self):
+        """Take the states as the optimizer has them now."""
+        self._release()
+        self._ids = [p.id.value for _, p in self._params]
+        self._flags = [(p.require_grad, p._id) for _, p in self._params]
+        wanted = self._flagged()
+        self._take(self._trained if self._asked == wanted else wanted)
+        self._asked = wanted
+
+    def _start(self, trained):
+        """The states of the parameters at these positions, as the optimizer has them, and None for the others."""
+        known = self.optimizer.states()
+        out = [None] * len(self._params)
+        for i in trained:
+            name, param = self._params[i]
+            out[i] = known.get(self._ids[i])
+            if out[i] is None:
+                out[i] = self.optimizer.start(self.optimizer.group_of(name, param), param.val().data.inner)
+        return out
+
+    def _take(self, trained):
+        """Take the states of these parameters. The plans stay if nothing but numbers is new."""
+        self._release()
+        states = self._start(trained)
+        values, names, seen, counts = [], [], [], {}
+        for i in range(len(states)):
+            if states[i] is None:
+                names.append(None)
+                continue
+            found = {}
+            for key in states[i]:
+                value = states[i][key]
+                if is_tensor(value):
+                    values.append(value if value.backend is self.backend else value.to(self.backend))
+                    found[key] = None
+                else:  # parameters that were trained as often share a count
+                    kind = (key, self.optimizer.group_of(*self._params[i]), value)
+                    if kind not in seen:
+                        seen.append(kind)
+                    found[key] = "{} {}".format(key, seen.index(kind))
+                    counts[found[key]] = value
+            names.append(found)
+        if self._now is not None and (names, self._trained, self._asked) == (self._states, trained, self._flagged()):
+            for k in range(len(values)):
+                self._engine.load(self._now[0], len(names) + k, values[k])
+            self._now = (self._now[0], counts)
+            return
+        self._marks = [None] * len(states)
+        self._states, self._trained, self._plans = names, trained, {}
+        self._now = (self._engine.begin(len(states), values), counts)
+
+    def _flagged(self):
+        """The positions of the parameters that want a gradient."""
+        return [i for i, (_, p) in enumerate(self._params) if p.require_grad and p.dtype.is_float]
+
+    def _load(self):
+        """Copy the parameters that the engine does not have, or that were set since, to it."""
+        for i, (_, param) in enumerate(self._params):
+            if param._value is not self._marks[i] or self._marks[i] is None:
+                value = param.val()
+                self._engine.load(self._now[0], i, value.data.inner)
+                self._marks[i] = param._value
+
+    def _plan(self, batch):
+        function = self._traced(batch)
+        if function.trained != self._trained:
+            self._take(function.trained)
+            self._load()
+            function = self._traced(batch)
+        return self._engine.plan(function, self._arguments(function, batch))
+
+    def _traced(self, batch):
+        """The function of a step, with what it needs of numbers and random words."""
+        function = StepFunction(
+            self.model, self._loss, self.optimizer, self._outer.strategy, self._params, self._states
+        )
+        self._engine.trace(function, self._arguments(function, batch))
+        return function
+
+    def _arguments(self, function, batch):
+        backend = self.backend
+        numbers = backend.full((len(function.numbers) or ROOM,), 0, self._engine.NUMBERS)
+        words = [backend.full(shape, 0, dtypes.uint32) for shape in function.draws]
+        return [numbers] + words + self._engine.values(self._now[0]) + batch
+
+    def value(self, i):
+        """A copy of the current value of a parameter, or behind these of a state, on the backend."""
+        while True:
+            now = self._now
+            found = self._engine.read(now[0], i)
+            if self._now is now:  # else another thread's step may have written there
+                return found
+
+    def _current(self):
+        """Copies of all states: a dict or None for each parameter."""
+        at, out = len(self._params), []
+        for state in self._states:
+            found = None if state is None else {}
+            for key in state or {}:
+                if state[key] is None:
+                    found[key] = self.value(at)
+                    at += 1
+                else:
+                    found[key] = self._now[1][state[key]]
+            out.append(found)
+        return out
+
+    def states(self):
+        """Value of a ParamId -> copies of its states, for the optimizer."""
+        return {id: s for id, s in zip(self._ids, self._current()) if s is not None}
+
+
+def engine_of(backend):
+    """The engine that runs steps on a backend, or None."""
+    if backend.name == "numpy":
+        from ..host.numpy_backend.compile.training import Engine
+
+        return Engine(backend)
+    make = getattr(backend, "step_engine", None)
+    return make and make()
+
+
+def _drawn(shape, backend):
+    from ..functional.randomness.draws import random_bits
+
+    return random_bits(shape, backend=backend)

@@ -1,0 +1,95 @@
+"""Runs training steps (core/training_step) in WebAssembly. The values are bytes in Python's memory between steps."""
+
+from emberlet import dtypes
+from emberlet.tensor import Tensor
+
+from ..compiled import Planned
+from ..record.node import Node, ValueNeeded
+from ..record.tracing import assemble, trace
+from ..run import storage
+from ..training import leaves, new_values
+
+
+class Engine:
+    """The plans of a step. The current values are known by a list of their words."""
+
+    CUT = ValueNeeded
+    NUMBERS = dtypes.float32
+
+    def __init__(self, backend):
+        self.backend = backend
+        self.drawing = backend.host
+        self.like = []  # a Node of each value's dtype and shape
+
+    def begin(self, count, states):
+        """Start with `count` parameters, to be loaded, and the states; returns the values."""
+        self.like = [None] * (count + len(states))
+        values = [None] * len(self.like)
+        for k in range(len(states)):
+            self.load(values, count + k, states[k])
+        return values
+
+    def load(self, values, i, x):
+        """Take the elements of x as value number i."""
+        like = self.like[i] = Node("input", (), None, x.dtype, x.shape, self.backend.given(x.dtype))
+        values[i] = bytes(storage.widen(self.backend.to_bytes(x), x.dtype, x.size, like.word))
+
+    def read(self, values, i):
+        """Value number i."""
+        n = self.like[i]
+        return Tensor(Node("data", (), values[i], n.dtype, n.shape, n.word), n.dtype, n.shape, self.backend)
+
+    def values(self, values):
+        """Tensors of the dtypes and shapes of all values."""
+        return [Tensor(n, n.dtype, n.shape, self.backend) for n in self.like]
+
+    def trace(self, function, arguments):
+        """Trace the function without making a plan of it."""
+        trace(function, arguments, self.backend)
+
+    def plan(self, function, arguments):
+        """The plan of a StepFunction."""
+        return StepPlan(function, arguments, self)
+
+    def run(self, plan, values, numbers, words, batch):
+        """(what the loss function returned, the new values)."""
+        return plan.step(self, values, numbers, words, batch)
+
+
+class StepPlan(Planned):
+    """The plan of a step."""
+
+    def __init__(self, function, arguments, engine):
+        self.function = function
+        first = 1 + len(function.draws)
+        self.positions = {first + i: i for i in range(len(engine.like))}  # argument -> number of the value
+        Planned.__init__(self, function, arguments, engine.backend, {})
+        self.states = new_values(self.structure, function, self.roots, engine.like)
+        self._given = [k for kind, k in leaves(self.structure[1][0]) if kind == "tensor"]
+
+    def __repr__(self):
+        return "{} kernels".format(len(self.plan.steps))
+
+    def step(self, engine, values, numbers, words, batch):
+        """(what the loss function returned, the new values)."""
+        host = engine.backend.host
+        arguments = [host.from_list([float(n) for n in numbers], dtypes.float32, (len(numbers),))] + words
+        arguments += [None] * len(values) + batch
+        data = self.words(arguments, None, self.positions)
+        for k in range(len(self.arguments)):
+            i = self.positions.get(self.arguments[k].arg)
+            if i is not None:
+                data[k] = values[i]
+        found = self.program.run(data)
+        tensors, new = [None] * len(self.roots), list(values)
+        at = 0
+        words = {}
+        for k in range(len(self.roots)):
+            words[k] = found[at] if self.roots[k].count else b""
+            at += 1 if self.roots[k].count else 0
+        for k in self._given:
+            r = self.roots[k]
+            tensors[k] = Tensor(Node("data", (), words[k], r.dtype, r.shape, r.word), r.dtype, r.shape, engine.backend)
+        for k, i in self.states:
+            new[i] = words[k]
+        return assemble(self.structure[1][0], tensors), new
