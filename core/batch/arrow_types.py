@@ -48,7 +48,7 @@ def open_parquet(system: Any, path: str, shown: str) -> Iterator[parquet.Parquet
     OSError, and pyarrow's errors for a damaged file.
     """
     with system.open_input_file(path) as opened:
-        for column, name, parameters in _extensions(_stored_schemas(footer_of(opened, shown), shown), shown):
+        for column, name, parameters in extensions(_stored_schemas(footer_of(opened, shown), shown), shown):
             check(name, parameters, f"{shown}: column {column!r}")
         opened.seek(0)
         yield parquet.ParquetFile(opened, pre_buffer=False)
@@ -197,12 +197,12 @@ def _stored_schemas(footer: bytes, shown: str) -> list[bytes]:
 # -- the schema -------------------------------------------------------------------------------------------------------
 
 
-def _extensions(schemas: list[bytes], shown: str) -> Iterator[tuple[str, str, bytes]]:
+def extensions(schemas: list[bytes], shown: str) -> Iterator[tuple[str, str, bytes]]:
     """(column, name of the extension type, its parameters) of every column of the schemas, at any depth."""
     for data in schemas:
         try:
             skipped = 8 if data[:4] == b"\xff\xff\xff\xff" else 4  # the length of the message, in old files alone
-            message = _Table(data[skipped:], None, [16 * len(data) + 4096])
+            message = Table(data[skipped:], None, [16 * len(data) + 4096])
             schema = message.table(2)  # Message: 0 version, 1 header_type, 2 header
             if schema is None:
                 raise ValueError("no schema")
@@ -212,7 +212,7 @@ def _extensions(schemas: list[bytes], shown: str) -> Iterator[tuple[str, str, by
             raise FormatError(f"{shown}: its Arrow schema is damaged ({str(error) or 'it ends early'})") from None
 
 
-def _of_field(field: _Table, column: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+def _of_field(field: Table, column: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
     """Field: 0 name, 1 nullable, 2 type_type, 3 type, 4 dictionary, 5 children, 6 custom_metadata."""
     if depth > DEPTH:
         raise ValueError("too many nested columns")
@@ -225,7 +225,7 @@ def _of_field(field: _Table, column: str, depth: int) -> Iterator[tuple[str, str
         yield from _of_field(child, column, depth + 1)
 
 
-class _Table:
+class Table:
     """A table of a flatbuffer. left: how many bytes may still be read, since many offsets may point at one place.
     Raises IndexError for offsets outside the buffer, ValueError when nothing is left."""
 
@@ -255,17 +255,31 @@ class _Table:
     def _target(self, place: int) -> int:
         return place + self._number(place, 4)
 
-    def table(self, field: int) -> _Table | None:
+    def table(self, field: int) -> Table | None:
         place = self._place(field)
-        return None if place is None else _Table(self._data, self._target(place), self._left)
+        return None if place is None else Table(self._data, self._target(place), self._left)
 
-    def tables(self, field: int) -> Iterator[_Table]:
+    def tables(self, field: int) -> Iterator[Table]:
         place = self._place(field)
         if place is None:
             return
         start = self._target(place)
         for i in range(self._number(start, 4)):
-            yield _Table(self._data, self._target(start + 4 + 4 * i), self._left)
+            yield Table(self._data, self._target(start + 4 + 4 * i), self._left)
+
+    def number(self, field: int, width: int) -> int:
+        """An unsigned number of `width` bytes; 0 if it is left out."""
+        place = self._place(field)
+        return 0 if place is None else self._number(place, width)
+
+    def pairs(self, field: int) -> Iterator[tuple[int, int]]:
+        """The pairs of 64-bit numbers in a vector of structs of two."""
+        place = self._place(field)
+        if place is None:
+            return
+        start = self._target(place)
+        for i in range(self._number(start, 4)):
+            yield self._number(start + 4 + 16 * i, 8), self._number(start + 12 + 16 * i, 8)
 
     def text(self, field: int) -> bytes:
         place = self._place(field)

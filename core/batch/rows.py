@@ -46,15 +46,22 @@ def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
             yield _placed(pa.table({"path": [f.path for f in files]}), files, [0] * len(files))
         return
     file = part.files[0]
-    read = {"Parquet": _parquet, "CSV": _csv, ".npy": _npy}[part.kind]
+    for first, found in read(part, how):
+        clash = [name for name in PLACE if name in found.schema.names]
+        if clash:
+            raise FormatError(
+                f"{file.shown}: the column {clash[0]!r} has the name of a column that score writes; rename it"
+            )
+        yield _placed(found, [file] * len(found), range(first, first + len(found)))
+
+
+def read(part: Part, how: Reading) -> Iterator[tuple[int, pa.Table]]:
+    """Yields (number of the first row, table) of a part that is no picture, without the columns of `PLACE`. Raises
+    FormatError, which names the file, if it cannot be read; OSError."""
+    file = part.files[0]
+    reader = {"Parquet": _parquet, "CSV": _csv, ".npy": _npy}[part.kind]
     try:
-        for first, found in _sized(read(part, file, how), how):
-            clash = [name for name in PLACE if name in found.schema.names]
-            if clash:
-                raise FormatError(
-                    f"{file.shown}: the column {clash[0]!r} has the name of a column that score writes; rename it"
-                )
-            yield _placed(found, [file] * len(found), range(first, first + len(found)))
+        yield from _sized(reader(part, file, how), how)
     except (pa.ArrowException, ValueError, KeyError) as error:
         if isinstance(error, FormatError):
             raise

@@ -16,6 +16,10 @@ _FILES = {
     "data.sampling": "SamplerDataset ShuffledDataset split",
     "data.transforms": "ComposedDataset IndexedDataset MapperDataset PartialDataset WindowsDataset",
     "host.data.arrays": "MnistDataset MnistItem NpyDataset NpzDataset read_idx",
+    "host.data.tables": "ArrowDataset DataframeDataset ParquetDataset",
+    "host.data.sqlite": "SqliteDataset",
+    "host.data.image_folder": "ImageFolderDataset ImageItem",
+    "host.data.hugging_face": "HuggingfaceDatasetLoader",
 }
 
 
