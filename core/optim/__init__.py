@@ -20,6 +20,7 @@ _FILES = {
     "lion": "LionConfig",
     "lbfgs": "LBFGSConfig",
     "decay": "WeightDecayConfig",
+    "precision": "GradScaler GradScalerConfig mixed_precision",
     "schedules": "ConstantLr LinearLrSchedulerConfig CosineAnnealingLrSchedulerConfig ExponentialLrSchedulerConfig "
     "StepLrSchedulerConfig NoamLrSchedulerConfig PolynomialLrSchedulerConfig WarmupLrSchedulerConfig "
     "ComposedLrSchedulerConfig",
