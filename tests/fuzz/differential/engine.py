@@ -112,6 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, help="the seed of an earlier run; a fresh one is printed otherwise")
     parser.add_argument("--first", type=int, default=0, help="number of the first case; 0")
     parser.add_argument("--count", type=int, default=1 << 40, help="the most cases of each kind")
+    parser.add_argument("--write", action="store_true", help="write the table of kinds that have one")
     given = parser.parse_args(list(arguments))
     if unknown := [name for name in given.kinds if name not in names()]:
         parser.error(f"there is no kind {', '.join(unknown)}; there are {', '.join(names())}")
@@ -129,4 +130,6 @@ def main(arguments: Sequence[str]) -> int:
         taken = time.monotonic() - start
         print(f"fuzz {name}: {ran.cases} cases in {taken:.0f} s, {len(ran.found)} of them differ", flush=True)
         differing += len(ran.found)
+        if given.write and hasattr(what, "write"):
+            what.write(ran.cases, len(ran.found), seed)
     return int(differing > 0)

@@ -13,6 +13,8 @@ where E is the distance of NumPy's gradients in the program's dtypes, S how far 
 the program moves by one unit in its last place, M the largest gradient (or result, if that is larger), and eps the
 precision of the narrowest float. wgpu, in software on most machines, takes every fourth program.
 
+`dev.py fuzz gradients --write` writes what was compared to docs/training.md.
+
 **Kinks.** Where gradients in float64 jump if the inputs move by a millionth of a thousandth, a last digit may decide
 which side counts. Such programs are compared only if nothing in them rounds.
 """
@@ -24,10 +26,13 @@ import random
 import re
 import warnings
 from collections.abc import Iterable
+from datetime import date
 from typing import Any, NamedTuple
 
 import emberlet
 import numpy as np
+
+from tools.paths import ROOT
 
 from .. import in_torch, networks
 from ..drawing import Pool, Skip
@@ -40,7 +45,12 @@ ROUNDS = re.compile(
     r"exp|tanh|sin|cos|erf|sigm|silu|gelu|soft|atan|log|sqrt|elu|mish|swish|norm|var|mean|/|attention|hypot|lstm|gru|entropy"
     r"|linear|conv|avg_pool|float16|hard|prelu|matmul|@"
 )
-COUNTED = {"in PyTorch": 0, "on kinks": 0, "not comparable": 0, "compared": 0}
+BACKENDS = ("python", "wasm", "wgpu")
+COUNTED = dict.fromkeys(
+    ["compared", "with PyTorch", "with finite differences", *("on " + name for name in BACKENDS), "on a kink"], 0
+)
+TABLE = ROOT / "docs" / "training.md"
+BEGIN, END = "<!-- gradients: written by dev.py fuzz gradients -->\n", "<!-- end of gradients -->\n"
 
 
 class Variant(NamedTuple):
@@ -88,6 +98,15 @@ def program(case: Program) -> str:
     )
 
 
+def write(cases: int, differ: int, seed: int) -> None:
+    """Write the table of a run of so many cases."""
+    rows = [("programs drawn", cases), *COUNTED.items(), ("differ", differ)]
+    lines = ["| | programs |", "|---|---:|", *(f"| {name} | {count:,} |" for name, count in rows)]
+    text = "\n".join([*lines, "", f"Seed {seed}, {date.today()}."])
+    before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
+    TABLE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
 def seeds(shape: tuple[int, ...]) -> Any:
     """The gradients that results are given: numbers in [-1, 1] without a pattern."""
     count = int(np.prod(shape, dtype=int))
@@ -124,7 +143,6 @@ def _difference(case: Program) -> str:
     except Exception as error:
         return f"numpy in float64 raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
     if not all(np.isfinite(g).all() for g in want):
-        COUNTED["not comparable"] += 1
         return ""
     size = max([1.0, *(float(np.abs(a).max()) for a in want + results if a.size and a.dtype.kind == "f")])
     kink = any(
@@ -132,12 +150,13 @@ def _difference(case: Program) -> str:
     )
     exact = not ROUNDS.search(" ".join(line.text for line in case.lines))
     if kink:
-        COUNTED["on kinks"] += 1
+        COUNTED["on a kink"] += 1
         if not exact:
             return ""
     COUNTED["compared"] += 1
     said = _torch(case, wide, results, want, size)
     if not said and not kink:
+        COUNTED["with finite differences"] += 1
         said = _finite(f, wide, want, size)
     return said or _backends(case, narrow, f, wide, want, size)
 
@@ -169,7 +188,7 @@ def _torch(case: Program, wide: list[Any], results: list[Any], want: list[Any], 
         values, found = in_torch.gradients(case, wide, seeds)
     except Exception:
         return ""
-    COUNTED["in PyTorch"] += 1
+    COUNTED["with PyTorch"] += 1
     for i, (ours, theirs) in enumerate(zip(results, values, strict=True)):
         if ours.shape != theirs.shape:
             return ""  # an index of numbers among lists, which PyTorch applies first, unlike NumPy
@@ -229,13 +248,14 @@ def _backends(case: Program, narrow: list[Any], f: Any, wide: list[Any], want: l
         return ""
     lost = [float(np.max(np.abs(g - w) + s, initial=0.0)) for g, w, s in zip(found, want, spread, strict=True)]
     if eps == EPSILON["float32"] and max(lost, default=0) > 1e-2 * size:  # a jump in float32 only
-        COUNTED["on kinks"] += 1
+        COUNTED["on a kink"] += 1
         return ""
-    for name in ("python", "wasm", *(["wgpu"] if case.variant.gpu else [])):
+    for name in BACKENDS if case.variant.gpu else BACKENDS[:2]:
         try:
             got = _gradients(case.function(), case.tensors(name))[1]
         except Exception as error:
             return f"{name} raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        COUNTED["on " + name] += 1
         for i, (g, w, e) in enumerate(zip(got, want, lost, strict=True)):
             if g.shape != w.shape or not np.all(np.abs(g - w) <= 16 * e + 64 * eps * size):
                 return f"gradient {i} on {name} is {g.tolist()}, in float64 {w.tolist()}"
