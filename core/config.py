@@ -98,7 +98,9 @@ class Config:
                 raise FormatError("{}: there is no field {!r}; there are {}".format(where, key, ", ".join(names)))
         made = {}
         for name in names:
-            if name in values:
+            if name in values and values[name] is None and _default(cls, name) is None:
+                made[name] = None
+            elif name in values:
                 made[name] = _read(values[name], kinds.get(name), "{}.{}".format(where, name))
             elif _default(cls, name) is _MISSING:
                 raise FormatError("{}: the field {!r} is missing".format(where, name))

@@ -193,3 +193,11 @@ except Exception as error:
     print(error)
 """.replace("PATH", repr(str(tmp_path / "c.json")))
     assert unix_port.run(script).check().stdout == "True 4 4\nOuter needs width\n"
+
+
+@pytest.mark.parametrize("name", ["SgdConfig", "AdamConfig", "AdaGradConfig", "RmsPropConfig", "LionConfig"])
+def test_a_nested_config_may_be_left_out_of_a_saved_one(name):
+    from emberlet import optim
+
+    config = getattr(optim, name)()
+    assert type(config).from_json(config.to_json()) == config
