@@ -31,6 +31,7 @@ from .functional import add as add
 from .functional import affine_grid as affine_grid
 from .functional import all as all
 from .functional import all_close as all_close
+from .functional import angle as angle
 from .functional import any as any
 from .functional import append as append
 from .functional import arange as arange
@@ -95,6 +96,7 @@ from .functional import col2im as col2im
 from .functional import column_stack as column_stack
 from .functional import compress as compress
 from .functional import concat as concat
+from .functional import conj as conj
 from .functional import contains_nan as contains_nan
 from .functional import conv as conv
 from .functional import conv1d as conv1d
@@ -213,6 +215,7 @@ from .functional import hstack as hstack
 from .functional import hypot as hypot
 from .functional import iinfo as iinfo
 from .functional import im2col as im2col
+from .functional import imag as imag
 from .functional import indices as indices
 from .functional import inner as inner
 from .functional import insert as insert
@@ -229,6 +232,7 @@ from .functional import isfinite as isfinite
 from .functional import isin as isin
 from .functional import isinf as isinf
 from .functional import isnan as isnan
+from .functional import istft as istft
 from .functional import item as item
 from .functional import item_async as item_async
 from .functional import jvp as jvp
@@ -350,6 +354,7 @@ from .functional import random as random
 from .functional import random_bits as random_bits
 from .functional import random_like as random_like
 from .functional import ravel_multi_index as ravel_multi_index
+from .functional import real as real
 from .functional import reciprocal as reciprocal
 from .functional import regex_full_match as regex_full_match
 from .functional import relu as relu
@@ -475,6 +480,8 @@ from .functional import var as var
 from .functional import var_mean as var_mean
 from .functional import vecdot as vecdot
 from .functional import vector_norm as vector_norm
+from .functional import view_as_complex as view_as_complex
+from .functional import view_as_real as view_as_real
 from .functional import vjp as vjp
 from .functional import vstack as vstack
 from .functional import where as where

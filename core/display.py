@@ -4,7 +4,7 @@ from .errors import ArgumentError, ShapeError
 
 # Options of `set_print_options`.
 _options = {"precision": None, "threshold": 1000, "edge_items": 3}
-_KINDS = {"float": "Float", "int": "Int", "uint": "Int", "bool": "Bool", "string": "String"}
+_KINDS = {"float": "Float", "int": "Int", "uint": "Int", "bool": "Bool", "string": "String", "complex": "Complex"}
 
 
 def set_print_options(**options):

@@ -40,6 +40,7 @@ FAMILIES = {
         "bitwise_right_shift bitwise_invert mask_where mask_fill is_close all_close",
         "_and _or _xor _invert where",
     ),
+    "elementwise.complex_parts": ("real imag conj angle view_as_complex view_as_real", ""),
     "elementwise.numeric": ("cbrt sinc fmax fmin heaviside gcd lcm", "divmod"),
     "elementwise.rounding": ("floor ceil trunc round", ""),
     "elementwise.thresholds": ("hard_shrink soft_shrink tanhshrink threshold", ""),
@@ -142,7 +143,7 @@ FAMILIES = {
         "adaptive_max_pool1d adaptive_max_pool2d",
     ),
     "windows.sampling": ("", "grid_sample affine_grid roi_align max_roi_pool deform_conv"),
-    "windows.signal": ("", "hann_window hamming_window blackman_window dft stft mel_weight_matrix"),
+    "windows.signal": ("", "hann_window hamming_window blackman_window dft stft istft mel_weight_matrix"),
     "windows.transposed_convolution": ("", "conv_transpose dilate conv_transpose1d conv_transpose2d conv_transpose3d"),
 }
 # fmt: on

@@ -25,6 +25,11 @@ def alias(name):
         name = name[1:]
     if name == "?":
         name = "bool"
+    if name[:1] == "c" and hasattr(memoryview, "cast"):  # not on MicroPython
+        # Not by an import statement: devices have no such package.
+        found = __import__("emberlet.host.complex_tensors", None, None, ("*",)).named(name)
+        if found is not None:
+            return found
     if name[:1] in _KINDS and name[1:] in ("1", "2", "4", "8"):
         name = "{}{}".format(_KINDS[name[0]], 8 * int(name[1:]))
     return BY_NAME.get(_WORDS.get(name, name))

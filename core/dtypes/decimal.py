@@ -8,7 +8,7 @@ def shortest(value, dtype):
     Returns value itself for infinities, NaN and dtypes other than narrow floats. Floats of 8 bits or fewer are returned
     exactly: most of them have few digits, and larger numbers saturate.
     """
-    if not dtype.is_float or dtype.bits == 64 or dtype.bits <= 8 or value - value != 0:
+    if dtype.kind != "float" or dtype.bits == 64 or dtype.bits <= 8 or value - value != 0:
         return value
     value = _rounded(value, dtype)
     # 9 digits distinguish all float32 values.

@@ -8,6 +8,8 @@ def promoted(a, b):
     """The dtype that can represent both a and b. Raises DTypeError if there is none."""
     if a.kind == "string" or b.kind == "string":
         raise DTypeError("string and {} do not mix; convert one".format(a if b.kind == "string" else b))
+    if a.kind == "complex" or b.kind == "complex":
+        return __import__("emberlet.host.complex_tensors", None, None, ("*",)).promoted(a, b)
     if a.is_float or b.is_float:
         if not b.is_float:
             return a

@@ -12,6 +12,7 @@ MODULES = (
     "data",
     "errors",
     "functional",
+    "fft",
     "linalg",
     "micro",
     "nn",

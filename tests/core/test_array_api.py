@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from support.backends import same, tensor
 
-# Functions of the standard that need complex numbers.
-COMPLEX = {"conj", "imag", "real", "complex64", "complex128"}
 OBJECTS = {"Array", "Device", "fft", "linalg", "get_array_api_strict_flags", "set_array_api_strict_flags",
            "reset_array_api_strict_flags", "ArrayAPIStrictFlags"}  # fmt: skip
-STANDARD = sorted(set(strict.__all__) - COMPLEX - OBJECTS)
+STANDARD = sorted(set(strict.__all__) - OBJECTS)
 
 
 @pytest.mark.parametrize("name", STANDARD)
@@ -179,3 +177,15 @@ def test_devices(backend):
     with pytest.raises(emberlet.BackendError, match="there is no backend 'cuda'"):
         x.to_device("cuda")
     assert emberlet.get_backend("numpy:0") is emberlet.get_backend("numpy")
+
+
+def test_the_extension_fft_has_the_standards_functions_and_parameters() -> None:
+    from array_api_strict import fft as theirs
+    from emberlet import fft
+
+    names = [name for name in theirs.__all__ if inspect.isfunction(getattr(theirs, name))]
+    assert set(names) == set(dir(fft))
+    for name in names:
+        for wanted, parameter in inspect.signature(getattr(theirs, name)).parameters.items():
+            own = inspect.signature(getattr(fft, name)).parameters
+            assert wanted in own and own[wanted].default == parameter.default, (name, wanted)

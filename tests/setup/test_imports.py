@@ -30,6 +30,7 @@ ROOMS = {
     "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
     "autodiff": f"{GROUND} backend tensor lookup functional linalg module param",
     "linalg": f"{GROUND} backend tensor functional lookup",
+    "fft": f"{GROUND} functional",
     "optim": f"{GROUND} backend config functional module param",
     "data": f"{GROUND} backend tensor functional host.data",
     "host.data": f"{GROUND} backend data batch host",

@@ -31,6 +31,7 @@ _LARGEST = {"float8_e4m3fn": 448.0}  # the pattern above is NaN
 def finfo(type):
     """bits, eps, max, min, smallest_normal and dtype of a floating-point dtype or tensor."""
     d = _dtype(type)
+    d = getattr(d, "part", d)  # of a complex dtype
     if d.name not in _FLOATS:
         raise DTypeError("finfo is for floating-point dtypes, found {}".format(d))
     mantissa, top, low = _FLOATS[d.name]
@@ -69,11 +70,11 @@ def isdtype(dtype, kind):
     if kind == "integral":
         return d.is_integer
     if kind == "real floating":
-        return d.is_float
+        return d.kind == "float"
     if kind == "complex floating":
-        return False
+        return d.kind == "complex"
     if kind == "numeric":
-        return d.is_float or d.is_integer
+        return d.is_float or d.is_integer  # complex numbers too
     raise ArgumentError("unknown kind of dtypes {!r}".format(kind))
 
 
@@ -104,6 +105,12 @@ def result_type(*arrays_and_dtypes):
     return found
 
 
+def _has_complex(device):
+    from ...backend import get_backend
+
+    return hasattr(memoryview, "cast") and get_backend(device).name in ("numpy", "python")  # not on MicroPython
+
+
 class _NamespaceInfo:
     """What this library can do (array API standard, inspection)."""
 
@@ -123,14 +130,16 @@ class _NamespaceInfo:
     def default_dtypes(self, *, device=None):
         return {
             "real floating": dtypes.float32,
-            "complex floating": None,
+            "complex floating": dtypes.dtype("complex64") if _has_complex(device) else None,
             "integral": dtypes.int64,
             "indexing": dtypes.int64,
         }
 
     def dtypes(self, *, device=None, kind=None):
         standard = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
-        found = {n: dtypes.BY_NAME[n] for n in standard}
+        if _has_complex(device):
+            standard += ["complex64", "complex128"]
+        found = {n: dtypes.dtype(n) for n in standard}
         if kind is None:
             return found
         return {n: found[n] for n in found if isdtype(found[n], kind)}

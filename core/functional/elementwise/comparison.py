@@ -215,7 +215,7 @@ def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     gap = backend.unary("abs", backend.binary("sub", a, b))
     size = backend.unary("abs", b)
     bound = backend.binary(
-        "add", backend.full((), atol, a.dtype), backend.binary("mul", backend.full((), rtol, a.dtype), size)
+        "add", backend.full((), atol, size.dtype), backend.binary("mul", backend.full((), rtol, size.dtype), size)
     )
     infinite = backend.binary("logical_or", backend.unary("isinf", a), backend.unary("isinf", b))
     near = backend.where(infinite, same, backend.binary("le", gap, bound))

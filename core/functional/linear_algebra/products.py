@@ -67,6 +67,10 @@ def tensordot(x1, x2, axes=2):
 def vecdot(x1, x2, *, axis=-1):
     """The dot product along axis (negative, counted in each operand); the other axes broadcast."""
     a, b = together(x1, x2)
+    if a.dtype.kind == "complex":
+        from ..elementwise.complex_parts import conj
+
+        a = conj(a)
     if axis >= 0:
         raise ShapeError("vecdot needs a negative axis, which both operands have; found {}".format(axis))
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)

@@ -181,6 +181,9 @@ def logsumexp(x, axis=None, *, keepdims=False):
 def norm(x, p=2, axis=None, *, keepdims=False):
     """The p-norm over axis: (sum of |x|^p)^(1/p); p may be inf, -inf or 0 (the number of nonzero elements)."""
     x, dtype = widened(x)
+    if dtype.kind == "complex":
+        x = x.backend.unary("abs", x)
+        dtype = x.dtype
     return astype(_norm(x, p, axes_of(axis, x.ndim), keepdims), dtype)
 
 

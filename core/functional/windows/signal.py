@@ -196,6 +196,49 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     return dft(framed, frame_length, 2, False, onesided and parts == 1)
 
 
+#: function; Burn istft; spectrum: TensorLike; frame_step: int; frame_length: int; window: TensorLike
+@composite
+def istft(spectrum, frame_step, window=None, frame_length=None, onesided=True, length=None):
+    """The inverse of `stft` of a real signal: spectrum (batch, frames, bins, 2) -> (batch, n).
+
+    Frames overlap and are added, each sample divided by the sum of the squared windows over it; where that is 0, the
+    sample is 0. frame_length: by default the window's, or what the bins tell; length: cuts the result or fills it with
+    zeros.
+    """
+    from ..elementwise.comparison import where
+    from .patches import col2im
+
+    spectrum = floating(spectrum)
+    if spectrum.ndim != 4 or spectrum.shape[-1] != 2 or frame_step < 1:
+        raise ShapeError("istft needs (batch, frames, bins, 2) and a step of 1 or more, found shape {} and {}".format(
+            spectrum.shape, frame_step))  # fmt: skip
+    batch, frames, bins, _ = spectrum.shape
+    if frame_length is None:
+        frame_length = window.shape[0] if window is not None else 2 * (bins - 1) if onesided else bins
+    n = (frames - 1) * frame_step + frame_length
+    if bins != (frame_length // 2 + 1 if onesided else frame_length) or frames < 1:
+        raise ShapeError("istft: {} frames of {} bins are not those of frames of {} samples".format(
+            frames, bins, frame_length))  # fmt: skip
+    samples = dft(spectrum, frame_length, 2, True, onesided)[..., 0]
+    backend = spectrum.backend
+    if window is None:
+        weights = backend.full((frame_length,), 1, samples.dtype)
+    else:
+        weights = like(window, samples)
+        if weights.shape[0] != frame_length:
+            low = (frame_length - weights.shape[0]) // 2
+            weights = backend.pad(weights, ((low, frame_length - weights.shape[0] - low),), 0)
+    columns = (samples * weights).permute(0, 2, 1)
+    squares = (weights * weights).reshape((1, frame_length, 1)) * backend.full((1, 1, frames), 1, samples.dtype)
+    total = col2im(columns, (n,), (frame_length,), (frame_step,)).reshape((batch, n))
+    share = col2im(squares, (n,), (frame_length,), (frame_step,)).reshape((1, n))
+    known = share > 1e-11
+    out = where(known, total / where(known, share, 1.0), 0.0)
+    if length is not None and length < n:
+        return out[:, :length]
+    return out if length is None else backend.pad(out, ((0, 0), (0, length - n)), 0)
+
+
 #: function; ONNX MelWeightMatrix; num_mel_bins: int; dft_length: int; sample_rate: int; lower_edge_hertz: float;
 #:   upper_edge_hertz: float
 def mel_weight_matrix(

@@ -12,6 +12,7 @@ from ... import dtypes
 from ...backend.protocol import BOOLEAN_RESULT
 from ...dtypes import DType
 from ...dtypes.decimal import shortest
+from ...errors import DTypeError
 from ...shapes import broadcast
 from ...tensor import Tensor
 from .storage import NARROW, WIDE, Array, emberlet_dtype, numpy_dtype
@@ -42,7 +43,7 @@ def erf(x: Array) -> Array:
 
 
 def _trunc_divide(a: Array, b: Array) -> Array:
-    if a.dtype.kind == "f":
+    if a.dtype.kind in "fc":
         return np.true_divide(a, b)
     quotient = np.floor_divide(a, b)  # 0 for a zero divisor
     # Floor and truncation differ by one where the signs differ and something is left over.
@@ -101,6 +102,8 @@ def unary(backend: NumpyBackend, op: str, x: Tensor) -> Tensor:
         out = np.asarray(_UNARY[op](array))
     if op in BOOLEAN_RESULT:
         return backend._tensor(out, dtypes.bool)
+    if op == "abs" and array.dtype.kind == "c":
+        return backend._tensor(out, dtypes.dtype(out.dtype))
     return backend._tensor(narrowed(out, x.dtype), x.dtype)
 
 
@@ -131,6 +134,8 @@ def cast(array: Array, dtype: DType, saturate: bool) -> Array:
     if array.dtype.kind == "V" or not array.dtype.isbuiltin:  # one of ml_dtypes
         narrow_float = "float" in array.dtype.name
         array = array.astype(np.float32 if narrow_float else np.int32)
+    if array.dtype.kind == "c" and target.kind not in "cb":
+        raise DTypeError(f"{array.dtype} to {dtype} would lose the imaginary part; write real(x).astype({dtype})")
     with np.errstate(all="ignore"):
         if dtype.is_bool:
             return array != 0

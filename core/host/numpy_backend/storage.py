@@ -47,6 +47,8 @@ WIDE["float16"] = np.dtype(np.float32)
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """The NumPy dtype that holds `dtype`. Raises UnsupportedError if ml_dtypes is missing or too old for it."""
     found = _BY_NAME.get(dtype.name)
+    if found is None and dtype.kind == "complex":
+        found = np.dtype(dtype.name)
     if found is None:
         found = _narrow().get(dtype.name)
     if found is None:
@@ -68,6 +70,8 @@ def emberlet_dtype(dtype: np.dtype[Any]) -> DType | None:
     """The emberlet dtype for a NumPy one (of either byte order), or None."""
     if dtype.kind in "US":
         return dtypes.string
+    if dtype.kind == "c":
+        return dtypes.dtype(dtype.name) if dtype.name in ("complex64", "complex128") else None
     found = _FROM_NUMPY.get(dtype)
     if found is None and "ml_dtypes" in sys.modules:
         found = next((dtypes.BY_NAME[name] for name, narrow in _narrow().items() if narrow == dtype), None)

@@ -5,6 +5,7 @@ Elements are copied only if they are outside this process's memory, or in a layo
 
 from __future__ import annotations
 
+from importlib import import_module
 from struct import calcsize
 from typing import Any
 
@@ -166,6 +167,8 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
                 raise
     if hasattr(obj, "__array__"):
         return _from_numpy(obj, backend, copy)
+    if isinstance(obj, complex):
+        return _on(backend, "complex64").full((), obj, dtypes.dtype("complex64"))
     try:
         view = memoryview(obj)
     except TypeError:
@@ -188,6 +191,12 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     return backend.from_bytes(data, dtypes.BY_NAME[name], view.shape)
 
 
+def _on(backend: Backend, name: str) -> Any:
+    """`backend`, which must have complex tensors."""
+    import_module("emberlet.host.complex_tensors").refuse_elsewhere(backend)
+    return backend
+
+
 def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     import numpy as np
 
@@ -204,6 +213,8 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
         raise DTypeError(f"an array of objects must hold str only, found {', '.join(kinds)}")
     if found is None:
         raise DTypeError(f"NumPy dtype {array.dtype} has no emberlet counterpart")
+    if found.kind == "complex":
+        _on(backend, found.name)
     if backend.name == "numpy":
         if copy:
             array = array.copy()

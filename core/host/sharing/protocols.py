@@ -28,8 +28,13 @@ def _imported(file: str, name: str) -> Any:
     return getattr(import_module(f"emberlet.host.{file}"), name)
 
 
+def _complex(self: Any) -> complex:
+    return complex(self.item())
+
+
 def attach(tensor: Any) -> None:
     """Add to the class `Tensor` the methods that other libraries call to share or copy its memory."""
+    _Tensor[0] = tensor
     tensor.__array_priority__ = 1000  # numpy_array + tensor must ask the tensor
     tensor.__array__ = _array
     tensor.__array_function__ = _late("sharing.interop", "numpy_function")
@@ -38,6 +43,7 @@ def attach(tensor: Any) -> None:
     tensor.__buffer__ = _late("sharing.interop", "to_buffer")
     tensor.__array_interface__ = property(_late("sharing.interop", "array_interface"))
     tensor.tobytes = _bytes
+    tensor.__complex__ = _complex
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
     tensor.__setitem__ = _late("assignment", "assign")
@@ -47,8 +53,19 @@ def attach(tensor: Any) -> None:
     for name in method_names():
         setattr(tensor, name, Method(name))
     tensor.__getattr__ = find_method
+    import_module("emberlet.tensor")._operand = _operand  # type: ignore[attr-defined]
     protect(tensor)
     lookup.gate = guarded  # type: ignore[assignment]
+
+
+def _operand(other: Any) -> bool:
+    """Whether an operator takes `other`: as in core/tensor.py, and complex numbers."""
+    if isinstance(other, (_Tensor[0], bool, int, float, complex)):
+        return True
+    return hasattr(other, "__array_interface__") or hasattr(other, "__dlpack__")
+
+
+_Tensor: list[Any] = [()]
 
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -146,7 +146,14 @@ def _transpose(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
     return (x, tuple(axes)), kwargs
 
 
+def _full(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
+    """full: a complex number, which is none on devices, has its own default dtype."""
+    given = kwargs.get("fill_value", args[1] if len(args) > 1 else None)
+    return (args, {"dtype": "complex64", **kwargs}) if isinstance(given, complex) else (args, kwargs)
+
+
 ADAPTERS: dict[str, Adapter] = {
+    "full": _full,
     "layer_norm": _normalized("layer_norm", ("weight", "bias", "eps")),
     "rms_norm": _normalized("rms_norm", ("weight", "eps")),
     "batch_norm": _batch_norm,

@@ -203,6 +203,8 @@ def find(where: str, name: str) -> Any:
     ours = LAYERS.get(name) if where == "emberlet.nn" else ALIASES.get(name)
     if ours is not None:
         return getattr(home, ours)
+    if name in ("complex64", "complex128") and where == "emberlet":
+        return import_module("emberlet.dtypes").dtype(name)
     if name in FUNCTIONS and where in ("emberlet", "emberlet.functional"):
         return FUNCTIONS[name]
     raise Absent(where, name, lambda: dir(home), LAYER_ADVICE if where == "emberlet.nn" else ADVICE)

@@ -1,0 +1,216 @@
+"""Complex tensors and emberlet.fft against NumPy, on the backends that have them, and refused by name elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import fft, linalg
+from emberlet import functional as F
+from emberlet.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from support.every_backend import WGPU
+
+R = np.random.RandomState(4)
+Z, W = R.randn(3, 4) + 1j * R.randn(3, 4), R.randn(3, 4) + 1j * R.randn(3, 4)
+A = R.randn(3, 4)
+NAMES = ["numpy", "python"]
+UNARY = (
+    "abs exp log sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh expm1 log1p log2 log10 square sign "
+    "reciprocal negative conj real imag angle isnan isinf isfinite sum prod mean any all cumulative_sum "
+    "cumulative_prod count_nonzero trace flip matrix_transpose tril triu nonzero diff atleast_3d"
+).split()
+BINARY = "add subtract multiply divide pow equal not_equal vecdot tensordot kron".split()
+# Of p (np or emberlet), complex z and w, real a.
+CALLS: dict[str, Any] = {
+    "an expression": lambda p, z, w, a: (2j * z + 1) / (a - 1j) - w**2,
+    "with a number first": lambda p, z, w, a: 1 / z,
+    "matmul": lambda p, z, w, a: z @ w.T,
+    "matmul with reals": lambda p, z, w, a: a @ w.T,
+    "einsum": lambda p, z, w, a: p.einsum("ij,kj->ik", z, w),
+    "where": lambda p, z, w, a: p.where(a > 0, z, w),
+    "where with reals": lambda p, z, w, a: p.where(a > 0, z, a),
+    "concat": lambda p, z, w, a: p.concat([z, w], axis=1),
+    "stack with reals": lambda p, z, w, a: p.stack([z, p.astype(a, p.complex128)]),
+    "slices": lambda p, z, w, a: z[1:, ::-2],
+    "a mask": lambda p, z, w, a: z[a > 0],
+    "take": lambda p, z, w, a: p.take(z, p.asarray([2, 0]), axis=1),
+    "pad": lambda p, z, w, a: p.pad(z, ((0, 1), (1, 0))),
+    "roll": lambda p, z, w, a: p.roll(z, 1),
+    "vector_norm": lambda p, z, w, a: p.linalg.vector_norm(z, axis=1),
+    "vector_norm of order 3": lambda p, z, w, a: p.linalg.vector_norm(z, axis=1, ord=3),
+    "zeros": lambda p, z, w, a: p.zeros((2,), dtype=p.complex64),
+    "ones": lambda p, z, w, a: p.ones((2,), dtype=p.complex128),
+    "eye": lambda p, z, w, a: p.eye(2, dtype=p.complex64),
+    "full": lambda p, z, w, a: p.full((2,), 1 + 2j, dtype=p.complex128),
+    "zeros_like": lambda p, z, w, a: p.zeros_like(z),
+    "isclose": lambda p, z, w, a: p.isclose(z, z + 1e-9),
+    "a cast": lambda p, z, w, a: z.astype(p.complex64) * 3,
+    "to bool": lambda p, z, w, a: (z * 0).astype(bool),
+}
+
+
+@pytest.fixture(params=NAMES)
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    emberlet.set_default_backend(request.param)
+    yield request.param
+    emberlet.set_default_backend(None)
+
+
+def same(found: Any, wanted: Any, rtol: float = 1e-6) -> None:
+    if isinstance(wanted, tuple):
+        for one, other in zip(found, wanted, strict=True):
+            same(one, other)
+        return
+    array = np.asarray(found)
+    assert array.shape == np.shape(wanted)
+    assert array.dtype.kind == np.asarray(wanted).dtype.kind or array.dtype.kind in "iu"
+    np.testing.assert_allclose(array, wanted, rtol=rtol, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_a_function_of_complex_numbers_is_numpys(name: str, backend: str) -> None:
+    options = {"axis": 1} if name in ("cumulative_sum", "cumulative_prod") else {}
+    if name == "flip":
+        options = {"axis": 0}
+    for x in (Z, Z.astype(np.complex64)):
+        found = getattr(emberlet, name)(emberlet.asarray(x), **options)
+        same(found, getattr(np, name)(x, **options), 1e-6 if x is Z else 2e-5)
+        if found.__class__ is not tuple and found.dtype.kind == "complex":
+            assert found.dtype.name == x.dtype.name
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_function_of_two_complex_numbers_is_numpys(name: str, backend: str) -> None:
+    for x, y in ((Z, W), (Z, A), (A, W), (Z, 2.5), (A, 2j)):
+        if np.ndim(y) or name in ("add", "subtract", "multiply", "divide", "pow", "equal"):
+            given = [emberlet.asarray(v) if np.ndim(v) else v for v in (x, y)]
+            same(getattr(emberlet, name)(*given), getattr(np, name)(x, y))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_with_complex_numbers_is_numpys(name: str, backend: str) -> None:
+    given = [emberlet.asarray(v) for v in (Z, W, A)]
+    same(CALLS[name](emberlet, *given), CALLS[name](np, Z, W, A))
+
+
+def test_complex_numbers_become_tensors_and_come_back(backend: str) -> None:
+    x = emberlet.asarray([[1, 2j], [3.5, True]])
+    assert x.dtype is emberlet.complex64 and x.tolist() == [[1, 2j], [3.5, 1]]
+    assert emberlet.asarray(1 + 2j).item() == 1 + 2j and complex(emberlet.asarray(2j)) == 2j
+    assert emberlet.full((1,), 2j).dtype.name == "complex64"
+    assert emberlet.asarray([1j], dtype="complex128").dtype is emberlet.complex128
+    assert "complex64" in str(x) and repr(x).startswith("Tensor([[(1+0j), 2j]")
+    assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist()
+    assert emberlet.asarray([0.1 + 0.2j]).item() == complex(np.complex64(0.1 + 0.2j))
+    pairs = x.view_as_real()
+    assert pairs.shape == (2, 2, 2) and pairs.view_as_complex().tolist() == x.tolist()
+    x[0, 0] = 5j
+    assert x.tolist()[0][0] == 5j
+    assert emberlet.real(emberlet.asarray([2])).tolist() == [2] and emberlet.imag(emberlet.asarray([2])).tolist() == [0]
+    assert emberlet.conj(emberlet.asarray([2.0])).tolist() == [2.0]
+
+
+def test_dtypes_of_complex_numbers() -> None:
+    assert emberlet.result_type("float64", "complex64") is emberlet.complex128
+    assert emberlet.result_type("float32", "complex64") is emberlet.complex64
+    assert emberlet.result_type("int64", "complex64") is emberlet.complex64
+    assert emberlet.isdtype("complex64", "complex floating") and not emberlet.isdtype("complex64", "real floating")
+    assert emberlet.finfo("complex64").eps == np.finfo(np.complex64).eps
+    assert emberlet.complex64 == np.complex64 and emberlet.complex128.nbytes(3) == 48
+    info = emberlet.__array_namespace_info__()
+    assert list(info.dtypes(kind="complex floating")) == ["complex64", "complex128"]
+
+
+@pytest.mark.parametrize("call", [F.softmax, F.layer_norm, emberlet.max, emberlet.floor, F.relu, emberlet.std])
+def test_what_is_made_for_real_numbers_is_refused(call: Any, backend: str) -> None:
+    with pytest.raises(DTypeError, match="complex"):
+        call(emberlet.asarray(Z))
+
+
+def test_a_comparison_and_a_lossy_cast_are_refused(backend: str) -> None:
+    x = emberlet.asarray(Z)
+    with pytest.raises(DTypeError, match="less does not take complex numbers"):
+        x < 2  # noqa: B015
+    with pytest.raises(DTypeError, match=r"write real\(x\)"):
+        x.astype("float32")
+
+
+@pytest.mark.parametrize("name", [WGPU, "autodiff:numpy"])
+def test_other_backends_refuse_them_by_name(name: str) -> None:
+    emberlet.asarray(1j)
+    x = emberlet.asarray(A.astype(np.float32), backend=name)
+    for call in (
+        lambda: emberlet.asarray(Z, backend=name), lambda: emberlet.asarray([1j], backend=name), lambda: x * 1j,
+        lambda: emberlet.zeros(2, dtype="complex64", backend=name), lambda: x.astype("complex64"), lambda: fft.fft(x),
+        lambda: emberlet.asarray(Z).to(name),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedError, match=r"numpy and python, not on .*" + name.split(":")[0]):
+            call()
+
+
+def test_the_first_complex_number_is_refused_on_a_gpu_too() -> None:
+    script = (
+        "import emberlet\ntry:\n    emberlet.zeros(2, dtype='complex64', backend='autodiff:python')\n"
+        "except emberlet.errors.UnsupportedError as error:\n    print('refused', error)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("refused complex numbers are on the backends numpy and python")
+
+
+OPTIONS: list[dict[str, Any]] = [{}, {"n": 7}, {"n": 3, "axis": 0}, {"norm": "ortho"}, {"norm": "forward", "n": 5}]
+SEVERAL: list[dict[str, Any]] = [{}, {"axes": (0,)}, {"s": (4, 5), "axes": (0, 1)}, {"norm": "ortho"}]
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "fftn", "ifftn", "irfftn", "rfft", "ihfft", "rfftn"])
+def test_a_transform_is_numpys(name: str, backend: str) -> None:
+    for options in SEVERAL if name.endswith("n") else OPTIONS:
+        for x in (A, A.astype(np.float32), *(() if name in ("rfft", "ihfft", "rfftn") else (Z,))):
+            found = getattr(fft, name)(emberlet.asarray(x), **options)
+            wanted = getattr(np.fft, name)(x, **options)
+            assert np.asarray(found).shape == wanted.shape
+            np.testing.assert_allclose(
+                np.asarray(found), wanted, rtol=1e-4, atol=1e-6 if x.dtype == np.float32 else 1e-9
+            )
+            if found.dtype.kind == "complex":
+                assert found.dtype.name == ("complex64" if x.dtype == np.float32 else "complex128")
+
+
+def test_frequencies_and_shifts_are_numpys(backend: str) -> None:
+    for n in (1, 4, 7):
+        same(fft.fftfreq(n, d=0.5), np.fft.fftfreq(n, d=0.5).astype(np.float32))
+        same(fft.rfftfreq(n, d=0.5), np.fft.rfftfreq(n, d=0.5).astype(np.float32))
+    for axes in (None, 0, (0, 1)):
+        same(fft.fftshift(emberlet.asarray(Z), axes=axes), np.fft.fftshift(Z, axes=axes))
+        same(fft.ifftshift(emberlet.asarray(Z), axes=axes), np.fft.ifftshift(Z, axes=axes))
+
+
+def test_transforms_without_meaning_are_refused() -> None:
+    x = emberlet.asarray(A)
+    with pytest.raises(ArgumentError, match="norm is"):
+        fft.fft(x, norm="unit")
+    with pytest.raises(ShapeError, match="0 elements"):
+        fft.fft(x, n=0)
+    with pytest.raises(DTypeError, match="rfft takes real numbers"):
+        fft.rfft(emberlet.asarray(Z))
+    with pytest.raises(DTypeError, match="float32, float64"):
+        fft.fft(x.astype("float16"))
+    with pytest.raises(ShapeError, match="2 lengths for 1 axes"):
+        fft.fftn(x, s=(2, 3), axes=(0,))
+
+
+def test_a_signal_comes_back_from_its_short_time_transform() -> None:
+    x = emberlet.asarray(R.randn(2, 40).astype(np.float32))
+    window = F.hann_window(8)
+    frames = F.stft(x, 4, window)
+    back = F.istft(frames, 4, window)
+    # The first and the last sample lie where the window is 0.
+    np.testing.assert_allclose(np.asarray(back)[:, 1:-4], np.asarray(x)[:, 1:-4], atol=1e-5)
+    np.testing.assert_allclose(np.asarray(F.istft(F.stft(x, 8, None, 8), 8, frame_length=8)), np.asarray(x), atol=1e-5)
+    assert F.istft(frames, 4, window, length=50).shape == (2, 50)
+    assert linalg.vector_norm(back).item() > 0
