@@ -1,15 +1,10 @@
-"""Drawn functions in which every value has its own variable become the recorded code: its names, its lines, its layout.
-
-`UPDATE_SNAPSHOTS=1 pytest FILE` records it again after a deliberate change; `written(seed)` is the code of one.
-"""
+"""Functions drawn at random are written as Python within the width. `written(seed)` is the code of one."""
 
 from __future__ import annotations
 
-import hashlib
+import ast
 import random
-from pathlib import Path
 
-import pytest
 from emberlet.codegen.emit.expression import WIDTH
 from emberlet.codegen.emit.handing_on import hand_on
 from emberlet.codegen.emit.layout import laid_out
@@ -17,9 +12,7 @@ from emberlet.codegen.emit.polish import polished
 from emberlet.codegen.emit.statement import Assign, fold_return, render
 from emberlet.codegen.emit.variables import Hints
 from support.expressions import block
-from support.recorded import assert_recorded
 
-RECORDED = Path(__file__).parent / "snapshots" / "drawn_functions.txt"
 GROUP = 40
 
 VALUES = """
@@ -104,9 +97,8 @@ def written(seed: int) -> str:
     return f"({', '.join(names)})\n{text}"
 
 
-@pytest.mark.parametrize("first", range(0, 480, GROUP))
-def test_drawn_functions_read_as_recorded(first: int) -> None:
-    sources = [written(seed) for seed in range(first, first + GROUP)]
-    assert all(len(line) <= WIDTH for source in sources for line in source.splitlines()[1:])
-    lines = [f"{n}: {hashlib.sha256(s.encode()).hexdigest()[:8]}" for n, s in enumerate(sources, first)]
-    assert_recorded(RECORDED, f"functions from {first:03} on", "\n".join(lines))
+def test_drawn_functions_are_python_within_the_width() -> None:
+    for seed in range(480):
+        source = written(seed)
+        ast.parse("def forward" + source.replace("\n", ":\n", 1))
+        assert all(len(line) <= WIDTH for line in source.splitlines()[1:])

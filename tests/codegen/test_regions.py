@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +14,6 @@ from emberlet.codegen.hierarchy.ordering import circles, sorted_by
 from emberlet.codegen.hierarchy.regions import _step, _steps, _wrapper
 from emberlet.codegen.hierarchy.repetition.naming import _distinct, _list_of, _prefixes
 from emberlet.codegen.hierarchy.scopes import between, common
-
-RECORDED = Path(__file__).parent / "snapshots" / "loops.txt"
 
 
 def path(text: str) -> tuple[str, ...]:
@@ -244,59 +241,3 @@ def test_tensors_of_floats_come_before_masks_and_sizes_and_caches_last() -> None
 
 
 # -- loops over drawn calls -------------------------------------------------------------------------------------------
-
-
-def drawn_calls(draw: random.Random) -> tuple[list[Any], set[str], dict[tuple[str, ...], int]]:
-    """Calls of the items of a list: most pass a value on, read shared values and ones of their own."""
-    from emberlet.codegen.hierarchy.invoke import invoke
-    from emberlet.codegen.ir.argument import Argument
-    from emberlet.codegen.ir.types import ScalarType, TensorType
-    from emberlet.dtypes import float32, int64
-
-    types = [TensorType(float32)] * 9 + [ScalarType(int64)]
-    of = lambda name: Argument(name, types[sum(map(ord, name)) % 10 if draw.random() < 0.1 else 0])  # noqa: E731
-    nodes: list[Any] = []
-    flow = ["x"] * draw.randint(1, 2)
-    count, start = draw.randint(1, 5), draw.choice([0, 0, 0, 1])
-    shared, own, outs = draw.randint(0, 1), draw.randint(0, 1), draw.randint(len(flow), 3)
-    for n in range(start, start + count):
-        number = n if draw.random() < 0.95 else n + 1
-        given = [*flow, *["mask"] * shared, *[f"own{n}"] * own]
-        if draw.random() < 0.08:
-            given = given[::-1]
-        if draw.random() < 0.08 and nodes:
-            given[-1] = nodes[-1].outputs[-1].name
-        made = [f"o{n}_{k}" for k in range(outs if draw.random() < 0.95 else outs + 1)]
-        nodes.append(invoke(("layers", str(number)), f"call {n}", map(of, given), map(of, made)))
-        flow = made[: len(flow)] if draw.random() < 0.95 else [made[0]] * len(flow)
-    names = [o.name for node in nodes for o in node.outputs]
-    results = {*flow, *(draw.sample(names, min(len(names), draw.choice([0, 0, 1, 2]))) if draw.random() < 0.5 else [])}
-    if draw.random() < 0.4:
-        results |= {name for name in names if name.endswith(f"_{outs - 1}")}
-    if draw.random() < 0.3:
-        nodes.append(invoke(("head",), "head", [of(flow[-1])], [of("y")]))
-        results = {"y"} if draw.random() < 0.5 else results
-    lengths = {} if draw.random() < 0.05 else {("layers",): start + count if draw.random() < 0.9 else 9}
-    return nodes, results, lengths
-
-
-@pytest.mark.parametrize("first", range(0, 400, 50))
-def test_drawn_calls_are_loops_as_recorded(first: int) -> None:
-    """`UPDATE_SNAPSHOTS=1 pytest FILE` records them again after a deliberate change."""
-    from emberlet.codegen.hierarchy.invoke import Repeat
-    from emberlet.codegen.hierarchy.runs import looped
-    from support.recorded import assert_recorded
-
-    lines = []
-    for seed in range(first, first + 50):
-        nodes, results, lengths = drawn_calls(random.Random(seed))
-        said = []
-        for node in looped(nodes, results, lengths):
-            if isinstance(node, Repeat):
-                c = node.config
-                names = " ".join(a.name for a in node.inputs) + " to " + " ".join(a.name for a in node.outputs)
-                said.append(f"{len(c.calls)} times {c.carried} {c.own} {c.collected} {c.whole} {names}")
-            else:
-                said.append(node.name)
-        lines.append(f"{seed}: {'; '.join(said)}")
-    assert_recorded(RECORDED, f"calls from {first:03} on", "\n".join(lines))

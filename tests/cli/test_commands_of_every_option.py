@@ -1,9 +1,10 @@
-"""Every command with each of its options over small files: its status, what it prints and the files that it writes are
-as recorded. Numbers are small integers, so that they are the same on every machine."""
+"""Every command with each of its options over small files does its work, or says why not and writes nothing."""
 
 from __future__ import annotations
 
-import re
+import json
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,6 @@ import onnx
 import pytest
 from emberlet import store
 from onnx import TensorProto, helper, numpy_helper
-from support.recorded import assert_recorded
-
-RECORDED = Path(__file__).parent / "recorded_commands.txt"
 
 
 def models(folder: Path) -> None:
@@ -142,23 +140,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def stable(text: str) -> str:
-    """Without times, versions and what changes with generated code."""
-    text = re.sub(r"[\d.]+ ms", "# ms", text)
-    text = re.sub(r"(_ms\": )(\[[^]]*\]|[\d.]+)", r"\1#", text)
-    text = re.sub(r"(onnxruntime|ONNX's reference) \d[\w.]*", r"\1 #", text)
-    return re.sub(r"\d+ dispatches of \d+ kernels, \d+ bytes", "# dispatches", text)
+VERBS = sorted({command.split()[0] for command in COMMANDS})
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_does_as_recorded(command: str, folder: Path, emberlet: Any) -> None:
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_command_does_its_work_or_says_why_not_and_writes_nothing(verb: str, folder: Path, emberlet: Any) -> None:
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
-    said = emberlet(*command.split())
-    lines = [f"status {said.status}", *stable(said.out).splitlines()]
-    lines += [f"! {line}" for line in stable(said.err.replace(str(folder), ".")).splitlines()]
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_file() and before.get(name) != path.read_bytes():
-            exact = path.suffix in (".npz", ".safetensors", ".json", ".bpk")
-            lines.append(f"wrote {name}" + (f" {path.stat().st_size}" if exact else ""))
-    assert_recorded(RECORDED, command, "\n".join(line.rstrip() for line in lines))
+    ended: Counter[int] = Counter()
+    for command in [c for c in COMMANDS if c.split()[0] == verb]:
+        said = emberlet(*command.split())
+        ended[said.status] += 1
+        assert said.status in (0, 1, 2) and "Traceback" not in said.err, command
+        files = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+        if said.status == 2:
+            assert said.err.strip(), command
+            assert files == before, command
+        if "--json" in command and said.status == 0:
+            json.loads(said.out)
+        for path in [p for p in folder.rglob("*") if p.name not in before]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        for name, content in before.items():
+            (folder / name).write_bytes(content)
+    assert ended[0] and ended[2], ended

@@ -1,14 +1,8 @@
-"""What a module takes from a store that differs from it in one place, with each option of `load_from`, is as recorded.
-
-A line of the record is an outcome, with a digest of all that the result says and of the module's new values, and the
-cases with that outcome: what was changed, and the option.
-"""
+"""What a module takes from a store that differs from it in one place, with each option of `load_from`."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import emberlet
@@ -17,10 +11,6 @@ from emberlet import nn, store
 from emberlet.errors import EmberletError
 from emberlet.module import Module
 from emberlet.param import Param
-from emberlet.store.loading import RefusedError
-from support.recorded import assert_recorded
-
-RECORDED = Path(__file__).parent / "recorded_loads.txt"
 
 
 class Net(Module):
@@ -119,48 +109,46 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def outcome(module: Module, source: Any, options: dict[str, Any]) -> tuple[str, str]:
-    """(in a line, in full)."""
-    before = values(module)
-    try:
-        result = module.load_from(source, **options)
-    except EmberletError as error:
-        found = error.result if isinstance(error, RefusedError) else None
-        assert values(module) == before
-        line = str(found).splitlines()[0] if found else type(error).__name__
-        line = line.replace(", 0 skipped", "").replace(", 0 wrong", "")
-        return f"refused: {line}", f"{error}\n{vars(found) if found else ''}"
-    line = str(result).splitlines()[0] + f", {len(result.transposed)} transposed"
-    return line, f"{result}\n{vars(result)}\n{values(module)}"
+def values(module: Module) -> dict[str, Any]:
+    return {n: (p.dtype.name, p.val().tolist()) for n, p in module.named_params()}
 
 
-def values(module: Module) -> str:
-    held = [(n, p.dtype.name, p.shape, bytes(p.val().backend.to_bytes(p.val()))) for n, p in module.named_params()]
-    return hashlib.sha256(repr(held).encode()).hexdigest()[:8]
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    # PyTorch has no GRU that resets before the product.
+    [(n, layout) for n in MODULES for layout in ("burn", "pytorch") if (n, layout) != ("other gru", "pytorch")],
+)
+def test_a_module_takes_back_what_it_gave(name: str, layout: str) -> None:
+    given = filled(MODULES[name])
+    held = store.from_module(given, layout=layout)
+    tensors = {n: s.tensor("numpy") for n, s in held.items()}
+    taken = filled(MODULES[name], -1000)
+    result = taken.load_from(store.Store(dict(store.store_of(tensors)), format="pytorch", layout=held.layout))
+    assert values(taken) == values(given) and not result.missing and not result.unused
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-def test_a_load_ends_as_recorded(written: str) -> None:
-    name, told = WRITTEN[written]
-    make = MODULES[name]
-    try:
-        given = store.from_module(filled(make), **told)
-    except EmberletError as error:
-        assert_recorded(RECORDED, written, str(error))
-        return
-    tensors = {n: s.tensor("numpy") for n, s in given.items()}
-    alike: dict[str, list[str]] = {}
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    # PyTorch has no GRU that resets before the product.
+    [(n, layout) for n in MODULES for layout in ("burn", "pytorch") if (n, layout) != ("other gru", "pytorch")],
+)
+def test_a_load_takes_all_or_changes_nothing(name: str, layout: str) -> None:
+    """Whatever was changed and whatever option is given; a partial load takes what fits."""
+    held = store.from_module(filled(MODULES[name]), layout=layout)
+    tensors = {n: s.tensor("numpy") for n, s in held.items()}
+    refused = 0
     for change, function in CHANGES.items():
-        plain = store.store_of(function(tensors))
-        for source in ("a dict", "a store") if change in FITTING else ("a store",):
-            whole = plain if source == "a dict" else store.Store(dict(plain), format="pytorch", layout=given.layout)
-            for option, said in {**OPTIONS, **(MORE if change in FITTING else {})}.items():
-                line, full = outcome(filled(make, -1000), whole, said)
-                digest = hashlib.sha256(full.encode()).hexdigest()[:6]
-                label = f"{change} {option}".strip() + (" in a dict" if source == "a dict" else "")
-                alike.setdefault(f"{line} ({digest})", []).append(label)
-    listing = [f"{n} {s.dtype} {s.shape} {s.tensor('numpy').reshape((-1,)).tolist()[:3]}" for n, s in given.items()]
-    lines = [
-        f"{line}: {labels[0]}" + f" and {len(labels) - 1} more" * (len(labels) > 1) for line, labels in alike.items()
-    ]
-    assert_recorded(RECORDED, written, "\n".join([*listing, *lines]))
+        source = store.Store(dict(store.store_of(function(tensors))), format="pytorch", layout=held.layout)
+        for option, more in {**OPTIONS, **MORE}.items():
+            module = filled(MODULES[name], -1000)
+            before = values(module)
+            try:
+                result = module.load_from(source, **more)
+            except EmberletError:
+                refused += 1
+                assert values(module) == before, (change, option)
+                continue
+            if not result.missing and not more.keys() & {"partial", "validate", "filter"}:
+                changed = {n for n, value in values(module).items() if value != before[n]}
+                assert changed >= set(before) - {"flags"}, (change, option)  # filled with the same flags
+    assert refused > 20
