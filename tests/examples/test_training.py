@@ -12,7 +12,9 @@ from emberlet.train.learner.report.reading import read
 
 from tools.paths import ROOT
 
-EXAMPLES = ("regression", "text_classification", "custom_loop", "wgan")
+EXAMPLES = (
+    "regression", "text_classification", "custom_loop", "wgan", "autodiff", "several_optimizers", "fine_tune",
+)  # fmt: skip
 
 
 def run(program: Path, folder: Path, *words: str) -> str:
