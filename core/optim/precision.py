@@ -5,7 +5,7 @@ from .. import dtypes
 from ..config import Config
 from ..errors import ArgumentError, DTypeError
 from ..functional.operands import astype
-from ..module.copying import _rebuilt
+from ..module.copying import rebuilt
 from ..param import Param
 
 
@@ -40,7 +40,7 @@ def mixed_precision(model, dtype="float16"):
         out.master, out.lower = leaf, lower
         return out
 
-    return _rebuilt(model, {}, change, True)
+    return rebuilt(model, {}, change, True)
 
 
 class GradScalerConfig(Config):

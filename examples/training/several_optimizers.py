@@ -20,7 +20,7 @@ class TrainingConfig(Config):
     """What a run depends on; saved with it."""
 
     FIELDS = ("optimizer", "num_epochs", "batch_size", "seed", "lr")
-    NESTED = {"optimizer": optim.AdamConfig}
+    NESTED = {"optimizer": optim.AdamConfig}  # noqa: RUF012
 
     optimizer: optim.AdamConfig
     num_epochs: int = 15
@@ -82,7 +82,7 @@ def main(name, epochs, check):
         again = TrainingConfig.load(Path(folder) / "config.json")
         loaded = Digits(name)
         loaded.load_file(Path(folder) / "digits.bpk")
-        images, labels = next(batches(name, "validation"))
+        images, _ = next(batches(name, "validation"))
         assert again.optimizer.epsilon == 1e-8
         assert loaded(images).tolist() == model.valid()(images).tolist()
     if check:
