@@ -84,7 +84,7 @@ class StackBatcher:
 
                 found = stack(items)
                 return found if self.backend is None else found.to(self.backend)
-            if hasattr(first, "__array_interface__"):
+            if hasattr(first, "__array__"):  # of NumPy, and what NumPy can read, such as PyTorch's
                 from ..host.data.arrays import stacked
 
                 return asarray(stacked(items), backend=self.backend)

@@ -39,6 +39,7 @@ HARNESSES = {
     "fuzz_tflite": "`.tflite` models",
     "fuzz_rows": "Parquet, CSV, `.npy` and Arrow as rows",
     "fuzz_pictures": "pictures",
+    "fuzz_data": "IDX, CSV, JSON, Arrow and SQLite as data sets",
     "fuzz_streams": "sessions and sound",
 }
 RUNS = 1_000_000

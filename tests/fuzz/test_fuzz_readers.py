@@ -23,6 +23,7 @@ TRACED = {
     "fuzz_tflite": "micro.builder.tflite.reading",
     "fuzz_rows": "batch.rows",
     "fuzz_pictures": "host.images",
+    "fuzz_data": "host.data.arrow_files",
     "fuzz_streams": "micro.audio",
 }
 SEED = secrets.randbelow(1 << 31)  # another one for each run, printed where one fails
