@@ -5,7 +5,8 @@ float16 and bfloat16. The loss is a weighted sum of all results, and every input
 
 **What is compared.** In float64, NumPy's gradients with PyTorch's, where it is installed and has all functions of the
 program, and with finite differences along one direction for each input. Then the gradients on each backend, in the
-program's dtypes, with those in float64, within
+program's dtypes, and of compiled training steps on NumPy and wgpu where all inputs are float32, with those in float64,
+within
 
     16 * (E + S) + 64 * eps * M
 
@@ -31,6 +32,8 @@ from typing import Any, NamedTuple
 
 import emberlet
 import numpy as np
+from emberlet import optim
+from emberlet.module import Module
 
 from tools.paths import ROOT
 
@@ -47,8 +50,9 @@ ROUNDS = re.compile(
 )
 BACKENDS = ("python", "wasm", "wgpu")
 COUNTED = dict.fromkeys(
-    ["compared", "with PyTorch", "with finite differences", *("on " + name for name in BACKENDS), "on a kink"], 0
-)
+    ["compared", "with PyTorch", "with finite differences", *("on " + name for name in BACKENDS),
+     "compiled on numpy", "compiled on wgpu", "on a kink"], 0,
+)  # fmt: skip
 TABLE = ROOT / "docs" / "training.md"
 BEGIN, END = "<!-- gradients: written by dev.py fuzz gradients -->\n", "<!-- end of gradients -->\n"
 
@@ -250,13 +254,55 @@ def _backends(case: Program, narrow: list[Any], f: Any, wide: list[Any], want: l
     if eps == EPSILON["float32"] and max(lost, default=0) > 1e-2 * size:  # a jump in float32 only
         COUNTED["on a kink"] += 1
         return ""
-    for name in BACKENDS if case.variant.gpu else BACKENDS[:2]:
+    compiled = ["compiled on numpy", *(["compiled on wgpu"] if case.variant.gpu else [])]
+    if not want or any(x.dtype.is_float and str(x.dtype) != "float32" for x in narrow):
+        compiled = []
+    for way in [*("on " + name for name in (BACKENDS if case.variant.gpu else BACKENDS[:2])), *compiled]:
+        name = way.rpartition(" ")[2]
         try:
-            got = _gradients(case.function(), case.tensors(name))[1]
+            if way in compiled:
+                found_or_none = _by_a_compiled_step(case, name)
+                if found_or_none is None:
+                    continue
+                got = found_or_none
+            else:
+                got = _gradients(case.function(), case.tensors(name))[1]
         except Exception as error:
-            return f"{name} raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        COUNTED["on " + name] += 1
+            return f"{way} raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        COUNTED[way] += 1
         for i, (g, w, e) in enumerate(zip(got, want, lost, strict=True)):
             if g.shape != w.shape or not np.all(np.abs(g - w) <= 16 * e + 64 * eps * size):
-                return f"gradient {i} on {name} is {g.tolist()}, in float64 {w.tolist()}"
+                return f"gradient {i} {way} is {g.tolist()}, in float64 {w.tolist()}"
     return ""
+
+
+RATE = 1024.0  # so large that the weights take no digits from what a step subtracts
+
+
+class _Inputs(Module):
+    """The float inputs of a program as parameters."""
+
+    def __init__(self, floats: list[Any]) -> None:
+        self.floats = [emberlet.Param(x) for x in floats]
+
+
+def _by_a_compiled_step(case: Program, name: str) -> list[Any] | None:
+    """The gradients that a compiled step of SGD subtracts from the inputs; None where it is no plan."""
+    inputs, function = case.tensors(name), case.function()
+    is_float = [x.dtype.is_float for x in inputs]
+    model = _Inputs([x for x, f in zip(inputs, is_float, strict=True) if f])
+
+    def loss(model: Any, *rest: Any) -> Any:
+        floats, others = iter(model.floats), iter(rest)
+        found = function(*[next(floats).val() if f else next(others) for f in is_float])
+        parts = [y.astype("float32") * emberlet.asarray(seeds(y.shape).astype(np.float32), backend=y.backend)
+                 for y in found if y.dtype.is_float]  # fmt: skip
+        return sum([p.sum() for p in parts[1:]], parts[0].sum())
+
+    before = [np.asarray(p.val().to("numpy").astype("float64")) for p in model.floats]
+    step = model.compile_step(loss, optim.SgdConfig().init())
+    step(RATE, *[x for x, f in zip(inputs, is_float, strict=True) if not f])
+    if step.cut is not None:
+        return None
+    after = [np.asarray(p.val().inner().to("numpy").astype("float64")) for p in model.floats]
+    return [(old - new) / RATE for old, new in zip(before, after, strict=True)]
