@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from . import errors as errors, functional as functional, linalg as linalg, nn as nn
+from . import errors as errors, fft as fft, functional as functional, linalg as linalg, nn as nn
 from .backend import Backend as Backend, get_backend as get_backend, register as register
 from .backend import set_default_backend as set_default_backend
 from .config import Config as Config
@@ -488,6 +488,7 @@ from .functional import where as where
 from .functional import zeros as zeros
 from .functional import zeros_like as zeros_like
 from .functional import zip_map as zip_map
+from .host.showing import show as show
 from .module import Module as Module
 from .param import Param as Param
 from .param.identity import ParamId as ParamId
@@ -526,5 +527,7 @@ uint4: DType
 uint2: DType
 bool: DType
 string: DType
+complex64: DType
+complex128: DType
 
 def __array_namespace_info__() -> Any: ...

@@ -27,7 +27,8 @@ class Config:
     """Subclass it and annotate the fields. Configs are equal if their fields are, and are changed by copying:
     `with_dropout(0.2)` is a copy with another dropout.
 
-    Raises EmberletError for fields that are missing, unknown or given twice, with their names.
+    Raises EmberletError for fields that are missing, unknown or given twice, and on CPython for values that do not have
+    the type of their field (`Literal` and enums too), with their names.
     """
 
     FIELDS = None
@@ -53,6 +54,20 @@ class Config:
             setattr(self, name, value if name in kwargs else _copy(value))
         if missing:
             self._bad("needs {}".format(", ".join(missing)))
+        if hasattr(memoryview, "cast"):  # not on MicroPython, which keeps no annotations
+            self._check_types()
+
+    def _check_types(self):
+        # Not by an import statement: devices have no such file.
+        problem = __import__("emberlet.host.config_types", None, None, ("*",)).problem
+        kinds = _kinds(type(self))
+        for name in kinds:
+            default = _default(type(self), name)
+            said = problem(getattr(self, name), kinds[name])
+            if said and (default is not None or getattr(self, name) is not None):  # None may mean "as usual"
+                raise EmberletError(
+                    "{}.{}: expected {}, found {!r}".format(type(self).__name__, name, said, getattr(self, name))
+                )
 
     def _bad(self, message):
         raise EmberletError("{} {}".format(type(self).__name__, message))
@@ -85,23 +100,23 @@ class Config:
         return {name: _plain(getattr(self, name)) for name in _fields(type(self))}
 
     @classmethod
-    def from_dict(cls, values, where=None):
-        """The config with the values of a `to_dict`. Raises FormatError, beginning with `where` and naming the
-        field."""
+    def from_dict(cls, values, where=None, ignore_unknown=False):
+        """The config with the values of a `to_dict`. ignore_unknown: leave out values that are no field, for files of
+        later versions. Raises FormatError, beginning with `where` and naming the field."""
         where = where or cls.__name__
         if not isinstance(values, dict):
             raise FormatError("{}: expected an object, found {!r}".format(where, values))
         kinds = _kinds(cls)
         names = _fields(cls)
         for key in values:
-            if key not in names:
+            if key not in names and not ignore_unknown:
                 raise FormatError("{}: there is no field {!r}; there are {}".format(where, key, ", ".join(names)))
         made = {}
         for name in names:
             if name in values and values[name] is None and _default(cls, name) is None:
                 made[name] = None
             elif name in values:
-                made[name] = _read(values[name], kinds.get(name), "{}.{}".format(where, name))
+                made[name] = _read(values[name], kinds.get(name), "{}.{}".format(where, name), ignore_unknown)
             elif _default(cls, name) is _MISSING:
                 raise FormatError("{}: the field {!r} is missing".format(where, name))
         return cls(**made)
@@ -115,13 +130,14 @@ class Config:
             return json.dumps(values)
 
     @classmethod
-    def from_json(cls, text, where=None):
-        """The config that `to_json` wrote. Raises FormatError."""
+    def from_json(cls, text, where=None, ignore_unknown=False):
+        """The config that `to_json` wrote. ignore_unknown: see `from_dict`. Raises FormatError, on CPython also for a
+        key that occurs twice."""
         try:
-            values = json.loads(text[1:] if text[:1] == "\ufeff" else text)  # some editors write a byte order mark
+            values = _parsed(text[1:] if text[:1] == "\ufeff" else text)  # some editors write a byte order mark
         except (ValueError, RuntimeError) as error:  # nested too deep
             raise FormatError("{}: not JSON: {}".format(where or cls.__name__, error))
-        return cls.from_dict(values, where)
+        return cls.from_dict(values, where, ignore_unknown)
 
     def save(self, path):
         """Write the config to a JSON file, atomically. Raises OSError."""
@@ -131,15 +147,32 @@ class Config:
         atomic_write.save(path, lambda file: file.write(data))
 
     @classmethod
-    def load(cls, path):
-        """The config in a JSON file. Raises OSError, FormatError."""
+    def load(cls, path, ignore_unknown=False):
+        """The config in a JSON file. ignore_unknown: see `from_dict`. Raises OSError, FormatError."""
         with open(path, "rb") as file:
             data = file.read()
         try:
             text = str(data, "utf-8")
         except (UnicodeError, ValueError):
             raise FormatError("{}: not UTF-8".format(path))
-        return cls.from_json(text, str(path))
+        return cls.from_json(text, str(path), ignore_unknown)
+
+
+def _parsed(text):
+    """JSON as plain values. Raises ValueError for a key that occurs twice, where the port's json tells."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except TypeError:  # MicroPython
+        return json.loads(text)
+
+
+def _once(pairs):
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError("the key {!r} occurs twice".format(key))
+        found[key] = value
+    return found
 
 
 def _fields(cls):
@@ -180,16 +213,25 @@ def _plain(value):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
         return {key: _plain(value[key]) for key in value}
-    return value
+    return value.name if hasattr(type(value), "__members__") else value  # of an enum
 
 
-def _read(value, kind, where):
+def _read(value, kind, where, ignore_unknown=False):
     """A JSON value converted to the field's type, as far as the type is known."""
     if isinstance(kind, type) and issubclass(kind, Config):
-        return kind.from_dict(value, where)
+        return kind.from_dict(value, where, ignore_unknown)
+    members = getattr(kind, "__members__", None)
+    if members is not None:  # an enum
+        if value not in members:
+            raise FormatError("{}: expected one of {}, found {!r}".format(where, ", ".join(members), value))
+        return members[value]
+    if str(kind).startswith("typing.Literal"):
+        if value not in kind.__args__:
+            raise FormatError("{}: expected one of {}, found {!r}".format(where, kind.__args__, value))
+        return value
     arguments = getattr(kind, "__args__", None)
     if arguments:
-        return _read_generic(value, kind, arguments, where)
+        return _read_generic(value, kind, arguments, where, ignore_unknown)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         try:
             return float(value)
@@ -203,7 +245,7 @@ def _read(value, kind, where):
     return value
 
 
-def _read_generic(value, kind, arguments, where):
+def _read_generic(value, kind, arguments, where, ignore_unknown):
     """list[X], tuple[X, ...], dict[str, X] and X | Y."""
     origin = getattr(kind, "__origin__", None)
     if origin is list or origin is tuple:
@@ -215,18 +257,18 @@ def _read_generic(value, kind, arguments, where):
             kinds = arguments
         else:
             kinds = (arguments[0],) * len(value)
-        return origin([_read(value[i], kinds[i], "{}[{}]".format(where, i)) for i in range(len(value))])
+        return origin([_read(value[i], kinds[i], "{}[{}]".format(where, i), ignore_unknown) for i in range(len(value))])
     if origin is dict:
         if not isinstance(value, dict):
             raise FormatError("{}: expected an object, found {!r}".format(where, value))
-        return {key: _read(value[key], arguments[1], "{}.{}".format(where, key)) for key in value}
+        return {key: _read(value[key], arguments[1], "{}.{}".format(where, key), ignore_unknown) for key in value}
     for one in arguments:  # a union: the first that fits
         if one is type(None):
             if value is None:
                 return None
             continue
         try:
-            return _read(value, one, where)
+            return _read(value, one, where, ignore_unknown)
         except FormatError as error:
             problem = error
     raise problem

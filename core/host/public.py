@@ -20,6 +20,8 @@ MODULES = (
     "train",
     "wgpu_backend",
 )
+# For CPython only; names.find of interface/elsewhere finds them.
+HOST_ONLY = ("complex64", "complex128", "show")
 CONSTANTS = ("e", "inf", "nan", "newaxis", "pi")
 
 
@@ -31,7 +33,9 @@ def names() -> list[str]:
     emberlet = vars(sys.modules["emberlet"])
     raised = [name for name in dir(errors) if name.endswith("Error")]
     special = [name for name in emberlet if name.startswith("__")]
-    return sorted({*all_names(), *emberlet["_HOMES"], *raised, *dtypes.BY_NAME, *MODULES, *CONSTANTS, *special})
+    return sorted(
+        {*all_names(), *emberlet["_HOMES"], *raised, *dtypes.BY_NAME, *MODULES, *HOST_ONLY, *CONSTANTS, *special}
+    )
 
 
 def find(where: str, name: str) -> Any:

@@ -178,10 +178,11 @@ def tensor() -> str:
         + "import builtins\nfrom collections.abc import Callable, Iterator, Sequence\n"
         + "from typing import Any, Protocol, TypeAlias\n\n"
         + "from .backend import Backend\nfrom .tensor_data import TensorData\nfrom .dtypes import DType\n"
-        + "from .functional.quantized.tensors import Quantized, QuantScheme\n\n"
+        + "from .functional.quantized.tensors import Quantized, QuantScheme\n"
+        + "from .host.named_axes import NamedTensor\n\n"
         + "class _Array(Protocol):\n    @property\n    def __array__(self) -> Any: ...\n\n"
         + "# What a function takes where it wants a tensor.\n"
-        + "_TensorLike: TypeAlias = Tensor | builtins.bool | builtins.int | builtins.float | Sequence[Any] | _Array\n\n"
+        + "_TensorLike: TypeAlias = Tensor | builtins.complex | Sequence[Any] | _Array\n\n"
         + "class Tensor:\n"
         + "\n".join(lines)
         + "\n"
@@ -209,6 +210,8 @@ _TENSOR = "\n".join(
         "def __int__(self) -> int: ...", "def __float__(self) -> float: ...", "def __index__(self) -> int: ...",
         "def __hash__(self) -> int: ...",
         "def __array__(self, dtype: Any = ..., copy: bool | None = ...) -> Any: ...",
+        "def __complex__(self) -> complex: ...", "def named(self, *names: str) -> NamedTensor: ...",
+        "def _repr_html_(self) -> str: ...",
         "def __dlpack__(self, **options: Any) -> Any: ...", "def __dlpack_device__(self) -> tuple[int, int]: ...",
         "def __array_namespace__(self, *, api_version: str | None = ...) -> Any: ...",
     ]
@@ -218,11 +221,11 @@ _TENSOR = "\n".join(
 def package() -> str:
     """The text of core/__init__.pyi."""
     names = [d.name for d in _public() if d.name not in dtypes.BY_NAME and d.name not in ("float", "int")]
-    types = [d.name for d in dtypes.ALL]
+    types = [*(d.name for d in dtypes.ALL), "complex64", "complex128"]
     return (
         HEAD.format("Types of emberlet")
         + "from typing import Any\n\n"
-        + "from . import errors as errors, functional as functional, linalg as linalg, nn as nn\n"
+        + "from . import errors as errors, fft as fft, functional as functional, linalg as linalg, nn as nn\n"
         + "from .backend import Backend as Backend, get_backend as get_backend, register as register\n"
         + "from .backend import set_default_backend as set_default_backend\n"
         + "from .config import Config as Config\nfrom .tensor_data import TensorData as TensorData\n"
@@ -230,6 +233,7 @@ def package() -> str:
         + "from .display import set_print_options as set_print_options\nfrom .dtypes import DType as DType\n"
         + "from .errors import *\n"
         + "".join(f"from .functional import {n} as {n}\n" for n in names)
+        + "from .host.showing import show as show\n"
         + "from .module import Module as Module\nfrom .param import Param as Param\n"
         + "from .param.identity import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
         + "__version__: str\n__array_api_version__: str\n"

@@ -44,6 +44,8 @@ def attach(tensor: Any) -> None:
     tensor.__array_interface__ = property(_late("sharing.interop", "array_interface"))
     tensor.tobytes = _bytes
     tensor.__complex__ = _complex
+    tensor.named = _late("named_axes", "named")
+    tensor._repr_html_ = _late("showing", "html")
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
     tensor.__setitem__ = _late("assignment", "assign")

@@ -203,6 +203,13 @@ def find(where: str, name: str) -> Any:
     ours = LAYERS.get(name) if where == "emberlet.nn" else ALIASES.get(name)
     if ours is not None:
         return getattr(home, ours)
+    if where == "emberlet.nn" and name.endswith("Config"):
+        layer = LAYERS.get(name[:-6], name[:-6])
+        config = import_module("emberlet.host.interface.layer_configs").config_of(layer + "Config")
+        if config is not None:
+            return config
+    if name == "show" and where == "emberlet":
+        return import_module("emberlet.host.showing").show
     if name in ("complex64", "complex128") and where == "emberlet":
         return import_module("emberlet.dtypes").dtype(name)
     if name in FUNCTIONS and where in ("emberlet", "emberlet.functional"):
