@@ -13,6 +13,7 @@ from .run import storage
 
 LONG = 1 << 18  # from this many elements on, a reduction takes two steps
 PIECES = 1024
+SPREAD = 1 << 16  # sums that are enough for a GPU to compute side by side
 LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can process
 
 
@@ -237,6 +238,12 @@ class WgpuBackend(Recording):
         arg = (tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation), groups)
         args = (x, weight, None, stride, padding, dilation, groups)
         return self._record("conv", (x, weight), args, "conv", arg, dtype, shape)
+
+    def parts_of_sum(self, shape, batch):
+        """How many parts of a batch the gradient of a convolution's weight of this shape is summed in."""
+        if is_open(batch):
+            return 1
+        return max([1] + [n for n in range(2, batch + 1) if batch % n == 0 and n * shapes.size(shape) <= SPREAD])
 
     def _around(self, x, padding, value):
         """x and the padding that a kernel applies; padding that depends on open sizes is added to x first."""

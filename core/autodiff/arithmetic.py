@@ -88,6 +88,13 @@ def cut(x, axis, start, length):
     return x.backend.slice(x, starts, sizes, (1,) * n)
 
 
+def own(name, x):
+    """What x's backend has for this part of a backward pass, None if nothing. Its result must have no gradient itself,
+    and sums of 16-bit floats are wider elsewhere."""
+    backend = x.backend
+    return None if hasattr(backend, "from_inner") or x.dtype.bits < 32 else getattr(backend, name, None)
+
+
 def call(name, *args, **kwargs):
     """The function called `name` of emberlet.functional."""
     from ..lookup import function

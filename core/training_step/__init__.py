@@ -1,7 +1,7 @@
 """A training step as one plan: `model.compile_step(loss, optimizer, *examples)`.
 
 The step is a plan with states: the parameters, and the optimizer's state of each. They stay in the plan's memory and
-are copied out when somebody looks at them. An engine runs plans on one backend (host/numpy_backend/compile/training.py,
+are copied out when somebody looks at them. An engine runs plans on one backend (host/numpy_backend/compile/training/engine.py,
 wgpu_backend/training.py); where there is none, steps run operation by operation.
 """
 
@@ -278,7 +278,7 @@ class CompiledStep:
 def engine_of(backend):
     """The engine that runs steps on a backend, or None."""
     if backend.name == "numpy":
-        from ..host.numpy_backend.compile.training import Engine
+        from ..host.numpy_backend.compile.training.engine import Engine
 
         return Engine(backend)
     make = getattr(backend, "step_engine", None)

@@ -1,7 +1,7 @@
 """The rule of convolution. The gradient of x is a transposed convolution of g with the weight; that of the weight is a
 convolution of x with g, with the batch in place of the channels."""
 
-from ..arithmetic import call, reshaped, total
+from ..arithmetic import call, own, reshaped, total
 
 
 def conv(x, weight, stride, padding, dilation, groups, wants):
@@ -20,6 +20,9 @@ def conv(x, weight, stride, padding, dilation, groups, wants):
 
 def of_input(g, weight, shape, stride, padding, dilation, groups):
     """The gradient of x, of this shape."""
+    quick = own("conv_input_gradient", g)
+    if quick and _inside(padding):
+        return quick(g, weight, shape, stride, padding, dilation, groups)
     n = len(stride)
     rest = []  # positions of the padded input that no window reaches
     for i in range(n):
@@ -32,16 +35,35 @@ def of_input(g, weight, shape, stride, padding, dilation, groups):
 def of_weight(x, g, shape, stride, padding, dilation, groups):
     """The gradient of the weight, of this shape."""
     backend = g.backend
+    quick = own("conv_weight_gradient", g)
+    if quick and _inside(padding):
+        return quick(x, g, shape, stride, padding, dilation, groups)
     batch, channels = x.shape[:2]
     n = len(stride)
-    spatial = tuple(range(3, n + 3))
     each = channels // groups
+    outputs = shape[0] // groups
+    # A device with many processors sums parts of the batch side by side.
+    parts = own("parts_of_sum", g)
+    parts = parts(shape, batch) if parts else 1
+    rest = batch // parts
+    spatial = tuple(range(3, n + 3))
     x = reshaped(x, (batch, groups, each) + x.shape[2:])
     x = backend.permute(x, (2, 1, 0) + spatial)
     x = reshaped(x, (each, groups * batch) + x.shape[3:])
-    g = backend.permute(g, (1, 0) + tuple(range(2, n + 2)))
-    out = backend.conv(x, g, None, dilation, padding, stride, groups)
-    wanted = (each, shape[0]) + shape[2:]
+    spatial = tuple(range(4, n + 4))
+    g = reshaped(g, (parts, rest, groups, outputs) + g.shape[2:])
+    g = backend.permute(g, (2, 0, 3, 1) + spatial)
+    g = reshaped(g, (groups * parts * outputs, rest) + g.shape[4:])
+    out = backend.conv(x, g, None, dilation, padding, stride, groups * parts)
+    wanted = (each, groups * parts * outputs) + shape[2:]
     if out.shape != wanted:  # windows beyond the kernel, where the stride leaves a rest
         out = backend.slice(out, (0,) * (n + 2), wanted, (1,) * (n + 2))
+    if parts > 1:
+        out = total(reshaped(out, (each, groups, parts, outputs) + shape[2:]), (2,), False)
+        out = reshaped(out, (each, shape[0]) + shape[2:])
     return backend.permute(out, (1, 0) + tuple(range(2, n + 2)))
+
+
+def _inside(padding):
+    """Whether no padding cuts elements off."""
+    return min([min(p) for p in padding]) >= 0

@@ -19,6 +19,7 @@ from . import (
     composites,
     convolution,
     elementwise,
+    gradients,
     integers,
     recurrent,
     storage,
@@ -208,6 +209,19 @@ class NumpyBackend(Protocol):
 
     def take(self, x: Tensor, indices: Tensor, axis: int) -> Tensor:
         return self._tensor(np.take(x.data, indices.data, axis), x.dtype)
+
+    # -- backward passes (core/autodiff/rules)
+
+    def conv_input_gradient(self, g: Tensor, weight: Tensor, shape: tuple[int, ...], *args: Any) -> Tensor:
+        return self._tensor(gradients.conv_input(g.data, weight.data, shape, *args), g.dtype)
+
+    def conv_weight_gradient(self, x: Tensor, g: Tensor, shape: tuple[int, ...], *args: Any) -> Tensor:
+        return self._tensor(gradients.conv_weight(x.data, g.data, shape, *args), g.dtype)
+
+    def max_pool_gradient(self, x: Tensor, y: Tensor, g: Tensor, *args: Any) -> Tensor:
+        return self._tensor(gradients.max_pool(x.data, y.data, g.data, *args), g.dtype)
+
+    # -- indexing along an axis
 
     def gather(self, x: Tensor, indices: Tensor, axis: int) -> Tensor:
         return self._tensor(np.take_along_axis(x.data, indices.data, axis), x.dtype)

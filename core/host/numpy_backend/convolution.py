@@ -31,7 +31,7 @@ def conv(
     """`Backend.conv` on arrays of one dtype."""
     x = padded(x, padding, 0)
     batch, (outputs, inputs, *kernel) = x.shape[0], weight.shape
-    columns = _columns(x, kernel, stride, dilation)
+    columns = columns_of(x, kernel, stride, dilation)
     spatial = columns.shape[-len(kernel) :]
     count, rows = math.prod(spatial), inputs * math.prod(kernel)
     taps = weight.reshape(groups, outputs // groups, rows)
@@ -61,7 +61,7 @@ def _by_lines(columns: Array, taps: Array, rank: int) -> Array:
     return out
 
 
-def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
+def columns_of(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
     """(n, c, *kernel, *spatial): the elements that each tap of the kernel meets; (n, c, *spatial) for one tap."""
     if max(kernel) == 1:
         key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))

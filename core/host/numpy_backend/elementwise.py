@@ -79,7 +79,7 @@ _REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.add.reduce, "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce,
     "any": np.logical_or.reduce, "all": np.logical_and.reduce,
 }  # fmt: skip
-_SCATTER: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+SCATTER: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def narrowed(array: Array, dtype: DType) -> Array:
@@ -249,5 +249,5 @@ def scatter(backend: NumpyBackend, x: Tensor, indices: Tensor, updates: Tensor, 
         if op == "none":
             out[tuple(key)] = values
         else:
-            _SCATTER[op].at(out, tuple(key), values)
+            SCATTER[op].at(out, tuple(key), values)
     return backend._tensor(narrowed(out, x.dtype), x.dtype)

@@ -20,6 +20,7 @@ from ..storage import NARROW, WIDE, Array, numpy_dtype
 from . import activations, channels_last, products, recurrences
 from .steps import Step, Writer, part
 from .tracing import Call, Value, check
+from .training import gradients
 
 Lower = Callable[[Writer, Call], Any]
 
@@ -307,5 +308,7 @@ TABLE: dict[str, Lower] = {
     "layer_norm": activations.layer_norm, "rms_norm": activations.rms_norm, "batch_norm": activations.batch_norm,
     "matmul": products.matmul, "linear": products.linear, "dot_product_attention": products.attention,
     "conv": channels_last.conv, "pool": channels_last.pool, "lstm_steps": recurrences.lstm_steps,
-    "gru_steps": recurrences.gru_steps,
+    "gru_steps": recurrences.gru_steps, "gather": gradients.gather, "scatter": gradients.scatter,
+    "conv_input_gradient": gradients.conv_input, "conv_weight_gradient": gradients.conv_weight,
+    "max_pool_gradient": gradients.max_pool,
 }  # fmt: skip

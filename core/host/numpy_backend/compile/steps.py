@@ -96,6 +96,8 @@ class Writer:
         self._users: dict[Value, list[Call]] = {}
         self._padded: dict[Any, Array] = {}
         self._joined: dict[Call, Array] = {}
+        # Columns of convolutions that are there, by operand, kernel, stride, padding and dilation.
+        self.columns: dict[Any, Array] = {}
         self._with_row: dict[Value, Array] = {}
         needed = _needed(trace)
         self.calls = [c for c in trace.calls if c in needed]

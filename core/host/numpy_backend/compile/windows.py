@@ -55,7 +55,9 @@ def conv(w: Writer, call: Call) -> Any:
             columns = w.contiguous(seen).reshape(batch, groups, rows, count)
         _multiply(w, matrix, columns, target)
     else:
-        _by_lines(w, columns_of(image, kernel, stride, dilation), matrix, target, len(kernel))
+        whole = _by_lines(w, columns_of(image, kernel, stride, dilation), matrix, target, len(kernel))
+        if whole is not None and type(x) is Value:
+            w.columns[x, tuple(kernel), stride, padding, dilation] = whole[:, :, : inputs * math.prod(kernel)]
     if bias is not None:
         shift = w.contiguous(w.array(bias)).reshape(-1, *(1,) * len(spatial))
         w.map(np.add, result, shift, out)
@@ -79,8 +81,9 @@ def _multiply(w: Writer, matrix: Array, columns: Array, target: Array) -> None:
         w.emit(np.matmul, matrix, columns, target, writes=(target,))
 
 
-def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int) -> None:
-    """Some lines of the first spatial axis at a time, so that their columns stay in the cache."""
+def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int) -> Array | None:
+    """Some lines of the first spatial axis at a time, so that their columns stay in the cache; returns the columns of
+    the whole batch, where they are computed at once."""
     batch, lines = columns.shape[0], columns.shape[-rank]
     line = math.prod(columns.shape[columns.ndim - rank + 1 :])
     groups, _, rows = matrix.shape
@@ -90,7 +93,7 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
         matrixed = w.scratch((batch, groups, rows, lines * line), columns.dtype)
         _fill(w, columns, matrixed, taps)
         _multiply(w, matrix, matrixed, target)
-        return
+        return matrixed
     step = max(1, min(lines, BLOCK // (groups * rows * line)))
     for item, (start, stop, thread) in product(range(batch), by_thread(w, lines)):
         w.thread = thread
@@ -102,6 +105,7 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
             _fill(w, part, matrixed, taps)
             _multiply(w, matrix, matrixed, target[item : item + 1, :, :, first * line : first * line + count])
     w.thread = None
+    return None
 
 
 def by_thread(w: Writer, lines: int) -> list[tuple[int, int, int | None]]:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .... import dtypes
-from ....errors import IndexingError
-from ....tensor import Tensor
-from ..backend import NumpyBackend
-from ..storage import Array
-from .memory import Memory, aligned
-from .plan import Bound, Plan
-from .tracing import Tracing, ValueNeeded, assemble, trace
+from ..... import dtypes
+from .....errors import IndexingError
+from .....tensor import Tensor
+from ...backend import NumpyBackend
+from ...storage import Array
+from ..memory import Memory, aligned
+from ..plan import Bound, Plan
+from ..tracing import Tracing, ValueNeeded, assemble, trace
 
 
 class Engine:
