@@ -1,7 +1,7 @@
 """A training step as one plan: `model.compile_step(loss, optimizer, *examples)`.
 
 The step is a plan with states: the parameters, and the optimizer's state of each. They stay in the plan's memory and
-are copied out when somebody looks at them. An engine runs plans on one backend (host/numpy_backend/compile/training/engine.py,
+are copied out when somebody looks at them. An engine runs plans on one backend (the folder training of NumPy's plans,
 wgpu_backend/training.py); where there is none, steps run operation by operation.
 """
 

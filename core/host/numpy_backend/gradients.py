@@ -22,10 +22,11 @@ def views(
 ) -> Iterator[tuple[tuple[int, ...], Array]]:
     """(tap, the elements of x (n, c, *padded) that it meets) for each tap of a window."""
     for tap in product(*map(range, kernel)):
-        key = tuple(
+        key: tuple[Any, ...] = tuple(
             slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilation, spatial, stride, strict=True)
         )
-        yield tap, x[(..., *key)]
+        key = (..., *key)
+        yield tap, x[key]
 
 
 def inside(shape: tuple[int, ...], padding: Pairs) -> tuple[Any, ...]:
@@ -54,7 +55,8 @@ def conv_input(
         columns = matrix @ part.reshape(len(part), groups, outputs // groups, -1)
         columns = columns.reshape(len(part), groups * inputs, *kernel, *spatial)
         for tap, view in views(out[first : first + step], kernel, stride, dilation, tuple(spatial)):
-            view += columns[(slice(None), slice(None), *tap)]
+            at: tuple[Any, ...] = (slice(None), slice(None), *tap)
+            view += columns[at]
     return out[inside(shape, padding)]
 
 
@@ -65,7 +67,8 @@ def conv_weight(
     """The gradient of a convolution's weight, of this shape."""
     outputs, inputs, *kernel = shape
     columns = _taps(columns_of(padded(x, padding, 0), kernel, stride, dilation), x.ndim, len(kernel))
-    columns = columns[(..., *map(slice, g.shape[2:]))]  # windows behind the last one that was used
+    used: tuple[Any, ...] = (..., *map(slice, g.shape[2:]))  # no windows behind the last one
+    columns = columns[used]
     out = np.zeros((groups, outputs // groups, inputs * math.prod(kernel)), g.dtype)
     step = max(1, BLOCK // max(1, math.prod(columns.shape[1:])))
     for first in range(0, len(x), step):

@@ -1,4 +1,4 @@
-"""Backward passes of convolution and pooling (../../gradients.py), and indexing along an axis, into arrays that are there."""
+"""Backward passes of convolution and pooling (../../gradients.py), and indexing, into arrays that are there."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def conv_weight(w: Writer, call: Call) -> Any:
         target = w.scratch((groups, outputs // groups, rows), out.dtype)
     if columns is None:
         seen = columns_of(w.with_border(x, padding, 0), kernel, stride, dilation)
-        seen = seen[(..., *map(slice, spatial))]  # windows behind the last one that was used
+        used: tuple[Any, ...] = (..., *map(slice, spatial))  # no windows behind the last one
+        seen = seen[used]
         step = batch if batch * groups * rows * count <= LARGEST else 1
     else:
         step = batch
