@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+from emberlet.codegen import generate
 
-from tools.micropython import Port
+from tools.micropython import Port, device_tree
+from tools.paths import ROOT
 
 PLAIN = """
 import sys
@@ -37,6 +40,30 @@ for _ in range(60):
 print("loss", float(loss))
 print("weight", [round(v[0], 3) for v in model.valid().weight.val().tolist()], round(model.bias.val().item(), 3))
 """
+LAST_LAYER = """
+import gc
+import emberlet
+from digits import Digits
+from emberlet import functional as F
+from emberlet import nn, optim
+from emberlet.optim import GradientsParams
+model = Digits.from_file("{folder}/digits.bpk")
+features = []
+for image in {images}:
+    x = emberlet.asarray(image).reshape((1, 1, 8, 8)) / 16.0
+    x = F.max_pool(F.relu(model.conv2(F.relu(model.conv1(x)))), 2).reshape((1, 256))
+    features.append(F.relu(model.fc1(x)).reshape(-1).tolist())
+    gc.collect()
+head = model.fc2.train()
+x = emberlet.asarray(features, backend="autodiff:python")
+y = emberlet.asarray({labels}, backend="autodiff:python")
+optimizer = optim.SgdConfig(momentum=optim.MomentumConfig(0.9, 0.0)).init()
+for _ in range(20):
+    loss = F.cross_entropy(head(x), y)
+    optimizer.step(0.02, head, GradientsParams.from_grads(loss.backward(), head))
+    gc.collect()
+print(head.valid()(x.inner()).argmax(1).tolist())
+"""
 GRADIENTS = """
 import emberlet
 from emberlet import functional as F
@@ -63,6 +90,18 @@ def test_a_linear_regression_trains_on_micropython(unix_port: Port) -> None:
     out = unix_port.run(REGRESSION, heap="512K").check().stdout
     assert float(out.split()[1]) < 1e-6
     assert "[2.0, -3.0] 0.5" in out
+
+
+def test_the_last_layer_of_the_digits_network_learns_other_labels_on_micropython(
+    unix_port: Port, tmp_path: Path
+) -> None:
+    generate(ROOT / "examples" / "digits" / "digits.onnx", tmp_path)
+    with np.load(ROOT / "examples" / "digits" / "heldout.npz") as file:
+        images, labels = file["images"][:12].reshape(12, 64), (file["labels"][:12].astype(int) + 3) % 10
+    code = LAST_LAYER.replace("{folder}", str(tmp_path)).replace("{images}", str(images.astype(float).tolist()))
+    code = code.replace("{labels}", str(labels.tolist()))
+    out = unix_port.run(code, heap="640K", micropypath=[device_tree(), tmp_path]).check().stdout
+    assert json.loads(out) == labels.tolist()
 
 
 def test_gradients_on_micropython_are_those_of_cpython(unix_port: Port) -> None:

@@ -255,7 +255,7 @@ def _backends(case: Program, narrow: list[Any], f: Any, wide: list[Any], want: l
         COUNTED["on a kink"] += 1
         return ""
     compiled = ["compiled on numpy", *(["compiled on wgpu"] if case.variant.gpu else [])]
-    if not want or any(x.dtype.is_float and str(x.dtype) != "float32" for x in narrow):
+    if not any(g.any() for g in want) or any(x.dtype.is_float and str(x.dtype) != "float32" for x in narrow):
         compiled = []
     for way in [*("on " + name for name in (BACKENDS if case.variant.gpu else BACKENDS[:2])), *compiled]:
         name = way.rpartition(" ")[2]
