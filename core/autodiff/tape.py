@@ -6,6 +6,7 @@ those of its parents; that function keeps whatever values it needs, and nothing 
 """
 
 from ..errors import EmberletError
+from .pieces import Pieces
 
 
 class Value:
@@ -112,6 +113,8 @@ def backward(roots, seeds, retain=False):
     pending = {id(root): seeds[0] if len(roots) == 1 else seeds}
     for node in _ordered(root):
         gradient = pending.pop(id(node), None)
+        if isinstance(gradient, Pieces):
+            gradient = gradient.whole()
         if node.required:
             out.keep(node, gradient)
         if gradient is None or node.pull is None:
@@ -142,4 +145,8 @@ def _spread(pending, parents, gradients):
 
 
 def _sum(a, b):
+    if isinstance(a, Pieces):
+        return a.plus(b)
+    if isinstance(b, Pieces):
+        return b.plus(a)
     return a.backend.binary("add", a, b)

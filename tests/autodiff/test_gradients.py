@@ -441,3 +441,38 @@ def test_every_backward_of_its_own_is_compared() -> None:
 
     names = {name for functions in DECLARED.values() for name in functions.split()}
     assert names == {name.split()[0] for name in OWN}
+
+
+# Parts of one tensor, whose gradients are put together at the end.
+PARTS = {
+    "steps of a loop": lambda x: sum(x[t] * x[t] * (t + 1.0) for t in range(4)),
+    "steps in the reverse order": lambda x: sum(x[3 - t].exp() * (t + 1.0) for t in range(4)),
+    "steps with gaps": lambda x: x[0] * x[3],
+    "columns": lambda x: x[:, 1] * x[:, 3],
+    "parts that overlap": lambda x: x[:3] * x[1:] + x[0:3] * x[1:2],
+    "parts along two axes": lambda x: x[:2, :2] * x[2:, 3:] + x[1:3, 1:3],
+    "a part and the whole": lambda x: x[1] * x.sum(0) + (x * x)[2],
+    "every second and every first": lambda x: x[::2] * x[1::2] + x[:2],
+    "backwards": lambda x: x[::-1] * x + x[2:0:-1].sum(),
+    "the same part twice": lambda x: x[1] * x[1],
+    "nothing": lambda x: x[4:].sum() + x[0],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_gradients_of_parts_of_a_tensor(name: str) -> None:
+    x = emberlet.asarray(np.random.RandomState(2).randn(4, 4), backend="numpy")
+    emberlet.check_grads(PARTS[name], [x])
+    emberlet.check_grads(emberlet.grad(lambda x: (PARTS[name](x) ** 2).sum()), [x], rtol=1e-3)
+
+
+def test_a_loop_over_the_steps_of_a_sequence_pads_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    pad = type(get_backend("numpy")).pad
+    monkeypatch.setattr(type(get_backend("numpy")), "pad", lambda *args: made.append(args) or pad(*args))
+    x = leaf(np.ones((30, 2), np.float32))
+    total = x[0] * 0.0
+    for t in range(30):
+        total = total * 0.5 + x[t]
+    assert np.asarray(x.grad(total.sum().backward())).shape == (30, 2)
+    assert not made
