@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def killed(work: Callable[[], object], after: float, error: Path) -> bool:
+def killed(work: Callable[[], object], after: float, error: Path, number: int = signal.SIGKILL) -> bool:
     """Do the work in a fork that is killed after some seconds; whether it was killed before it finished. error: a file
-    for what it raises."""
+    for what it raises. number: another signal, after which the work may end by itself."""
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -29,7 +29,7 @@ def killed(work: Callable[[], object], after: float, error: Path) -> bool:
         finished = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     for kill in (os.killpg, os.kill):  # the group is there once the child has made it
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(child, signal.SIGKILL)
+            kill(child, number)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what it started just before

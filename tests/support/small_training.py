@@ -81,9 +81,13 @@ def weights(model: Any) -> dict[str, Any]:
     return {name: np.asarray(param.val()) for name, param in model.named_params()}
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    made = learner(folder, int(sys.argv[2]), resume=True)
+def train_to(folder: Path, epochs: int) -> None:
+    """Train, or go on, and write the weights to weights.npz unless a signal ended it."""
+    made = learner(folder, epochs, resume=True)
     trained = made.fit(Batches(200, 32), Batches(50, 32, seed=1))
     if made.reason is None:
         np.savez(folder / "weights.npz", **weights(trained))
+
+
+if __name__ == "__main__":
+    train_to(Path(sys.argv[1]), int(sys.argv[2]))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EVERY = 0.1  # seconds between drawings, at least
 SHARE = 15  # times as long as a drawing takes, so that most of the time goes into training
-COLORS = {"steps": "blue", "train": "bright_blue", "valid": "bright_yellow"}
+COLORS = {"steps": "bright_black", "train": "bright_blue", "valid": "yellow"}
 WORDS = {"train": "training", "valid": "validation"}
 
 
