@@ -88,10 +88,13 @@ SCHEDULE = CosineAnnealingLrSchedulerConfig(initial_lr=0.02, num_iters=28)
 
 
 @pytest.mark.parametrize("epoch", [1, 2, 3])
-def test_going_on_from_any_epoch_gives_the_weights_of_a_run_without_a_break(tmp_path: Path, epoch: int) -> None:
-    whole = fit(tmp_path / "whole", 4, lr=SCHEDULE)
-    fit(tmp_path / "broken", epoch, lr=SCHEDULE)
-    again = learner(tmp_path / "broken", 4, lr=SCHEDULE, checkpoint=epoch, metrics=[LossMetric()])
+@pytest.mark.parametrize("compile", [False, True])
+def test_going_on_from_any_epoch_gives_the_weights_of_a_run_without_a_break(
+    tmp_path: Path, epoch: int, compile: bool
+) -> None:
+    whole = fit(tmp_path / "whole", 4, lr=SCHEDULE, compile=compile)
+    fit(tmp_path / "broken", epoch, lr=SCHEDULE, compile=compile)
+    again = learner(tmp_path / "broken", 4, lr=SCHEDULE, compile=compile, checkpoint=epoch, metrics=[LossMetric()])
     F.manual_seed(99)  # the checkpoint's random numbers count
     assert_same(whole, again.fit(Batches(200, 32), Batches(50, 32, seed=1)))
     assert list(again.history.of("train", "Loss")) == [1, 2, 3, 4]
@@ -141,6 +144,36 @@ def test_it_trains_on_every_backend(tmp_path: Path, backend: str) -> None:
     made.fit(Batches(100, 32), Batches(50, 32))
     losses = made.history.of("valid", "Loss")
     assert losses[2] < losses[1]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm"])
+def test_a_compiled_training_has_the_weights_of_an_eager_one(tmp_path: Path, backend: str) -> None:
+    eager, compiled = (
+        learner(tmp_path / str(compile), 2, model=Net(backend), compile=compile).fit(Batches(200, 32))
+        for compile in (False, True)
+    )
+    for name, value in weights(eager).items():
+        np.testing.assert_allclose(weights(compiled)[name], value, atol=1e-5)
+
+
+def test_steps_are_compiled_unless_the_step_or_the_batch_forbids(tmp_path: Path) -> None:
+    calls = []
+
+    class Counted(Plain):
+        def step(self, batch: Any) -> ClassificationOutput:
+            calls.append(len(batch))
+            return Plain.step(self, batch)
+
+    def count(batches: Any, **options: Any) -> int:
+        calls.clear()
+        learner(tmp_path / str(len(list(tmp_path.iterdir()))), 3, model=Counted(), **options).fit(batches)
+        return len(calls)
+
+    batches = list(Batches(200, 50))
+    assert count(batches, compile=False) == 12
+    assert count(batches) < 6, "a plan calls the step only while it is made"
+    named = [(*batch, f"batch {i}") for i, batch in enumerate(batches)]
+    assert count(named) >= 9, "texts are not what a plan may keep"
 
 
 def test_the_training_ends_where_a_metric_does_not_become_better(tmp_path: Path) -> None:

@@ -41,7 +41,28 @@ def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
 
 def moved(value: Any, backend: Backend) -> Any:
     """`value` with every tensor on `backend`."""
-    return replaced(value, lambda tensor: tensor if tensor.backend is backend else tensor.to(backend))
+    inner = getattr(backend, "inner", None)
+
+    def change(tensor: Tensor) -> Tensor:
+        if tensor.backend is backend:
+            return tensor
+        if getattr(tensor.backend, "inner", None) is backend:
+            return tensor.inner()
+        return tensor.from_inner() if tensor.backend is inner and inner is not None else tensor.to(backend)
+
+    return replaced(value, change)
+
+
+def described(value: Any) -> Any:
+    """What a batch is beside the elements of its tensors: equal for batches that differ in these alone."""
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, dict):
+        return (type(value), tuple((key, described(child)) for key, child in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple(described(child) for child in value))
+    held = getattr(value, "__dict__", None)
+    return (type(value), described(held)) if held else (type(value), repr(value))
 
 
 def inside(value: Any) -> Any:

@@ -20,7 +20,7 @@ from .history import History
 from .interrupting import Interrupter
 from .loggers import EventLog, FileLogger
 from .renderers import renderer as renderer_of
-from .stepping import EagerSteps, Group
+from .stepping import Group, steps
 from .strategies import Composed, EarlyStopping, Keep, KeepBest, KeepLast
 from .summary import Summary
 
@@ -37,7 +37,7 @@ class Learner:
     averaged. checkpoints: which are kept, a strategy or a list of them; None: none is written. checkpoint: go on after
     this epoch; resume: go on after the last epoch that has a checkpoint, if there is one. early_stopping: an
     EarlyStopping, or a list. renderer: "auto", "dashboard", "plain", "notebook", an Events, or None. loggers: Events
-    instead of the files of the metrics.
+    instead of the files of the metrics. compile: whether steps are compiled where they can be.
 
     Raises ArgumentError for values that these do not take.
     """
@@ -64,6 +64,7 @@ class Learner:
         interrupter: Interrupter | None = None,
         application_log: bool = True,
         summary: bool = True,
+        compile: bool = True,
         group: Group | None = None,
     ) -> None:
         for name, count in (("num_epochs", num_epochs), ("grads_accumulation", grads_accumulation)):
@@ -88,6 +89,7 @@ class Learner:
         self.renderer, self.loggers, self.application_log = renderer, loggers, application_log
         self.interrupter = interrupter or Interrupter()
         self.show_summary = summary
+        self.compile = compile
         self.group = group
         self.history = History()
         self.rate_factor = 1.0
@@ -104,7 +106,7 @@ class Learner:
         first = self._begin()
         main = self.group is None or self.group.rank == 0
         events = All(self._events() if main else [])
-        stepping = EagerSteps(self.model, self.optimizer, self.devices, self.grads_accumulation, self.group)
+        stepping = steps(self.model, self.optimizer, self.devices, self.grads_accumulation, self.group, self.compile)
         try:
             with self.interrupter.signals():
                 events.begin(self, first)

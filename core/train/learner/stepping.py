@@ -1,4 +1,4 @@
-"""One step of the optimizer: on one backend or several, with accumulated gradients."""
+"""One step of the optimizer: as a plan, or operation by operation on one backend or several."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Protocol
 from ...autodiff import autodiff
 from ...backend import get_backend
 from ...errors import ArgumentError, EmberletError
+from ...functional.randomness import draws
 from ...optim.gradients import GradientsParams
 from ...optim.lbfgs import LBFGS
-from .batches import inside, moved, rows
+from .batches import described, inside, moved, replaced, rows, tensors
+from .loggers import LOG
 from .outputs import TrainOutput
 
 
@@ -86,6 +88,7 @@ class EagerSteps:
         self._kept: list[tuple[GradientsParams, int]] = []
         self._steps = 0
         self._backends = [autodiff(backend) for backend in backends]
+        self.backend = self._backends[0]
         self._copies = [model, *(model.valid().fork(backend).train() for backend in backends[1:])]
         self._threads = ThreadPoolExecutor(self.width) if self.width > 1 else None
 
@@ -156,3 +159,59 @@ class EagerSteps:
             if mean is not None:
                 out.register(param.id, mean)
         return out
+
+
+class CompiledSteps:
+    """Steps as one plan each (`Module.compile_step`), and operation by operation where a batch or the step does not
+    allow one. cut: why all steps run so, or None."""
+
+    width = 1
+
+    def __init__(self, model: Any, optimizer: Any, eager: EagerSteps) -> None:
+        self._model, self._optimizer, self._eager = model, optimizer, eager
+        self._plan: Any = None
+        self._batch: Any = None
+        self._kind: Any = None
+        self.cut: Exception | None = None
+
+    def step(self, batches: list[Any], lr: float) -> list[Done]:
+        """Take the optimizer's step for a batch."""
+        batch = moved(batches[0], self._eager.backend.inner)
+        kind = described(batch)
+        self._kind = self._kind or kind
+        if self.cut is not None or kind != self._kind:  # a plan would keep the texts and numbers of the first batch
+            return self._eager.step(batches, lr)
+        self._batch = batch
+        if self._plan is not None:
+            return [Done(self._plan(lr, *tensors(batch)), rows(batch))]
+        state = list(draws._state)
+        try:
+            self._plan = self._model.compile_step(self._loss, self._optimizer)
+            return [Done(self._plan(lr, *tensors(batch)), rows(batch))]
+        except Exception as error:  # without a plan it works, or says what is wrong
+            self.cut, self._plan = error, None
+            with draws._lock:
+                draws._state[:] = state
+            LOG.info("steps are not compiled: %s", error)
+            return self._eager.step(batches, lr)
+
+    def flush(self, lr: float) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _loss(self, model: Any, *given: Any) -> Any:
+        parts = iter(given)
+        return model.step(replaced(self._batch, lambda old: next(parts)))
+
+
+def steps(
+    model: Any, optimizer: Any, devices: Sequence[Any], accumulation: int, group: Group | None, compile: bool
+) -> EagerSteps | CompiledSteps:
+    """Compiled steps where `compile` allows them and one batch on one backend makes a step, else eager ones."""
+    eager = EagerSteps(model, optimizer, devices, accumulation, group)
+    alone = eager.width == 1 and accumulation == 1 and group is None
+    if compile and alone and eager.backend.inner.name != "python" and not isinstance(optimizer, LBFGS):
+        return CompiledSteps(model, optimizer, eager)
+    return eager
