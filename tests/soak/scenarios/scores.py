@@ -27,7 +27,9 @@ WHAT = "SIGKILL at a random moment of `score` on a local Ray, from the end of it
 NEEDS = ("ray",)
 SHARE = 2
 
-ROWS, FILES = 400, 4
+# Nearly all of a run's time goes to starting Ray's processes: few of them make many runs.
+ROWS, FILES, CPUS, WORKERS = 300, 3, 3, 1
+AGAIN = 0.85  # the share of killed runs whose resumed run is killed too
 
 
 def run(clock: Clock, choose: random.Random) -> Told:
@@ -36,7 +38,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
     environment = {**os.environ, "HOME": str(home), "RAY_TMPDIR": str(home), "RAY_USAGE_STATS_ENABLED": "0",
                    "RAY_AUTH_MODE": "disabled"}  # fmt: skip
     cluster = subprocess.Popen(
-        [sys.executable, ROOT / "tests" / "batch" / "cluster.py", home / "t"],
+        [sys.executable, ROOT / "tests" / "batch" / "cluster.py", home / "t", str(CPUS)],
         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         encoding="utf-8",
     )  # fmt: skip
@@ -68,7 +70,7 @@ def _kill(
     import emberlet.batch.ray_parts  # noqa: F401 -- and Ray's data sets, which each fork would import for seconds
     from emberlet.host.cli import main
 
-    words = ["score", model, home / "in", "--keep", "id", "--ray", address, "--workers", "2", "--rows-per-file", "100",
+    words = ["score", model, home / "in", "--keep", "id", "--ray", address, "--workers", str(WORKERS), "--rows-per-file", "100",
              "--backend", "numpy", "--resume"]  # fmt: skip
 
     def score(out: Path) -> None:
@@ -90,7 +92,7 @@ def _kill(
     while clock and (clock.times is None or told.tried < clock.times) and len(told.failures) < 20:
         out = home / f"out{told.checked}"
         fresh = True
-        while fresh or choose.random() < 0.75:  # a resumed run is killed too
+        while fresh or choose.random() < AGAIN:
             begin, after = time.perf_counter(), choose.uniform(0.0, 1.1) * took
             if not run_for(after, out):
                 finished += 1
