@@ -22,12 +22,13 @@ from emberlet.micro.audio import LogMel  # noqa: E402
 from emberlet.micro.stream import Rows  # noqa: E402
 from support import session_models  # noqa: E402
 
+CALLS = 12  # maximum calls of an input
 DTYPES = (np.float32, np.float32, np.float32, np.float64, np.int64, np.bool_, np.uint8)
 
 
 def read(data: bytes) -> None:
     n = multiplied.Numbers(data)
-    (session if n.below(2) else sound)(n, min(len(data), 40))
+    (session if n.below(2) else sound)(n, min(len(data), CALLS))
 
 
 def given(n: multiplied.Numbers):  # type: ignore[no-untyped-def]
@@ -83,7 +84,7 @@ def sound(n: multiplied.Numbers, calls: int) -> None:
 
 
 def seeds() -> dict[str, bytes]:
-    return {str(i): np.random.default_rng(i).bytes(200) for i in range(20)}
+    return {str(i): np.random.default_rng(i).bytes(20 + 3 * i) for i in range(40)}
 
 
 if __name__ == "__main__":

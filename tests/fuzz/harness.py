@@ -18,6 +18,7 @@ an eighth of the time.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -141,7 +142,7 @@ def run(
     options: dict[str, Any] = {} if change is None else {"custom_mutator": change}
     with tempfile.TemporaryDirectory() as made:
         for number, data in enumerate(given):
-            if _quick(measured, data):
+            if _seconds(measured, data) < SLOW_SEED:
                 pathlib.Path(made, str(number)).write_bytes(data)
         _recipes(measured, given, build is not None)
         kept = [os.environ[CORPUS]] if CORPUS in os.environ else []
@@ -162,7 +163,10 @@ def _unguided(
     """Change the inputs of the corpus as fast as the reader reads them; prints the counts as libFuzzer does."""
     folder = os.environ.get(CORPUS, "")
     kept = [file.read_bytes() for file in sorted(pathlib.Path(folder).iterdir())] if folder else []
-    inputs = [data for data in [*given, *kept] if _quick(measured, data)]
+    times = {data: _seconds(measured, data) for data in [*given, *kept]}
+    inputs = [data for data, took in times.items() if took < SLOW_SEED]
+    # Each input gets about as much time: most readers take a hundred times as long for some as for others.
+    shares = list(itertools.accumulate(1 / max(times[data], 1e-4) for data in inputs))
     seed = int(_option("seed", "0")) or random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}, {len(inputs)} inputs to change", file=sys.stderr, flush=True)
     r, most, seconds = random.Random(seed), int(_option("runs", "100000")), int(_option("max_total_time", "0")) or 1e9
@@ -176,10 +180,10 @@ def _unguided(
                 recipes += 1
                 of_recipes += time.monotonic() - now
             elif change is not None and count % 2:
-                data = change(r.choice(inputs), largest, r.getrandbits(32))
+                data = change(r.choices(inputs, cum_weights=shares)[0], largest, r.getrandbits(32))
                 measured(data)
             else:
-                data = mutations.changed(r.choice(inputs), inputs, largest, r)
+                data = mutations.changed(r.choices(inputs, cum_weights=shares)[0], inputs, largest, r)
                 measured(data)
             count += 1
             now = time.monotonic()
@@ -223,9 +227,9 @@ def _option(name: str, otherwise: str) -> str:
     return found[-1] if found else otherwise
 
 
-def _quick(measured: Callable[[bytes], None], data: bytes) -> bool:
-    """Whether an input takes little time; its variants then do too."""
+def _seconds(measured: Callable[[bytes], None], data: bytes) -> float:
+    """How long an input takes; its variants take about as long."""
     measured(data)  # the first time it imports what it needs
     begin = time.thread_time()
     measured(data)
-    return time.thread_time() - begin < SLOW_SEED
+    return time.thread_time() - begin
