@@ -18,9 +18,12 @@ def main() -> int:
 
 def _end_at_the_next_interrupt() -> None:
     # What runs at exit would print a traceback of its own.
-    import signal
+    try:
+        import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:  # the command had ended before it
+        _end_at_the_next_interrupt()
 
 
 if __name__ == "__main__":

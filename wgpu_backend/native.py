@@ -81,6 +81,7 @@ def quiet() -> None:
 def adapters(wgpu: Any) -> list[Any]:
     """wgpu-py's adapters in our order: software and OpenGL ones come last, so that 0 is the best GPU."""
     if sys.platform != "emscripten":
+        _check_room()
         from .cffi_types import quicken_wgpu
 
         quicken_wgpu()
@@ -88,6 +89,19 @@ def adapters(wgpu: Any) -> list[Any]:
     found = list(wgpu.gpu.enumerate_adapters_sync())
     found.sort(key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0))
     return found
+
+
+def _check_room() -> None:
+    """Raise BackendError where a driver would have so few addresses that it may end the process. Lavapipe takes 1.2 GB
+    on two cores, most of it for its threads, of which each core has some."""
+    from emberlet.host.memory import ADVICE, room
+
+    left, needed = room(), (1 << 30) + (min(os.cpu_count() or 1, 16) << 28)
+    if left is not None and left < needed:
+        raise BackendError(
+            f"out of memory: a GPU's driver needs {needed >> 20} MB of addresses, and this process has {left >> 20} "
+            f"MB left; {ADVICE}, or use another backend"
+        )
 
 
 def _limits(adapter: Any) -> dict[str, int]:

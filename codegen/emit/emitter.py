@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from emberlet import dtypes, functional, nn
@@ -129,10 +129,16 @@ class Emitter:
         value = a.value
         if value is None or value.size != 1 or value.dtype.kind == "string" or value.dtype.bits < 8:
             return None
-        others = [as_tensor(o.type).shape for o in self.node.inputs if o.present and o is not a and o.value is None]
-        if not others or any(s is None or len(s) < len(value.shape) for s in others):
+        if self._least_rank is None or self._least_rank < len(value.shape):
             return None
         return lift(shortest(value))
+
+    @cached_property
+    def _least_rank(self) -> int | None:
+        """The smallest rank of the inputs that are no constants; None if there are none, or one of unknown rank."""
+        shapes = [as_tensor(a.type).shape for a in self.node.inputs if a.present and a.value is None]
+        ranks = [len(s) for s in shapes if s is not None]
+        return min(ranks) if ranks and len(ranks) == len(shapes) else None
 
     # -- building expressions -----------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from ..errors import ModelError
 
@@ -34,3 +35,16 @@ def shortened(error: BaseException) -> str:
     text = re.sub(r" ?<[\w.]+ object at 0x[0-9a-f]+>", "", str(error).strip())
     _, found, cause = text.partition("Original error was: ")
     return cause.strip().splitlines()[0] if found and cause.strip() else text
+
+
+def room() -> int | None:
+    """The bytes of addresses that `ulimit -v` leaves this process; None without such a limit, and outside Linux."""
+    if sys.platform != "linux":
+        return None
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return max(0, limit - int(file.read().split()[0]) * resource.getpagesize())

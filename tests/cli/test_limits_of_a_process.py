@@ -69,7 +69,9 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (60, "compile MODEL --out OUT.plan"),
         (60, "score MODEL ROWS --out OUT --input x=data"),
         (60, "micro build MODEL --name m --board unix --out OUT"),
-        (20, "profile MODEL"),  # with more it reaches the driver, which may end the process
+        (20, "profile MODEL"),
+        (200, "profile MODEL"),  # with so much it reaches the driver, which would end the process
+        (800, "profile MODEL"),
         (20, "inspect MODEL"),
         (20, "graph MODEL --out OUT.svg"),
         (20, "convert MODEL OUT.npz"),
@@ -146,3 +148,28 @@ def test_an_interrupt_ends_a_command_with_one_line(command: str, after: int, tmp
         return
     assert (done.returncode, done.stderr) == (130, "emberlet: interrupted\n")
     assert [file.name for file in tmp_path.iterdir()] == ["image.npy"]  # nothing half written, nor left over
+
+
+# Sends itself the signal at its end, after the command.
+LATE = """\
+import builtins, os, sys
+import signal as signals
+signals.signal(signals.SIGINT, signals.default_int_handler)
+from emberlet.__main__ import main
+original = builtins.__import__
+def watching(name, *args, **keywords):
+    if name == "signal":
+        builtins.__import__ = original
+        os.kill(os.getpid(), signals.SIGINT)
+    return original(name, *args, **keywords)
+builtins.__import__ = watching
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_after_the_end_changes_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, "--version"],
+        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,7 +1,9 @@
 """Files that repeat a tiny thing any number of times are refused, or cost what their bytes do; refusals stay short."""
 
 import struct
+import sys
 
+import numpy as np
 import onnx
 import pytest
 from emberlet import store
@@ -9,7 +11,7 @@ from emberlet.codegen.generation import translate
 from emberlet.codegen.reader import parsing
 from emberlet.errors import FormatError, ModelError
 from emberlet.host.listing import listed, names, shortened
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 
 def field(number, data):
@@ -110,3 +112,31 @@ def test_a_weight_file_whose_tensors_share_their_bytes_is_refused():
     head = b"GGUF" + struct.pack("<IQQ", 3, count, 0) + entries
     with pytest.raises(FormatError, match="its tensors share their bytes"):
         store.open(head + bytes(-len(head) % 32) + bytes(size))
+
+
+def calls_of(function, *arguments):
+    """How many functions are called."""
+    found = 0
+
+    def count(frame, event, arg):
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def sum_of_numbers(count):
+    weights = [numpy_helper.from_array(np.float32([i]), f"w{i}") for i in range(count)]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+    node = helper.make_node("Sum", ["x", *(w.name for w in weights)], ["y"])
+    return helper.make_model(helper.make_graph([node], "g", [x], [y], weights)).SerializeToString()
+
+
+def test_the_work_for_many_numbers_of_a_node_is_in_proportion_to_them():
+    translate(sum_of_numbers(1))  # imports what it needs
+    assert calls_of(translate, sum_of_numbers(1200)) < 6 * calls_of(translate, sum_of_numbers(300))
