@@ -71,8 +71,8 @@ def _kill(
     import emberlet.batch.ray_parts  # noqa: F401 -- and Ray's data sets, which each fork would import for seconds
     from emberlet.host.cli import main
 
-    words = ["score", model, home / "in", "--keep", "id", "--ray", address, "--workers", str(WORKERS), "--rows-per-file", "100",
-             "--backend", "numpy", "--resume"]  # fmt: skip
+    words = ["score", model, home / "in", "--keep", "id", "--ray", address, "--workers", str(WORKERS),
+             "--rows-per-file", "100", "--backend", "numpy", "--resume"]  # fmt: skip
 
     def score(out: Path) -> None:
         os.environ.update(environment)
