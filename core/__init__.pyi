@@ -401,6 +401,7 @@ from .functional import sinh as sinh
 from .functional import slice as slice
 from .functional import slice_assign as slice_assign
 from .functional import slice_axes as slice_axes
+from .functional import sliding_windows as sliding_windows
 from .functional import soft_shrink as soft_shrink
 from .functional import softmax as softmax
 from .functional import softmax_zero as softmax_zero

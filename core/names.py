@@ -135,7 +135,7 @@ FAMILIES = {
     "transformer.rotary": ("", "rotary_embedding"),
     "windows.convolution_by_rank": ("", "conv1d conv2d conv3d"),
     "windows.interpolation": ("", "resize interpolate"),
-    "windows.patches": ("", "im2col unfold col2im fold max_unpool center_crop_pad"),
+    "windows.patches": ("sliding_windows", "im2col unfold col2im fold max_unpool center_crop_pad"),
     "windows.pooling": (
         "",
         "avg_pool lp_pool max_pool_with_indices global_avg_pool global_max_pool adaptive_avg_pool adaptive_max_pool "

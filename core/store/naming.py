@@ -14,8 +14,8 @@ class KeyRemapper:
 
         KeyRemapper([(r"^model\\.", ""), (r"norm(\\d+)", r"norm_\\1")])
 
-    patterns: (pattern of `re`, replacement) pairs; `add` appends one. Raises EmberletError for a malformed pattern or
-    replacement.
+    patterns: (pattern of `re`, replacement) pairs; `add` appends one. A replacement may also name groups as Burn does:
+    "$1", "${name}". Raises EmberletError for a malformed pattern or replacement.
     """
 
     def __init__(self, patterns: Iterable[tuple[str, str]] = ()) -> None:
@@ -25,6 +25,7 @@ class KeyRemapper:
 
     def add(self, pattern: str, replacement: str) -> KeyRemapper:
         """Append one; returns the remapper."""
+        replacement = re.sub(r"\$(?:(\d+|[A-Za-z_]\w*)|\{(\w+)\})", lambda m: rf"\g<{m[1] or m[2]}>", replacement)
         try:
             compiled = re.compile(pattern)
             re.sub(compiled, replacement, "")  # a replacement that refers to a missing group

@@ -88,6 +88,7 @@ trapezoid(X) | dx=1.0, axis=-1
 triu_indices(3) | k=0
 vander(X[0]) | increasing=False
 istft(F.stft(LINE[0], 1, frame_length=4), 1) | onesided=True
+sliding_windows(X, 1, 2) | step=1
 batch_norm(SMALL, floats(4), F.asarray([1e-5, 1e-4, 0.0, 1.0], backend="numpy")) | epsilon=1e-5
 bincount(COUNTS[0]) | minlength=0
 blackman_window(6) | periodic=True

@@ -257,3 +257,14 @@ def test_a_pool_refuses_negative_padding(backend):
 def test_a_layer_refuses_a_kernel_of_no_elements(layer):
     with pytest.raises(ShapeError, match="at least 1"):
         layer(0)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_sliding_windows_are_numpys(backend, axis, step):
+    a = np.arange(120.0).reshape(4, 5, 6)
+    place = axis % 3
+    wanted = np.lib.stride_tricks.sliding_window_view(a, 3, place)
+    wanted = np.take(wanted, range(0, wanted.shape[place], step), place)
+    same(F.sliding_windows(tensor(a), axis, 3, step), wanted)
+    same(tensor(a).unfold(axis, 3, step), wanted)

@@ -340,6 +340,9 @@ nn.CTCLoss(reduction='none')(F.log_softmax(times, 2), words, [1, 5, 6], [2, 2, 2
 F.ctc_loss(F.log_softmax(times, 2), words.reshape((6,)), [6, 5, 6], [2, 2, 2])
 F.ctc_loss(F.log_softmax(times[:, 0], 1), words[0], [6], [2], reduction='none')
 F.view_as_real(F.view_as_complex(image.reshape((2, 4, 18, 2))))
+line.unfold(2, 3, 2)
+x.unfold(dimension=0, size=2, step=1)
+x.repeat(2, 2) | refused
 nn.PixelShuffle(2)(image)
 nn.PixelUnshuffle(3)(image)
 nn.ChannelShuffle(2)(image)

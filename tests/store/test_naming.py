@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from emberlet.store.naming import aligned, contiguous, without_variants
+from emberlet.store.naming import KeyRemapper, aligned, contiguous, without_variants
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +43,9 @@ def test_the_nth_layer_here_is_the_nth_there(ours, data):
 )
 def test_variants_of_enums_are_left_out(name, found):
     assert without_variants(name) == found
+
+
+def test_a_replacement_may_name_groups_as_burn_does() -> None:
+    assert KeyRemapper([(r"norm(\d+)", "norm_$1")])("norm3.weight") == "norm_3.weight"
+    assert KeyRemapper([(r"(?P<n>\d+)", "${n}_$n")])("a7") == "a7_7"
+    assert KeyRemapper([(r"norm(\d+)", r"norm_\1")])("norm3") == "norm_3"

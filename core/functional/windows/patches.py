@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...errors import ShapeError
-from ...shapes import axes_of, size, strides, whole, window
+from ...shapes import axes_of, axis_of, size, strides, whole, window
 from ..convolution import padding_pairs
 from ..operands import numeric, tensor
 from ..overriding import composite
@@ -41,6 +41,24 @@ def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     x = backend.reshape(backend.pad(x, ((0, 0), (0, 0)) + padding, 0), (n, c, size(padded)))
     columns = backend.take(x, backend.from_list(pixels, dtypes.int32, (len(pixels),)), 2)
     return backend.reshape(columns, (n, c * size(kernel), size(out)))
+
+
+#: method; Burn unfold; axis: int; size: int; step: int
+@composite
+def sliding_windows(x, axis, size, step=1):
+    """The windows of `size` elements that begin at every `step`-th element of axis: the axis counts the windows, a new
+    last axis has their elements (Burn's unfold, and PyTorch's of tensors). Raises ShapeError if none fits."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis]
+    if not 1 <= size <= n or step < 1:
+        raise ShapeError("windows of {} elements, one every {}, of axis {} of {}".format(size, step, axis, x.shape))
+    count = (n - size) // step + 1
+    index = [i * step + j for i in range(count) for j in range(size)]
+    backend = x.backend
+    found = backend.take(x, backend.from_list(index, dtypes.int64, (count, size)), axis)
+    last = [i for i in range(found.ndim) if i != axis + 1] + [axis + 1]
+    return backend.permute(found, tuple(last))
 
 
 #: function; PyTorch unfold

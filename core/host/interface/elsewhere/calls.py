@@ -152,7 +152,14 @@ def _full(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
     return (args, {"dtype": "complex64", **kwargs}) if isinstance(given, complex) else (args, kwargs)
 
 
+def _repeat(args: Arguments, kwargs: Named) -> tuple[Arguments, Named]:
+    if len(args) > 2:
+        raise _refused(f"repeat: PyTorch's and Burn's repeats the whole tensor; write tile(x, {args[1:]})")
+    return args, kwargs
+
+
 ADAPTERS: dict[str, Adapter] = {
+    "repeat": _repeat,
     "full": _full,
     "layer_norm": _normalized("layer_norm", ("weight", "bias", "eps")),
     "rms_norm": _normalized("rms_norm", ("weight", "eps")),

@@ -148,6 +148,16 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(x.reshape(tuple(x.size if i == k else 1 for i in range(len(found)))) for k, x in enumerate(found))
 
 
+def _unfolded(x: Any, dimension: int, size: int, step: int) -> Any:
+    """PyTorch's and Burn's unfold of tensors; PyTorch's function of that name is F.unfold."""
+    return _ours("sliding_windows")(x, dimension, size, step)
+
+
+def sliding_window_view(x: Any, window_shape: int, axis: int = -1) -> Any:
+    """`sliding_windows` of every element along one axis."""
+    return _ours("sliding_windows")(x, axis, window_shape)
+
+
 def _window(name: str) -> Callable[[int], Any]:
     def window(M: int) -> Any:
         return _ours(name)(M, periodic=False)
@@ -187,11 +197,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for function in (
         identity, copy, ascontiguousarray, fromiter, shape, ndim, size, rollaxis, fliplr, flipud, hsplit, vsplit, vdot,
         diagonal, amax, amin, array_equal, ediff1d, trim_zeros, ndindex, ix_, hamming,
+        sliding_window_view,
     )
 } | {"hanning": _window("hann_window"), "blackman": _window("blackman_window")}  # fmt: skip
 FUNCTIONS |= {name: _loss(layer) for name, layer in _LOSSES.items()}
 # attributes and methods of arrays elsewhere
 METHODS: dict[str, Callable[[Any], Any]] = {
+    "unfold": lambda x: lambda *args, **kwargs: _unfolded(x, *args, **kwargs),
     "itemsize": lambda x: x.dtype.itemsize,
     "copy": lambda x: lambda: copy(x),
     "amax": lambda x: lambda *args, **kwargs: amax(x, *args, **kwargs),
