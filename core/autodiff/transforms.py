@@ -1,6 +1,6 @@
 """grad, value_and_grad, vjp and jvp: gradients of functions, in the words of JAX."""
 
-from ..errors import EmberletError
+from ..errors import ArgumentError, EmberletError
 from ..tensor import Tensor
 from .backend import around
 from .params import leaf
@@ -79,6 +79,11 @@ def value_and_grad(f, argnums=0, has_aux=False):
 
     def call(*args, **kwargs):
         chosen = [n + len(args) if n < 0 else n for n in wanted]
+        for n in chosen:
+            if not 0 <= n < len(args):
+                raise ArgumentError(
+                    "argnums {} of a function that is called with {} arguments".format(argnums, len(args))
+                )
         lifted = _lifted(args, chosen)
         y = f(*lifted, **kwargs)
         y, aux = y if has_aux else (y, None)
@@ -133,6 +138,8 @@ def vjp(f, *args):
 
 def jvp(f, args, tangents):
     """See `emberlet.jvp`."""
+    if len(args) != len(tangents):
+        raise ArgumentError("jvp: {} arguments and {} tangents".format(len(args), len(tangents)))
     # The gradient is linear in the cotangent u; the derivative of <gradient(u), tangents> in u is what is sought.
     lifted = [around(a.backend).from_inner(a) for a in args]
     inner = [leaf(around(a.backend).from_inner(a)) for a in lifted]

@@ -2,7 +2,7 @@
 
 from .. import dtypes
 from ..backend import get_backend
-from ..errors import LoadError
+from ..errors import ArgumentError, LoadError
 
 
 class Optimizer:
@@ -19,8 +19,15 @@ class Optimizer:
         """Update the parameters of `model` that have a gradient in the GradientsParams `grads`, which are consumed,
         with the learning rate `lr`; returns the model.
 
-        Frozen parameters stay. The parameters change together at the end: an interrupted step changes nothing.
+        Frozen parameters stay. The parameters change together at the end: an interrupted step changes nothing. Raises
+        ArgumentError for anything but GradientsParams.
         """
+        if not hasattr(grads, "remove"):
+            raise ArgumentError(
+                "step takes GradientsParams, as from GradientsParams.from_grads(loss.backward(), model), not {}".format(
+                    type(grads).__name__
+                )
+            )
         states = self.states()
         found = []
         for name, param in distinct(model):

@@ -476,3 +476,11 @@ def test_a_loop_over_the_steps_of_a_sequence_pads_no_gradient(monkeypatch: pytes
         total = total * 0.5 + x[t]
     assert np.asarray(x.grad(total.sum().backward())).shape == (30, 2)
     assert not made
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    x = emberlet.asarray([1.0, 2.0], backend="numpy")
+    with pytest.raises(ArgumentError, match="argnums 3"):
+        emberlet.grad(lambda x: x.sum(), argnums=3)(x)
+    with pytest.raises(ArgumentError, match="0 tangents"):
+        emberlet.jvp(lambda x: x * x, (x,), ())

@@ -362,3 +362,10 @@ def test_schedules_compose() -> None:
     assert rates(optim.ComposedLrSchedulerConfig(parts), 5) == pytest.approx([0, 0.0125, 0.0125, 0.009375, 0.00625])
     assert rates(optim.ComposedLrSchedulerConfig(parts, "sum"), 2) == pytest.approx([0.1, 0.3])
     assert optim.ConstantLr(0.3).step() == 0.3
+
+
+def test_a_step_says_how_to_make_gradients_by_parameter() -> None:
+    model = nn.Linear(2, 1, backend="numpy").train()
+    loss = model(emberlet.asarray([[1.0, 2.0]], backend="autodiff:numpy")).sum()
+    with pytest.raises(ArgumentError, match=r"GradientsParams\.from_grads"):
+        optim.SgdConfig().init().step(0.1, model, loss.backward())  # type: ignore[arg-type]
