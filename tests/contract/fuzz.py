@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
+import json
 import pkgutil
 import secrets
 import time
@@ -20,6 +22,8 @@ from . import kinds, known
 from .properties import COUNTED
 
 TABLE = ROOT / "docs" / "reliability.md"
+RUNS = ROOT / ".cache" / "contract"
+STATE = ("core", "codegen", "wgpu_backend", "micro", "tests/contract", "tests/core/calls", "tests/fuzz/differential")
 BEGIN, END = "<!-- contract: written by dev.py fuzz contract -->\n", "<!-- end of contract -->\n"
 # The share of a run that each kind gets.
 SHARE = {"programs": 20, "layers": 6, "modules": 6, "sessions": 6, "invalid": 3, "random_numbers": 1, "large": 1}
@@ -74,19 +78,45 @@ def run(name: str, seed: int, seconds: float = 1e9, count: int = 1 << 40, first:
     return Row(name, ran.cases, time.monotonic() - begin, ran.found, kind.met)
 
 
-def table(rows: Sequence[Row], seed: int) -> str:
-    """What was compared, as Markdown."""
+def state() -> str:
+    """A digest of the product's files and of the contract's: runs on the same state count together."""
+    whole = hashlib.sha256()
+    for folder in STATE:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".txt", ".wgsl") and path.is_file():
+                whole.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def record(now: str, row: Row, counted: Counter[str], seed: int, first: int) -> None:
+    """Keep what a run of one kind counted on a state. A run of the same cases takes its place."""
+    folder = RUNS / now
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {"kind": row.kind, "cases": row.cases, "seconds": row.seconds, "differ": len(row.found),
+            "known": sum(row.known.values()), "counted": counted, "seed": seed}  # fmt: skip
+    (folder / f"{row.kind}-{seed}-{first}.json").write_text(json.dumps(kept), encoding="utf-8")
+
+
+def recorded(now: str) -> list[dict[str, Any]]:
+    """The runs on a state."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((RUNS / now).glob("*.json"))]
+
+
+def table(runs: Sequence[dict[str, Any]]) -> str:
+    """What runs compared, all of them together, as Markdown."""
     lines = ["| kind | cases | differ | of known causes | seconds |", "|---|---:|---:|---:|---:|"]
-    for row in rows:
-        differ = len(row.found) or "none"
-        lines.append(
-            f"| {row.kind} | {row.cases:,} | {differ} | {sum(row.known.values()) or 'none'} | {row.seconds:.0f} |"
-        )
-    what = ", ".join(f"{name} {count:,}" for name, count in sorted(COUNTED.items()) if not name.startswith("on "))
-    ways = ", ".join(f"{name[3:]} {count:,}" for name, count in sorted(COUNTED.items()) if name.startswith("on "))
-    return "\n".join(
-        [*lines, "", f"Counted: {what}.", "", f"Cases by way: {ways}.", "", f"Seed {seed}, {date.today()}."]
-    )
+    counted: Counter[str] = Counter()
+    for kind in sorted({run["kind"] for run in runs}):
+        own = [run for run in runs if run["kind"] == kind]
+        cases, differ, of_known, seconds = (sum(r[k] for r in own) for k in ("cases", "differ", "known", "seconds"))
+        lines.append(f"| {kind} | {cases:,} | {differ or 'none'} | {of_known or 'none'} | {seconds:.0f} |")
+    for run in runs:
+        counted.update(run["counted"])
+    what = ", ".join(f"{name} {count:,}" for name, count in sorted(counted.items()) if not name.startswith("on "))
+    ways = ", ".join(f"{name[3:]} {count:,}" for name, count in sorted(counted.items()) if name.startswith("on "))
+    seeds = ", ".join(map(str, sorted({run["seed"] for run in runs})))
+    lines += ["", f"Counted: {what}.", "", f"Cases by way: {ways}.", "", f"Seeds {seeds}, {date.today()}."]
+    return "\n".join(lines)
 
 
 def write(text: str) -> None:
@@ -104,7 +134,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, help="the cases of all kinds together, in their proportions")
     parser.add_argument("--seed", type=int, help="the seed of an earlier run; a fresh one is printed otherwise")
     parser.add_argument("--first", type=int, default=0, help="number of the first case; 0")
-    parser.add_argument("--write", action="store_true", help="write the table in docs/reliability.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the table of all runs on this state in docs/reliability.md"
+    )
     given = parser.parse_args(list(arguments))
     if unknown := [name for name in given.kinds if name not in names()]:
         parser.error(f"there is no kind {', '.join(unknown)}; there are {', '.join(names())}")
@@ -112,16 +144,19 @@ def main(arguments: Sequence[str]) -> int:
     seed = secrets.randbelow(1 << 32) if given.seed is None else given.seed
     minutes = given.minutes if given.minutes is not None else 10.0 if given.count is None else 1e9
     whole = sum(SHARE.get(name, 1) for name in chosen)
+    now = state()
     rows = []
     for name in chosen:
         part = SHARE.get(name, 1) / whole
         print(f"fuzz contract {name} --seed {seed}", flush=True)
         count = 1 << 40 if given.count is None else max(1, round(given.count * part))
+        COUNTED.clear()
         rows.append(run(name, seed, minutes * 60 * part, count, given.first))
+        record(now, rows[-1], Counter(COUNTED), seed, given.first)
         for why, times in rows[-1].known.items():
             print(f"  {times} of a known cause: {why}")
         print(f"  {rows[-1].cases} cases in {rows[-1].seconds:.0f} s, {len(rows[-1].found)} differ", flush=True)
-    print(table(rows, seed))
+    print(table(recorded(now)))
     if given.write:
-        write(table(rows, seed))
+        write(table(recorded(now)))
     return int(any(row.found for row in rows))
