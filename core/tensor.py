@@ -95,9 +95,6 @@ class Tensor:
     def __int__(self):
         return int(self.item())
 
-    def __float__(self):
-        return float(self.item())
-
     def __index__(self):
         value = self.item()
         if type(value) is not int:

@@ -70,8 +70,8 @@ class LBFGS:
         for i in range(c.max_iter):
             self._turn(gradient)
             before = value
-            self.length = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if self.iterations == 1 else lr
-            slope = float((gradient * self.direction).sum())
+            self.length = min(1.0, 1.0 / gradient.abs().sum().item()) * lr if self.iterations == 1 else lr
+            slope = (gradient * self.direction).sum().item()
             if slope > -c.tolerance_change:
                 break
             last = i + 1 == c.max_iter
@@ -102,7 +102,7 @@ class LBFGS:
         def evaluate(length):
             moved(length)
             new, there = _evaluated(model, params, loss)
-            return Point(length, new, there, float((there * self.direction).sum()))
+            return Point(length, new, there, (there * self.direction).sum().item())
 
         start = Point(0.0, value, gradient, slope)
         largest = _largest(self.direction)
@@ -119,12 +119,12 @@ class LBFGS:
             self.direction = -gradient
         else:
             y, s = gradient - self.last, self.direction * self.length
-            product = float((y * s).sum())
+            product = (y * s).sum().item()
             if product > 1e-10:
                 if len(self.pairs) == self.config.history_size:
                     self.pairs.pop(0)
                 self.pairs.append((s, y, 1.0 / product))
-                self.scale = product / float((y * y).sum())
+                self.scale = product / (y * y).sum().item()
             q, weights = -gradient, []
             for s, y, rho in reversed(self.pairs):
                 weights.append((s * q).sum() * rho)
@@ -178,7 +178,7 @@ class LBFGS:
 
 
 def _largest(x):
-    return float(x.abs().max())
+    return x.abs().max().item()
 
 
 def _evaluated(model, params, loss):
@@ -190,7 +190,7 @@ def _evaluated(model, params, loss):
         g = found.remove(p.id)
         value = p.val().inner()
         parts.append((value.backend.full(value.shape, 0, value.dtype) if g is None else g).reshape(-1))
-    return float(result), concat(parts)
+    return result.item(), concat(parts)
 
 
 def _add(params, move):

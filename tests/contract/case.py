@@ -99,7 +99,7 @@ def of_other_lengths(arrays: tuple[Any, ...], choose: Any) -> tuple[Any, ...]:
     return tuple(map(changed, arrays))
 
 
-def of_other_dtypes(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arrays with floats of another precision, and integers of another width."""
-    other = {"float32": "float64", "float64": "float32", "int64": "int32", "int32": "int64"}
+def of_other_dtypes(arrays: tuple[Any, ...], widened: bool = True) -> tuple[Any, ...]:
+    """The arrays with floats of another precision (widened: also of more), and integers of another width."""
+    other = {"float64": "float32", "int64": "int32", "int32": "int64", **({"float32": "float64"} if widened else {})}
     return tuple(a.astype(other.get(a.dtype.name, a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays)

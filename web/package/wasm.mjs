@@ -157,7 +157,7 @@ function checkComputed({ words, address, length, fromEnd, message, axis }, buffe
   const lowest = fromEnd ? -length : 0;
   if (low > high || (low >= lowest && high < length)) return;
   const values = { index: low < lowest ? low : high, low, high, axis, end: length, last: length - 1 };
-  throw new Error(Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), message));
+  throw new RangeError(Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), message));
 }
 
 function checked({ told: { name, dtype, shape, array, length }, words, axis }, value) {
@@ -174,7 +174,7 @@ function checked({ told: { name, dtype, shape, array, length }, words, axis }, v
   }
   if (axis !== undefined) {
     const outside = value.find((n) => n < -axis || n >= axis);
-    if (outside !== undefined) throw new Error(`the index ${outside} of "${name}" is outside an axis of length ${axis}`);
+    if (outside !== undefined) throw new RangeError(`the index ${outside} of "${name}" is outside an axis of length ${axis}`);
   }
   return value;
 }

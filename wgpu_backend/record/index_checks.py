@@ -7,7 +7,7 @@ from .host_evaluation import MOST, evaluated
 from .node import CONSTANTS, ELEMENTWISE, MOVEMENT, is_leaf, topological
 
 LOOK = 1 << 16  # the host computes and looks at tensors of up to this many elements
-_CHEAP = CONSTANTS + ELEMENTWISE + MOVEMENT
+_CHEAP = CONSTANTS + ELEMENTWISE + MOVEMENT + ("argreduce", "cumulative", "reduce")
 
 
 class IndexCheck:

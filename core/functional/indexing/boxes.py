@@ -39,7 +39,7 @@ def _corners(box, center_point_box):
 
 def _keep(corners, scores, limit, iou_threshold, score_threshold):
     order = [i for i in range(len(scores)) if score_threshold is None or scores[i] > score_threshold]
-    order.sort(key=lambda i: -scores[i])  # stable: the lower index wins a tie
+    order.sort(key=lambda i: (-scores[i], i))  # the lower index wins a tie; MicroPython's sort is not stable
     kept = []
     for i in order:
         if len(kept) == limit:

@@ -113,7 +113,7 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
         return astype(fast(x, zero, factor), out)
     # int32 accumulators do not fit float32's mantissa, so the difference is computed in integers.
     if zero is not None:
-        if x.dtype.is_integer:
+        if x.dtype.is_integer and zero.dtype.is_integer:
             exact = dtypes.int32 if x.dtype.bits < 32 else x.dtype
             y = backend.binary("sub", astype(x, exact), astype(zero, exact))
         else:

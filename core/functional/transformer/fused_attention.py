@@ -3,6 +3,7 @@ differ from `attention` in their layouts, masks that add a finite number, and ca
 
 from ... import dtypes
 from ...errors import ShapeError
+from ...shapes import assume_equal
 from ..indexing.index_tuples import tensor_scatter
 from ..movement.rearranging import narrow, pad, permute_dims, reshape
 from ..operands import alias, astype, floating, like, tensor
@@ -223,5 +224,7 @@ def group_query_attention(
         raise ShapeError(
             "group_query_attention: sink has {} scores, one for each of {} heads".format(sink.size, num_heads)
         )
-    out = dot_product_attention(q, floating(k), floating(v), bias, scale or None, softcap, False, sink)
+    # Of several queries, those before the first key see none.
+    blind = not first and not assume_equal(length, 1, "group_query_attention")
+    out = dot_product_attention(q, floating(k), floating(v), bias, scale or None, softcap, blind, sink)
     return merge_heads(out), k, v

@@ -28,6 +28,10 @@ def _imported(file: str, name: str) -> Any:
     return getattr(import_module(f"emberlet.host.{file}"), name)
 
 
+def _float(self: Any) -> float:
+    return float(self.item())
+
+
 def _complex(self: Any) -> complex:
     return complex(self.item())
 
@@ -46,6 +50,8 @@ def attach(tensor: Any) -> None:
     tensor.__complex__ = _complex
     tensor.named = _late("named_axes", "named")
     tensor._repr_html_ = _late("showing", "html")
+    # Not on MicroPython, where 2.0 * tensor would ask the tensor for a float.
+    tensor.__float__ = _float
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
     tensor.__setitem__ = _late("assignment", "assign")

@@ -13,6 +13,7 @@ import numpy as np
 from ..case import Case
 from ..properties import broken
 from ..reference import Refused, choice, expected
+from ..ways import Way
 from . import layers
 from .layers import Drawn, case_of, changed, lines, program, valid
 
@@ -53,7 +54,7 @@ def with_bad_indices(drawn: Drawn) -> Case | None:
     return case._replace(calls=(good, tuple(bad), good), seed=-case.seed)
 
 
-def difference(drawn: Drawn) -> str:
+def difference(drawn: Drawn, ways: Iterable[Way] | None = None) -> str:
     case = with_bad_indices(drawn) if drawn.seed < 0 else case_of(drawn, "invalid calls")
     if case is None:
         return ""
@@ -63,7 +64,7 @@ def difference(drawn: Drawn) -> str:
         wanted = [expected(case, arrays) for arrays in case.calls]
         if not any(isinstance(w, Refused) for w in wanted):
             return ""
-        return broken(case, wanted=wanted)
+        return broken(case, ways, wanted)
     except Exception as error:
         return f"eager NumPy raises {type(error).__name__}: {error}"
     finally:

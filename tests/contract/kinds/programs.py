@@ -18,6 +18,7 @@ from fuzz.differential.straight import Program
 from ..case import Case, of_other_lengths, other_values
 from ..properties import broken
 from ..reference import EPSILON, Expected, Leaf, choice, quiet
+from ..ways import Way
 
 NEEDS: tuple[str, ...] = ()
 LENGTHS = (1, 1, 2, 3, 4, 6, 9)
@@ -113,12 +114,12 @@ def case_of(drawn: Drawn) -> Case:
     return Case(source(drawn.program), tuple(calls(drawn)), drawn.seed)
 
 
-def difference(drawn: Drawn) -> str:
+def difference(drawn: Drawn, ways: Iterable[Way] | None = None) -> str:
     case = case_of(drawn)
     references = [wanted(drawn.program, arrays) for arrays in case.calls]
     if any(r is None for r in references):
         return ""
-    return broken(case, wanted=[r for r in references if r is not None])
+    return broken(case, ways, wanted=[r for r in references if r is not None])
 
 
 def simpler(drawn: Drawn) -> Iterable[Drawn]:
