@@ -29,7 +29,7 @@ emberlet.functional: arrays convolution dense max_pooling operands rectifiers re
 emberlet.host: blas_kernels cli counts digests extras folders interface listing memory models npy numpy_backend
 emberlet.host: other_formats public sharing streams
 emberlet.host.interface: elsewhere guarding module_gate python_numbers
-emberlet.host.interface.elsewhere: calls names
+emberlet.host.interface.elsewhere: calls functions names
 emberlet.host.models: calls inputs
 emberlet.module: narrowing
 emberlet.host.folders: folder outputs

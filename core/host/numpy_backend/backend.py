@@ -19,7 +19,6 @@ from . import (
     composites,
     convolution,
     elementwise,
-    gradients,
     integers,
     recurrent,
     storage,
@@ -213,12 +212,18 @@ class NumpyBackend(Protocol):
     # -- backward passes (core/autodiff/rules)
 
     def conv_input_gradient(self, g: Tensor, weight: Tensor, shape: tuple[int, ...], *args: Any) -> Tensor:
+        from . import gradients
+
         return self._tensor(gradients.conv_input(g.data, weight.data, shape, *args), g.dtype)
 
     def conv_weight_gradient(self, x: Tensor, g: Tensor, shape: tuple[int, ...], *args: Any) -> Tensor:
+        from . import gradients
+
         return self._tensor(gradients.conv_weight(x.data, g.data, shape, *args), g.dtype)
 
     def max_pool_gradient(self, x: Tensor, y: Tensor, g: Tensor, *args: Any) -> Tensor:
+        from . import gradients
+
         return self._tensor(gradients.max_pool(x.data, y.data, g.data, *args), g.dtype)
 
     # -- indexing along an axis
