@@ -61,6 +61,24 @@ def test_a_model_trains_in_mixed_precision_as_in_float32(backend: str, dtype: st
     np.testing.assert_allclose(found, want, rtol=0.02 if dtype == "float16" else 0.1)
 
 
+@pytest.mark.parametrize("backend", [BACKENDS[0], BACKENDS[2]])
+def test_a_compiled_step_computes_in_mixed_precision(backend: str) -> None:
+    found = {}
+    for dtype, scale in ((None, 1.0), ("float16", 1024.0)):
+        model, (x, y) = Net(backend), batch(backend)
+
+        def loss(model: Any, x: Any, y: Any, dtype: Any = dtype, scale: float = scale) -> Any:
+            logits = mixed_precision(model, dtype)(x.astype(dtype)).astype("float32") if dtype else model(x)
+            return F.cross_entropy(logits, y) * scale
+
+        step = model.compile_step(loss, optim.SgdConfig().init())
+        found[dtype] = [float(step(0.1 / scale, x.inner(), y.inner())) / scale for _ in range(5)]
+        assert step.cut is None
+        assert all(str(p.val().dtype) == "float32" for p in model.params())
+    assert found[None][-1] < 0.5 * found[None][0]
+    np.testing.assert_allclose(found["float16"], found[None], rtol=0.01)
+
+
 def test_gradients_that_float16_rounds_to_zero_survive_with_a_scale() -> None:
     found = {}
     for scale in (1.0, 65536.0):

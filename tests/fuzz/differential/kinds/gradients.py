@@ -5,14 +5,15 @@ float16 and bfloat16. The loss is a weighted sum of all results, and every input
 
 **What is compared.** In float64, NumPy's gradients with PyTorch's, where it is installed and has all functions of the
 program, and with finite differences along one direction for each input. Then the gradients on each backend, in the
-program's dtypes, and of compiled training steps on NumPy and wgpu where all inputs are float32, with those in float64,
-within
+program's dtypes, and of compiled training steps on NumPy, wasm and wgpu where all inputs are float32, with those in
+float64, within
 
     16 * (E + S) + 64 * eps * M
 
 where E is the distance of NumPy's gradients in the program's dtypes, S how far those in float64 move if every value of
 the program moves by one unit in its last place, M the largest gradient (or result, if that is larger), and eps the
-precision of the narrowest float. wgpu, in software on most machines, takes every fourth program.
+precision of the narrowest float. wgpu, in software on most machines, takes every fourth program, as do compiled steps
+on wasm.
 
 `dev.py fuzz gradients --write` writes what was compared to docs/training.md.
 
@@ -51,7 +52,7 @@ ROUNDS = re.compile(
 BACKENDS = ("python", "wasm", "wgpu")
 COUNTED = dict.fromkeys(
     ["compared", "with PyTorch", "with finite differences", *("on " + name for name in BACKENDS),
-     "compiled on numpy", "compiled on wgpu", "on a kink"], 0,
+     "compiled on numpy", "compiled on wasm", "compiled on wgpu", "on a kink"], 0,
 )  # fmt: skip
 TABLE = ROOT / "docs" / "training.md"
 BEGIN, END = "<!-- gradients: written by dev.py fuzz gradients -->\n", "<!-- end of gradients -->\n"
@@ -104,7 +105,7 @@ def program(case: Program) -> str:
 
 def write(cases: int, differ: int, seed: int) -> None:
     """Write the table of a run of so many cases."""
-    rows = [("programs drawn", cases), *COUNTED.items(), ("differ", differ)]
+    rows = [("programs drawn", cases), *((name, n) for name, n in COUNTED.items() if n), ("differ", differ)]
     lines = ["| | programs |", "|---|---:|", *(f"| {name} | {count:,} |" for name, count in rows)]
     text = "\n".join([*lines, "", f"Seed {seed}, {date.today()}."])
     before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
@@ -254,7 +255,7 @@ def _backends(case: Program, narrow: list[Any], f: Any, wide: list[Any], want: l
     if eps == EPSILON["float32"] and max(lost, default=0) > 1e-2 * size:  # a jump in float32 only
         COUNTED["on a kink"] += 1
         return ""
-    compiled = ["compiled on numpy", *(["compiled on wgpu"] if case.variant.gpu else [])]
+    compiled = ["compiled on numpy", *(["compiled on wasm", "compiled on wgpu"] if case.variant.gpu else [])]
     if not any(g.any() for g in want) or any(x.dtype.is_float and str(x.dtype) != "float32" for x in narrow):
         compiled = []
     for way in [*("on " + name for name in (BACKENDS if case.variant.gpu else BACKENDS[:2])), *compiled]:
