@@ -34,7 +34,7 @@ ROOMS = {
     "optim": f"{GROUND} backend config functional module param",
     "data": f"{GROUND} backend tensor functional host.data",
     "host.data": f"{GROUND} backend data batch host",
-    "train": f"{GROUND} backend tensor functional autodiff optim burnpack host",
+    "train": f"{GROUND} backend tensor functional data autodiff optim burnpack host",
     "nn": f"{GROUND} backend tensor functional linalg param module lookup host.interface",
     "training_step": f"{GROUND} backend tensor lookup functional module param autodiff optim host.numpy_backend",
     "store": f"{GROUND} backend tensor functional burnpack module param nn model host",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn, optim
+from emberlet.data import ArrayDataset, DataLoader
 from emberlet.errors import ArgumentError, EmberletError, LoadError
 from emberlet.module import Module
 from emberlet.optim import CosineAnnealingLrSchedulerConfig, GradientsParams
@@ -272,6 +273,20 @@ def test_the_metric_of_the_rate_sees_the_schedule(tmp_path: Path) -> None:
     lines = (tmp_path / "train/epoch-1/Learning rate.log").read_text(encoding="utf-8").split()
     np.testing.assert_allclose([float(line.split(",")[0]) for line in lines], [SCHEDULE.rate(i) for i in range(7)])
     assert made.history.of("valid", "Learning rate") == {}
+
+
+def test_metrics_know_how_many_items_of_a_loader_are_done(tmp_path: Path) -> None:
+    seen = []
+
+    class Watching(LossMetric):
+        def update(self, item: Any, metadata: Any = None) -> Any:
+            seen.append((metadata.iteration, metadata.iteration_total, metadata.progress.items_processed))
+            return LossMetric.update(self, item, metadata)
+
+    x = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    loader = DataLoader(ArrayDataset(x, x[:, :3].argmax(1)), batch_size=16, shuffle=1)
+    learner(tmp_path, 1, metrics=[Watching()], model=Plain()).fit(loader)
+    assert seen == [(1, 3, 16), (2, 3, 32), (3, 3, 40)]
 
 
 def test_a_lowered_rate_is_kept_by_checkpoints(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ...data import Progress
 from ...errors import ArgumentError
 from ...functional.randomness import draws
 from ...optim.schedules import ConstantLr
@@ -213,7 +214,7 @@ class Learner:
         return next((r for s in self.early_stopping if (r := s.reason(self.history)) is not None), None)
 
     def _train(self, epoch: int, train: Iterable[Any], stepping: Any, events: Events) -> None:
-        run = _Run(self, "train", epoch, _length(train), events)
+        run = _Run(self, "train", epoch, train, events)
         lr = 0.0
         for batches in self._batches(train, epoch, stepping.width):
             lr = self.schedule.step() * self.rate_factor
@@ -227,7 +228,7 @@ class Learner:
         run.end()
 
     def _validate(self, epoch: int, valid: Iterable[Any], events: Events) -> None:
-        run = _Run(self, "valid", epoch, _length(valid), events)
+        run = _Run(self, "valid", epoch, valid, events)
         model = self.model.valid()
         step = getattr(model, "valid_step", model.step)
         backend = model.backends()[0]
@@ -261,11 +262,13 @@ class Learner:
 class _Run:
     """The training or the validation of one epoch: updates metrics and reports steps."""
 
-    def __init__(self, learner: Learner, split: str, epoch: int, length: int | None, events: Events) -> None:
+    def __init__(self, learner: Learner, split: str, epoch: int, loader: Iterable[Any], events: Events) -> None:
         self._learner, self._split, self._epoch, self._events = learner, split, epoch, events
         self._metrics = learner.metrics[split]
         width = len(learner.devices) * (learner.group.size if learner.group else 1) if split == "train" else 1
+        length = _length(loader)
         self._length = None if length is None else -(-length // width)
+        self._total = loader.num_items() if hasattr(loader, "num_items") else None
         self.steps = self._items = self._new = 0
         self._entries: list[Any] = []
         self._start = time.monotonic()
@@ -275,12 +278,13 @@ class _Run:
 
     def add(self, item: Any, items: int, lr: float | None) -> None:
         """Update the metrics with an output."""
+        self._new += items
+        progress = None if self._total is None else Progress(self._items + self._new, self._total)
         metadata = MetricMetadata(
             epoch=self._epoch, epoch_total=self._learner.num_epochs, iteration=self.steps,
-            iteration_total=self._length, lr=lr,
+            iteration_total=self._length, lr=lr, progress=progress,
         )  # fmt: skip
         self._entries = [metric.update(item, metadata) for metric in self._metrics]
-        self._new += items
 
     def told(self, lr: float | None) -> None:
         """Report the step."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..learner import Learner
 
 EVERY = 1.0  # seconds between drawings
+# A ground of its own: a notebook may be light where the system is dark.
+BOX = "background: var(--ground); padding: .75rem; border-radius: 10px"
 
 
 class NotebookRenderer(Events):
@@ -81,6 +83,6 @@ class NotebookRenderer(Events):
             figures.append(f"<figure><figcaption>{caption}</figcaption>{drawn}</figure>")
         note = f" · {html.escape(self._note)}" if self._note else ""
         return (
-            f'<style>{style(".emberlet")}</style><div class="emberlet"><p>{state}{note}</p>'
-            f'<div class="grid">{"".join(figures)}</div></div>'
+            f'<style>{style(".emberlet")}</style><div class="emberlet" style="{BOX}"><p>{state}{note}</p>'
+            f'<div class="grid" style="margin-top: .5rem">{"".join(figures)}</div></div>'
         )
