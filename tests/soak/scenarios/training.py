@@ -1,4 +1,4 @@
-"""Training on each backend, interrupted at random moments: weights and the optimizer's state are those of before or
+"""Training on each backend, eager and compiled, interrupted at random moments: weights and the optimizer's state are those of before or
 after a step, and nothing grows."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emberlet.optim import GradientsParams
 from soak.scenarios.interrupts import ERRORS, Interrupter
 from soak.telling import Clock, Told, resident
 
-WHAT = "up to 10,000 eager training steps on each backend, every fourth interrupted: weights of before or after a step"
+WHAT = "up to 10,000 training steps on each backend, eager and compiled, every fourth interrupted: no mixture"
 NEEDS = ("gpu-driver",)
 SHARE = 4
 
@@ -44,7 +44,8 @@ class Net(Module):
 class Training:
     """A model, its optimizer and its data, the same for the same backend."""
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, way: str) -> None:
+        backend, _, compiled = way.partition(" ")
         F.manual_seed(7)
         draw = np.random.RandomState(3)
         self.model: Any = Net(backend).train()
@@ -53,8 +54,12 @@ class Training:
         self.optimizer = optim.AdamConfig(weight_decay=0.01).init()
         self.x = emberlet.asarray(draw.randn(5, 8).astype(np.float32), backend="autodiff:" + backend)
         self.y = emberlet.asarray(draw.randint(0, 4, 5), backend="autodiff:" + backend)
+        self.compiled = self.model.compile_step(_loss, self.optimizer) if compiled else None
 
     def step(self) -> None:
+        if self.compiled is not None:
+            self.compiled(1e-3, self.x, self.y)
+            return
         loss = F.cross_entropy(self.model(self.x), self.y)
         self.optimizer.step(1e-3, self.model, GradientsParams.from_grads(loss.backward(), self.model))
 
@@ -67,13 +72,17 @@ class Training:
         return weights + sorted(kept, key=lambda a: a.tobytes())
 
 
+def _loss(model: Any, x: Any, y: Any) -> Any:
+    return F.cross_entropy(model(x), y)
+
+
 def _equal(a: list[Any], b: list[Any]) -> bool:
     return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 def run(clock: Clock, choose: random.Random) -> Told:
     told = Told("steps")
-    names = ("numpy", "wasm", "python", "wgpu")
+    names = ("numpy", "wasm", "python", "wgpu", "numpy compiled", "wasm compiled", "wgpu compiled")
     interrupter = Interrupter()
     trainings = {name: (Training(name), Training(name)) for name in names}
     long = dict.fromkeys(names, 0.0)
