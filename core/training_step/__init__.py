@@ -223,6 +223,9 @@ class CompiledStep:
         for i, (_, param) in enumerate(self._params):
             if param._value is not self._marks[i] or self._marks[i] is None:
                 value = param.val()
+                before = self._marks[i]
+                if before is not None and (before.shape, before.dtype) != (value.shape, value.dtype):
+                    self._plans = {}
                 self._engine.load(self._now[0], i, value.data.inner)
                 self._marks[i] = param._value
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -175,6 +177,23 @@ def test_parameters_show_current_values_and_those_looked_at_stay(backend: str) -
             same(values(model.valid().train()), values(other), 1e-5)
     for value, wanted in kept:
         np.testing.assert_allclose(value.inner(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_copies_of_a_model_between_steps() -> None:
+    model = dense()
+    step = model.compile_step(squares, ADAM.init())
+    step(0.01, *batch())
+    assert "lazy" not in repr(model.first.weight) and model.num_params() == 38
+    copies = [model.clone(), copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model.valid().train()]
+    wanted = values(copies[0])
+    for _ in range(2):
+        step(0.01, *batch())
+    for found in copies:
+        same(values(found), wanted)
+    assert not np.array_equal(values(model)["first.weight"], wanted["first.weight"])
+    model.train()
+    step(0.01, *batch())
+    assert model.first.weight.is_initialized
 
 
 def test_what_is_set_between_steps_counts() -> None:

@@ -1,5 +1,5 @@
-"""Training on each backend, eager and compiled, interrupted at random moments: weights and the optimizer's state are those of before or
-after a step, and nothing grows."""
+"""Training on each backend, eager and compiled, interrupted at random moments: weights and the optimizer's state are
+those of before or after a step, and nothing grows."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...elementwise import SCATTER
+from ...elementwise import SCATTER, WORDS
 from ...gradients import inside, views, with_border
 from ...storage import NARROW, WIDE, Array
-from ..steps import Writer, part
+from ..steps import Writer, copy_elements, part
 from ..tracing import Call, Value
 from ..windows import BLOCK, as_shape, columns_of
 
@@ -118,9 +118,14 @@ def max_pool(w: Writer, call: Call) -> Any:
     result, given = w.array(y), w.array(g)
     bordered = with_border(x.shape, padding)
     whole = w.scratch(bordered, given.dtype)
-    w.emit(fill, whole, 0, writes=(whole,))
-    hit, free = (w.scratch(y.shape, np.dtype(bool)) for _ in range(2))
     apart = all(s >= d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
+    covered = zip(bordered[2:], y.shape[2:], kernel, stride, strict=True)
+    if not apart or any(k != s or n * k != size for size, n, k, s in covered):
+        w.emit(fill, whole, 0, writes=(whole,))
+    # With bits, as `where` of ../lowering.py: masked assignments of NumPy take several times as long.
+    word = np.dtype(WORDS[given.itemsize])
+    hit, free = (w.scratch(y.shape, np.dtype(bool)) for _ in range(2))
+    mask = w.scratch(y.shape, word)
     places = list(views(whole, kernel, stride, dilation, y.shape[2:]))
     for k, (_, seen) in enumerate(views(image, kernel, stride, dilation, y.shape[2:])):
         w.map(np.equal, seen, result, hit)
@@ -129,20 +134,14 @@ def max_pool(w: Writer, call: Call) -> Any:
             w.map(np.greater, free, hit, free)
         else:
             w.map(np.logical_not, hit, free)
+        w.map(copy_elements, hit.view(np.int8), mask)
+        w.map(np.negative, mask, mask)
         place = places[k][1]
-        w.emit(put if apart else add, given, hit, place, writes=(place,))
+        w.map(np.bitwise_and, given.view(word), mask, place.view(word) if apart else mask)
+        if not apart:
+            w.map(np.add, place, mask.view(given.dtype), place)
     w.put(call.results[0], whole[inside(x.shape, padding)])
     return None
-
-
-def put(x: Array, where: Array, out: Array) -> None:
-    """out[where] = x[where]."""
-    np.copyto(out, x, where=where)
-
-
-def add(x: Array, where: Array, out: Array) -> None:
-    """out[where] += x[where]."""
-    np.add(out, x, out=out, where=where)
 
 
 def gather(w: Writer, call: Call) -> Any:
