@@ -56,12 +56,12 @@ def _transform(x, n, axis, norm, inverse):
     return view_as_complex(out if factor == 1 else out * factor)
 
 
-def fft(x, /, *, n=None, axis=-1, norm="backward"):
+def fft(x, *, n=None, axis=-1, norm="backward"):
     """The transform of x along axis -> complex, `n` long there. Raises ShapeError for an empty axis."""
     return _transform(x, n, axis, norm, False)
 
 
-def ifft(x, /, *, n=None, axis=-1, norm="backward"):
+def ifft(x, *, n=None, axis=-1, norm="backward"):
     """The inverse of `fft`."""
     return _transform(x, n, axis, norm, True)
 
@@ -80,21 +80,21 @@ def _sides(x, s, axes, last=None):
     return list(zip(axes, s))
 
 
-def fftn(x, /, *, s=None, axes=None, norm="backward"):
+def fftn(x, *, s=None, axes=None, norm="backward"):
     """`fft` along several axes, by default all. s: a length for each of them."""
     for axis, n in _sides(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
 
 
-def ifftn(x, /, *, s=None, axes=None, norm="backward"):
+def ifftn(x, *, s=None, axes=None, norm="backward"):
     """The inverse of `fftn`."""
     for axis, n in _sides(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
 
 
-def rfft(x, /, *, n=None, axis=-1, norm="backward"):
+def rfft(x, *, n=None, axis=-1, norm="backward"):
     """The first n // 2 + 1 frequencies of real numbers, which determine the others."""
     pairs = _pairs(x, True)
     axis = axis_of(axis, pairs.ndim - 1)
@@ -102,7 +102,7 @@ def rfft(x, /, *, n=None, axis=-1, norm="backward"):
     return view_as_complex(dft(pairs, n, axis, False, True) * _factor(norm, n, False))
 
 
-def irfft(x, /, *, n=None, axis=-1, norm="backward"):
+def irfft(x, *, n=None, axis=-1, norm="backward"):
     """The inverse of `rfft`: real numbers, n along axis, by default 2 * (m - 1) for m frequencies."""
     pairs = _pairs(x)
     axis = axis_of(axis, pairs.ndim - 1)
@@ -111,7 +111,7 @@ def irfft(x, /, *, n=None, axis=-1, norm="backward"):
     return out.reshape(out.shape[:-1])
 
 
-def rfftn(x, /, *, s=None, axes=None, norm="backward"):
+def rfftn(x, *, s=None, axes=None, norm="backward"):
     """`rfft` along the last of several axes, by default all, and `fft` along the others."""
     sides = _sides(x, s, axes)
     axis, n = sides[-1]
@@ -120,7 +120,7 @@ def rfftn(x, /, *, s=None, axes=None, norm="backward"):
     )  # fmt: skip
 
 
-def irfftn(x, /, *, s=None, axes=None, norm="backward"):
+def irfftn(x, *, s=None, axes=None, norm="backward"):
     """The inverse of `rfftn`: real numbers."""
     sides = _sides(x, s, axes, lambda m: 2 * (m - 1))
     axis, n = sides[-1]
@@ -131,34 +131,34 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
 _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x, /, *, n=None, axis=-1, norm="backward"):
+def hfft(x, *, n=None, axis=-1, norm="backward"):
     """The real transform of a signal that equals its reversed conjugate, of which x holds the first half."""
     return irfft(conj(x), n=n, axis=axis, norm=_SWAPPED.get(norm, norm))
 
 
-def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
+def ihfft(x, *, n=None, axis=-1, norm="backward"):
     """The inverse of `hfft`."""
     return conj(rfft(x, n=n, axis=axis, norm=_SWAPPED.get(norm, norm)))
 
 
-def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def fftfreq(n, *, d=1.0, dtype=None, device=None):
     """The frequencies of `fft` of n samples that are d apart: 0, 1, …, -2, -1 divided by n * d."""
     half = (n - 1) // 2 + 1
     both = [arange(a, b, dtype=dtype or "float32", device=device) for a, b in ((0, half), (half - n, 0))]
     return concat(both, 0) / (n * d)
 
 
-def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def rfftfreq(n, *, d=1.0, dtype=None, device=None):
     """The frequencies of `rfft` of n samples that are d apart: 0, 1, …, n // 2 divided by n * d."""
     return arange(0, n // 2 + 1, dtype=dtype or "float32", device=device) / (n * d)
 
 
-def fftshift(x, /, *, axes=None):
+def fftshift(x, *, axes=None):
     """x with the frequency 0 in the middle of the axes, by default of all."""
     return _shifted(x, axes, 1)
 
 
-def ifftshift(x, /, *, axes=None):
+def ifftshift(x, *, axes=None):
     """The inverse of `fftshift`."""
     return _shifted(x, axes, -1)
 

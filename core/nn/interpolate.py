@@ -14,8 +14,9 @@ class _Interpolate(Module):
         name = type(self).__name__
         if (output_size is None) == (scale_factor is None):
             raise ShapeError("{} needs output_size or scale_factor, and not both".format(name))
-        if mode not in ("nearest", "linear", "cubic"):
-            raise ArgumentError("{}: mode is nearest, linear or cubic, found {!r}".format(name, mode))
+        if mode not in ("nearest", "linear", "cubic", "nearest-exact", "area"):
+            known = "nearest, linear, cubic, nearest-exact or area"
+            raise ArgumentError("{}: mode is {}, found {!r}".format(name, known, mode))
         if scale_factor is not None:
             one = isinstance(scale_factor, (int, float))
             scale_factor = (scale_factor,) * self.RANK if one else tuple(scale_factor)

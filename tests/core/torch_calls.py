@@ -340,6 +340,13 @@ nn.CTCLoss(reduction='none')(F.log_softmax(times, 2), words, [1, 5, 6], [2, 2, 2
 F.ctc_loss(F.log_softmax(times, 2), words.reshape((6,)), [6, 5, 6], [2, 2, 2])
 F.ctc_loss(F.log_softmax(times[:, 0], 1), words[0], [6], [2], reduction='none')
 F.view_as_real(F.view_as_complex(image.reshape((2, 4, 18, 2))))
+F.interpolate(image, size=(9, 4), mode='nearest-exact')
+F.interpolate(image, scale_factor=1.7, mode='nearest-exact')
+F.interpolate(volume, size=(3, 7, 2), mode='nearest-exact')
+F.interpolate(line, scale_factor=0.4, mode='nearest-exact')
+F.interpolate(image, size=(4, 9), mode='area')
+F.interpolate(line, scale_factor=0.5, mode='area')
+nn.Upsample(scale_factor=2, mode='nearest-exact')(image)
 line.unfold(2, 3, 2)
 x.unfold(dimension=0, size=2, step=1)
 x.repeat(2, 2) | refused

@@ -221,7 +221,8 @@ def _resized(
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
     """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor`, as in PyTorch.
 
-    mode: "nearest", "linear" or "cubic" ("bilinear", "trilinear" and "bicubic" mean the same). A scaled length is
+    mode: "nearest", "linear" or "cubic" ("bilinear", "trilinear" and "bicubic" mean the same), "nearest-exact", which
+    reads input floor((i + 1/2) / scale), or "area", the mean of the inputs that an output covers. A scaled length is
     truncated to a whole number first; with align_corners the corners of the result match the input's. (ONNX Resize
     keeps the fraction: see `resize`.) "nearest" reads input floor(i / scale); if a scale such as 1.3 leaves the length
     unchanged, PyTorch does this or copies, depending on the image's size.
@@ -229,8 +230,10 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     spatial = len(x.shape) - 2
     axes = list(range(2, spatial + 2))
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
-    if mode not in ("nearest", "linear", "cubic"):
-        raise ArgumentError("interpolate mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
+    if mode not in ("nearest", "linear", "cubic", "nearest-exact", "area"):
+        raise ArgumentError(
+            "interpolate mode is 'nearest', 'linear', 'cubic', 'nearest-exact' or 'area', found {!r}".format(mode)
+        )
     if (size is None) == (scale_factor is None):
         raise ArgumentError("interpolate needs either size or scale_factor")
     if isinstance(size, int):
@@ -242,10 +245,19 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     scales = None
     if size is None:
         size = [floor(n * s) if type(n) is int else _scaled(n, s, mode) for n, s in zip(x.shape[2:], scale_factor)]
-        if not align_corners or mode == "nearest":
+        if not align_corners or mode[:7] == "nearest":
             # PyTorch's linear modes leave an axis as it is where the length stays, whatever its scale.
             kept = [mode == "linear" and m == n for m, n in zip(size, x.shape[2:])]
             scales = [1.0 if k else float(s) for k, s in zip(kept, scale_factor)]
+    if mode == "area":
+        from .pooling import adaptive_avg_pool
+
+        return adaptive_avg_pool(x, [whole(n) for n in size])
+    if mode == "nearest-exact":
+        return _resized(
+            tensor(x), axes, [whole(n) for n in size], scales, mode="nearest", coordinates="half_pixel",
+            nearest_mode="round_prefer_ceil",
+        )  # fmt: skip
     coordinates = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
     return _resized(
         tensor(x), axes, [whole(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"
