@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ...data.errors import DataError
+from ...errors import ArgumentError
 
 SECONDS = 5.0  # a process has this long to end by itself
 
@@ -32,7 +33,11 @@ class Processes:
         self._workers: list[tuple[Any, Connection]] = []
         self._pending: list[tuple[Any, Connection, int]] = []  # the orders, in the order of the batches
         self._next = 0
-        started: Any = multiprocessing.get_context(context)
+        try:
+            started: Any = multiprocessing.get_context(context)
+        except ValueError:
+            there = ", ".join(multiprocessing.get_all_start_methods())
+            raise ArgumentError(f"context is one of {there} on this system, found {context!r}") from None
         forked = started.get_start_method() == "fork"
         if forked:
             batches.ready()
@@ -43,7 +48,15 @@ class Processes:
                 process = started.Process(
                     target=_work, args=(batches, theirs, inherited), daemon=True, name=f"emberlet-data-{i}"
                 )
-                process.start()
+                try:
+                    process.start()
+                except (pickle.PicklingError, AttributeError, TypeError) as error:  # pickle raises all of these
+                    raise DataError(
+                        f"the data set or the batcher cannot be sent to a process: {error}; define its functions and "
+                        "classes at the top of a module, or use threads: processes=False",
+                        None,
+                        error,
+                    ) from error
                 theirs.close()
                 self._workers.append((process, ours))
             for _ in range(prefetch * len(self._workers)):
