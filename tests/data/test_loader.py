@@ -326,6 +326,6 @@ def test_part_of_a_shuffled_data_set_reaches_workers() -> None:
 def test_what_cannot_be_sent_to_a_process_is_said() -> None:
     with pytest.raises(DataError, match=r"cannot be sent to a process: .*lambda.* use threads"):
         iter(loader("spawned", MapperDataset(range(9), lambda i: i)))
-    with pytest.raises(ArgumentError, match="context is one of .*found 'thread'"):
+    with pytest.raises(ArgumentError, match=r"context is one of .*found 'thread'"):
         iter(loader("processes", context="thread"))
     assert flat(values(loader("processes", MapperDataset(range(9), lambda i: 2 * i)))) == list(range(0, 18, 2))
