@@ -30,7 +30,7 @@ class Repeated:
 
 def uniform(arguments: Sequence[Argument], width: int) -> bool:
     """Whether the tensors of every layer have the types of the first layer's."""
-    return all(said(a.type) == said(arguments[i % width].type) for i, a in enumerate(arguments))
+    return all(type_text(a.type) == type_text(arguments[i % width].type) for i, a in enumerate(arguments))
 
 
 # -- data -------------------------------------------------------------------------------------------------------------
@@ -175,10 +175,10 @@ def _apart(words: Sequence[str]) -> tuple[str, str, list[str]]:
 def _entry(name: str, t: Type) -> Entry:
     """An entry of INPUTS or OUTPUTS."""
     if not isinstance(t, TensorType | ScalarType | ShapeType):
-        return clean(name), said(t), None
+        return clean(name), type_text(t), None
     t = as_tensor(t)
     return clean(name), t.dtype.name, t.shape
 
 
-def said(t: Type) -> str:
+def type_text(t: Type) -> str:
     return clean(describe(t))

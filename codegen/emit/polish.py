@@ -32,7 +32,7 @@ from .traversal import assigned, count, expressions, is_layer, mapped, reads, re
 from .variables import Hints, Naming
 
 MAX_DEPTH = 3
-ROOM = WIDTH - 9
+MAX_LINE = WIDTH - 9
 _VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it is named
 
 
@@ -171,7 +171,9 @@ def _merged(
     said = lambda m: hints.words.get(m[0], "middle")  # noqa: E731
     text = ", ".join(_VARIABLE.sub(said, flat(e)) for e in expressions(made))
     head = sum(len(t) + 2 for t in made.targets) if isinstance(made, Assign) else 7
-    if len(text) + min(head, 9) > ROOM or any(depth(e) > MAX_DEPTH + isinstance(s, Return) for e in expressions(made)):
+    if len(text) + min(head, 9) > MAX_LINE or any(
+        depth(e) > MAX_DEPTH + isinstance(s, Return) for e in expressions(made)
+    ):
         return None
     return made
 

@@ -31,7 +31,7 @@ Rewrite = tuple[Graph, Counter[str]]
 class Change:
     """The replacement of a node: nodes, and values to use for outputs that none of them produces."""
 
-    said: str
+    reason: str
     nodes: tuple[Node[Any], ...] = ()
     values: dict[str, Argument] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class Walk:
                 made: tuple[Node[Any], ...] = (node,)
             else:
                 changed = True
-                self.done[change.said] += 1
+                self.done[change.reason] += 1
                 made = change.nodes
                 self._values.update(change.values)
                 for name, value in change.values.items():

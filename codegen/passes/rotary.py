@@ -35,7 +35,7 @@ def run(graph: Graph) -> Rewrite:
 
 def step(node: Node[Any], walk: Walk) -> Change | None:
     if isinstance(node, Add):
-        return turned(node, walk)
+        return rotation(node, walk)
     if isinstance(node, Concat):
         return partial(node, walk)
     return None
@@ -49,7 +49,7 @@ def width(a: Argument) -> int | None:
     return t.shape[-1] if isinstance(t.shape[-1], int) else None
 
 
-def turned(node: Add, walk: Walk) -> Change | None:
+def rotation(node: Add, walk: Walk) -> Change | None:
     """x * cos + rotated(x) * sin."""
     size = width(node.outputs[0])
     if size is None or not node.dtype(0).is_float:

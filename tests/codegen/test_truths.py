@@ -16,12 +16,13 @@ from emberlet.codegen.passes.masks.index_terms import (
     Negated,
     Number,
     Truth,
-    both,
+    conjunction,
     constant,
     index,
     negated,
     size,
 )
+from support.rows import every
 
 SHAPE = (3, 4, "S", 1)
 SEES = Element("mask", (index(0),))
@@ -75,13 +76,13 @@ def drawn_truth(draw: random.Random, depth: int = 2) -> Truth:
     if kind == "compared":
         return Compared(drawn_number(draw, True), draw.random() < 0.3)
     if kind == "both":
-        return both(drawn_truth(draw, depth - 1), drawn_truth(draw, depth - 1))
+        return conjunction(drawn_truth(draw, depth - 1), drawn_truth(draw, depth - 1))
     if kind == "negated":
         return negated(drawn_truth(draw, depth - 1))
     return SEES if kind == "element" else draw.random() < 0.5
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_what_is_never_negative_is_at_least_0_everywhere(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(10):
@@ -156,11 +157,11 @@ def test_a_comparison_that_is_always_or_never_true_is_settled(text: str, equal: 
     assert Bounds(SHAPE).settled(t) == (t if settled is None else settled)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_logic_is_simplified_without_another_value(seed: int) -> None:
     draw = random.Random(seed)
     a, b = drawn_truth(draw), drawn_truth(draw)
-    made = {"both": both(a, b), "not": negated(a), "settled": Bounds(SHAPE).settled(both(a, b))}
+    made = {"both": conjunction(a, b), "not": negated(a), "settled": Bounds(SHAPE).settled(conjunction(a, b))}
     for at, sizes in places():
         x, y = truth_at(a, at, sizes), truth_at(b, at, sizes)
         got = {k: truth_at(t, at, sizes) for k, t in made.items()}
@@ -169,13 +170,13 @@ def test_logic_is_simplified_without_another_value(seed: int) -> None:
 
 def test_logic_of_what_is_known() -> None:
     for x, y in product((True, False), repeat=2):
-        assert both(x, y) is (x and y)
+        assert conjunction(x, y) is (x and y)
         assert negated(x) is (not x)
     for x in (True, False):
-        assert both(x, SEES) == both(SEES, x) == (SEES if x else False)
-    assert both(SEES, SEES) == SEES
+        assert conjunction(x, SEES) == conjunction(SEES, x) == (SEES if x else False)
+    assert conjunction(SEES, SEES) == SEES
     assert negated(negated(SEES)) == SEES
     later = Compared(index(1), False)
-    assert both(SEES, both(later, SEES)) == All(frozenset((SEES, later)))
+    assert conjunction(SEES, conjunction(later, SEES)) == All(frozenset((SEES, later)))
     assert negated(later) == Compared(constant(-1) - index(1), False)
     assert negated(Compared(index(1), True)) == Negated(Compared(index(1), True))

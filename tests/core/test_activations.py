@@ -14,6 +14,7 @@ from emberlet.errors import ShapeError
 from emberlet.host.interface.declarations import read
 from emberlet.tensor import Tensor
 from support.backends import EPSILON, NAMES, numpy_dtype, same, tensor
+from support.rows import every
 
 X = np.array([[-1000.0, -20, -3.5, -1, -0.5, -0.0], [0, 0.25, 1, 2.5, 20, 1000]])
 ERF = np.vectorize(math.erf)
@@ -64,7 +65,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("name", FORMULAS)
+@every("name", FORMULAS)
 def test_activation_equals_its_formula(backend, name, dtype):
     x = X.astype(numpy_dtype(dtype))
     with np.errstate(all="ignore"):
@@ -137,9 +138,7 @@ OVERRIDE_CALLS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "operation"), [(n, o) for n in NAMES for o in get_backend(n).OVERRIDES], ids=lambda v: str(v)
-)
+@every(("name", "operation"), [(n, o) for n in NAMES for o in get_backend(n).OVERRIDES])
 def test_an_override_equals_its_composite(name, operation):
     backend = get_backend(name)
     x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
@@ -223,7 +222,7 @@ SPECIAL = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every(
     "function",
     [d.name for d in read() if d.family.startswith("elementwise.") and d.tensors() == ["x"] and d.name not in SPECIAL],
 )

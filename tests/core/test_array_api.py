@@ -11,18 +11,19 @@ import emberlet
 import numpy as np
 import pytest
 from support.backends import same, tensor
+from support.rows import every
 
 OBJECTS = {"Array", "Device", "fft", "linalg", "get_array_api_strict_flags", "set_array_api_strict_flags",
            "reset_array_api_strict_flags", "ArrayAPIStrictFlags"}  # fmt: skip
 STANDARD = sorted(set(strict.__all__) - OBJECTS)
 
 
-@pytest.mark.parametrize("name", STANDARD)
+@every("name", STANDARD)
 def test_every_name_of_the_standard_is_there(name):
     assert hasattr(emberlet, name), name
 
 
-@pytest.mark.parametrize("name", [n for n in STANDARD if inspect.isfunction(getattr(strict, n))])
+@every("name", [n for n in STANDARD if inspect.isfunction(getattr(strict, n))])
 def test_parameters_have_the_names_of_the_standard(name):
     theirs = inspect.signature(getattr(strict, name)).parameters
     ours = inspect.signature(getattr(emberlet, name)).parameters
@@ -72,7 +73,7 @@ def test_the_namespace_describes_itself(backend):
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 
 
-@pytest.mark.parametrize("b", DTYPES)
+@every("b", DTYPES)
 @pytest.mark.parametrize("a", DTYPES)
 def test_promotion_is_the_standards(a, b):
     try:
@@ -140,7 +141,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=range(len(CALLS)))
+@every("call", CALLS)
 def test_a_call_gives_what_the_reference_implementation_gives(backend, call):
     x = np.random.default_rng(0).random((2, 3))
     n = np.arange(6).reshape(2, 3)

@@ -15,11 +15,12 @@ from emberlet import backend as registry
 from emberlet.backend import Backend, available, extend, get_backend, operation, protocol, register, set_default_backend
 from emberlet.errors import BackendError, EmberletError, UnsupportedError
 from support.backends import LoopsBackend
+from support.rows import every
 
 PRIMITIVES = [n for n, f in vars(protocol.Protocol).items() if inspect.isfunction(f) and not n.startswith("_")]
 
 
-@pytest.mark.parametrize("primitive", PRIMITIVES)
+@every("primitive", PRIMITIVES)
 def test_a_backend_has_every_primitive_with_the_protocols_parameters(backend, primitive):
     own = getattr(backend, primitive)
     wanted = list(inspect.signature(getattr(protocol.Protocol, primitive)).parameters)[1:]

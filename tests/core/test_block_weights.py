@@ -13,6 +13,7 @@ from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, IndexingError, ShapeError
 from support.every_backend import ALL
+from support.rows import every
 
 
 def _drawn(seed: int) -> tuple[dict[str, Any], dict[str, int]]:
@@ -36,7 +37,7 @@ def _drawn(seed: int) -> tuple[dict[str, Any], dict[str, int]]:
     return given, {"rows": rows, "columns": columns, "bits": bits, "block_size": block_size}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_a_product_with_few_bits_is_that_with_the_real_weights(seed: int) -> None:
     given, sizes = _drawn(seed)
     tensors = {k: emberlet.asarray(v, backend="numpy") for k, v in given.items()}

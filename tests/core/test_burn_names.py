@@ -16,6 +16,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import linalg, nn
 from support.every_backend import WGPU, watch
+from support.rows import every
 
 from tools.micropython import Port
 from tools.paths import ROOT
@@ -96,7 +97,7 @@ def test_few_names_have_no_counterpart() -> None:
 
 
 @pytest.mark.parametrize("name", ["python", "numpy", WGPU])
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@every("expression", EXPRESSIONS)
 def test_what_to_write_computes(expression: str, name: str) -> None:
     outcomes[expression, name] = "✗"
     emberlet.set_default_backend(name)
@@ -145,7 +146,7 @@ def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) ->
 NOT_ON_DEVICES = ("load_from", "_async")
 
 
-@pytest.mark.parametrize("n", range(len(EXPRESSIONS)), ids=EXPRESSIONS)
+@every("n", range(len(EXPRESSIONS)))
 def test_what_to_write_computes_on_micropython(on_micropython: list[str], n: int) -> None:
     expression = EXPRESSIONS[n]
     if any(word in expression for word in NOT_ON_DEVICES):

@@ -8,6 +8,7 @@ from emberlet.burnpack import Burnpack
 from emberlet.errors import FormatError
 from support import burnpacks
 from support.burnpacks import FLOATS, one, pack, tensor
+from support.rows import every
 
 
 @pytest.mark.parametrize("name", burnpacks.allowed())
@@ -18,7 +19,7 @@ def test_valid_but_unusual_files_are_read(name):
     assert bytes(found.raw("t")) == FLOATS
 
 
-@pytest.mark.parametrize("name", burnpacks.malformed())
+@every("name", burnpacks.malformed())
 def test_malformed_files_are_refused(name):
     with pytest.raises(FormatError, match=r"^file\.bpk: |^file\.bpk, byte"):
         Burnpack.from_bytes(burnpacks.malformed()[name], "file.bpk")

@@ -13,6 +13,7 @@ from emberlet.burnpack import Burnpack, cbor
 from emberlet.burnpack.quantized import scheme_of
 from emberlet.errors import FormatError
 from support.burnpacks import pack, tensor
+from support.rows import every
 
 SHAPE = (4, 8)
 
@@ -62,7 +63,7 @@ def test_a_scheme_of_either_generation(
     assert scheme_of(scheme, SHAPE, "w").value is s.value
 
 
-@pytest.mark.parametrize(
+@every(
     ("scheme", "says"),
     [
         (new(mode="Affine"), "quantization mode 'Affine'"),
@@ -179,7 +180,7 @@ def test_cbor_is_read_as_by_its_library(seed: int) -> None:
                 cbor.decode(data[:-1], 0, "x")
 
 
-@pytest.mark.parametrize(
+@every(
     "code",
     [
         "9f0102ff", "9fff", "bf616101616202ff", "bfff", "7f61616162ff", "7fff", "5f41014102ff",

@@ -9,6 +9,7 @@ from emberlet import dtypes
 from emberlet.burnpack import Burnpack
 from emberlet.errors import FormatError
 from support.burnpacks import FLOATS, one, pack, tensor
+from support.rows import every
 
 BACKENDS = ["numpy", "python"]
 
@@ -129,7 +130,7 @@ SCALAR = np.float32(0.25)
 
 
 @pytest.mark.parametrize("make", [old, new])
-@pytest.mark.parametrize(
+@every(
     ("kind", "store"),
     [(kind, {"PackedU32": 0}) for kind in VALUES] + [(kind, "Native") for kind in VALUES if BITS[kind] == 8],
 )

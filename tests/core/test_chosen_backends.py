@@ -14,6 +14,7 @@ from emberlet import functional as F
 from emberlet import nn
 from emberlet.backend import get_backend, set_default_backend
 from support.backends import same
+from support.rows import every
 
 X = emberlet.asarray([[1, 0, 2], [3, 1, 2]], dtype="int16", backend="loops")
 
@@ -40,7 +41,7 @@ def _default() -> Iterator[None]:
     set_default_backend(None)
 
 
-@pytest.mark.parametrize("name", CREATED)
+@every("name", CREATED)
 def test_a_new_tensor_lies_where_it_is_told(name: str) -> None:
     call, (args, follows) = getattr(F, name), CREATED[name]
     words = [word for word in ("backend", "device") if word in inspect.signature(call).parameters]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from emberlet.errors import DTypeError
 from emberlet.host.sharing.arrays import to_array, to_tensor
+from support.rows import every
 
 NARROW = ("int4", "uint4", "int2", "uint2", "float4_e2m1fn")
 NAMES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8",
@@ -22,7 +23,7 @@ def numbers(name: str, shape: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["python", "numpy"])
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 @pytest.mark.parametrize("shape", [(3, 5), (7,), (), (0, 2)], ids=str)
 def test_arrays_come_back_as_they_were(name: str, shape: tuple[int, ...], backend: str) -> None:
     array = numbers(name, shape)

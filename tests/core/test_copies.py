@@ -19,6 +19,7 @@ from emberlet import functional as F
 from emberlet.errors import DTypeError, EmberletError, LoadError
 from emberlet.host.interface.declarations import read
 from support.every_backend import EVERY
+from support.rows import every
 
 
 class Net(nn.Module):
@@ -98,7 +99,7 @@ def test_records_share_with_nobody_who_assigns(backend):
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize("dtype", [d for d in el.dtypes.ALL if d.kind != "string"], ids=str)
+@every("dtype", [d for d in el.dtypes.ALL if d.kind != "string"])
 def test_tensors_of_every_dtype_pickle_and_copy(backend, dtype):
     x = el.asarray([[1, 0, 1]], backend=backend).astype(dtype)
     before = x.tolist()  # float8_e8m0fnu has no 0
@@ -157,7 +158,7 @@ _X = [[1.0, 2.0], [3.0, 4.0]]
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize(
+@every(
     "operation",
     [
         lambda x: x.detach(), lambda x: x.to(x.backend), lambda x: x.to_device(x.backend), lambda x: x.cast(x.dtype),
@@ -205,9 +206,9 @@ def test_functions_that_leave_integers_as_they_are_give_another_tensor(backend, 
 _KEYS = [0, -1, (1, 0), slice(None), (slice(0, 1), 1), (slice(None, None, -1),), (0, slice(1, 2))]
 
 
-@pytest.mark.parametrize("key", _KEYS)
+@every("key", _KEYS)
 @pytest.mark.parametrize("value", [7.0, 7, True, [8.0, 9.0]])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool"])
+@every("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool"])
 def test_assigning_in_place_gives_what_assigning_anew_gives(key, value, dtype):
     found = []
     for shared in (False, True):

@@ -13,6 +13,7 @@ from emberlet.errors import DTypeError, EmberletError, IndexingError, ShapeError
 from emberlet.functional.onnx_ml.text import as_numbers, as_strings
 from emberlet.functional.quantized.tensors import QuantScheme
 from support.backends import same, tensor
+from support.rows import every
 
 NAN, INF = math.nan, math.inf
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -130,7 +131,7 @@ def test_lists_of_tensors() -> None:
             call()
 
 
-@pytest.mark.parametrize("split", [None, 1, 2, 3, 5, [2, 3], [0, 4, 1], (5,)])
+@every("split", [None, 1, 2, 3, 5, [2, 3], [0, 4, 1], (5,)])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_splitting_into_a_list(backend: Any, split: Any, axis: int) -> None:
     a = np.arange(25).reshape(5, 5)
@@ -184,7 +185,7 @@ def test_results_for_no_elements(backend: Any) -> None:
     assert F.argmax(none, axis=1).shape == (0,) and F.max(none, axis=1).shape == (0,)
 
 
-@pytest.mark.parametrize("layer", ["rnn", "gru", "lstm"])
+@every("layer", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_a_recurrent_layer_over_no_steps_keeps_its_states(backend: Any, layer: str, direction: str) -> None:
     gates, count = {"rnn": 1, "gru": 3, "lstm": 4}[layer], 2 if direction == "bidirectional" else 1
@@ -273,7 +274,7 @@ def test_tokens(backend: Any) -> None:
         F.tokenize(F.asarray([[["a"]]]), "#", [" "])
 
 
-@pytest.mark.parametrize("zeros", ["none", "packed", "float"])
+@every("zeros", ["none", "packed", "float"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_rows_of_packed_weights_in_any_order_of_blocks(backend: Any, bits: int, zeros: str) -> None:
     draw = np.random.default_rng(bits)

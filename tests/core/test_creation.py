@@ -12,6 +12,7 @@ from emberlet import functional as F
 from emberlet.errors import DTypeError, FormatError, ShapeError
 from emberlet.functional.creation import transfer
 from emberlet.tensor_data import TensorData
+from support.rows import every
 
 LIKE = emberlet.asarray(np.array([[1, 2, 3], [4, 5, 6]], np.int16), backend="python")
 
@@ -74,7 +75,7 @@ full((2, 3), 4); full((), 4.5); full(3, 2); full((2, 0), 1); full((2,), True); z
 """.replace("\n", ";").split(";")
 
 
-@pytest.mark.parametrize("text", [text.strip() for text in SAME if text.strip()])
+@every("text", [text.strip() for text in SAME if text.strip()])
 @pytest.mark.parametrize("backend", ["python", "numpy"])
 def test_a_creation_function_gives_what_numpy_gives(text, backend):
     name = text.partition("(")[0]
@@ -86,7 +87,7 @@ def test_a_creation_function_gives_what_numpy_gives(text, backend):
         assert found.tolist()[-1] == expected[-1]
 
 
-@pytest.mark.parametrize("k", [-3, -2, -1, 0, 1, 2, 3])
+@every("k", [-3, -2, -1, 0, 1, 2, 3])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2), (2, 3, 3)])
 def test_triangles_and_masks_are_numpys(k, shape):
     a = np.arange(1.0, np.prod(shape) + 1, dtype=np.float32).reshape(shape)

@@ -19,6 +19,7 @@ from emberlet.host.interface import stubs
 from emberlet.host.interface.declarations import Declaration, DeclarationError, read
 from emberlet.python_backend import PythonBackend
 from support.every_backend import WGPU
+from support.rows import every
 
 DECLARED = [d for d in read() if d.kind != "operator"]
 OVERRIDABLE = [d for d in DECLARED if d.overridable]
@@ -28,7 +29,7 @@ SEVERAL = [(d, name) for d in DECLARED for name in d.tensors()[1:] if (d.name, n
 
 
 def of(declarations):
-    return pytest.mark.parametrize("d", declarations, ids=lambda d: d.name)
+    return every("d", declarations)
 
 
 def test_what_is_generated_is_up_to_date():
@@ -201,7 +202,7 @@ def arguments(d: Declaration, other: str, here: Any, there: Any) -> tuple[list[A
 
 
 @pytest.mark.parametrize("name", ["python", WGPU])
-@pytest.mark.parametrize(("d", "other"), SEVERAL, ids=[f"{d.name}-{name}" for d, name in SEVERAL])
+@every(("d", "other"), SEVERAL)
 def test_operands_on_two_backends_are_refused_in_words(d, other, name):
     for here, there in (("numpy", name), (name, "numpy")):
         args, options = arguments(d, other, get_backend(here), get_backend(there))

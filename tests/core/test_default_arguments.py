@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.host.interface.declarations import read
+from support.rows import every
 
 DRAW = np.random.default_rng(5)
 
@@ -306,7 +307,7 @@ def numbers(found: Any) -> Any:
     return (found.dtype.name, found.shape, found.tolist()) if isinstance(found, emberlet.Tensor) else found
 
 
-@pytest.mark.parametrize("call", ROWS)
+@every("call", ROWS)
 def test_a_call_without_arguments_equals_the_one_with_their_defaults(call: str) -> None:
     global DRAW
     found = []

@@ -11,6 +11,7 @@ import pytest
 from emberlet import nn
 from emberlet.module import Module
 from emberlet.param import Param
+from support.rows import every
 
 RECURRENT = "bias=True, batch_first=True"
 WINDOWS = "stride=1, padding=0, dilation=1, groups=1, bias=True"
@@ -136,7 +137,7 @@ def content(x: Any) -> Any:
     return repr(x)
 
 
-@pytest.mark.parametrize("call", LAYERS)
+@every("call", LAYERS)
 def test_a_layer_without_arguments_equals_the_one_with_their_defaults(call: str) -> None:
     found = []
     for text in (call, f"{call[:-1]}, {LAYERS[call]})".replace("(, ", "(")):

@@ -12,6 +12,7 @@ from emberlet import functional as F
 from emberlet.dtypes import narrow
 from emberlet.errors import DTypeError, FormatError
 from support.backends import INTEGERS, numpy_dtype, same, tensor
+from support.rows import every
 
 FLOAT_STORAGE = ["float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
                  "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]  # fmt: skip
@@ -67,7 +68,7 @@ def test_nan_becomes_a_zero_where_the_dtype_has_none(backend, name):
     np.testing.assert_array_equal(np.signbit(found), np.signbit(x.astype(numpy_dtype(name)).astype(np.float32)))
 
 
-@pytest.mark.parametrize("name", FLOAT_STORAGE)
+@every("name", FLOAT_STORAGE)
 def test_casts_saturate_or_overflow(backend, name):
     x = np.array([1e9, -1e9, np.inf, -np.inf, np.nan, 0.0, 1.0], np.float32)
     kept = emberlet.asarray(x).astype(name).astype("float32").tolist()
@@ -102,7 +103,7 @@ def test_powers_of_two_saturate_at_the_largest_and_have_no_infinity(backend):
         assert np.isnan(F.cast(special, name, saturate=saturate).astype("float32").tolist()).all()
 
 
-@pytest.mark.parametrize("target", EVERY)
+@every("target", EVERY)
 @pytest.mark.parametrize("source", ["float32", "int32", "uint8", "bool", "bfloat16", "int4"])
 def test_backends_cast_alike(source, target):
     values = [0, 1] if source == "bool" else [0, 1, 3, 7] if source == "int4" else [0, 1, 2, 3, 5, 100, 127]
@@ -128,8 +129,8 @@ def test_floats_saturate_to_integers(backend, dtype):
     assert x.astype(dtype).tolist() == expected
 
 
-@pytest.mark.parametrize("target", INTEGERS)
-@pytest.mark.parametrize("source", INTEGERS)
+@every("target", INTEGERS)
+@every("source", INTEGERS)
 def test_integers_wrap_into_integers(backend, source, target):
     info = np.iinfo(source)
     a = np.array([info.min, info.max, 0, 1, 100, info.max // 2 + 1], source)
@@ -147,7 +148,7 @@ def test_small_integers_wrap_and_compute(backend, name):
     assert emberlet.max(x).item() == max(expected)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@every("name", EVERY)
 @pytest.mark.parametrize("count", [0, 1, 5, 8])
 def test_bytes_come_back_as_they_went(backend, name, count):
     dtype = dtypes.dtype(name)
@@ -176,7 +177,7 @@ def test_the_largest_value_is_shown_as_it_is(backend, name):
 
 
 @pytest.mark.skipif(not hasattr(onnx.TensorProto, "FLOAT6E2M3"), reason="onnx has 6-bit floats from 1.23 on")
-@pytest.mark.parametrize("count", range(9))
+@every("count", range(9))
 def test_6_bit_elements_are_packed_as_in_onnx(backend, count):
     codes = np.array([1, 63, 32, 21, 42, 7, 56, 12], np.uint8)[:count]
     values = codes.view(ml_dtypes.float6_e2m3fn)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
+from support.rows import every
 
 CASES = [
     ("i->i", (3,)),
@@ -48,7 +49,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@every("case", CASES)
 def test_equals_numpy(case: tuple[Any, ...], backend: str) -> None:
     equation, *shapes = case
     rng = np.random.default_rng(1)

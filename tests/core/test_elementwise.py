@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import EPSILON, INTEGERS, SIGNED, numpy_dtype, same, tensor
+from support.rows import every
 
 INF, NAN = np.inf, np.nan
 SPECIAL = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.75, -7.25, 20.0, -30.0, 100.0, -1e4]
@@ -30,7 +31,7 @@ def reference(name):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("name", FLOAT_UNARY)
+@every("name", FLOAT_UNARY)
 def test_function_of_one_float_on_special_values(backend, name, dtype):
     x = np.array(SPECIAL, np.float64).astype(numpy_dtype(dtype))
     with np.errstate(all="ignore"):
@@ -49,8 +50,8 @@ def test_erf_matches_the_c_library(backend, dtype):
     same(emberlet.erf(tensor(x)), expected, rtol=4 * EPSILON[dtype], atol=EPSILON[dtype])
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("name", ["abs", "negative", "sign", "square", "bitwise_invert", "floor", "round"])
+@every("dtype", INTEGERS)
+@every("name", ["abs", "negative", "sign", "square", "bitwise_invert", "floor", "round"])
 def test_function_of_one_integer_wraps(backend, name, dtype):
     info = np.iinfo(dtype)
     x = np.array([info.min, info.max, 0, 1, 7, 100, info.max - 1, info.min + 1], dtype)
@@ -63,7 +64,7 @@ FLOAT_BINARY = "add subtract multiply divide floor_divide remainder fmod pow ata
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("name", FLOAT_BINARY)
+@every("name", FLOAT_BINARY)
 def test_function_of_two_floats_on_special_values(backend, name, dtype):
     values = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, -7.5]
     a, b = np.meshgrid(*[np.array(values).astype(numpy_dtype(dtype))] * 2)
@@ -73,8 +74,8 @@ def test_function_of_two_floats_on_special_values(backend, name, dtype):
     same(getattr(emberlet, name)(tensor(a), tensor(b)), expected, rtol=4 * EPSILON[dtype])
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or",
+@every("dtype", INTEGERS)
+@every("name", ["add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or",
                                   "bitwise_xor", "equal", "not_equal", "less", "less_equal", "greater",
                                   "greater_equal", "logical_and", "logical_or", "logical_xor"])  # fmt: skip
 def test_function_of_two_integers_wraps(backend, name, dtype):
@@ -86,7 +87,7 @@ def test_function_of_two_integers_wraps(backend, name, dtype):
     same(getattr(emberlet, name)(tensor(a), tensor(b)), expected)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@every("dtype", INTEGERS)
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
 def test_integer_division_by_anything_but_zero_is_exact_and_by_zero_gives_zero(backend, name, dtype):
     signs = (1, -1) if dtype in SIGNED else (1,)

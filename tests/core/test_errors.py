@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from emberlet import functional as F
 from emberlet.errors import AxisError, DTypeError, EmberletError, IndexingError, ShapeError, UnsupportedError
+from support.rows import every
 
 
 def test_errors_are_of_the_kind_that_the_standard_names(backend: Any) -> None:
@@ -79,7 +80,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_a_bad_call_says_what_is_wrong(backend: Any, name: str) -> None:
     call, kind = CALLS[name]
     with pytest.raises(EmberletError) as caught:

@@ -15,6 +15,7 @@ from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, IndexingError, ShapeError
 from emberlet.host.interface import wrong_arguments
 from emberlet.host.interface.wrong_arguments import _fits, _in_words, _kind, _misfit, explained, shown
+from support.rows import every
 
 T = emberlet.asarray([1.0, 2.0], device="python")
 NUMBER = emberlet.asarray(3, device="python")
@@ -57,7 +58,7 @@ FITS: list[tuple[str, list[Any], list[Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every(
     ("said", "value", "fits"),
     [(said, v, fits) for said, good, bad in FITS for values, fits in ((good, True), (bad, False)) for v in values],
 )

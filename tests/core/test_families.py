@@ -13,6 +13,7 @@ import pytest
 from emberlet import lookup
 from emberlet.codegen import generate
 from emberlet.names import FAMILIES
+from support.rows import every
 
 from tools.layout import device_files
 from tools.paths import ROOT
@@ -31,7 +32,7 @@ def home(family):
     return import_module("emberlet.display" if family == "display" else f"emberlet.functional.{family}")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@every("family", FAMILIES)
 def test_a_family_has_every_function_it_lists(family):
     module = home(family)
     for name in listed(family):
@@ -47,7 +48,7 @@ def test_no_function_is_listed_twice_or_bears_the_name_of_a_module():
     assert not set(everything) & modules
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@every("family", FAMILIES)
 def test_public_functions_have_docstrings(family):
     for name in listed(family):
         function = getattr(home(family), name)
@@ -111,7 +112,7 @@ def imports(tree):
             yield node.module, node
 
 
-@pytest.mark.parametrize("file", [f for _, f in device_files() if ROOT / "core" in f.parents], ids=lambda f: f.name)
+@every("file", [f for _, f in device_files() if ROOT / "core" in f.parents])
 def test_core_imports_only_what_micropython_has(file):
     for module, node in imports(ast.parse(file.read_text(encoding="utf-8"))):
         top = module.split(".")[0]

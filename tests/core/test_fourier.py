@@ -6,12 +6,13 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.rows import every
 
 LENGTHS = [1, 2, 3, 7, 30, 64, 65, 66, 96, 100, 128, 130, 192, 256, 270, 520]
 
 
 @pytest.mark.parametrize("name", ["python", "numpy"])
-@pytest.mark.parametrize("n", LENGTHS)
+@every("n", LENGTHS)
 def test_a_transform_of_any_length_is_numpys(name: str, n: int) -> None:
     rng = np.random.default_rng(n)
     x = rng.normal(size=(2, n, 2)).astype(np.float32)

@@ -10,6 +10,7 @@ import pytest
 from emberlet import functional as F
 from onnx import TensorProto, helper
 from support.backends import array, tensor
+from support.rows import every
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -26,8 +27,8 @@ def expected(x: Array, grid: Array, mode: str, padding: str, corners: int) -> Ar
 
 
 @pytest.mark.parametrize("corners", [0, 1])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@every("padding", ["zeros", "border", "reflection"])
+@every("mode", ["linear", "nearest", "cubic"])
 def test_grid_sample_is_onnxruntimes(backend: Any, mode: str, padding: str, corners: int) -> None:
     draw = np.random.default_rng(len(mode + padding) + corners)
     for _ in range(3):

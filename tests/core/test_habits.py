@@ -13,6 +13,7 @@ from emberlet.backend import get_backend
 from emberlet.errors import BackendError, DTypeError
 from PIL import Image
 from support.backends import NAMES
+from support.rows import every
 
 ARRAY = np.arange(12, dtype=np.float32).reshape(3, 4)
 # x: a tensor here, an array in NumPy
@@ -45,7 +46,7 @@ def home(request: pytest.FixtureRequest) -> Any:
     return get_backend(request.param)
 
 
-@pytest.mark.parametrize("text", EXPRESSIONS)
+@every("text", EXPRESSIONS)
 def test_an_expression_means_what_it_means_in_numpy(home: Any, text: str) -> None:
     scope = {"np": np, "N": ARRAY}
     expected = np.asarray(eval(text, {**scope, "x": ARRAY}))

@@ -16,6 +16,7 @@ from emberlet import Tensor
 from emberlet import functional as F
 from support.backends import numpy_dtype
 from support.every_backend import EVERY
+from support.rows import every
 
 IMAGE = (2, 3)
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -75,9 +76,9 @@ def check(name: str, dtype: str, scale: float, backend: Any) -> None:
     np.testing.assert_allclose(np.asarray(found).astype(np.float64), expected, rtol=4 * precision, atol=near_zero)
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@every("scale", SCALES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 def test_half_precision_is_accumulated_in_float32(backend: Any, name: str, dtype: str, scale: float) -> None:
     check(name, dtype, scale, backend)
 
@@ -102,7 +103,7 @@ ACTIVATIONS["swiglu"] = lambda x: F.swiglu(x, x)
 
 @pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@every("name", ACTIVATIONS)
 def test_activations_of_16_bits_round_once(name: str, dtype: str, backend: Any) -> None:
     """Each element is float64's, rounded, except for float32's last digits, even where one step in 16 bits would lose
     it entirely."""

@@ -10,6 +10,7 @@ from emberlet.backend import get_backend
 from emberlet.errors import IndexingError
 from emberlet.nn import CrossEntropyLoss
 from support.every_backend import EVERY, WGPU
+from support.rows import every
 
 CALLS = {
     "nll_loss": lambda x, i: F.nll_loss(x, i),
@@ -24,8 +25,8 @@ CALLS = {
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("outside", [4, 99, -9])
+@every("name", CALLS)
+@every("outside", [4, 99, -9])
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_what_the_host_gives_is_checked(backend, name, outside, dtype):
     k = get_backend(backend)
@@ -73,7 +74,7 @@ PLANNED = {
 
 
 @pytest.mark.parametrize("backend", ["numpy", "wasm", WGPU])
-@pytest.mark.parametrize("name", PLANNED)
+@every("name", PLANNED)
 def test_a_plan_refuses_what_the_function_refuses_in_the_same_words(backend, name):
     k = get_backend(backend)
     x = asarray(np.arange(16.0, dtype="float32").reshape(4, 4), backend=k)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.errors import IndexingError, ShapeError
+from support.rows import every
 
 NUMBERS = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
 ROWS, COLUMNS, FIRST = np.array([0, 2, 1]), np.array([1, 3, -1]), np.array([[2], [0]])
@@ -49,7 +50,7 @@ def keys_of(text: str, backend: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("backend", ["python", "numpy"])
-@pytest.mark.parametrize("text", TABLE)
+@every("text", TABLE)
 def test_a_key_picks_and_places_what_numpys_does(text, backend):
     key, own = keys_of(text, backend)
     x = emberlet.asarray(NUMBERS, backend=backend)
@@ -72,7 +73,7 @@ MASK[:2] | :, MASK
 """
 
 
-@pytest.mark.parametrize("text", [key.strip() for line in REFUSED.strip().splitlines() for key in line.split(" | ")])
+@every("text", [key.strip() for line in REFUSED.strip().splitlines() for key in line.split(" | ")])
 @pytest.mark.parametrize("backend", ["python", "numpy"])
 def test_a_key_that_does_not_fit_is_refused(text, backend):
     own = keys_of(text, backend)[1]

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from emberlet.errors import ArgumentError, DTypeError
 from support.backends import same
+from support.rows import every
 
 NATIVE = ["float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]
 
 
-@pytest.mark.parametrize("dtype", NATIVE)
+@every("dtype", NATIVE)
 def test_numpy_sees_the_same_memory(backend, dtype):
     a = (np.arange(12).reshape(3, 4) % 2).astype(dtype)
     x = emberlet.asarray(a)
@@ -85,7 +86,7 @@ def test_buffers_become_tensors_without_a_copy(backend):
     assert y.tolist() == [9, 2, 3]
 
 
-@pytest.mark.parametrize("dtype", NATIVE)
+@every("dtype", NATIVE)
 def test_dlpack_shares_memory_both_ways(backend, dtype):
     a = (np.arange(12).reshape(3, 4) % 2).astype(dtype)
     x = emberlet.from_dlpack(a, backend=backend)

@@ -11,6 +11,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import ArgumentError, AxisError, DTypeError, EmberletError
+from support.rows import every
 
 BACKENDS = ["numpy", "python"]
 TWO = np.int64(2)
@@ -55,7 +56,7 @@ def test_sizes_of_layers_are_ints(backend: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 1.5, "22", (1.5, 2), np.float32(1.5)])
-@pytest.mark.parametrize(
+@every(
     "build",
     [
         lambda k: nn.Conv2d(3, 4, k),

@@ -18,6 +18,7 @@ from emberlet.module.loading import load
 from emberlet.module.record import Record
 from emberlet.nn.attention import causal_mask, pad_mask
 from emberlet.param import Param
+from support.rows import every
 
 
 def Z(*shape: int) -> Any:
@@ -131,7 +132,7 @@ CALLS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
+@every("call", CALLS)
 def test_shapes_at_the_limit(call):
     expected = CALLS[call]
     if isinstance(expected, tuple):

@@ -12,6 +12,7 @@ from emberlet import nn
 from emberlet.errors import EmberletError, ShapeError
 from emberlet.nn.initializer import fans_of
 from support.backends import same, tensor
+from support.rows import every
 
 DRAW = np.random.default_rng(6)
 X2 = DRAW.normal(size=(3, 6)).astype(np.float32)
@@ -60,7 +61,7 @@ LAYERS: dict[str, tuple[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", LAYERS)
+@every("text", LAYERS)
 def test_a_layer_is_its_function(backend: Any, text: str) -> None:
     function, x = LAYERS[text]
     layer = eval(f"nn.{text}")

@@ -7,9 +7,10 @@ import pytest
 from emberlet import asarray
 from emberlet import functional as F
 from emberlet.errors import ShapeError
+from support.rows import every
 
 
-@pytest.mark.parametrize("kind", [np.bool_, np.int64, np.float32])
+@every("kind", [np.bool_, np.int64, np.float32])
 @pytest.mark.parametrize("rest", [(), (4,), (2, 3)])
 def test_a_masked_mean_is_that_of_the_selected_elements(backend, kind, rest):
     x = np.random.default_rng(0).standard_normal((3, 5, *rest)).astype(np.float32)

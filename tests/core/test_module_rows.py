@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from emberlet import nn
 from support.every_backend import WGPU, watch
+from support.rows import every
 
 from tools.micropython import Port
 from tools.paths import ROOT
@@ -123,7 +124,7 @@ def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) ->
     return [what for _, _, what in said]
 
 
-@pytest.mark.parametrize("index", range(len(ROWS)), ids=[r.burn for r in ROWS])
+@every("index", range(len(ROWS)))
 def test_row_of_the_book_on_micropython(on_micropython, index):
     row = ROWS[index]
     outcomes[row.burn, "MicroPython"] = "✓" if on_micropython[index] == "right" else "✗"

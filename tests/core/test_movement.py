@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import same, tensor
+from support.rows import every
 
 SETTINGS = {"max_examples": 80, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 arrays = hnp.arrays(np.int32, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
@@ -222,7 +223,7 @@ def test_lists_take_the_widest_kind(backend):
     assert emberlet.asarray([emberlet.ones((2,), dtype="int8"), [1, 2]]).tolist() == [[1, 1], [1, 2]]
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "says"),
     [
         (lambda x: emberlet.broadcast_to(x[:1], (-2, 3)), r"no negative sizes, found \(-2, 3\)"),

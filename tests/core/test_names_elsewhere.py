@@ -17,6 +17,7 @@ from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
 from emberlet.host.interface.elsewhere.modules import METHOD_ADVICE, METHODS
 from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES, VALUES
 from emberlet.names import all_names
+from support.rows import every
 
 X = F.asarray([[1.0, -2.0], [3.0, 4.0]])
 
@@ -70,7 +71,7 @@ def test_an_alias_needs_nothing_loaded_before(text: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "expected"),
     [
         (lambda x: F.clamp(x, 0, 3), lambda a: a.clip(0, 3)), (lambda x: x.clamp(min=0), lambda a: a.clip(0)),

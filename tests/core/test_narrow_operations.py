@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import emberlet
 import numpy as np
-import pytest
 from emberlet import dtypes
 from emberlet import functional as F
 from support.backends import NAMES
+from support.rows import every
 
 NARROW = [d.name for d in dtypes.ALL if d.kind != "string" and (d.bits < 8 or (d.is_float and d.bits <= 16))]
 
@@ -43,8 +43,8 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("dtype", NARROW)
+@every("operation", OPERATIONS)
+@every("dtype", NARROW)
 def test_backends_agree(dtype, operation):
     numbers = [[1, 0, 1], [0, 1, 1]] if dtype == "int2" else [[1, 2, 3], [0, 2, 1]]
     other = [[0, 1, 0], [1, 0, -1]] if dtype == "int2" else [[2, 1, 1], [3, 0, 2]]

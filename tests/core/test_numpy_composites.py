@@ -11,6 +11,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from support.backends import EPSILON, numpy_dtype, same
+from support.rows import every
 
 NUMPY = get_backend("numpy")
 
@@ -41,7 +42,7 @@ def agree(name: str, function: Callable[..., Any], arrays: list[Any], tolerance:
     ("queries", "keys", "heads", "shared"),
     [(5, 7, 4, 4), (1, 9, 4, 2), (300, 700, 2, 2), (300, 700, 4, 1), (70, 4000, 1, 1), (3, 0, 2, 2)],
 )
-@pytest.mark.parametrize("mask", ["none", "causal", "window", "bool", "float", "heads", "lengths"])
+@every("mask", ["none", "causal", "window", "bool", "float", "heads", "lengths"])
 def test_attention(queries: int, keys: int, heads: int, shared: int, mask: str) -> None:
     q, k, v = normal(1, 2, heads, queries, 8), normal(2, 2, shared, keys, 8), normal(3, 2, shared, keys, 6)
     masks: dict[str, Any] = {
@@ -78,8 +79,8 @@ def test_attention_in_every_float_with_cap_and_sink(dtype: str) -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@every("dtype", ["float64", "float32", "float16", "bfloat16"])
+@every("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("layer", ["lstm", "gru", "gru after"])
 def test_recurrent_loops(layer: str, batch: int, direction: str, dtype: str) -> None:

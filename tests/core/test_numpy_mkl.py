@@ -22,6 +22,7 @@ from emberlet.host.numpy_backend.compile.threads import schedule, workers
 from emberlet.module import Module
 from emberlet.param import Param
 from emberlet.tensor import Tensor
+from support.rows import every
 
 from tools.components import require
 
@@ -58,7 +59,7 @@ def calls(compiled: Compiled) -> str:
 
 
 @pytest.mark.usefixtures("used")
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_products_of_random_operands_are_numpys(seed: int) -> None:
     random = np.random.default_rng(seed)
     m, k, n = (int(x) for x in random.choice([0, 1, 2, 3, 7, 16, 33, 64, 130], 3))

@@ -14,6 +14,7 @@ from emberlet import functional as F
 from emberlet.errors import EmberletError
 from emberlet.host.numpy_backend.compile import compile
 from emberlet.tensor import Tensor
+from support.rows import every
 
 NAMES = [d.name for d in dtypes.ALL if d.kind != "string"]
 I = F.asarray(np.array([2, 0, -1]), backend="numpy")  # noqa: E741
@@ -76,7 +77,7 @@ def outcome(call: Any, *args: Any) -> Any:
     return [(x.dtype.name, x.shape, bytes(x.to_data().bytes)) for x in found]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_a_plan_gives_what_the_operations_give_in_every_dtype(name: str) -> None:
     differ = []
     with warnings.catch_warnings():
@@ -106,7 +107,7 @@ OPEN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "uint8"])
-@pytest.mark.parametrize("word", OPEN)
+@every("word", OPEN)
 def test_a_plan_with_an_open_length_gives_what_the_operations_give(word: str, dtype: str) -> None:
     def given(n: int, seed: int) -> Any:
         numbers = np.random.default_rng(seed).integers(0, 5, (n, 4))

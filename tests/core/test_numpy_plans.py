@@ -14,6 +14,7 @@ from emberlet.host.numpy_backend.compile import blocks, compile, lowering, memor
 from emberlet.host.numpy_backend.compile.memory import Buffers, Memory
 from emberlet.host.numpy_backend.compile.native.machine import machine
 from emberlet.host.numpy_backend.compile.steps import Step
+from support.rows import every
 
 FLOAT = np.dtype(np.float32)
 
@@ -57,7 +58,7 @@ def test_parts_of_the_arena_follow_each_other() -> None:
     assert [b.offset for b in every] == [64, 0, 0, 64]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_buffers_that_are_needed_at_once_lie_apart(seed: int) -> None:
     draw = random.Random(seed)
     needs = []

@@ -10,6 +10,7 @@ from emberlet.errors import FormatError
 from emberlet.host.numpy_backend import storage
 from hypothesis import given
 from hypothesis import strategies as st
+from support.rows import every
 
 STORED = [d for d in dtypes.ALL if d.kind != "string"]
 
@@ -41,7 +42,7 @@ def test_whole_bytes_are_not_copied(dtype):
     assert np.shares_memory(np.frombuffer(storage.to_bytes(array, dtype), np.uint8), given)
 
 
-@pytest.mark.parametrize("dtype", STORED, ids=str)
+@every("dtype", STORED)
 @pytest.mark.parametrize("more", [-1, 1])
 def test_another_number_of_bytes_is_refused(dtype, more):
     with pytest.raises(FormatError, match=rf"takes {dtype.nbytes(8)} bytes, found {dtype.nbytes(8) + more}"):

@@ -19,6 +19,7 @@ from emberlet.host.numpy_backend.compile.threads import schedule, splitting, wor
 from emberlet.module import Module
 from emberlet.param import Param
 from emberlet.tensor import Tensor
+from support.rows import every
 
 CHOOSE = np.random.default_rng(5)
 SECONDS = 120  # after which a process hangs
@@ -146,7 +147,7 @@ def test_a_plan_within_a_plan_runs() -> None:
 
 
 @pytest.mark.parametrize("part", [0, 1])
-@pytest.mark.parametrize("at", [0, 3, -1])
+@every("at", [0, 3, -1])
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
 def test_what_a_part_raises_is_raised_and_the_next_call_works(part: int, at: int, kind: Any) -> None:
     compiled, x, want = compiled_layers()

@@ -10,6 +10,7 @@ from emberlet.functional.onnx_ml import patterns
 from emberlet.functional.onnx_ml.nfa import Matcher
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.rows import every
 
 PATTERNS = [
     "", "a", "abc", "a|ab", "a*", "a+b?", "(a|b)*c", "(?:ab){2}", "a{2,3}", "a{0}", "a{2,}", "a{,2}", "a{", "x{1}y",
@@ -43,11 +44,11 @@ def re2():
     return pytest.importorskip("re2", reason="google-re2 is not installed")
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@every("pattern", PATTERNS)
 def test_our_matcher_agrees_with_re2(pattern):
     theirs, ours = patterns._RE2(re2(), pattern), Matcher(pattern)
     for text in TEXTS:
-        assert ours.whole(text) == theirs.whole(text), text
+        assert ours.fullmatch(text) == theirs.fullmatch(text), text
         assert [s for s in ours.spans(text) if s[0] < s[1]] == [s for s in theirs.spans(text) if s[0] < s[1]], text
 
 
@@ -73,7 +74,7 @@ def test_drawn_patterns_agree_with_re2(pattern, text):
         ours = None
     assert (ours is None) == (theirs is None)
     if ours and theirs:
-        assert ours.whole(text) == theirs.whole(text)
+        assert ours.fullmatch(text) == theirs.fullmatch(text)
         assert [s for s in ours.spans(text) if s[0] < s[1]] == [s for s in theirs.spans(text) if s[0] < s[1]]
 
 
@@ -81,13 +82,13 @@ def test_drawn_patterns_agree_with_re2(pattern, text):
 @pytest.mark.parametrize("engine", ["RE2", "our own"])
 def test_no_pattern_takes_exponential_time(pattern, engine):
     made = Matcher(pattern) if engine == "our own" else patterns._RE2(re2(), pattern)
-    made.whole("a" * 100 + "b")
+    made.fullmatch("a" * 100 + "b")
 
 
 def test_our_matcher_ends_with_an_error_that_names_the_remedy(monkeypatch):
     monkeypatch.setattr("emberlet.functional.onnx_ml.nfa.WORK", 10_000)
     with pytest.raises(ArgumentError, match="pip install google-re2"):
-        Matcher("(a?){100}").whole("a" * 1000)
+        Matcher("(a?){100}").fullmatch("a" * 1000)
     with pytest.raises(ValueError, match="more than 10000 steps"):
         Matcher("((a{100}){100}){100}")
 

@@ -14,6 +14,7 @@ from emberlet import functional as F
 from emberlet.python_backend import activations, casts, identities, philox, reductions, scalars, sorting
 from emberlet.python_backend.buffers import Borrowed, borrow, run
 from emberlet.python_backend.sequences import _repeated, join
+from support.rows import every
 
 INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 1e300, -1e300, 1e-300, INF, -INF, NAN]
@@ -129,7 +130,7 @@ def test_functions_of_one_float_never_raise_and_are_numpys(name):
 COMPARISONS = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor".split()
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
+@every("name", COMPARISONS)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
 def test_comparisons_of_every_pair_are_numpys(name, dtype):
     values = [0, 1] if dtype == "bool" else [-1, 0, 1, 2] + ([NAN, INF] if dtype == "float32" else [])

@@ -15,6 +15,7 @@ from emberlet import functional as F
 from emberlet.python_backend import binary, buffers, convolution, movement, reductions, selection, views
 from emberlet.python_backend.views import merged, offsets
 from support.backends import LoopsBackend
+from support.rows import every
 
 NUMBERS = np.random.default_rng(5).integers(1, 50, (4, 6)).astype(np.float32)
 
@@ -168,7 +169,7 @@ IMAGES = np.random.default_rng(7).integers(1, 4, (2, 3, 2, 3)).astype(np.float32
 AXES = [axes for n in range(5) for axes in itertools.combinations(range(4), n)]
 
 
-@pytest.mark.parametrize("axes", AXES)
+@every("axes", AXES)
 def test_any_axes_are_reduced_as_numpy_reduces_them(axes, kernels):
     for a in (IMAGES, IMAGES[:, ::-1], IMAGES.transpose(3, 1, 0, 2)):
         x = emberlet.asarray(IMAGES, backend=kernels)
@@ -230,7 +231,7 @@ def test_a_list_of_offsets_that_no_machine_holds_is_refused():
 DTYPES = "float64 float32 float16 bfloat16 float8_e4m3fn int64 int32 int16 int8 int4 uint64 uint32 uint8 uint4 bool"
 
 
-@pytest.mark.parametrize("name", DTYPES.split())
+@every("name", DTYPES.split())
 def test_bytes_come_back_from_every_dtype_and_layout(name, kernels):
     values = [0, 1, 1, 0, 1, 0]
     x = F.asarray(values, dtype=name, backend=kernels)

@@ -11,6 +11,7 @@ from emberlet import functional as F
 from emberlet.errors import DTypeError
 from support.backends import same, tensor
 from support.onnxruntime_node import run_node
+from support.rows import every
 
 KINDS = [("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")]
 
@@ -25,9 +26,7 @@ def given(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-@pytest.mark.parametrize(
-    ("a_zero", "b_zero"), [(None, None), ((), None), (None, (4,)), ((3,), ()), ((3,), (4,)), ((2, 3, 1), (2, 1, 4))]
-)
+@every(("a_zero", "b_zero"), [(None, None), ((), None), (None, (4,)), ((3,), ()), ((3,), (4,)), ((2, 3, 1), (2, 1, 4))])
 def test_products_of_integers_less_their_zero_points(backend: Any, kinds: Any, a_zero: Any, b_zero: Any) -> None:
     draw = np.random.default_rng(len(kinds[0]))
     a, b = levels(draw, kinds[0], 2, 3, 5), levels(draw, kinds[1], 2, 5, 4)
@@ -50,7 +49,7 @@ def saturated(real: Any, zero: int, dtype: str) -> Any:
     return np.clip(np.rint(real.astype(np.float32)) + zero, info.min, info.max).astype(dtype)
 
 
-@pytest.mark.parametrize("kinds", KINDS)
+@every("kinds", KINDS)
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("columns", [False, True])
 def test_quantized_products(backend: Any, kinds: Any, rows: bool, columns: bool) -> None:
@@ -148,9 +147,7 @@ def test_dynamic_quantization_is_onnxruntimes(backend: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
-@pytest.mark.parametrize(
-    ("shape", "axis", "block"), [((), 1, 0), ((4,), 1, 0), ((3,), 0, 0), ((3, 2), 1, 2), ((2, 4), 0, 2)]
-)
+@every(("shape", "axis", "block"), [((), 1, 0), ((4,), 1, 0), ((3,), 0, 0), ((3, 2), 1, 2), ((2, 4), 0, 2)])
 def test_quantizing_and_back_by_axis_and_by_block(backend: Any, dtype: str, shape: Any, axis: int, block: int) -> None:
     draw = np.random.default_rng(8)
     x = (draw.normal(size=(3, 4)) * 50).astype(np.float32)

@@ -11,6 +11,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError
 from support.every_backend import ALL
+from support.rows import every
 
 ODDS = np.array([[0.2, 0.5, 0.3], [0.7, 0.1, 0.2]], np.float32)
 
@@ -55,7 +56,7 @@ def test_draws_one_after_the_other_are_those_of_the_python_backend(backend: str)
 
 
 @pytest.mark.parametrize("backend", ALL)
-@pytest.mark.parametrize("name", DRAWS)
+@every("name", DRAWS)
 def test_a_seed_is_any_integer_modulo_2_to_the_64(backend: str, name: str) -> None:
     draw, tolerance = DRAWS[name]
     for seed in SEEDS:
@@ -72,7 +73,7 @@ def test_the_sequence_is_restarted_by_any_integer(seed: int) -> None:
 
 
 @pytest.mark.parametrize("backend", ALL)
-@pytest.mark.parametrize("name", DRAWS)
+@every("name", DRAWS)
 def test_compiled_draws_continue_the_sequence_in_every_call(backend: str, name: str) -> None:
     draw, tolerance = DRAWS[name]
 
@@ -89,7 +90,7 @@ def test_compiled_draws_continue_the_sequence_in_every_call(backend: str, name: 
 
 
 @pytest.mark.parametrize("backend", ALL)
-@pytest.mark.parametrize("name", DRAWS)
+@every("name", DRAWS)
 def test_compiled_draws_with_a_seed_are_the_same_in_every_call(backend: str, name: str) -> None:
     draw, tolerance = DRAWS[name]
     zero = emberlet.zeros((1,), device=backend)

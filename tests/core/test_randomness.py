@@ -12,6 +12,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.errors import DTypeError, ShapeError
 from emberlet.python_backend.philox import block
+from support.rows import every
 
 # Random123's kat_vectors for philox4x32 with 10 rounds: counter, key, output.
 VECTORS = [
@@ -138,8 +139,8 @@ def test_uniforms_of_float64_take_53_bits(backend):
     assert (z != z.astype(np.float32)).all()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (1, 1.0625), (-1, -0.9375), (-3, 5), (-1, 0), (100, 200), (7, 7)])
+@every("dtype", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@every(("low", "high"), [(0, 1), (1, 1.0625), (-1, -0.9375), (-3, 5), (-1, 0), (100, 200), (7, 7)])
 def test_uniforms_reach_low_and_never_high(backend, dtype, low, high):
     x = np.asarray(F.uniform((3000,), low, high, seed=20, dtype=dtype)).astype(np.float64)
     assert (x >= min(low, emberlet.full((), low, dtype=dtype).item())).all()  # low itself may be rounded

@@ -13,6 +13,7 @@ from emberlet.errors import EmberletError
 from onnx import TensorProto, helper
 from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
+from support.rows import every
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 STEPS, BATCH, D_INPUT, D_HIDDEN = 5, 3, 4, 6
@@ -128,7 +129,7 @@ def call(op: str, options: dict[str, Any], inputs: list[Any], **more: Any) -> li
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize(("op", "options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v) or "plain")
+@every(("op", "options"), CASES)
 def test_equals_onnxruntime(op: str, options: dict[str, Any], backend: str) -> None:
     inputs = arrays(op, options)
     tensors = [None if x is None else to_tensor(x, backend_of(backend)) for x in inputs]

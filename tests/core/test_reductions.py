@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import EPSILON, INTEGERS, numpy_dtype, same, tensor
+from support.rows import every
 
 SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
@@ -70,7 +71,7 @@ def test_scans_and_positions_along_an_axis(backend, case, data):
     same(emberlet.diff(x, axis=axis), np.diff(a, axis=axis))
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+@every("dtype", [*INTEGERS, "bool"])
 def test_sums_of_integers_are_wide(backend, dtype):
     a = np.ones((300,), dtype)
     wide = "uint64" if dtype.startswith("u") else "int64"

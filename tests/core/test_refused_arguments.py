@@ -10,6 +10,7 @@ import pytest
 from emberlet import errors
 from emberlet import functional as F
 from emberlet.functional.quantized import weights
+from support.rows import every
 
 
 def Z(*shape: int, dtype: str = "float32") -> Any:
@@ -462,7 +463,7 @@ def called(text: str) -> Any:
     return eval(text, {**names, **globals(), "bool": lambda x: x.__bool__(), "weights": weights})
 
 
-@pytest.mark.parametrize("text", ROWS)
+@every("text", ROWS)
 def test_what_does_not_fit_is_refused(text: str) -> None:
     kind, words = ROWS[text].split(":", 1)
     expected = ValueError if kind == "Value" else getattr(errors, f"{kind}Error")
@@ -470,6 +471,6 @@ def test_what_does_not_fit_is_refused(text: str) -> None:
         called(text)
 
 
-@pytest.mark.parametrize("text", TAKEN_ROWS)
+@every("text", TAKEN_ROWS)
 def test_what_just_fits_is_taken(text: str) -> None:
     assert called(text).shape == eval(TAKEN_ROWS[text])

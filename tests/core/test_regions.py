@@ -11,11 +11,12 @@ from emberlet import functional as F
 from emberlet.errors import IndexingError, ShapeError
 from support.backends import array, same, tensor
 from support.onnxruntime_node import run_node
+from support.rows import every
 
 
 @pytest.mark.parametrize("half_pixel", [True, False])
-@pytest.mark.parametrize("ratio", [0, 1, 3])
-@pytest.mark.parametrize("seed", range(3))
+@every("ratio", [0, 1, 3])
+@every("seed", range(3))
 def test_roi_align_is_onnxruntimes(backend: Any, seed: int, ratio: int, half_pixel: bool) -> None:
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(2, 2, 6, 8)).astype(np.float32)
@@ -81,7 +82,7 @@ def test_negative_padding_of_a_convolution_crops(backend: Any, padding: Any) -> 
     same(F.conv(tensor(x), tensor(w), padding=padding), run_node("Conv", [cut, w], pads=pads)[0], 1e-4, 1e-5)
 
 
-@pytest.mark.parametrize("pads", ["valid", "same", "same_upper", "same_lower"])
+@every("pads", ["valid", "same", "same_upper", "same_lower"])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_padding_by_name(backend: Any, pads: str, stride: int) -> None:
     if pads == "same" and stride > 1:
@@ -130,7 +131,7 @@ def test_windows_that_do_not_fit_are_refused(backend: Any) -> None:
 
 @pytest.mark.parametrize("onesided", [False, True])
 @pytest.mark.parametrize("inverse", [False, True])
-@pytest.mark.parametrize("length", [None, 3, 4, 5, 6, 7, 9])
+@every("length", [None, 3, 4, 5, 6, 7, 9])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_transform_cuts_or_fills_its_signal(
     backend: Any, parts: int, length: Any, inverse: bool, onesided: bool
@@ -183,7 +184,7 @@ def test_frames_of_a_signal_are_transformed_one_by_one(backend: Any, width: Any,
 
 
 @pytest.mark.parametrize("name", ["hann", "hamming", "blackman"])
-@pytest.mark.parametrize("length", [0, 1, 2, 5, 8])
+@every("length", [0, 1, 2, 5, 8])
 def test_window_functions_are_scipys(backend: Any, name: str, length: int) -> None:
     from scipy.signal import windows
 

@@ -13,6 +13,7 @@ from emberlet.errors import EmberletError, ShapeError
 from onnx import helper, numpy_helper
 from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
+from support.rows import every
 
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
 ENLARGE, SHRINK = [1, 1, 2.5, 1.4], [1, 1, 0.6, 0.7]
@@ -70,7 +71,7 @@ def test_nearest_by_a_scale_that_float32_rounds(scale: float) -> None:
 
 @pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("coordinates", COORDINATES)
+@every("coordinates", COORDINATES)
 def test_linear_and_cubic(coordinates: str, mode: str, backend: str) -> None:
     for sizes in ([1, 2, 12, 8], [1, 2, 3, 4], [1, 2, 5, 9]):
         check(image(1, 2, 5, 6), backend, sizes=sizes, mode=mode, coordinates=coordinates)
@@ -168,7 +169,7 @@ def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
         F.interpolate(x)
 
 
-@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
+@every("policy", ["stretch", "not_larger", "not_smaller"])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("backend", EVERY)
 def test_an_empty_axis_stays_empty_and_gets_no_elements(mode: str, policy: str, backend: str) -> None:

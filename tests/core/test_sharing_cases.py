@@ -18,6 +18,7 @@ from emberlet.errors import DTypeError
 from emberlet.host.sharing import dlpack, interop, memory
 from emberlet.host.sharing.arrays import to_array, to_tensor
 from emberlet.tensor import Tensor
+from support.rows import every
 
 PYTHON, NUMPY = get_backend("python"), get_backend("numpy")
 BOTH = pytest.mark.parametrize("backend", [PYTHON, NUMPY], ids=["python", "numpy"])
@@ -400,7 +401,7 @@ def test_half_precision_reaches_plain_python_by_a_copy_only() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize(
+@every(
     "dtype", [*NATIVE, "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4", "int2", "uint2", "float4_e2m1fn"]
 )
 @pytest.mark.parametrize("shape", [(), (5,), (3, 3), (0,)])

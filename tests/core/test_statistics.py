@@ -12,6 +12,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import ArgumentError, DTypeError, EmberletError, ShapeError
 from support.every_backend import ALL
+from support.rows import every
 
 DRAW = np.random.default_rng(3)
 NAN = float("nan")
@@ -120,7 +121,7 @@ def numbers(found: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("backend", ALL)
-@pytest.mark.parametrize("case", CASES)
+@every("case", CASES)
 def test_it_equals_numpys(case: str, backend: str) -> None:
     ours, numpys, arrays = CASES[case]
     found = numbers(ours(*(F.asarray(a, backend=backend) for a in arrays)))

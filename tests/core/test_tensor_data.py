@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emberlet import TensorData
 from emberlet.errors import DTypeError, FormatError, ShapeError
+from support.rows import every
 
 
 def test_data_has_bytes_shape_and_dtype(backend):
@@ -132,7 +133,7 @@ def test_special_values_reach_numpy_as_they_are(backend, dtype):
     np.testing.assert_array_equal(x.to_data().to_vec(), x.tolist())
 
 
-@pytest.mark.parametrize(
+@every(
     ("values", "dtype"),
     [
         ([2**70], None), ([1e20], "int64"), ([float("nan")], "int32"), ([float("-inf")], "uint8"),

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from support.every_backend import WGPU, watch
+from support.rows import every
 
 from tools.micropython import Port
 from tools.paths import ROOT
@@ -45,7 +46,7 @@ def close(found: Any, expected: Any) -> bool:
     return bool(found == expected)
 
 
-@pytest.mark.parametrize(("section", "n", "row"), ROWS, ids=[r.burn for _, _, r in ROWS])
+@every(("section", "n", "row"), ROWS)
 @pytest.mark.parametrize("name", ["python", "numpy", WGPU])
 def test_row_of_the_book(name, section, n, row):
     outcomes[section, n, name] = "✗"
@@ -99,7 +100,7 @@ def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) ->
     return [what for _, _, what in said]
 
 
-@pytest.mark.parametrize("index", range(len(ROWS)), ids=[r.burn for _, _, r in ROWS])
+@every("index", range(len(ROWS)))
 def test_row_of_the_book_on_micropython(on_micropython, index):
     section, n, row = ROWS[index]
     outcomes[section, n, "MicroPython"] = "✓" if on_micropython[index] == "right" else "✗"

@@ -11,6 +11,7 @@ from emberlet import functional as F
 from scipy.special import expit, softmax
 from scipy.stats import norm
 from support.backends import array, tensor
+from support.rows import every
 
 NAN = math.nan
 
@@ -26,7 +27,7 @@ def _reached(row: Any, tree: Any) -> int:
     return int(tree)
 
 
-@pytest.mark.parametrize("transform", [None, "softmax", "softmax_zero", "logistic", "probit"])
+@every("transform", [None, "softmax", "softmax_zero", "logistic", "probit"])
 @pytest.mark.parametrize("seed", range(3))
 def test_trees_with_sets_reach_the_leaves_of_a_recursive_search(backend: Any, seed: int, transform: Any) -> None:
     draw = np.random.default_rng(seed)

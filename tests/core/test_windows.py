@@ -12,6 +12,7 @@ from emberlet.errors import ShapeError
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.backends import EPSILON, numpy_dtype, same, tensor
+from support.rows import every
 
 SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
@@ -241,8 +242,8 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("steps", [(0, 1, 1), (2, 0, 1), (2, -1, 1), (2, 1, 0), (2, 1, -2)])
+@every("name", WINDOWS)
+@every("steps", [(0, 1, 1), (2, 0, 1), (2, -1, 1), (2, 1, 0), (2, 1, -2)])
 def test_kernel_stride_and_dilation_are_at_least_1(backend, name, steps):
     with pytest.raises(ShapeError, match="at least 1"):
         WINDOWS[name](tensor(np.ones((1, 2, 8), np.float32)), *steps)

@@ -29,6 +29,7 @@ from emberlet.python_backend import (
     views,
 )
 from emberlet.tensor import Tensor
+from support.rows import every
 
 
 @pytest.fixture(params=["python", "loops"])
@@ -84,8 +85,8 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", OPERATIONS)
+@every("dtype", DTYPES)
+@every("name", OPERATIONS)
 def test_an_operation_on_bytes_that_stay_where_they_are(home: Any, name: str, dtype: str) -> None:
     call, without = OPERATIONS[name]
     if dtype in without:

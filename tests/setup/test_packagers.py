@@ -75,6 +75,9 @@ def test_an_editable_install_is_a_folder_that_type_checkers_read(tmp_path: Path)
     site = Path(path.read_text(encoding="utf-8").strip())
     assert (site / "emberlet" / "py.typed").exists()
     assert (site / "emberlet" / "codegen" / "__init__.py").resolve() == tree / "codegen" / "__init__.py"
+    for folder in ("codegen", "core/nn"):  # files that are added later are found
+        (tree / folder / "added.py").touch()
+        assert (site / "emberlet" / folder.removeprefix("core/") / "added.py").exists()
 
 
 def test_a_program_of_pyinstaller_runs_on_every_backend(program: Path, wheel: Path, tmp_path: Path) -> None:

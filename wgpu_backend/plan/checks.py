@@ -32,7 +32,7 @@ def text_of(value, what):
     return value
 
 
-def whole(value, what, most):
+def integer(value, what, most):
     """An integer from 0 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise ValueError("{} is {}, not a whole number from 0 to {}".format(what, _short(value), most))

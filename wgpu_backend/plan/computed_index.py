@@ -10,13 +10,13 @@ import struct
 from emberlet.errors.indices import refuse
 
 from ..run import storage
-from .checks import MAX_RANK, dtype_of, list_of, text_of, whole
+from .checks import MAX_RANK, dtype_of, integer, list_of, text_of
 from .counts import at
 
 
 def part_of(found, most):
     """Where the two numbers are. Raises ValueError if this is no such index."""
-    return whole(list_of(found, "a computed index", 6)[1], "the place of a computed index", most)
+    return integer(list_of(found, "a computed index", 6)[1], "the place of a computed index", most)
 
 
 class ComputedIndex:
@@ -36,7 +36,7 @@ class ComputedIndex:
             raise ValueError("a computed index does not say whether it counts from the end")
         self.from_end = found[3]
         self.message = text_of(found[4], "the words of an error")
-        self.axis = whole(found[5], "an axis", MAX_RANK)
+        self.axis = integer(found[5], "an axis", MAX_RANK)
 
     def check(self, words, values):
         """Raise IndexingError unless the two numbers are inside. values: those of the atoms of open sizes, or None."""

@@ -1,7 +1,7 @@
 """Parses a saved plan's JSON into a Plan. Files are not trusted: malformed or inconsistent content raises ValueError
 before anything is allocated for it."""
 
-from .checks import dtype_of, list_of, part, shape_of, text_of, whole
+from .checks import dtype_of, integer, list_of, part, shape_of, text_of
 from .data import Buffer, Plan, Step
 from .port import MAX_BYTES, Port
 
@@ -29,7 +29,7 @@ def read(content, device_class):
     inputs = [_port(p, plan, True) for p in list_of(part(content, "inputs"), "inputs")]
     for found in list_of(content.get("indices", []), "indices"):
         number, length = list_of(found, "an index", 2)
-        port = inputs[whole(number, "the input of an index", len(inputs) - 1)]
+        port = inputs[integer(number, "the input of an index", len(inputs) - 1)]
         if not port.dtype.is_integer:
             raise ValueError("{} is not of integers, so it cannot hold indices".format(port))
         port.length = _number(length, plan, "the length of an axis", MAX_BYTES)
@@ -71,7 +71,7 @@ def _constant(found, plan):
 
 
 def _page_bytes(content):
-    size = whole(content.get("page_bytes", PAGE_BYTES), "page_bytes", MAX_BYTES)
+    size = integer(content.get("page_bytes", PAGE_BYTES), "page_bytes", MAX_BYTES)
     if size < 256 or size & (size - 1):
         raise ValueError("page_bytes is {}, not a power of two of at least 256".format(size))
     return size
@@ -84,14 +84,14 @@ def _read_steps(plan, kernels, steps, page_bytes):
         what = "dispatch {}".format(len(plan.steps))
         if not isinstance(found, list) or len(found) not in (3, 4):
             raise ValueError("{} is not a list of 3 or 4 items".format(what))
-        kernel = whole(found[0], what + "'s kernel", len(kernels) - 1)
+        kernel = integer(found[0], what + "'s kernel", len(kernels) - 1)
         groups = [_number(n, plan, what + "'s workgroups", (1 << 32) - 1) for n in list_of(found[1], what, 3)]
         bound = [_buffer(b, plan, what) for b in list_of(found[2], what)]
         if not bound:
             raise ValueError("{} binds nothing".format(what))
         pages = [1] * len(bound)
         if len(found) == 4:
-            pages = [whole(n, what + "'s pages", 16) for n in list_of(found[3], what, len(bound))]
+            pages = [integer(n, what + "'s pages", 16) for n in list_of(found[3], what, len(bound))]
         for i in range(len(bound)):
             nbytes = plan.buffers[bound[i]].nbytes
             most = 1 if type(nbytes) is not int else (nbytes + page_bytes - 1) // page_bytes
@@ -141,8 +141,8 @@ def _number(value, plan, what, most):
         from .open_ports import read_number
 
         return read_number(value, plan.counts)
-    return whole(value, what, most)
+    return integer(value, what, most)
 
 
 def _buffer(value, plan, what):
-    return whole(value, "the buffer of " + what, len(plan.buffers) - 1)
+    return integer(value, "the buffer of " + what, len(plan.buffers) - 1)

@@ -17,7 +17,7 @@ import json
 
 from emberlet.errors import FormatError
 
-from ..plan.checks import dtype_of, list_of, part, shape_of, text_of, whole
+from ..plan.checks import dtype_of, integer, list_of, part, shape_of, text_of
 from ..plan.port import MAX_BYTES, Port
 from ..plan.ports import Ported
 from . import engine
@@ -50,7 +50,7 @@ def load(source, origin="module"):
         verify(source, found, content.get("checksum"))
         places = _ports(content)
         computed = _computed(content)
-        threads = whole(content.get("threads", 1), "the number of threads", MAX_THREADS)
+        threads = integer(content.get("threads", 1), "the number of threads", MAX_THREADS)
         module = _for_this_engine(source, found)
         instance = engine.shared_file(module, threads) or engine.opened(module).instance()
         return SavedModule(origin, places, instance, computed)
@@ -62,7 +62,7 @@ def _content(source, found):
     for number, name, start, end, _ in found:
         if number == 0 and name == NAME:
             content = json.loads(bytes(source[start:end]).decode())
-            version = whole(part(content, "version"), "its version", MAX_BYTES)
+            version = integer(part(content, "version"), "its version", MAX_BYTES)
             if version != VERSION:
                 raise ValueError("it is of version {}; this release reads {}".format(version, VERSION))
             return content
@@ -92,19 +92,19 @@ def _ports(content):
         ports = []
         for item in list_of(part(content, key), key):
             name, dtype, shape, at, nbytes = list_of(item, "an input or output", 5)
-            shape = [whole(d, "a dimension", MAX_BYTES) for d in shape_of(shape)]
+            shape = [integer(d, "a dimension", MAX_BYTES) for d in shape_of(shape)]
             port = Port(text_of(name, "a name"), dtype_of(dtype), tuple(shape), len(ports))
-            at, nbytes = (whole(n, "an address or size of {}".format(port), 1 << 32) for n in (at, nbytes))
+            at, nbytes = (integer(n, "an address or size of {}".format(port), 1 << 32) for n in (at, nbytes))
             if nbytes != (port.given if key == "inputs" else port.count * 4):
                 raise ValueError("{} does not take {} bytes".format(port, nbytes))
             ports.append((port, at, nbytes))
         found.append(ports)
     for item in list_of(content.get("indices", []), "indices"):
         number, length = list_of(item, "an index", 2)
-        port = found[0][whole(number, "the input of an index", len(found[0]) - 1)][0]
+        port = found[0][integer(number, "the input of an index", len(found[0]) - 1)][0]
         if not port.dtype.is_integer:
             raise ValueError("{} is not of integers, so it cannot hold indices".format(port))
-        port.length = whole(length, "the length of an axis", MAX_BYTES)
+        port.length = integer(length, "the length of an axis", MAX_BYTES)
     return found
 
 
@@ -114,7 +114,7 @@ def _computed(content):
         from ..plan.computed_index import ComputedIndex, part_of
 
         at = part_of(item, 1 << 32)
-        found.append(ComputedIndex(item, at, whole(item[2], "the length of an axis", MAX_BYTES)))
+        found.append(ComputedIndex(item, at, integer(item[2], "the length of an axis", MAX_BYTES)))
     return found
 
 

@@ -5,7 +5,7 @@ from emberlet.errors import BackendError
 from . import library, threads
 from .assembler import code_section, module
 from .kernels import split
-from .stored import ROOM, expansion, nbytes
+from .stored import BLOCK_BYTES, expansion, nbytes
 
 PAGE = 1 << 16
 MOST = 1 << 16  # pages of a memory with 32-bit addresses
@@ -19,11 +19,11 @@ class Image:
     def __init__(self, plan, stored=None):
         """stored: {number of a constant buffer: how its file encodes it} (stored.py)."""
         self.plan = plan
-        at = threads.ROOM
+        at = threads.SYNC_BYTES
         self.addresses = []
         for number in range(len(plan.buffers)):
             self.addresses.append(at)
-            room = ROOM if stored and number in stored else 64
+            room = BLOCK_BYTES if stored and number in stored else 64
             at += (plan.buffers[number].nbytes + room - 1) // room * room
         parts = []
         self.encoded = {}  # number of a stored buffer -> addresses of what encodes it
@@ -31,7 +31,7 @@ class Image:
             how, count = stored[number], plan.buffers[number].nbytes // 4
             elements, scales = nbytes(how, count)
             to = self.addresses[number]
-            first = to + (count * 4 + ROOM - 1) // ROOM * ROOM - elements
+            first = to + (count * 4 + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES - elements
             self.encoded[number] = (first, at)[: 2 if scales else 1]
             parts.append((how, to, count, first, at))
             at += (scales + 63) // 64 * 64

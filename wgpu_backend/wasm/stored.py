@@ -8,7 +8,7 @@ scales of q8 lie behind all buffers.
 from .assembler import Function, f32, f32x4, i32, i32x4, memory, op
 
 BLOCK = 32  # elements per scale
-ROOM = 128  # bytes of a block of float32; a weight's memory is a multiple of it
+BLOCK_BYTES = 128  # bytes of a block of float32; a weight's memory is a multiple of it
 
 
 def expansion(parts):
@@ -43,7 +43,7 @@ def _q8(f, block, to, at, scales):
     scale = f.let(op("f32x4.splat", bits * f32(2.0**112)))  # scales are positive
     source = f.let(_place(block, BLOCK, at))
     halves = [f.let(memory("v128.load", source, offset=16 * n)) for n in range(2)]
-    to = f.let(_place(block, ROOM, to))
+    to = f.let(_place(block, BLOCK_BYTES, to))
     for n in range(2):
         for i, eight in enumerate(("low", "high")):
             words = f.let(op("i16x8.extend_" + eight + "_i8x16_s", halves[n]))
@@ -56,7 +56,7 @@ def _float16(f, block, to, at, scales):
     # The exponent's bias grows from 15 to 127 by a product, which also makes subnormal numbers normal.
     source = f.let(_place(block, 2 * BLOCK, at))
     eights = [f.let(memory("v128.load", source, offset=16 * n)) for n in range(4)]
-    to = f.let(_place(block, ROOM, to))
+    to = f.let(_place(block, BLOCK_BYTES, to))
     for n in range(4):
         for k, four in enumerate(("low", "high")):
             words = f.let(op("i32x4.extend_" + four + "_i16x8_u", eights[n]))

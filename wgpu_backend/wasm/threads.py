@@ -9,7 +9,7 @@ from .assembler import Function, call, i32, i64, memory, op
 from .kernels import split
 
 MOST = 8  # threads of a module: each has scratch memory of its own
-ROOM = 256  # bytes at the start of the memory, in lines of 64
+SYNC_BYTES = 256  # bytes at the start of the memory, in lines of 64
 ARRIVED, WAITING, TURN, STOPPED, READY = 0, 4, 64, 128, 192
 # READY: a word for each thread, 1 when its instance is made. STOPPED: 1 if a thread failed, so that no other waits; 2
 # if a thread never arrived.

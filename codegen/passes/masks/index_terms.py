@@ -156,7 +156,7 @@ Truth = bool | Element | Compared | All | Negated
 Term = Number | Truth
 
 
-def both(a: Truth, b: Truth) -> Truth:
+def conjunction(a: Truth, b: Truth) -> Truth:
     if a is False or b is False:
         return False
     if a is True or b is True:
@@ -222,7 +222,7 @@ class Bounds:
         if isinstance(t, All):
             out: Truth = True
             for item in sorted(t.items, key=repr):
-                out = both(out, self.settled(item))
+                out = conjunction(out, self.settled(item))
             return out
         return negated(self.settled(t.item)) if isinstance(t, Negated) else t
 
@@ -261,7 +261,7 @@ def placed(t: Term, places: Sequence[Number], shape: Shape) -> Term:
             for item in sorted(items, key=repr):
                 moved = placed(item, places, shape)
                 assert not isinstance(moved, Number)
-                out = both(out, moved)
+                out = conjunction(out, moved)
             return out
         case Negated(item):
             moved = placed(item, places, shape)
@@ -395,7 +395,7 @@ class Terms:
         x, y = (self.aligned(a, shape) for a in node.inputs)
         if x is None or y is None or isinstance(x, Number) or isinstance(y, Number):
             return None
-        return both(x, y) if isinstance(node, And) else negated(both(negated(x), negated(y)))
+        return conjunction(x, y) if isinstance(node, And) else negated(conjunction(negated(x), negated(y)))
 
     def opposite(self, node: Node[Any], shape: Shape) -> Term | None:
         x = self.of(node.inputs[0])

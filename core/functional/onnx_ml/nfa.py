@@ -16,7 +16,7 @@ class Matcher:
     def __init__(self, pattern):
         self._program = program(pattern)
 
-    def whole(self, text):
+    def fullmatch(self, text):
         """Whether the whole text matches. Raises ArgumentError past WORK."""
         left = [WORK]
         now = {}

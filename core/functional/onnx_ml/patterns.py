@@ -11,8 +11,8 @@ _known = {}  # pattern -> its matcher, of the last few
 
 
 def matcher(pattern):
-    """An object with `whole(text)`, whether all of a text matches, and `spans(text)`, the (start, end) of the matches
-    that do not overlap. Raises ArgumentError for a pattern that is not one, or is too large."""
+    """An object with `fullmatch(text)`, whether all of a text matches, and `spans(text)`, the (start, end) of the
+    matches that do not overlap. Raises ArgumentError for a pattern that is not one, or is too large."""
     if not isinstance(pattern, str):
         raise TypeError("a pattern is a str")
     if len(pattern) > LONGEST:
@@ -52,7 +52,7 @@ class _RE2:
             said = error.args[0] if error.args else ""
             raise ValueError(said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said))
 
-    def whole(self, text):
+    def fullmatch(self, text):
         return self._compiled.fullmatch(text) is not None
 
     def spans(self, text):

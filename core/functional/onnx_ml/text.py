@@ -127,7 +127,7 @@ def regex_full_match(x, pattern):
 
     x = _strings(x, "regex_full_match")
     found = matcher(pattern)
-    return x.backend.from_list([found.whole(s) for s in x.backend.to_list(x)], dtypes.bool, x.shape)
+    return x.backend.from_list([found.fullmatch(s) for s in x.backend.to_list(x)], dtypes.bool, x.shape)
 
 
 def _vocabulary(pool, counts, low, high):

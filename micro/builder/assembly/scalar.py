@@ -62,7 +62,7 @@ class Scalar(Assembler):
         """d *= m."""
 
     @abstractmethod
-    def both(self, d: int, m: int) -> None:
+    def bitwise_and(self, d: int, m: int) -> None:
         """d &= m."""
 
     @abstractmethod

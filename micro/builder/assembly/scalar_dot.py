@@ -62,7 +62,7 @@ def requantize(
         a.right(first, second)
         a.times(first, m)
         a.get(second, f["mask"])
-        a.both(s, second)
+        a.bitwise_and(s, second)
         a.times(s, m)
         a.get(second, f["split"])
         a.right(s, second)

@@ -33,12 +33,12 @@ def doubled(
     u, v, e, t, bits = spare
     a.copy(e, s)
     a.get(t, f["mask"])
-    a.both(e, t)
+    a.bitwise_and(e, t)
     a.get(bits, f["rest"])
     a.right(s, bits)
     lower(v)
     a.get(t, f["split"])
-    a.both(v, t)
+    a.bitwise_and(v, t)
     upper(u)
     a.copy(t, e)
     a.times(t, v)
@@ -61,7 +61,7 @@ def doubled(
     a.number(t, 5)
     a.right(e, t)
     a.number(t, 31)
-    a.both(v, t)
+    a.bitwise_and(v, t)
     if not twice:
         a.step(v, 3)
         a.minus(v, e)

@@ -71,7 +71,7 @@ class ScalarRv32(Rv32, Scalar):
     def times(self, d: int, m: int) -> None:
         self.mul(REGISTERS[d], REGISTERS[d], REGISTERS[m])
 
-    def both(self, d: int, m: int) -> None:
+    def bitwise_and(self, d: int, m: int) -> None:
         self.and_(REGISTERS[d], REGISTERS[d], REGISTERS[m])
 
     def left(self, d: int, bits: int) -> None:

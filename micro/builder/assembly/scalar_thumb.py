@@ -75,7 +75,7 @@ class ScalarThumb(Thumb, Scalar):
     def times(self, d: int, m: int) -> None:
         self.muls(d, m)
 
-    def both(self, d: int, m: int) -> None:
+    def bitwise_and(self, d: int, m: int) -> None:
         self.ands(d, m)
 
     def left(self, d: int, bits: int) -> None:

@@ -89,7 +89,7 @@ class ScalarXtensa(Xtensa, Scalar):
     def times(self, d: int, m: int) -> None:
         self.mull(REGISTERS[d], REGISTERS[d], REGISTERS[m])
 
-    def both(self, d: int, m: int) -> None:
+    def bitwise_and(self, d: int, m: int) -> None:
         self.and_(REGISTERS[d], REGISTERS[d], REGISTERS[m])
 
     def left(self, d: int, bits: int) -> None:

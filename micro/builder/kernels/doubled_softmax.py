@@ -31,7 +31,7 @@ WORD = (1 << 31) - 1
 SUM_BITS = 19
 """The bits of one in the sum of exponentials."""
 
-ROOM = 26
+FRACTION_BITS = 26
 """Fractional bits of a scaled distance."""
 
 FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
@@ -43,7 +43,7 @@ FIRST, SLOPE = 1515870810, -1010580540
 
 def exponential(x: Ints) -> Ints:
     """exp of non-positive numbers in units of 2**-26; the result is in units of 2**-31 and less than one."""
-    quarter = 1 << ROOM - 2
+    quarter = 1 << FRACTION_BITS - 2
     inside = (x & quarter - 1) - quarter
     # A Taylor series around -1/8.
     v = (inside << 5) + (1 << 28)
@@ -53,7 +53,7 @@ def exponential(x: Ints) -> Ints:
     y = 1895147668 + high_product(1895147668, v + rest)
     left = inside - x
     for k, factor in enumerate(FACTORS):
-        y = np.where(left >> ROOM - 2 + k & 1, high_product(y, factor), y)
+        y = np.where(left >> FRACTION_BITS - 2 + k & 1, high_product(y, factor), y)
     return np.asarray(np.where(x == 0, WORD, y))
 
 
@@ -78,10 +78,10 @@ class DoubledSoftmax(Layer):
     @cached_property
     def exponentials(self) -> Ints:
         """exp(-d * scale) for d = 0…255, where one is 2**31."""
-        multiplier, shift = quantize_multiplier(min(self.scale * (1 << ROOM), WORD))
+        multiplier, shift = quantize_multiplier(min(self.scale * (1 << FRACTION_BITS), WORD))
         if shift < 0:
             raise UnsupportedError(f"{self.name}: a softmax whose input has a scale of {self.scale:g} is not supported")
-        least = floor(31.0 * (1 << ROOM) / (1 << shift))
+        least = floor(31.0 * (1 << FRACTION_BITS) / (1 << shift))
         d = np.minimum(np.arange(256), least)
         e = exponential(high_product(-d << shift, multiplier))
         return np.where(np.arange(256) <= least, e, 0)

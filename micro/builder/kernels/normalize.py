@@ -38,7 +38,7 @@ numbers has at least half a square step."""
 GREATEST = 1 << 45
 """Of epsilon, in square steps."""
 
-ROOM = 8
+SPARE_BITS = 8
 """Bits by which a distance from the mean is shifted further than the root of the squares' sum, which has 15."""
 
 MIDDLE = 1 << 23
@@ -231,7 +231,7 @@ class NormalizeRows(_Normalize):
 
 def shifted(squares: int) -> tuple[int, int]:
     """A sum of squares, in 2**-FINE, brought to 29 or 30 bits; and the bits by which distances are shifted to suit."""
-    up = FINE // 2 + ROOM
+    up = FINE // 2 + SPARE_BITS
     while squares >= 1 << 30:
         squares, up = squares >> 2, up - 1
     while squares < 1 << 28:
@@ -241,7 +241,7 @@ def shifted(squares: int) -> tuple[int, int]:
 
 def _emit_shifted(w: Writer) -> None:
     """From t * 2**24 + s and its fraction f: `s` of 29 or 30 bits, and `c`, the bits."""
-    w.line(f"c = {ROOM}")
+    w.line(f"c = {SPARE_BITS}")
     with w.block("while t >= 64"):
         w.line("s = s >> 2 | (t & 3) << 22")
         w.line("t = t >> 2")
@@ -282,7 +282,7 @@ class Normalize(NormalizeRows):
     def output_row(self, far: Ints, r: int, row: int) -> Ints:
         shift, factors, starts = self.steps
         factors, starts = self.spread(factors)[row], self.spread(starts)[row]
-        return np.clip(((far >> ROOM) * r >> 14) * factors + starts >> shift, 0, 255)
+        return np.clip(((far >> SPARE_BITS) * r >> 14) * factors + starts >> shift, 0, 255)
 
     def constants(self) -> tuple[Array, list[int]]:
         _, factors, starts = self.steps
@@ -303,7 +303,7 @@ class Normalize(NormalizeRows):
         w.line(f"r = {1 << ROOT} // r")
 
     def emit_element(self, w: Writer) -> None:
-        w.line(f"d = (d >> {ROOM}) * r >> 14")
+        w.line(f"d = (d >> {SPARE_BITS}) * r >> 14")
         w.line(f"s = d * ({w.word('q')} - {1 << 14}) + ({w.word('q', 1)} - {1 << 28}) >> {self.steps[0]}")
         emit_clamp(w, 0, 255)
 

@@ -39,7 +39,7 @@ MIDDLE = 128
 """The byte that stands for 0 of int8."""
 
 
-class DoubledQuantizer(Quantizer):
+class TfliteQuantizer(Quantizer):
     """Layers whose arithmetic differs; the others are quantized as for any model."""
 
     def layer(self, layer: Layer) -> Layer:

@@ -30,14 +30,14 @@ from ..importer.translation import translate
 from ..kernels.elementwise import MapFloat
 from ..kernels.state import Keep
 from ..quantization.quantize import QUANTIZERS
-from .arithmetic import DoubledQuantizer
+from .arithmetic import TfliteQuantizer
 from .operators import CONVERTERS
 from .reading import FileGraph, FileOperator, FileTensor, read_file, values
 from .table import Inputs
 
 OPSET = 22
 
-QUANTIZERS[True] = DoubledQuantizer
+QUANTIZERS[True] = TfliteQuantizer
 
 MOST_ELEMENTS = 1 << 26
 """A larger tensor cannot run on a microcontroller and would exhaust this computer's memory."""

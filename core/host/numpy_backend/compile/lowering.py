@@ -30,11 +30,11 @@ def lower(writer: Writer) -> None:
     for call in writer.calls:
         function = TABLE.get(call.op)
         if call.keywords or function is None or function(writer, call) is False:
-            whole(writer, call)
+            call_backend(writer, call)
         writer.done(call)
 
 
-def whole(w: Writer, call: Call) -> None:
+def call_backend(w: Writer, call: Call) -> None:
     """A Call as the numpy backend itself computes it, its results copied to where they are looked for."""
     outs = [w.out(value) for value in call.results]
     w.emit(_run_whole, call.method, call.keywords, outs, [_filled(w, a) for a in call.args], writes=tuple(outs))

@@ -17,7 +17,7 @@ from emberlet.errors import UnsupportedError
 from ...quantization.reference import Ints
 from ...quantization.sixteen import ADVICE, MOST, SumRequant, sum_requant
 from ..layer import Array
-from ..normalize import GREATEST, ROOM, NormalizeRows, X, emit_root, root_of
+from ..normalize import GREATEST, SPARE_BITS, NormalizeRows, X, emit_root, root_of
 from ..words import word_at
 from ..writer import Writer
 from .arithmetic import finish
@@ -60,7 +60,7 @@ class Normalize16(NormalizeRows):
     @cached_property
     def requant(self) -> SumRequant:
         """Rescales products of distances and reciprocals to steps of the output, by the factors' magnitudes."""
-        unit = self.length**0.5 * 2.0 ** -(RECIPROCAL - 11 - PIECE + ROOM)
+        unit = self.length**0.5 * 2.0 ** -(RECIPROCAL - 11 - PIECE + SPARE_BITS)
         ratio = np.abs(self.factors.astype(np.float64).reshape(-1)) * unit / self.scale_out
         return sum_requant(ratio, 2.0**29, 0, what=self.name)
 

@@ -31,7 +31,7 @@ from ..tracing import Trace, ValueNeeded, assemble
 from .tracing import Points, at_point, trace, values
 
 LARGEST = 1 << 24  # maximum elements of an input while a model is traced at other lengths
-ROOM = "room"  # the symbol for the capacity, in positions, of the states' arrays
+CAPACITY = "room"  # the symbol for the capacity, in positions, of the states' arrays
 
 
 class States:
@@ -152,7 +152,7 @@ class OpenPlan:
         self.kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
         self.states = states
         self.backend = eager
-        symbols = [*opened, ROOM] if states else opened
+        symbols = [*opened, CAPACITY] if states else opened
         self._atoms: list[tuple[int, int]] = []
         for attempt in (0, 2):
             self.scope, sizes = _of_any_step(axes).scope(opened, numbers, attempt)
@@ -261,7 +261,7 @@ class OpenPlan:
         if not _hold(self.scope.guards, atoms):
             return None
         if self._atoms:
-            expected = self._numbers.evaluate({ROOM: 0, **found})
+            expected = self._numbers.evaluate({CAPACITY: 0, **found})
             if any(atoms[i] != expected[number] for i, number in self._atoms):
                 return None
         return found
@@ -288,7 +288,7 @@ class OpenPlan:
         """The results for arguments of these lengths, an array for each; None for a state that was appended to. rooms:
         the arrays of the states, in their order. Calls of several threads may overlap."""
         if self.states:
-            lengths = {**lengths, ROOM: rooms[0].shape[self.states.entries[0][2]]}
+            lengths = {**lengths, CAPACITY: rooms[0].shape[self.states.entries[0][2]]}
         try:
             bound = self._free.pop()
         except IndexError:
@@ -331,7 +331,7 @@ class _Lowered:
             if call is None or call.op != "concat" or call.args[1] != axis or call.args[0][0] is not value:
                 raise ValueNeeded("a state is not appended to by one concatenation")
             shape = list(value.shape)
-            shape[axis] = plan.points.numbers[point][ROOM]
+            shape[axis] = plan.points.numbers[point][CAPACITY]
             room = writer.buffers.new(tuple(shape), numpy_dtype(value.dtype))
             ahead = (slice(None),) * axis
             writer.put(value, room[(*ahead, slice(0, value.shape[axis]))])
@@ -504,9 +504,9 @@ class _Bound:
                 limit = plan.axes.limits.get(s, (0, None, 0, 0))[1]
                 more = 2 * lengths[s] if s in self.capacity else lengths[s]
                 self.capacity[s] = max(lengths[s], min(more, limit) if limit else more)
-        if ROOM in self.capacity:
+        if CAPACITY in self.capacity:
             for s in plan.opened:
-                self.capacity[s] = max(self.capacity[s], self.capacity[ROOM])
+                self.capacity[s] = max(self.capacity[s], self.capacity[CAPACITY])
         n = plan._numbers.evaluate(self.capacity)
         for buffer, shape in zip(plan._buffers.all, plan._sizes, strict=True):
             buffer.nbytes = max(1, math.prod(n[i] for i in shape) * buffer.array.itemsize)
@@ -553,8 +553,8 @@ def _points(symbols: list[str], known: dict[str, int], scope: Scope, guards: lis
         if len(free) < len(symbols):
             raise ValueNeeded("the operations of the model depend on its lengths in too many cases")
         numbers = {**known, **dict(zip(symbols, free, strict=True))}
-        if ROOM in numbers:  # there is room for what a call appends
-            numbers[ROOM] += 64 * (1 + len(out) ** 2) + max(numbers.values())
+        if CAPACITY in numbers:  # there is room for what a call appends
+            numbers[CAPACITY] += 64 * (1 + len(out) ** 2) + max(numbers.values())
         if _hold(guards, values(scope, numbers)):
             out.append(numbers)
             used.update(free)

@@ -1,0 +1,44 @@
+"""Tests that state the same of every row of a table."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+SHOWN = 20
+
+
+def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed."""
+    held = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    rows = [row if len(held) > 1 else (row,) for row in values]
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+        kept = [p for p in signature.parameters.values() if p.name not in held]
+
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            failures: list[tuple[str, BaseException]] = []
+            skipped = 0
+            for row in rows:
+                try:
+                    test(**fixtures, **dict(zip(held, row, strict=True)))
+                except pytest.skip.Exception:
+                    skipped += 1
+                except (Exception, pytest.fail.Exception) as error:
+                    failures.append((", ".join(map(str, row)), error))
+            if rows and skipped == len(rows):
+                pytest.skip("every row is skipped")
+            if failures:
+                said = [f"{row}: {type(error).__name__}: {error}" for row, error in failures[:SHOWN]]
+                pytest.fail(f"{len(failures)} of {len(rows)} rows:\n" + "\n".join(said), pytrace=False)
+
+        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        return run
+
+    return decorated
