@@ -221,6 +221,7 @@ def tinygrad_step(name: str) -> Callable[[], Any]:
 ENGINES: dict[str, Callable[[str], Callable[[], Any]]] = {
     "emberlet, numpy": lambda name: emberlet_step(name, "numpy", False),
     "emberlet, numpy, compiled": lambda name: emberlet_step(name, "numpy", True),
+    "emberlet, wasm, compiled": lambda name: emberlet_step(name, "wasm", True),
     "emberlet, wgpu": lambda name: emberlet_step(name, "wgpu", False),
     "emberlet, wgpu, compiled": lambda name: emberlet_step(name, "wgpu", True),
     "PyTorch, CPU, 1 thread": lambda name: torch_step(name, 1),

@@ -39,7 +39,8 @@ def python_of(engine: str, torch: str) -> str | None:
     if engine.startswith("PyTorch"):
         found = subprocess.run([torch, "-c", "import torch"], check=False, capture_output=True).returncode
         return None if found else torch
-    package = "tinygrad" if engine.startswith("tinygrad") else "wgpu" if "wgpu" in engine else "numpy"
+    packages = {"tinygrad": "tinygrad", "wgpu": "wgpu", "wasm": "wasmtime", "numpy": "numpy"}
+    package = next(packages[word] for word in packages if word in engine)
     return sys.executable if importlib.util.find_spec(package) else None
 
 
