@@ -1,4 +1,5 @@
-"""The fronts, as ways of running a model: `emberlet.onnxruntime`, `onnx_backend`, `emberlet run`, `Predictor`.
+"""The fronts, as ways of running a model: `codegen.load` with its copies, `emberlet.onnxruntime`, `onnx_backend`,
+`emberlet run`, `Predictor`.
 
 A case's model is ONNX (`model_case`). A front has its own classes of errors, or prints them: it has to say the words
 of the error that eager NumPy raises, and its class has to be the one that the front documents for it. Strings and the
@@ -10,8 +11,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import pickle
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +129,17 @@ def _command(backend: str) -> Any:
                 onnx.save(model, path)
                 with open(given, "wb") as file:
                     np.savez(file, **dict(zip(names, arrays, strict=True)))
+                # An output is no input: neither the model nor the arrays are overwritten.
+                for own in (path, given) if case.seed % 4 == 0 else ():
+                    before = own.read_bytes()
+                    with (
+                        _printing,
+                        contextlib.redirect_stdout(io.StringIO()),
+                        contextlib.redirect_stderr(io.StringIO()),
+                    ):
+                        status = main(["run", str(path), "--input", str(given), "--out", str(own)])
+                    if not status or own.read_bytes() != before:
+                        raise Broken(f"--out {own.name} overwrites what the command reads")
                 said = io.StringIO()
                 with _printing, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
                     arguments = ["--input", str(given), "--out", str(out), "--repeat", repeat, "--backend", backend]
@@ -161,7 +175,24 @@ def _predictor(case: Case, example: tuple[Any, ...]) -> Run:
     return lambda arrays: _shown(list(predictor(dict(zip(names, arrays, strict=True))).values()))
 
 
+def _loaded(change: Callable[[Any], Any], backend: str) -> Any:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        model = change(load(model_of(case), "numpy"))
+
+        def run(arrays: tuple[Any, ...]) -> Any:
+            found = model(*[onnx_backend.to_tensor(a, backend) for a in arrays])
+            return list(found) if isinstance(found, tuple) else [found]
+
+        return run
+
+    return open_
+
+
 FRONTS = [
+    Way("load, pickled", "numpy", _loaded(lambda model: pickle.loads(pickle.dumps(model)), "numpy")),
+    Way("load, compiled for its own backend", "numpy", _loaded(lambda model: model.compile(), "numpy")),
+    Way("load, forked to python", "python", _loaded(lambda model: model.fork("python"), "python")),
+    Way("load, forked to wasm", "wasm", _loaded(lambda model: model.fork("wasm"), "wasm")),
     Way("emberlet.onnxruntime", "numpy", _session("CPUExecutionProvider")),
     Way("emberlet.onnxruntime on the GPU", "wgpu", _session("WebGPUExecutionProvider")),
     *(Way(f"onnx_backend on {device}", backend, _prepared(device))
