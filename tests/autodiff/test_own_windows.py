@@ -1,4 +1,5 @@
-"""NumPy's own backward passes of convolution and pooling give what those of primitives give, in a plan too."""
+"""Backward passes of convolution and pooling that a backend has of its own give what those of primitives give: NumPy's,
+in a plan too, and the sums in parts of WebAssembly, which the GPU has as well."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def gradients(f: Any, arrays: list[Any], way: str) -> list[Any]:
     def both(*xs: Any) -> Any:
         return tuple(emberlet.grad(f, argnums=tuple(range(len(xs))))(*xs))
 
-    backend = "python" if way == "python" else "numpy"
+    backend = way if way in ("python", "wasm") else "numpy"
     xs = [emberlet.asarray(a, backend=backend) for a in arrays]
     found = (planned(both, *xs) if way == "plan" else both)(*xs)
     return [np.asarray(x.tolist(), np.float32) for x in found]
@@ -43,7 +44,7 @@ def gradients(f: Any, arrays: list[Any], way: str) -> list[Any]:
 
 def check(f: Any, arrays: list[Any], reference: str = "python") -> None:
     wanted = gradients(f, arrays, reference)
-    for way in ("eager", "plan"):
+    for way in ("eager", "plan", "wasm"):
         for found, want in zip(gradients(f, arrays, way), wanted, strict=True):
             np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4 * abs(want).max(), err_msg=way)
 
