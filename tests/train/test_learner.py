@@ -147,14 +147,14 @@ def test_it_trains_on_every_backend(tmp_path: Path, backend: str) -> None:
     assert losses[2] < losses[1]
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm"])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))])
 def test_a_compiled_training_has_the_weights_of_an_eager_one(tmp_path: Path, backend: str) -> None:
     eager, compiled = (
         learner(tmp_path / str(compile), 2, model=Net(backend), compile=compile).fit(Batches(200, 32))
         for compile in (False, True)
     )
     for name, value in weights(eager).items():
-        np.testing.assert_allclose(weights(compiled)[name], value, atol=1e-5)
+        np.testing.assert_allclose(weights(compiled)[name], value, atol=1e-4)  # Adam makes roundings larger
 
 
 def test_steps_are_compiled_unless_the_step_or_the_batch_forbids(tmp_path: Path) -> None:

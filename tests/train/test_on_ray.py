@@ -50,7 +50,14 @@ def make():
     return made, Batches(200, 16), Batches(50, 32, seed=1)
 
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20)
+for last in (False, False, True):  # Ray gives its own processes 30 seconds, which a busy machine may not have
+    try:
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20)
+        break
+    except Exception:
+        ray.shutdown()
+        if last:
+            raise
 np.savez(folder / "weights.npz", **weights(fit_on_ray(make, workers=2)))
 """
 
