@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 from PIL import Image, UnidentifiedImageError
 
@@ -13,6 +14,9 @@ FORMATS = tuple("PNG JPEG BMP GIF WEBP TIFF PPM AVIF JPEG2000 TGA PCX ICO SGI DD
 PIXELS = 1 << 24  # a picture may have this many, or EACH for every byte of its file
 EACH = 64
 SCANS = 128  # of a progressive JPEG, each of which visits every pixel
+
+# One for each wrong tag: a file of 600 KB has 50,000.
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")
 
 
 def opened(data: bytes) -> Image.Image:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import subprocess
+import sys
 import zlib
 
 import emberlet
@@ -57,6 +59,20 @@ def test_whatever_pillow_raises_is_a_format_error(monkeypatch, error):
 def test_the_words_about_other_files_are_the_same_each_time():
     with pytest.raises(FormatError, match=r"^Pillow cannot read the picture: it is of no kind that Pillow knows$"):
         decode(b"words", "RGB")
+
+
+def test_a_picture_with_thousands_of_wrong_tags_is_refused_without_a_warning_for_each(tmp_path):
+    tags = b"".join(struct.pack("<HHII", 1000 + i, 4, 1 << 28, 0) for i in range(2000))
+    file = tmp_path / "picture.tiff"
+    file.write_bytes(b"II*\0" + struct.pack("<IH", 8, 2000) + tags + bytes(4))
+    script = (
+        "import sys\nfrom emberlet.errors import FormatError\nfrom emberlet.host.images import decode\n"
+        "try:\n    decode(open(sys.argv[1], 'rb').read(), 'RGB')\nexcept FormatError:\n    print('refused')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, file], capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
 @st.composite
