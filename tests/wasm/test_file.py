@@ -476,6 +476,25 @@ def test_a_file_that_runs_as_it_is_loaded_is_refused(digits: Path, tmp_path: Pat
     assert "has a start function" in said
 
 
+@pytest.mark.parametrize("count, taken", [(4000, True), (100_000, False)])
+def test_a_file_of_many_empty_functions_is_refused_before_it_is_compiled(
+    digits: Path, count: int, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = digits.read_bytes()
+    data = next(whole[a:b] for _, name, a, b, _ in sections.sections(whole) if name == "emberlet")
+    content = {key: value for key, value in json.loads(data).items() if key != "checksum"}
+    pages = 1 + max(at + size for _, _, _, at, size in content["inputs"] + content["outputs"]) // 65536
+    empty = assembler.Function("run", ()).finish()
+    functions = [("run", empty)] + [(f"f{i}", empty) for i in range(count - 1)]
+    made = assembler.module(functions, ["run"], pages, [("emberlet", json.dumps(content).encode())])
+    if taken:
+        plan_file.load(made)
+        return
+    monkeypatch.setattr(engine, "opened", lambda module: pytest.fail("it is compiled"))
+    with pytest.raises(FormatError, match=r"it has 100000 functions in \d+ bytes, which take too much memory"):
+        plan_file.load(made)
+
+
 def test_the_memory_of_a_file_cannot_grow(digits: Path) -> None:
     instance = engine.opened(digits.read_bytes()).instance()
     with pytest.raises(Exception, match="failed to grow"):

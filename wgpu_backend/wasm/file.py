@@ -22,7 +22,7 @@ from ..plan.port import MAX_BYTES, Port
 from ..plan.ports import Ported
 from . import engine
 from .program import Program
-from .sections import sections, verify
+from .sections import check_functions, sections, verify
 
 MAX_THREADS = 64
 NAME = "emberlet"
@@ -47,6 +47,7 @@ def load(source, origin="module"):
         content = _content(source, found)
         if 8 in [number for number, _, _, _, _ in found]:
             raise ValueError("it has a start function, which runs as it is loaded: compile the model again")
+        check_functions(source, found)
         verify(source, found, content.get("checksum"))
         places = _ports(content)
         computed = _computed(content)

@@ -6,6 +6,9 @@ except ImportError:  # some builds of MicroPython
     crc32 = None
 
 CHECKSUM = "emberlet.crc32"
+# Functions of a module: so many, and one for so many bytes of the file. To compile one takes an engine some 6 KB of
+# memory, but 4 bytes of the file.
+FUNCTIONS, BYTES_EACH = 4096, 512
 
 
 def sections(source):
@@ -29,6 +32,17 @@ def sections(source):
             start += length
         out.append((number, name, start, at, begin))
     return out
+
+
+def check_functions(source, found):
+    """Raise ValueError if a module has more functions than a file of its size may have. found: its `sections`."""
+    for number, _, start, _, _ in found:
+        if number == 3 and _read(source, start)[0] > FUNCTIONS + len(source) // BYTES_EACH:
+            raise ValueError(
+                "it has {} functions in {} bytes, which take too much memory to compile".format(
+                    _read(source, start)[0], len(source)
+                )
+            )
 
 
 def checksum(source):
