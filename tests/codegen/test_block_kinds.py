@@ -14,6 +14,7 @@ from emberlet.codegen.hierarchy.words import attribute, class_from
 from emberlet.codegen.reader import read_model
 from onnx import helper, numpy_helper
 from support.onnx_models import parse
+from support.rows import every
 
 WEIGHT = re.compile(r"\bw(?:_\d+)+\w*")
 
@@ -43,7 +44,7 @@ FEED = f"{OUT}  f = MatMul(u, w_16_16f)  g = Relu(f)  y = MatMul(g, w_16_16y)"
 SEQUENCE = "n, 4, 16"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "kind"),
     [
         (f"{ONE}  y = Relu(a)", "ConvBlock"),

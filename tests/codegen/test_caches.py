@@ -14,6 +14,7 @@ from emberlet.codegen.generation import translate
 from emberlet.codegen.hierarchy.caches import _base, _layout, _parts, together
 from emberlet.errors import EmberletError, ShapeError
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 SIZE = 4
 FORMS = {
@@ -87,9 +88,7 @@ def arrays(results: Any) -> list[bytes]:
 
 @pytest.mark.parametrize("where", ["last", "first", "middle"])
 @pytest.mark.parametrize("form", sorted(FORMS))
-@pytest.mark.parametrize(
-    ("parts", "layers"), [(("key", "value"), 2), (("key", "value"), 5), (("key",), 3), (("k", "v", "m"), 2)]
-)
+@every(("parts", "layers"), [(("key", "value"), 2), (("key", "value"), 5), (("key",), 3), (("k", "v", "m"), 2)])
 def test_the_caches_of_a_layer_are_one_value(parts: tuple[str, ...], layers: int, form: str, where: str) -> None:
     """Inputs, outputs, states and results are the same as without the pass, whatever the caches' names and
     positions."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from emberlet.codegen.emit.contract import Repeated, _apart, _listed, numbered
 from emberlet.codegen.emit.expression import WIDTH
+from support.rows import every
 
 FLOAT = ("float32", ("batch", "past", 4))
 TWO = ("key", "value")
@@ -36,7 +37,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(150))
+@every("seed", range(150))
 def test_every_entry_is_as_it_was(seed: int) -> None:
     draw = random.Random(seed)
     width, count = draw.choice([1, 2, 2, 3]), draw.randint(2, 9)

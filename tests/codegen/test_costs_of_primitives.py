@@ -12,6 +12,7 @@ from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.codegen import budget
 from emberlet.codegen.budget import COSTS, LISTED, PRODUCTS
+from support.rows import every
 
 
 def of(*shape: int) -> Any:
@@ -79,7 +80,7 @@ CASES: dict[str, tuple[tuple[Any, ...], tuple[int, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@every("case", CASES)
 def test_a_primitive_costs_what_it_makes_and_reads(case: str) -> None:
     args, cost = CASES[case]
     assert COSTS[case.split()[0]](*args) == cost

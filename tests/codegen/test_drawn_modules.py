@@ -13,6 +13,7 @@ from emberlet.codegen.generation import translate
 from emberlet.codegen.hierarchy import writer
 from support.drawn_modules import SIZE, Drawn
 from support.drawn_networks import DrawnNetwork
+from support.rows import every
 
 
 def _results(model: onnx.ModelProto, inputs: list[Any], flat: bool) -> list[bytes]:
@@ -43,7 +44,7 @@ def test_most_drawn_modules_are_classes_and_loops() -> None:
     assert sum("        for " in source for source in sources) > 5
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_drawn_networks_compute_what_the_flat_code_does(seed: int) -> None:
     network = DrawnNetwork(seed)
     model, x = network.model(), network.input()

@@ -20,6 +20,7 @@ from support.edge_patterns import EDGES as FIRST_EDGES
 from support.graph_text import graph_text
 from support.more_edge_patterns import MORE_EDGES
 from support.onnx_models import generated
+from support.rows import every
 
 EDGES = {**FIRST_EDGES, **MORE_EDGES}
 SIZES = {"N": 2, "B": 2, "L": 3, "S": 3, "T": 3, "P": 2}
@@ -44,7 +45,7 @@ def drawn(model: onnx.ModelProto) -> list[np.ndarray]:
     return arrays
 
 
-@pytest.mark.parametrize("name", [name for name, edge in EDGES.items() if edge.compared])
+@every("name", [name for name, edge in EDGES.items() if edge.compared])
 def test_a_graph_beside_a_pattern_gives_the_same_with_and_without_passes(name: str) -> None:
     model = EDGES[name].model()
     arrays = drawn(model)

@@ -7,10 +7,11 @@ import pytest
 from emberlet.codegen import load
 from support.drawn_networks import DrawnNetwork
 from support.exported import KINDS, exported
+from support.rows import every
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("kind", KINDS)
+@every("kind", KINDS)
 def test_an_exported_model_computes_what_its_one_class_does(kind: str, seed: int) -> None:
     network = DrawnNetwork(seed, form="nodes")
     for label, model in exported(network.model(), kind, seed):

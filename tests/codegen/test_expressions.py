@@ -35,6 +35,7 @@ from emberlet.codegen.emit.traversal import count, is_layer, mapped, substituted
 from emberlet.codegen.hierarchy.lists import held, listed
 from hypothesis import given
 from hypothesis import strategies as st
+from support.rows import every
 
 OPERATORS = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "@": ast.MatMult,
@@ -269,7 +270,7 @@ class Groups:
         return fields
 
 
-@pytest.mark.parametrize("seed", range(150))
+@every("seed", range(150))
 def test_a_list_has_the_same_items_as_loops(seed: int) -> None:
     rng = random.Random(seed)
     items: list[Expr] = []

@@ -18,6 +18,7 @@ from emberlet.codegen.ops import OPERATORS
 from models.index import cases
 from onnx import numpy_helper
 from support.onnx_models import check, parse
+from support.rows import every
 
 from tools.paths import ROOT
 
@@ -229,7 +230,7 @@ def test_other_tools_read_the_graph() -> None:
     assert model.inputs == ("image",) and model.source == "digits.onnx"
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if not c.name.startswith("shared")], ids=lambda c: c.name)
+@every("case", [c for c in cases() if not c.name.startswith("shared")])
 def test_the_graph_of_every_model_is_json(case: Any) -> None:
     told = json.loads(json.dumps(as_json(case.model), allow_nan=False))
     read = ir.read(case.model)

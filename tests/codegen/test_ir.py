@@ -27,6 +27,7 @@ from emberlet.codegen.ir.value import (
 )
 from emberlet.codegen.ops import REGISTRY
 from emberlet.codegen.ops.attributes import Attributes
+from support.rows import every
 
 F, I64 = dtypes.float32, dtypes.int64
 
@@ -76,7 +77,7 @@ def test_elements_without_a_code_of_their_own_are_read_too(dtype: Any, data: byt
 @pytest.mark.parametrize(
     "dtype", [dtypes.uint2, dtypes.int4, dtypes.float6_e2m3fn, dtypes.uint8, dtypes.float16, dtypes.int64]
 )
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 8, 9, 130])
+@every("count", [0, 1, 2, 3, 4, 5, 8, 9, 130])
 def test_a_fill_has_the_bytes_of_its_elements(dtype: Any, count: int) -> None:
     from emberlet.backend import get_backend
 
@@ -304,7 +305,7 @@ def test_a_sum_as_a_size(found: Any, want: Any) -> None:
     assert sizes.summed(None if found is None else Counter(found)) == want
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "arguments", "want"),
     [
         ("plus", ("a", 2), "a + 2"), ("plus", (2, "a"), "a + 2"), ("plus", ("a", "a"), "2*a"), ("plus", (1, 2), 3),

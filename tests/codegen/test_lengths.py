@@ -10,6 +10,7 @@ from emberlet.codegen.passes import PASSES
 from models.index import HERE
 from onnx import numpy_helper
 from support.onnx_models import assert_same, expected, generated, parse
+from support.rows import every
 
 HEAD = """g (float[N, 2, L, 4] q, float[N, 2, K, 4] k, float[N, 2, K, 4] v, {dtype}[{rows}] n) => (float[N, 2, L, 4] y)
     <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, float none = {{0.0}}, float all = {{1.0}}> {{
@@ -72,7 +73,7 @@ def check(model: onnx.ModelProto, inputs: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-@pytest.mark.parametrize("compared", COMPARED)
+@every("compared", COMPARED)
 def test_a_mask_of_lengths_is_an_option(compared: str, hidden: str) -> None:
     model = model_of(COMPARED[compared], HIDDEN[hidden])
     source = source_of(model)

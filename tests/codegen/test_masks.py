@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import assert_same, generated, parse
+from support.rows import every
 
 SLOW = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 SIZES = {"A": 3, "B": 4}
@@ -461,7 +462,7 @@ def in_words(t: Term | Part | None) -> str:
             return str(other)
 
 
-@pytest.mark.parametrize(("nodes", "known"), TERMS)
+@every(("nodes", "known"), TERMS)
 def test_the_term_of_each_operator_says_what_its_elements_are(nodes: str, known: bool) -> None:
     model = parse(f"""g (bool[A, B] m, int64[K] s) => (int64 y) {{
         h = Shape(m)  a = Gather(h, n0)  b = Gather(h, n1)  p = Range(n0, a, n1)  r = Range(n0, b, n1)  {nodes} }}""")

@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from support.onnx_models import parse
+from support.rows import every
 
 from tools.paths import ROOT
 
@@ -110,7 +111,7 @@ def test_a_model_in_chinese_is_one_that_runs(tmp_path: Path) -> None:
     assert load(text, "numpy", name="模型")(np.float32([[1, -1, 0]])) is not None
 
 
-@pytest.mark.parametrize("member", sorted(m for m in dir(Model) if not m.startswith("_")))
+@every("member", sorted(m for m in dir(Model) if not m.startswith("_")))
 def test_a_layer_never_hides_a_member_of_model(member: str) -> None:
     weight = numpy_helper.from_array(np.ones((3, 3), np.float32), f"{member}.weight")
     model = parse("g (float[N, 3] x) => (float[N, 3] y) { y = Gemm(x, w) }")

@@ -14,6 +14,7 @@ from emberlet.onnxruntime import providers, values
 from emberlet.onnxruntime.metadata import NAMES
 from onnx import TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as state
+from support.rows import every
 
 BOTH = pytest.mark.parametrize("ort", [theirs, ours], ids=["onnxruntime", "emberlet"])
 PLAIN = [np.float32, np.float64, np.float16, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
@@ -62,7 +63,7 @@ def test_an_index_outside_is_an_invalid_argument_and_later_runs_go_on(ort: Any, 
 # -- values
 
 
-@pytest.mark.parametrize("dtype", PLAIN)
+@every("dtype", PLAIN)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_a_value_of_any_dtype_says_what_onnxruntimes_says(dtype: Any, shape: tuple[int, ...]) -> None:
     array = np.ones(shape, dtype)

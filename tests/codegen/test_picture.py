@@ -19,6 +19,7 @@ from emberlet.host.cli import main
 from models.index import HERE
 from onnx import numpy_helper
 from support.onnx_models import parse
+from support.rows import every
 
 MODELS = [p.parent for p in sorted(HERE.glob("*/model.onnx")) + sorted(HERE.glob("modules/*/model.onnx"))]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -43,7 +44,7 @@ def test_costs_are_those_of_the_layers() -> None:
     assert twice.flops == 2 * box.flops
 
 
-@pytest.mark.parametrize("folder", MODELS, ids=lambda p: p.name)
+@every("folder", MODELS)
 @pytest.mark.parametrize("depth", [None, 0, 9])
 def test_boxes_lie_within_the_one_around_them(folder: Path, depth: int | None) -> None:
     box = tree(folder / "model.onnx")

@@ -15,6 +15,7 @@ from emberlet.codegen.emit.statement import Assign, render
 from emberlet.codegen.emit.traversal import substituted
 from emberlet.codegen.emit.variables import Hints
 from support.expressions import expression, statements
+from support.rows import every
 
 
 def named(source: str, *parameters: str) -> list[str]:
@@ -23,7 +24,7 @@ def named(source: str, *parameters: str) -> list[str]:
     return render(body, 0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "name"),
     [
         ("self.q_proj(p1)", "query"),

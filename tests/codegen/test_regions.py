@@ -14,6 +14,7 @@ from emberlet.codegen.hierarchy.ordering import circles, sorted_by
 from emberlet.codegen.hierarchy.regions import _step, _steps, _wrapper
 from emberlet.codegen.hierarchy.repetition.naming import _distinct, _list_of, _prefixes
 from emberlet.codegen.hierarchy.scopes import between, common
+from support.rows import every
 
 
 def path(text: str) -> tuple[str, ...]:
@@ -23,7 +24,7 @@ def path(text: str) -> tuple[str, ...]:
 # -- order ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_parts_come_after_what_they_read_and_as_early_as_in_the_file(seed: int) -> None:
     draw = random.Random(seed)
     keys: list[Any] = list(range(draw.randint(1, 9)))
@@ -39,7 +40,7 @@ def test_parts_come_after_what_they_read_and_as_early_as_in_the_file(seed: int) 
     assert sorted_by(edges, first) == wanted
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_cycles_are_the_parts_that_reach_each_other(seed: int) -> None:
     draw = random.Random(seed)
     keys: list[Any] = list(range(draw.randint(1, 8)))

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from emberlet.codegen.reader.modules import MAX_DEPTH, MOST_PARTS, named_scope, written_scopes
 from onnx import helper
+from support.rows import every
 
 NAMES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "scope"),
     [
         # PyTorch's older exporter

@@ -12,6 +12,7 @@ from emberlet.errors import ModelError
 from models.index import HERE
 from onnx import TensorProto, helper
 from support.onnx_models import parse
+from support.rows import every
 
 GROWS = {f"{what}{n}": (f"{what}{n}_out", "append", 2) for n in (0, 1) for what in ("key", "value")}
 HAVE = {
@@ -29,7 +30,7 @@ def states(model: Any, **options: Any) -> dict[str, tuple[str, str, int | None]]
     return {i: (o, kind, axis) for i, o, kind, axis in found}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every("name", MODELS)
 def test_every_committed_model_has_its_states_and_no_others(name: str) -> None:
     """Some are caches of a fixed length, which the model returns changed."""
     assert states(HERE / name / "model.onnx") == HAVE.get(name, {})

@@ -25,12 +25,13 @@ from emberlet.codegen.ir.types import (
 )
 from emberlet.errors import ModelError
 from support.onnx_models import parse
+from support.rows import every
 
 F, I64, TEXT = dtypes.float32, dtypes.int64, dtypes.string
 T, N = TensorType, None
 
 
-@pytest.mark.parametrize(
+@every(
     ("a", "b", "both"),
     [
         (T(F, (2, 3)), T(F, (2, 3)), T(F, (2, 3))),

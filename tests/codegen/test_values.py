@@ -14,6 +14,7 @@ from emberlet.codegen.reader import read_model
 from emberlet.errors import ModelError
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import parse
+from support.rows import every
 
 DTYPES = (
     "float32 float64 float16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool bfloat16 float8_e4m3fn float8_e5m2"
@@ -46,9 +47,9 @@ def names(dtype: str) -> str:
     )
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 4), (5, 13), (65,), (64,)])
+@every("shape", [(), (0,), (1,), (3,), (2, 4), (5, 13), (65,), (64,)])
 @pytest.mark.parametrize("raw", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@every("dtype", DTYPES)
 def test_a_tensor_is_read_as_by_the_library(dtype: str, raw: bool, shape: tuple[int, ...]) -> None:
     array = bits(dtype, shape)
     if raw:
@@ -70,7 +71,7 @@ def row(*numbers: float, dtype: Any = np.float32) -> Any:
     return np.array(numbers, dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "float16"])
+@every("dtype", ["float32", "float64", "int8", "int64", "float16"])
 @pytest.mark.parametrize(
     ("indices", "dims"),
     [

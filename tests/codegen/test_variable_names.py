@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import textwrap
 
-import pytest
 from emberlet.codegen.emit.polish import polished
 from emberlet.codegen.emit.statement import render
 from emberlet.codegen.emit.variables import Hints
 from support.expressions import statements
+from support.rows import every
 
 # what it shows, statements in which every value has a variable, the same with names; p1, p2, … are parameters
 CASES = [
@@ -581,7 +581,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("about", "parameters", "source", "wanted"), CASES, ids=[case[0] for case in CASES])
+@every(("about", "parameters", "source", "wanted"), CASES)
 def test_variables_are_named_by_their_use(about: str, parameters: str, source: str, wanted: str) -> None:
     _, body = polished(parameters.split(), statements(textwrap.dedent(source)), Hints())
     assert render(body, 0) == textwrap.dedent(wanted).strip().split("\n")

@@ -8,12 +8,13 @@ from emberlet.errors import FormatError, ShapeError
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.elementwise import MapFloat
 from emberlet.micro.builder.quantization.calibrate import Observed, check_samples, grid_over, ranges_of
+from support.rows import every
 
 RANGES = [(0.0, 1.0), (-1.0, 0.0), (-1.0, 1.0), (-3.7, 0.2), (-0.001, 500.0), (0.5, 2.0), (-4.0, -1.0)]
 DRAWN = [tuple(sorted(pair)) for pair in np.random.default_rng(3).normal(0, 10, (50, 2)).tolist()]
 
 
-@pytest.mark.parametrize(("low", "high"), RANGES + DRAWN)
+@every(("low", "high"), RANGES + DRAWN)
 def test_the_ends_of_the_range_are_the_ends_of_the_bytes(low: float, high: float) -> None:
     grid = grid_over(low, high)
     low, high = min(low, 0.0), max(high, 0.0)
@@ -39,7 +40,7 @@ def test_percentiles_cut_the_same_part_off_both_ends() -> None:
     assert found["y"] == pytest.approx((2.5, 47.5), abs=0.1) or found["y"][0] == 0.0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_samples_come_in_any_order_and_with_or_without_axes_of_one(seed: int) -> None:
     """In the model's layout, in the device's, or in either without axes of size 1."""
     rng = np.random.default_rng(seed)

@@ -20,6 +20,7 @@ from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.window import Window
 from support.microcontrollers.drawn_graphs import IMAGE, drawn
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 
@@ -203,7 +204,7 @@ def kinds(graph: Graph) -> str:
     return " ".join(layer.kind for layer in graph.layers)
 
 
-@pytest.mark.parametrize("what", MERGED)
+@every("what", MERGED)
 def test_what_is_merged(what: str) -> None:
     layers, left = MERGED[what]
     graph = graph_of(layers)

@@ -13,6 +13,7 @@ from emberlet.errors import EmberletError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 # A case: operator, shape of x, constants, attributes; "x" among the constants' names says where x stands.
@@ -237,7 +238,7 @@ REFUSED: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
+@every("reason", REFUSED)
 def test_what_is_not_imported_is_refused_with_a_reason(reason: str) -> None:
     with pytest.raises(EmberletError, match=reason) as raised:
         read_graph(_model(REFUSED[reason], outputs="y i" if reason in TWO else "y"), "m")
@@ -296,7 +297,7 @@ NEARLY: dict[str, Case] = {
 COMPUTED |= NEARLY
 
 
-@pytest.mark.parametrize(
+@every(
     ("what", "behind"),
     [(n, b) for n, c in COMPUTED.items() for b in ("", "Conv") if not b or (c[1][0] == 1 and len(c[1]) > 2)],
 )
@@ -318,7 +319,7 @@ def test_floats_are_onnxruntimes(what: str, behind: str) -> None:
 BYTES = [n for n, c in COMPUTED.items() if c[1][0] == 1 and n != "a constant by"]
 
 
-@pytest.mark.parametrize("what", BYTES)
+@every("what", BYTES)
 def test_bytes_are_close_to_onnxruntimes(what: str) -> None:
     """Within 4 of the 255 steps of the output's range (or of 1), since the inputs are rounded as well."""
     case = COMPUTED[what]

@@ -13,6 +13,7 @@ from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 
@@ -230,7 +231,7 @@ def test_what_borders_on_a_refusal_is_imported(what: str) -> None:
     assert read_graph(ACCEPTED[what](), "m").outputs
 
 
-@pytest.mark.parametrize("reason", REFUSED)
+@every("reason", REFUSED)
 def test_what_is_not_imported_is_refused_with_a_reason(reason: str) -> None:
     with pytest.raises(ModelError) as raised:
         read_graph(REFUSED[reason](), "m")

@@ -16,6 +16,7 @@ from emberlet.micro.builder.kernels.trees_float import TreesFloat
 from onnx import TensorProto, helper, numpy_helper
 from support.machine_learning import forest, one_node, svm
 from support.microcontrollers.rows import row_by_row, scores_of
+from support.rows import every
 
 from tools.micropython import Port
 
@@ -161,7 +162,7 @@ def after(result: BuildResult, x: Array) -> Array:
     return np.asarray(e / e.sum(1, keepdims=True))
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@every("name", COMPUTED)
 @pytest.mark.parametrize("behind", ["", "a sum", "scaled", "scaled twice"])
 def test_scores_are_onnxruntimes(name: str, behind: str) -> None:
     """Alone, which gives trees ranks of the input, and behind other layers."""

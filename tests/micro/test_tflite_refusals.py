@@ -19,6 +19,7 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.tflite.importing import read_tflite
 from emberlet.micro.builder.tflite.reading import FileTensor, read_file, values
+from support.rows import every
 
 from tools.microcontrollers.tflite_files import File
 
@@ -232,7 +233,7 @@ def test_what_borders_on_a_refusal_is_converted(what: str) -> None:
     assert build(graph, Options("m", floats=not quantized)).program.is_float != quantized
 
 
-@pytest.mark.parametrize("reason", REFUSED)
+@every("reason", REFUSED)
 def test_what_is_not_converted_is_refused_with_a_reason(reason: str) -> None:
     with pytest.raises(ModelError, match=re.escape(reason)):
         REFUSED[reason]()

@@ -16,6 +16,7 @@ from emberlet.errors import FormatError
 from emberlet.store.formats import torch_tensors
 from emberlet.store.formats.pickles import Known, Unknown, _Machine, load
 from emberlet.store.formats.torch_tensors import KNOWN, Storage, StorageType, TensorView, elements, find, storage_of
+from support.rows import every
 
 
 def nothing(found: Any) -> Any:
@@ -66,7 +67,7 @@ def test_plain_values_are_what_python_reads(protocol: int) -> None:
         assert found[1] is found[2] or shared == () or not isinstance(shared, (list, dict))
 
 
-@pytest.mark.parametrize(
+@every(
     "data",
     [
         b"I00\n.", b"I01\n.", b"I7\n.", b"I-12345678901\n.", b"L12L\n.", b"L-3\n.", b"F2.5\n.", b"S'a b'\n.",
@@ -84,7 +85,6 @@ def test_plain_values_are_what_python_reads(protocol: int) -> None:
         b"\x8f(K\x01K\x02\x90.",
         b"(K\x01K\x02\x91.", b"(\x91.", b"}K\x01K\x02\x86K\x03s.", b"(]K\x01a]K\x02at.",
     ],
-    ids=lambda data: repr(data)[2:12],
 )  # fmt: skip
 def test_every_opcode_does_what_it_does_in_python(data: bytes) -> None:
     assert read(data) == pickle.loads(data)
@@ -139,7 +139,7 @@ def test_persistent_ids_are_looked_up() -> None:
     assert read(b"Pabc\n.", lambda found: ("id", found)) == ("id", "abc")
 
 
-@pytest.mark.parametrize(
+@every(
     ("data", "says"),
     [
         (b"", "is cut off at byte 0"), (b"K", "is cut off at byte 1"), (b"K\x01", "is cut off"), (b"I1", "is cut off"),
@@ -229,7 +229,7 @@ def test_a_view_past_the_file_is_refused() -> None:
 rebuild = KNOWN["torch._utils._rebuild_tensor_v2"].call
 
 
-@pytest.mark.parametrize(
+@every(
     ("offset", "shape", "strides", "says"),
     [
         (0, (12,), (1,), None), (0, (3, 4), (4, 1), None), (11, (), (), None), (12, (0,), (1,), None),
@@ -308,7 +308,7 @@ def test_a_tensor_of_a_dtype_without_storage_counts_its_own_elements() -> None:
         assert isinstance(make(storage_, 0, (1,), (1,), False, None, dtype), Unknown)
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "args", "wanted"),
     [
         ("torch.Size", ([2, 3],), (2, 3)), ("torch.Size", ((2,),), (2,)), ("torch.Size", (), ()),
@@ -371,7 +371,7 @@ def taken(value: Any) -> int:
 MANY = b"".join(b"M" + struct.pack("<H", i) for i in range(1000, 2000))
 
 
-@pytest.mark.parametrize(
+@every(
     "data",
     [
         b"V" + b"a" * 1000 + b"\n.", b"S'" + b"a" * 1000 + b"'\n.", b"X" + struct.pack("<I", 1000) + b"a" * 1000 + b".",
@@ -387,7 +387,6 @@ MANY = b"".join(b"M" + struct.pack("<H", i) for i in range(1000, 2000))
         b"\x8f(" + MANY + b"\x90.",
         b"(" + MANY + b"\x91.", b"M\0\1\x85.", b"M\0\1M\1\1\x86.", b"M\0\1M\1\1M\2\1\x87.", b"}" + b"M\0\1M\1\1s.",
     ],
-    ids=lambda data: repr(data)[2:12],
 )  # fmt: skip
 def test_a_value_costs_at_least_the_memory_that_it_takes_and_not_much_more(data: bytes) -> None:
     machine = _Machine(memoryview(data), find, nothing, "x", 0)

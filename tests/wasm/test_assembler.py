@@ -11,6 +11,7 @@ import pytest
 import wasmtime
 from emberlet.wgpu_backend.wasm import assembler, library
 from emberlet.wgpu_backend.wasm.opcodes import OPCODES, signed, unsigned
+from support.rows import every
 
 from tools.components import require
 
@@ -99,7 +100,7 @@ def body(module: bytes) -> bytes:
         at += size
 
 
-@pytest.mark.parametrize("name", list(OPCODES))
+@every("name", list(OPCODES))
 def test_an_instruction_has_the_bytes_of_its_name(name: str) -> None:
     code, _, align = OPCODES[name]
     found = translated(name)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend.wasm.kernels import integers
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +39,7 @@ def zero_point(rng: np.random.Generator, dtype: type, choose: random.Random) -> 
     return None if choose.randrange(3) == 0 else drawn(rng, dtype, ())
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_matrix_product(seed: int) -> None:
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     m, k, n = (choose.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 17, 30, 64, 65, 100]) for _ in range(3))
@@ -67,7 +68,7 @@ def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
     compared(F.matmul_integer, arrays)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_convolution(seed: int) -> None:
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     axes = choose.choice([1, 2, 2, 2, 3])

@@ -9,6 +9,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +31,7 @@ def compared(function: Any, arrays: list[Array], terms: int) -> None:
     close(compiled(function, *tensors, backend="wasm")(*tensors), want, terms)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_matrix_product(seed: int) -> None:
     choose = random.Random(seed)
     m, k, n = (choose.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 17, 30, 64, 65, 100]) for _ in range(3))
@@ -55,7 +56,7 @@ def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
     compared(lambda x, y: x @ y, arrays, k)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_product_of_one_row(seed: int) -> None:
     choose = random.Random(seed)
     k = choose.choice([4, 5, 7, 8, 15, 64, 131, 1024, 2048, 2049, 3000, 4100])
@@ -81,7 +82,7 @@ def test_products_of_one_row_have_a_kernel_of_their_own(monkeypatch: pytest.Monk
     assert made and all(made)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_depthwise_convolution(seed: int) -> None:
     choose = random.Random(seed)
     channels = choose.choice([2, 3, 5, 8])
@@ -118,7 +119,7 @@ def test_depthwise_convolutions_have_a_kernel_of_their_own(monkeypatch: pytest.M
     assert made and all(made)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_convolution_with_few_channels(seed: int) -> None:
     choose = random.Random(seed)
     groups, spatial = choose.choice([1, 1, 2, 3]), choose.choice([1, 2, 2, 3])
@@ -160,7 +161,7 @@ def test_convolutions_with_few_channels_read_the_image_in_place(monkeypatch: pyt
     assert made and all(made)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_convolution(seed: int) -> None:
     choose = random.Random(seed)
     groups = choose.choice([1, 1, 1, 2, 3])

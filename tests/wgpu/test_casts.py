@@ -7,6 +7,7 @@ import pytest
 from emberlet import asarray, dtypes
 from emberlet import functional as F
 from support.backends import numpy_dtype
+from support.rows import every
 
 FLOATS = ["float32", "float16", "bfloat16", "float64"]
 INTEGERS = ["int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"]
@@ -42,8 +43,8 @@ def _cast(values, target):
         return values.astype(dtype)
 
 
-@pytest.mark.parametrize("source", EVERY)
-@pytest.mark.parametrize("target", EVERY)
+@every("source", EVERY)
+@every("target", EVERY)
 def test_cast(gpu, source, target):
     values = _elements(source)
     if target in ("int64", "uint64") and source in FLOATS:
@@ -64,7 +65,7 @@ def test_cast(gpu, source, target):
             np.testing.assert_array_equal(found, want)
 
 
-@pytest.mark.parametrize("source", INTEGERS)
+@every("source", INTEGERS)
 @pytest.mark.parametrize("target", ["int16", "int8", "uint16", "uint8"])
 def test_a_narrowing_cast_wraps_before_the_same_kernel_uses_it(gpu, source, target):
     values = _elements(source)

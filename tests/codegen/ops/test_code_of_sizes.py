@@ -19,6 +19,7 @@ from emberlet.errors import EmberletError
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support.onnx_models import parse
+from support.rows import every
 
 RECORDED = Path(__file__).parents[1] / "snapshots" / "sizes.txt"
 # s = (6, 3, N): six = 6, three = 3, n = N as numbers; k: a number that is known only when the model runs
@@ -100,7 +101,7 @@ def model_of(nodes: str) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.parametrize("nodes", ROWS)
+@every("nodes", ROWS)
 def test_arithmetic_of_sizes(nodes: str) -> None:
     model = model_of(nodes)
     try:

@@ -17,6 +17,7 @@ from emberlet.codegen.generation import translate
 from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
 from emberlet.micro.builder.functions import _BELOW_ONE, FUNCTIONS
 from onnx import helper
+from support.rows import every
 
 
 def spelled_out(model: onnx.ModelProto) -> onnx.ModelProto | None:
@@ -109,7 +110,7 @@ OF_MICRO = {
 SHIFTED = {"pow": lambda v: np.abs(v), "log": lambda v: np.abs(v) + 0.1, "sqrt": lambda v: np.abs(v)}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 def test_micro_means_what_the_functional_layer_means(name):
     """The NumPy form and the MicroPython source of each function of micro, compared with F at random points."""
     draw = np.random.default_rng(len(name))

@@ -11,6 +11,7 @@ from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.errors import EmberletError, ModelError, ShapeError
 from onnx import helper, numpy_helper
 from support.onnx_models import assert_same, expected, generated
+from support.rows import every
 
 
 def check(operator, inputs, constants=(), opset=18, **attributes):
@@ -36,7 +37,7 @@ def check(operator, inputs, constants=(), opset=18, **attributes):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (0, 2, 3), (2, 0, 3), (0, 0)])
+@every("shape", [(0,), (0, 5), (5, 0), (0, 2, 3), (2, 0, 3), (0, 0)])
 @pytest.mark.parametrize("constant", [0, 1])
 @pytest.mark.parametrize(
     ("operator", "dtype"), [("Add", "float32"), ("Div", "int64"), ("Xor", "bool"), ("Concat", "int32")]
@@ -46,8 +47,8 @@ def test_constants_without_elements_keep_their_axes(operator, dtype, constant, s
     check(operator, [np.ones(shape, dtype), np.ones(shape, dtype)], (constant,), **attributes)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "uint8"])
-@pytest.mark.parametrize("shapes", [((), ()), ((1,), ()), ((1, 1), (3,)), ((3,), (1,)), ((2, 3), (2, 3))])
+@every("dtype", ["float16", "float32", "float64", "int32", "int64", "uint8"])
+@every("shapes", [((), ()), ((1,), ()), ((1, 1), (3,)), ((3,), (1,)), ((2, 3), (2, 3))])
 @pytest.mark.parametrize("constants", [(1, 2), (1,), (2,)])
 def test_a_choice_between_constants_keeps_their_dtype(dtype, shapes, constants):
     one, other = (np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape).astype(dtype) for shape in shapes)
@@ -150,7 +151,7 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("backend", ["numpy", "python"])
-@pytest.mark.parametrize(("operator", "inputs", "attributes"), UNFIT, ids=lambda v: v if isinstance(v, str) else "")
+@every(("operator", "inputs", "attributes"), UNFIT)
 def test_inputs_that_do_not_fit_are_refused_in_words(operator, inputs, attributes, backend):
     """No size is known before the model runs; every error is an EmberletError raised on purpose."""
     with pytest.raises(EmberletError) as error:
@@ -179,9 +180,7 @@ def test_axes_that_are_only_known_when_the_model_runs(backend):
 
 @pytest.mark.parametrize("backend", ["numpy", "python"])
 @pytest.mark.parametrize("opset", [10, 21])
-@pytest.mark.parametrize(
-    "given", [g for k in (1, 2, 3) for g in itertools.combinations(("starts", "ends", "steps"), k)]
-)
+@every("given", [g for k in (1, 2, 3) for g in itertools.combinations(("starts", "ends", "steps"), k)])
 def test_bounds_of_a_slice_of_which_some_are_given_and_some_constant(given, opset, backend):
     """The lengths of the inputs may be open too; the axes are constant or absent."""
     random = np.random.default_rng(len(given))
@@ -308,7 +307,7 @@ def _typed(operator, inputs, opset=18, **attributes):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-@pytest.mark.parametrize("operator", REDUCTIONS)
+@every("operator", REDUCTIONS)
 @pytest.mark.parametrize("shape", [(2, 0), (0, 0), (2, 3)])
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_a_repeated_axis_given_at_run_time_is_refused(operator, shape, keepdims):

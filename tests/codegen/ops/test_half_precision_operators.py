@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.contrib_node import generated, one_node
+from support.rows import every
 
 IMAGE = np.array([2, 3], dtype=np.int64)
 CHANNELS = ["InstanceNormalization", "GroupNormalization"]
@@ -38,7 +39,7 @@ def answer(op: str, attributes: dict[str, Any], x: Any, backend: str) -> Any:
 @pytest.mark.parametrize("backend", ["numpy", "python"])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("scale", [300, 6e4, 1e-6])
-@pytest.mark.parametrize(("op", "attributes"), CASES)
+@every(("op", "attributes"), CASES)
 def test_operators_accumulate_in_float32(op: str, attributes: Any, scale: float, dtype: Any, backend: str) -> None:
     x = (np.random.default_rng(1).uniform(0.5, 1, (2, 4, 8, 8)) * scale).astype(dtype)
     found = answer(op, attributes, x, backend)

@@ -15,11 +15,12 @@ from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError
 from onnx import helper, numpy_helper
 from support.onnx_models import parse
+from support.rows import every
 
 SIZES = "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64 minus = {-1}, int64 nine = {9}>"
 
 
-@pytest.mark.parametrize(
+@every(
     ("nodes", "shape"),
     [
         ("h = Shape(x)  n = Gather(h, zero)  y = Range(zero, n, one)", (6,)),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.onnx_models import assert_same, expected, generated, parse
+from support.rows import every
 
 COUNTS = {"none": "", "given": "count", "three": "three", "zero": "zero", "endless": "endless"}
 FIRSTS = {"none": "", "given": "first", "true": "yes", "false": "no"}
@@ -29,9 +30,9 @@ def ends(count: str, first: str, condition: str) -> bool:
 
 
 @pytest.mark.parametrize("scanned", [False, True])
-@pytest.mark.parametrize("condition", CONDITIONS)
+@every("condition", CONDITIONS)
 @pytest.mark.parametrize("first", FIRSTS)
-@pytest.mark.parametrize("count", COUNTS)
+@every("count", COUNTS)
 def test_a_loop_runs_as_often_as_it_says(count: str, first: str, condition: str, scanned: bool) -> None:
     inputs = "".join(
         f", {t}" for t, used in (("int64 count", count == "given"), ("bool first", first == "given")) if used
@@ -55,7 +56,7 @@ def test_a_loop_runs_as_often_as_it_says(count: str, first: str, condition: str,
 
 
 @pytest.mark.parametrize("directions", [(0, 0), (1, 0), (0, 1), (1, 1)])
-@pytest.mark.parametrize(("into", "back"), [(0, 0), (1, 0), (0, 1), (-1, -1), (1, 2), (-2, -3)])
+@every(("into", "back"), [(0, 0), (1, 0), (0, 1), (-1, -1), (1, 2), (-2, -3)])
 @pytest.mark.parametrize("states", [0, 1])
 def test_a_scan_goes_along_any_axis_in_either_direction(
     into: int, back: int, directions: tuple[int, int], states: int

@@ -8,6 +8,7 @@ from emberlet.codegen import load
 from emberlet.errors import ModelError
 from onnx import TensorProto, helper
 from support.contrib_node import check, normal, number
+from support.rows import every
 
 I64 = np.int64
 
@@ -77,7 +78,7 @@ TEXTS = ["hello a bc  dée", "x", "", "  lead trail ", "a.b,c"]
 
 @pytest.mark.parametrize("mark", [0, 1])
 @pytest.mark.parametrize("shape", [(5,), (1, 5), (5, 1), (0,), (0, 2)])
-@pytest.mark.parametrize(
+@every(
     "how",
     [
         {"separators": [" "]}, {"separators": [" ", "l+"]}, {"separators": ["e", "el"]}, {"separators": [r"[\.,]"]},

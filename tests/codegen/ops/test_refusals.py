@@ -14,6 +14,7 @@ import pytest
 from emberlet.codegen import load
 from emberlet.errors import ModelError
 from onnx import TensorProto, helper, numpy_helper, parser
+from support.rows import every
 
 DOMAINS = {"ml": "ai.onnx.ml", "ms": "com.microsoft", "training": "ai.onnx.preview.training"}
 A: Any = np.array
@@ -264,9 +265,7 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("operator", "inputs", "attributes", "words"), REFUSED, ids=[f"{r[0]}: {r[3][:40]}" for r in REFUSED]
-)
+@every(("operator", "inputs", "attributes", "words"), REFUSED)
 def test_what_an_operator_cannot_do_is_refused(
     operator: str, inputs: list[Any], attributes: dict[str, Any], words: str
 ) -> None:
@@ -328,7 +327,7 @@ ALLOWED: list[tuple[str, list[Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("operator", "inputs", "attributes"), ALLOWED)
+@every(("operator", "inputs", "attributes"), ALLOWED)
 def test_attributes_at_their_limits_are_accepted(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
     given = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
     load(node(operator, inputs, given), "numpy")
