@@ -489,7 +489,7 @@ from .functional import where as where
 from .functional import zeros as zeros
 from .functional import zeros_like as zeros_like
 from .functional import zip_map as zip_map
-from .host.showing import show as show
+from .host.tensors.showing import show as show
 from .module import Module as Module
 from .param import Param as Param
 from .param.identity import ParamId as ParamId

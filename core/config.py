@@ -59,7 +59,7 @@ class Config:
 
     def _check_types(self):
         # Not by an import statement: devices have no such file.
-        problem = __import__("emberlet.host.config_types", None, None, ("*",)).problem
+        problem = __import__("emberlet.host.interface.config_types", None, None, ("*",)).problem
         kinds = _kinds(type(self))
         for name in kinds:
             default = _default(type(self), name)

@@ -10,7 +10,7 @@ from .backend import Backend
 from .tensor_data import TensorData
 from .dtypes import DType
 from .functional.quantized.tensors import Quantized, QuantScheme
-from .host.named_axes import NamedTensor
+from .host.tensors.named_axes import NamedTensor
 
 class _Array(Protocol):
     @property

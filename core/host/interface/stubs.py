@@ -179,7 +179,7 @@ def tensor() -> str:
         + "from typing import Any, Protocol, TypeAlias\n\n"
         + "from .backend import Backend\nfrom .tensor_data import TensorData\nfrom .dtypes import DType\n"
         + "from .functional.quantized.tensors import Quantized, QuantScheme\n"
-        + "from .host.named_axes import NamedTensor\n\n"
+        + "from .host.tensors.named_axes import NamedTensor\n\n"
         + "class _Array(Protocol):\n    @property\n    def __array__(self) -> Any: ...\n\n"
         + "# What a function takes where it wants a tensor.\n"
         + "_TensorLike: TypeAlias = Tensor | builtins.complex | Sequence[Any] | _Array\n\n"
@@ -233,7 +233,7 @@ def package() -> str:
         + "from .display import set_print_options as set_print_options\nfrom .dtypes import DType as DType\n"
         + "from .errors import *\n"
         + "".join(f"from .functional import {n} as {n}\n" for n in names)
-        + "from .host.showing import show as show\n"
+        + "from .host.tensors.showing import show as show\n"
         + "from .module import Module as Module\nfrom .param import Param as Param\n"
         + "from .param.identity import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
         + "__version__: str\n__array_api_version__: str\n"

@@ -48,8 +48,8 @@ def attach(tensor: Any) -> None:
     tensor.__array_interface__ = property(_late("sharing.interop", "array_interface"))
     tensor.tobytes = _bytes
     tensor.__complex__ = _complex
-    tensor.named = _late("named_axes", "named")
-    tensor._repr_html_ = _late("showing", "html")
+    tensor.named = _late("tensors.named_axes", "named")
+    tensor._repr_html_ = _late("tensors.showing", "html")
     # Not on MicroPython, where 2.0 * tensor would ask the tensor for a float.
     tensor.__float__ = _float
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]

@@ -209,7 +209,7 @@ def find(where: str, name: str) -> Any:
         if config is not None:
             return config
     if name == "show" and where == "emberlet":
-        return import_module("emberlet.host.showing").show
+        return import_module("emberlet.host.tensors.showing").show
     if name in ("complex64", "complex128") and where == "emberlet":
         return import_module("emberlet.dtypes").dtype(name)
     if name in FUNCTIONS and where in ("emberlet", "emberlet.functional"):

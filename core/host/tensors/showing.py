@@ -12,8 +12,8 @@ import sys
 from html import escape
 from typing import Any, NamedTuple
 
-from ..lookup import function as _found
-from ..tensor import Tensor
+from ...lookup import function as _found
+from ...tensor import Tensor
 
 WIDTH, HEIGHT = 64, 32  # pixels of the largest picture
 _SHADES = " .:-=+*#%@"

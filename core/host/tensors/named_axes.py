@@ -6,8 +6,8 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from ..errors import ArgumentError, EmberletError, ShapeError
-from ..tensor import Tensor
+from ...errors import ArgumentError, EmberletError, ShapeError
+from ...tensor import Tensor
 
 
 class NamedTensor:

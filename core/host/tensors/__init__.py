@@ -1,0 +1,1 @@
+"""What CPython adds to tensors: names on axes, and pictures."""
