@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.ray_processes import PATIENCE, environment, running, wait_until
+from support.ray_processes import environment, running, wait_until
 from support.small_training import Batches, Plain, learner, weights
 
 from tools.components import require
 from tools.paths import ROOT
 
 EPOCHS = 4
+PATIENCE = 600  # seconds: Ray Train starts several processes, one after the other
 # Waits in its third epoch until it may go on, so that a worker can be killed there.
 PROGRAM = """
 import os, sys, time
@@ -74,7 +75,8 @@ def start(folder: Path, home: Path) -> subprocess.Popen[str]:
     paths = [str(ROOT / "tests"), str(ROOT)]
     (folder / "program.py").write_text(PROGRAM.format(path=paths, epochs=EPOCHS), encoding="utf-8")
     # Workers import the support package by its name.
-    variables = {**environment(home), "PYTHONPATH": os.pathsep.join(paths), "RAY_TRAIN_V2_ENABLED": "1"}
+    variables = {**environment(home), "PYTHONPATH": os.pathsep.join(paths), "RAY_TRAIN_V2_ENABLED": "1",
+                 "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(PATIENCE)}  # fmt: skip
     return subprocess.Popen([sys.executable, folder / "program.py", folder], env=variables, cwd=folder, text=True,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")  # fmt: skip
 
@@ -84,7 +86,7 @@ def wanted(folder: Path) -> dict[str, Any]:
     return weights(learner(folder / "one", EPOCHS, model=Plain()).fit(Batches(200, 32)))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2 * PATIENCE + 300)
 @pytest.mark.parametrize("kill", [False, True], ids=["in peace", "a worker killed"])
 def test_two_workers_give_the_weights_of_one_process(tmp_path: Path, home: Path, kill: bool) -> None:
     require("ray")
@@ -96,7 +98,7 @@ def test_two_workers_give_the_weights_of_one_process(tmp_path: Path, home: Path,
     try:
         if kill:
             third = tmp_path / "third"
-            wait_until(lambda: third.exists() or process.poll() is not None, "the third epoch")
+            wait_until(lambda: third.exists() or process.poll() is not None, "the third epoch", PATIENCE)
             assert process.poll() is None, process.communicate()[1]
             victim = int(third.read_text(encoding="utf-8"))
             os.kill(victim, signal.SIGKILL)
