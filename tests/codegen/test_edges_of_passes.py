@@ -1,8 +1,7 @@
 """Graphs just beside what a pass rewrites: the result of each is that of no passes.
 
 tests/codegen/test_near_misses.py changes patterns in one place; these graphs differ in ways that no such change makes:
-other tables, more parts, an operand of another tensor, sizes at a limit. Recorded are the operators that all passes
-leave, and those that the pass in question leaves alone, each with a digest of the whole graph.
+other tables, more parts, an operand of another tensor, sizes at a limit.
 """
 
 from __future__ import annotations
