@@ -31,7 +31,7 @@ def geomspace(start, stop, num=50, *, endpoint=True, dtype=None, backend=None):
 
     if not start * stop > 0:
         raise ArgumentError("geomspace: start and stop have one sign and are not 0, found {}, {}".format(start, stop))
-    if num < 0:
+    if not 0 <= num <= 1 << 24:
         raise ShapeError("geomspace of {} numbers cannot be made".format(num))
     count = num - 1 if endpoint else num
     step = log(stop / start) / count if count > 0 else 0.0
@@ -56,7 +56,7 @@ def vander(x, n=None, increasing=False):
     if x.ndim != 1:
         raise ShapeError("vander takes a 1-D tensor, found shape {}".format(x.shape))
     n = x.size if n is None else n
-    if n < 0:
+    if not 0 <= n <= 1 << 16:
         raise ShapeError("vander of {} powers cannot be made".format(n))
     powers = [x.backend.full(x.shape, 1, x.dtype)]
     for _ in range(n - 1):
@@ -77,6 +77,8 @@ def indices(shape, *, backend=None):
 
 def _corner(n_rows, n_cols, k, upper, backend):
     n_cols = n_rows if n_cols is None else n_cols
+    if max(n_rows, 0) * max(n_cols, 0) > 1 << 24 or max(n_rows, n_cols) > 1 << 24:
+        raise ShapeError("the indices of a matrix {} × {} cannot be listed".format(n_rows, n_cols))
     rows, columns = [], []
     for i in range(n_rows):
         start, stop = (max(0, i + k), n_cols) if upper else (0, min(n_cols, i + k + 1))

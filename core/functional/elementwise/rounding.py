@@ -1,5 +1,6 @@
 """Rounding to whole numbers. Integers come back as they are."""
 
+from ...errors import ArgumentError
 from ..operands import alias, numeric
 
 
@@ -32,6 +33,8 @@ def round(x, decimals=0):
     if not decimals:
         return _round("round", x)
     x = numeric(x, "round")
+    if abs(decimals) > 300:
+        raise ArgumentError("round: decimals are -300 to 300, found {}".format(decimals))
     if not x.dtype.is_float and decimals > 0:
         return alias(x)
     scale = 10 ** abs(decimals)

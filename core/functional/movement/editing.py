@@ -75,8 +75,8 @@ def array_split(x, sections, axis=0):
     x = tensor(x)
     n = x.shape[axis_of(axis, x.ndim)]
     if isinstance(sections, int):
-        if sections < 1:
-            raise ShapeError("array_split needs at least 1 part, found {}".format(sections))
+        if not 1 <= sections <= n + 65536:  # beyond: a mistake, and an empty tensor for each part
+            raise ShapeError("array_split of {} elements into {} parts".format(n, sections))
         part, more = n // sections, n % sections
         return split(x, [part + 1] * more + [part] * (sections - more), axis)
     cuts = [0] + [max(0, min(n, c + n if c < 0 else c)) for c in sections] + [n]
