@@ -1,6 +1,6 @@
-"""The ONNX importer: `generate` writes readable Python and a burnpack, `load` gives a model ready to run, `inspect`
-prints the typed IR. It needs no library; `onnx`, if installed, reads large files. docs/codegen.md explains how it
-works.
+"""The ONNX importer: `generate` writes readable Python and a burnpack, `load` gives a model ready to run, `parse` gives
+the typed IR and `inspect` its text. It needs no library; `onnx`, if installed, reads large files. docs/codegen.md
+explains how it works.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .generation import Generated, generate, load
     from .inspection import inspect
+    from .ir import read as parse
     from .overwriting import OverwriteError
 
-__all__ = ["Generated", "OverwriteError", "generate", "inspect", "load"]
+__all__ = ["Generated", "OverwriteError", "generate", "inspect", "load", "parse"]
 
 
 def __dir__() -> list[str]:
@@ -26,6 +27,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(generation, name)
     elif name == "inspect":
         from .inspection import inspect as found
+    elif name == "parse":
+        from .ir import read as found
     elif name == "OverwriteError":
         from .overwriting import OverwriteError as found
     elif name == "onnx_backend":

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from emberlet import codegen
 from emberlet.burnpack import Burnpack
 from emberlet.codegen import generate, inspect, ir
 from emberlet.codegen.graph_json import as_json
+from emberlet.codegen.inspection import format_graph
 from emberlet.codegen.ir.choices import AutoPad, GridPadding, Interpolation, PadMode
 from emberlet.codegen.ops import OPERATORS
+from emberlet.errors import ModelError
 from models.index import cases
 from onnx import numpy_helper
 from support.onnx_models import check, parse
@@ -228,6 +231,13 @@ def test_other_tools_read_the_graph() -> None:
     model = ir.read(DIGITS)
     assert [n.op() for n in model.graph.nodes][:2] == ["Conv", "Relu"]
     assert model.inputs == ("image",) and model.source == "digits.onnx"
+
+
+def test_parse_gives_the_graph_that_inspect_prints() -> None:
+    model = codegen.parse(DIGITS)
+    assert inspect(DIGITS).startswith(format_graph(model.graph))
+    with pytest.raises(ModelError):
+        codegen.parse(b"not a model")
 
 
 @every("case", [c for c in cases() if not c.name.startswith("shared")])
