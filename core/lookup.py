@@ -60,6 +60,4 @@ def method(name):
 
 def absent(where, name):
     """What is called `name` elsewhere, on CPython. Raises AttributeError."""
-    if hasattr(memoryview, "cast"):
-        return __import__("emberlet.host.public", None, None, ("find",)).find(where, name)
-    raise AttributeError(where, name)
+    return __import__("emberlet.errors.absent", None, None, ("find",)).find(where, name)
