@@ -181,3 +181,40 @@ def test_accumulators_of_32_bits_are_exact_and_wider_integers_are_refused(backen
 def test_a_scale_of_bools_is_0_or_1(backend: Any) -> None:
     total, zero = tensor(np.array([-5, 0, 2, 300], np.int32)), tensor(np.array(3, np.uint8))
     same(F.requantize(total, tensor(np.array(True)), zero), np.array([0, 3, 5, 255], np.uint8))
+
+
+def test_scales_are_floats_and_zero_points_and_added_sums_integers(backend: Any) -> None:
+    a, b = tensor(np.array([[1, 2]], np.uint8)), tensor(np.array([[3], [4]], np.uint8))
+    half, one, yes = (tensor(np.asarray(v)) for v in (np.float32(0.5), np.uint8(1), np.True_))
+    with pytest.raises(DTypeError, match="a scale is a float, found bool"):
+        F.dynamic_quantize_matmul(F.cast(a, "float32"), b, yes, one)
+    with pytest.raises(DTypeError, match="a scale is a float, found uint8"):
+        F.matmul_integer_to_float(a, b, half, one)
+    with pytest.raises(DTypeError, match="a zero point is an integer, found bool"):
+        F.matmul_integer(a, b, yes)
+    with pytest.raises(DTypeError, match="a zero point is an integer, found float32"):
+        F.conv_integer(tensor(np.ones((1, 1, 3), np.uint8)), tensor(np.ones((1, 1, 2), np.uint8)), None, half)
+    with pytest.raises(DTypeError, match="integers are added to integer products, found float32"):
+        F.qgemm(a, half, one, b, half, one, half)
+
+
+def test_scales_and_added_values_of_other_dtypes_are_converted(backend: Any) -> None:
+    a, b = tensor(np.array([[1, 2]], np.uint8)), tensor(np.array([[3], [4]], np.uint8))
+    half, narrow, three = (tensor(np.asarray(v)) for v in (np.float32(0.5), np.float16(0.5), np.int64(3)))
+    for scales in ((half, narrow), (narrow, half)):
+        same(F.matmul_integer_to_float(a, b, *scales, bias=three), np.array([[5.75]], np.float32))
+        same(F.qgemm(a, scales[0], None, b, scales[1], None, three), np.array([[3.5]], np.float32))
+
+
+def test_scales_of_an_lstm_are_converted_to_the_inputs_dtype(backend: Any) -> None:
+    draw = np.random.default_rng(9)
+    w, r, zero = levels(draw, "int8", 1, 2, 4), levels(draw, "int8", 1, 1, 4), np.zeros(1, np.int8)
+    x = draw.normal(size=(2, 1, 2)).astype(np.float32)
+    found = []
+    for dtype in ("float32", "float16"):
+        scale = tensor(np.array([0.0625], dtype))
+        found.append(F.dynamic_quantize_lstm(*map(tensor, (x, w)), scale, *map(tensor, (zero, r)), scale, tensor(zero)))
+    for one, other in zip(*found, strict=True):
+        same(other, np.asarray(one))
+    with pytest.raises(DTypeError, match="a scale is a float, found int8"):
+        F.dynamic_quantize_lstm(*map(tensor, (x, w, zero, zero, r)), scale, tensor(zero))

@@ -27,7 +27,10 @@ def centered(x, zero_point, shape=None):
     out = backend.cast(x, dtypes.int32)
     if zero_point is None:
         return out
-    zero = astype(tensor(zero_point, backend), dtypes.int32)
+    zero = tensor(zero_point, backend)
+    if not zero.dtype.is_integer:
+        raise DTypeError("a zero point is an integer, found {}".format(zero.dtype))
+    zero = astype(zero, dtypes.int32)
     if zero.size == 1:
         zero = reshape(zero, ())
     elif shape is not None and zero.ndim == 1:
@@ -35,9 +38,27 @@ def centered(x, zero_point, shape=None):
     return backend.binary("sub", out, zero)
 
 
-def _scale(value, backend):
-    """A scale as a tensor; a number becomes float32."""
-    return backend.full((), value, dtypes.float32) if is_scalar(value) else tensor(value, backend)
+def scale_of(value, backend):
+    """A scale as a tensor; a number becomes float32. Raises DTypeError for a tensor that is not of floats."""
+    scale = backend.full((), value, dtypes.float32) if is_scalar(value) else tensor(value, backend)
+    if not scale.dtype.is_float:
+        raise DTypeError("a scale is a float, found {}".format(scale.dtype))
+    return scale
+
+
+def _scales(a_scale, b_scale, backend):
+    """The scale of a sum: a_scale of rows times b_scale of columns, in the wider of their dtypes."""
+    a_scale, b_scale = _column(scale_of(a_scale, backend)), scale_of(b_scale, backend)
+    dtype = dtypes.promote(a_scale.dtype, b_scale.dtype)
+    return backend.binary("mul", astype(a_scale, dtype), astype(b_scale, dtype))
+
+
+def _sums(value, backend):
+    """What is added to int32 sums, as int32. Raises DTypeError unless it is of integers."""
+    value = tensor(value, backend)
+    if not value.dtype.is_integer:
+        raise DTypeError("integers are added to integer products, found {}".format(value.dtype))
+    return astype(value, dtypes.int32)
 
 
 def _column(values):
@@ -100,25 +121,27 @@ def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, 
     """
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
     backend = total.backend
-    scale = _ratio(_column(_scale(a_scale, backend)), _scale(b_scale, backend), _column(_scale(y_scale, backend)))
+    scale = _ratio(_column(scale_of(a_scale, backend)), scale_of(b_scale, backend), _column(scale_of(y_scale, backend)))
     return requantize(total, scale if scale.size > 1 else reshape(scale, ()), y_zero_point, dtype)
 
 
 #: function; com.microsoft MatMulIntegerToFloat
 @composite
 def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
-    """`matmul_integer` times both scales, plus bias, in the scales' dtype (com.microsoft MatMulIntegerToFloat)."""
+    """`matmul_integer` times both scales, plus bias, in the wider of the scales' dtypes (com.microsoft
+    MatMulIntegerToFloat). Raises DTypeError unless scales are floats and zero points integers."""
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
     backend = total.backend
-    scale = backend.binary("mul", _column(_scale(a_scale, backend)), _scale(b_scale, backend))
+    scale = _scales(a_scale, b_scale, backend)
     out = backend.binary("mul", backend.cast(total, scale.dtype), scale if scale.size > 1 else reshape(scale, ()))
-    return out if bias is None else backend.binary("add", out, tensor(bias))
+    return out if bias is None else backend.binary("add", out, astype(tensor(bias, backend), out.dtype))
 
 
 #: function; com.microsoft DynamicQuantizeMatMul
 @composite
 def dynamic_quantize_matmul(x, b, b_scale, b_zero_point=None, bias=None):
-    """x @ dequantized b, with x dynamically quantized to uint8 (com.microsoft DynamicQuantizeMatMul)."""
+    """x @ dequantized b, with x dynamically quantized to uint8 (com.microsoft DynamicQuantizeMatMul). Raises DTypeError
+    unless b_scale is of floats and b_zero_point of integers."""
     values, scale, zero_point = dynamic_quantize_linear(x)
     return matmul_integer_to_float(values, b, scale, b_scale, zero_point, b_zero_point, bias)
 
@@ -140,13 +163,14 @@ def qgemm(
     )
     backend = total.backend
     if c is not None:
-        total = backend.binary("add", total, tensor(c))
-    scale = backend.binary("mul", _scale(a_scale, backend), _scale(b_scale, backend))
+        total = backend.binary("add", total, _sums(c, backend))
+    scale = _scales(a_scale, b_scale, backend)
     if alpha != 1.0:
         scale = backend.binary("mul", scale, backend.full((), alpha, scale.dtype))
     if y_scale is None:
         return backend.binary("mul", backend.cast(total, scale.dtype), scale)
-    return requantize(total, backend.binary("div", scale, _scale(y_scale, backend)), y_zero_point, dtype)
+    y_scale = astype(scale_of(y_scale, backend), scale.dtype)
+    return requantize(total, backend.binary("div", scale, y_scale), y_zero_point, dtype)
 
 
 #: function; ONNX ConvInteger
@@ -193,14 +217,14 @@ def qlinear_conv(
     backend = total.backend
     spread = (-1,) + (1,) * (total.ndim - 2)
     if bias is not None:
-        bias = tensor(bias)
+        bias = _sums(bias, backend)
         if bias.shape != total.shape[1:2]:
             raise ShapeError(
                 "qlinear_conv: a bias of shape {} does not fit {} channels".format(bias.shape, total.shape[1])
             )
         total = backend.binary("add", total, reshape(bias, spread))
-    x_scale, y_scale = [reshape(_scale(s, backend), ()) for s in (x_scale, y_scale)]
-    scale = _ratio(x_scale, _scale(w_scale, backend), y_scale)
+    x_scale, y_scale = [reshape(scale_of(s, backend), ()) for s in (x_scale, y_scale)]
+    scale = _ratio(x_scale, scale_of(w_scale, backend), y_scale)
     return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point, dtype)
 
 

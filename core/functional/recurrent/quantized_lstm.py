@@ -3,9 +3,9 @@
 from ... import dtypes
 from ...errors import ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
-from ..operands import tensor
+from ..operands import astype, tensor
 from ..overriding import composite
-from ..quantized.integer_products import centered, integer_product
+from ..quantized.integer_products import centered, integer_product, scale_of
 from .layers import Layer, LstmCell
 
 
@@ -34,17 +34,18 @@ class _Weight:
                 "dynamic_quantize_lstm: weights {}, expected (directions, rows, columns)".format(self.values.shape)
             )
         self.parts = []
+        scale = scale_of(scale, self.values.backend)
         for i in range(self.values.shape[0]):
             matrix = reshape(narrow(self.values, 0, i, 1), self.values.shape[1:])
             zero = reshape(narrow(tensor(zero_point), 0, i, 1), (-1,))
-            self.parts.append((centered(matrix, zero), reshape(narrow(tensor(scale), 0, i, 1), (-1,))))
+            self.parts.append((centered(matrix, zero), reshape(narrow(scale, 0, i, 1), (-1,))))
 
     def product(self, values, x_scale, i):
         """Integers (rows, …) @ the weights of direction i, times both scales."""
         matrix, scale = self.parts[i]
         backend = x_scale.backend
         total = backend.cast(integer_product(values, matrix), x_scale.dtype)
-        return backend.binary("mul", total, backend.binary("mul", x_scale, scale))
+        return backend.binary("mul", total, backend.binary("mul", x_scale, astype(scale, x_scale.dtype)))
 
 
 class _QuantizedLayer(Layer):
