@@ -20,6 +20,7 @@ from emberlet.backend import get_backend
 from emberlet.errors import BackendError, IndexingError, UnsupportedError
 from emberlet.wgpu_backend import compiled
 from emberlet.wgpu_backend.wasm import WasmBackend
+from emberlet.wgpu_backend.wasm.engine import compiled as compiled_module
 from fuzz.differential import engine
 from fuzz.differential.kinds import graphs
 
@@ -186,3 +187,8 @@ def test_a_recurrent_layer_that_runs_step_by_step_again_is_said_once_to_be_faste
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         layer(x)
+
+
+def test_an_invalid_module_of_its_own_is_an_error_of_the_backend() -> None:
+    with pytest.raises(BackendError, match="emberlet wrote is invalid"):
+        compiled_module(b"no module")

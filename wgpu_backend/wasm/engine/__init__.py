@@ -23,14 +23,17 @@ def compiled(source):
     """A compiled module: each `instance()` has its own memory, with `write(at, data)`, `read(at, nbytes)`, `run()`,
     `nbytes()` and `release()`.
 
-    Raises ValueError if the bytes are not a module, BackendError without a WebAssembly engine.
+    Raises BackendError without a WebAssembly engine, and if it refuses the bytes.
     """
-    return _here().compiled(source)
+    try:
+        return _here().compiled(source)
+    except ValueError as error:
+        raise BackendError("a module that emberlet wrote is invalid, please report this: {}".format(error))
 
 
 def opened(source):
     """`compiled` for the bytes of a file, which anybody may have written: on a desktop with limits of time and memory;
-    a tab has its own."""
+    a tab has its own. Raises ValueError if they are not a module."""
     here = _here()
     return here.compiled(source, True) if hasattr(here, "WasmtimeModule") else here.compiled(source)
 
