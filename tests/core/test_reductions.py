@@ -145,3 +145,14 @@ def test_axes_that_do_not_exist_are_named(backend):
         emberlet.sum(x, 2)
     with pytest.raises(ShapeError, match="twice"):
         emberlet.sum(x, (0, -2))
+
+
+@pytest.mark.parametrize("function", ["mean", "var", "std"])
+def test_moments_of_no_elements_are_nan(backend, function):
+    same(getattr(emberlet, function)(tensor(np.zeros((2, 0), np.float32)), 1), np.full(2, np.nan, np.float32))
+
+
+def test_the_sum_of_no_elements_divides_like_any_0(backend):
+    total = emberlet.sum(tensor(np.zeros((2, 0), np.float32)), 1)
+    same(5 / total, np.full(2, np.inf, np.float32))
+    same(total * np.inf, np.full(2, np.nan, np.float32))

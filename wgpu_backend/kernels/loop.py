@@ -125,7 +125,7 @@ def render_loop(loop):
     reduction)."""
     red = loop.reduction
     values = {}
-    if red is not None and red.counters and red.counters[0][0] == "r" and not red.empty:
+    if red is not None and red.counters and red.counters[0][0] == "r":
         return _group_kernel(loop, red, values)
     renderer = wgsl.Renderer(loop.slots, "acc" if red is None else as_value("acc", red.type))
     if red is not None:
@@ -161,8 +161,6 @@ def _serial(renderer, red):
     renderer.line("var acc: {} = {};".format(held(red.type), first(red.op, red.type)))
     if red.op[:3] == "arg":
         renderer.line("var best = 0u;")
-    if red.empty:
-        return
     if red.op == "sum" and red.type == "f32" and most(red.extent()) > 2 * BLOCK:
         _serial_sum(renderer, red)
         return

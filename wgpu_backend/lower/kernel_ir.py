@@ -86,16 +86,15 @@ class Reduction:
     """Fold `body` with op ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin") over nested counters.
 
     counters: ((name, extent), …), outermost first. type: of the accumulator. position: for argmax and argmin the Index
-    (over the counters) that is the answer. empty: whether an extent is 0; the result is then the identity.
+    (over the counters) that is the answer.
     """
 
-    def __init__(self, op, type, counters, body, position=None, empty=False):
+    def __init__(self, op, type, counters, body, position=None):
         self.op = op
         self.type = type
         self.counters = counters
         self.body = body
         self.position = position
-        self.empty = empty
 
     def extent(self):
         n = 1

@@ -12,7 +12,7 @@ from ..record.node import Node, no_kernel, numbers, own_numbers
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
-from .reductions import specification
+from .reductions import identity, specification
 
 _INFINITY = float("inf")
 
@@ -121,16 +121,19 @@ class Lowering:
     def _reduce(self, node, indices):
         if self.reduction is None:
             spec = specification(node)
+            if known_equal(spec.size(), 0):
+                # A constant, so that dividing by it is `undisguised`.
+                type = storage.register(node.dtype)
+                return self.build.const(identity(spec.op, type), type)
             counters = [("r{}".format(i), spec.extents[i]) for i in range(len(spec.extents))]
             if self.flat_reduction:
                 inner = coordinates("r", spec.extents)
                 counters = [("r", positive(spec.size()))]
             else:
                 inner = [ix.counter(name, extent) for name, extent in counters]
-            empty = known_equal(spec.size(), 0)
-            body = None if empty else spec.body(self, indices, inner)
+            body = spec.body(self, indices, inner)
             position = spec.position(inner) if spec.position else None
-            self.reduction = Reduction(spec.op, spec.type, counters, body, position, empty)
+            self.reduction = Reduction(spec.op, spec.type, counters, body, position)
         out = self.build.make("reduced", storage.register(node.dtype))
         if node.op != "reduce" or node.arg[0] in ("sum", "prod"):
             out = self.round(out, node.dtype)
