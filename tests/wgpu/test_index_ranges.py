@@ -88,6 +88,14 @@ def test_a_backend_that_checks_indices_refuses_those_that_the_gpu_computed(gpu, 
         np.testing.assert_array_equal(ran([8.0, -11.0], run), np.array(want.tolist()))
 
 
+def test_an_index_that_adds_a_constant_to_an_input_is_refused(gpu, make, table):
+    moved, steps = table.to_device(gpu), ids([1, 2], gpu)
+    compiled = compile(lambda at: F.take(moved, at + steps * 2, axis=0), ids([0, 0], make.cpu), backend=gpu)
+    np.testing.assert_array_equal(np.array(compiled(ids([0, 5], make.cpu)).tolist()), np.array(table.tolist())[[2, 9]])
+    with pytest.raises(IndexingError, match="index 10 is outside axis 0 of length 10"):
+        compiled(ids([0, 6], make.cpu))
+
+
 TABLES = {
     "gather_nd": lambda x, at: F.gather_nd(x, at),
     "getitem": lambda x, at: x[at[:, 0], at[:, 1]],

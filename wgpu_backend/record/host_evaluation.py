@@ -51,14 +51,12 @@ def _values(order, host):
 
 
 def evaluated(order, host, given, values):
-    """The value of the last of some nodes, each after its sources; None where a constant is on the GPU. given: the
-    host's Tensor of an input, by its number; values: those of the open sizes' atoms, or None."""
+    """The value of the last of some nodes, each after its sources and none on the GPU. given: the host's Tensor of an
+    input, by its number; values: those of the open sizes' atoms, or None."""
     found = {}
     for node in order:
         if node.op == "input":
             found[id(node)] = given(node.arg)
-        elif node.op in ("buffer", "host"):
-            return None
         elif node.op == "data":
             found[id(node)] = _leaf(host, node)
         else:
