@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.errors import ArgumentError, ShapeError
-from support.every_backend import WGPU
+from emberlet.errors import ArgumentError, IndexingError, ShapeError
+from support.every_backend import ALL, WGPU
 
 BACKENDS = ["python", "loops", "numpy", WGPU]
 LOGITS = np.random.RandomState(5).randn(3, 4, 3, 4).astype(np.float32)
@@ -93,6 +93,39 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
         way = r.randn(*LOGITS.shape)
         high, low = [loss(emberlet.asarray(LOGITS + s * way, dtype="float64")).item() for s in (1e-5, -1e-5)]
         np.testing.assert_allclose((found * way).sum(), (high - low) / 2e-5, rtol=1e-5)
+
+
+def compile_for(backend: str) -> Any:
+    if backend == "numpy":
+        from emberlet.host.numpy_backend.compile import compile
+    else:
+        from emberlet.wgpu_backend.compiled import compile  # type: ignore[assignment]
+    return compile
+
+
+@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("name", ["ctc", "rnnt"])
+def test_a_target_that_is_no_class_is_refused(name: str, backend: str) -> None:
+    x, axis = emberlet.asarray(LOGITS), 3
+
+    def loss(x: Any, targets: Any) -> Any:
+        return F.rnnt_loss(x, targets, [4, 2, 3], [2, 2, 1])
+
+    if name == "ctc":
+        x, axis = F.log_softmax(x[:, :, 0], 2).permute(1, 0, 2), 2
+
+        def loss(x: Any, targets: Any) -> Any:
+            return F.ctc_loss(x, targets, [4, 2, 3], [2, 2, 1])
+
+    def on(targets: list[list[int]]) -> Any:
+        return x.to(backend), emberlet.asarray(targets, backend=backend)
+
+    right = [[1, 2], [1, 2], [1, 2]]
+    for run in [loss] if backend == "python" else [loss, compile_for(backend)(loss, *on(right), backend=backend)]:
+        assert run(*on([[1, 2], [1, 2], [1, 1000]])).item() == run(*on(right)).item()
+        for wrong in (4, -1000):
+            with pytest.raises(IndexingError, match=f"index {wrong} is outside axis {axis} of length 4"):
+                run(*on([[1, 2], [1, wrong], [1, 2]]))
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -6,11 +6,13 @@ impossible alignment has the log-probability -1e30 instead of -inf, whose differ
 
 from ...errors import ArgumentError, ShapeError
 from ..elementwise.comparison import where
+from ..indexing.selection import check_bounds
 from ..movement.joining import concat, stack
 from ..movement.rearranging import pad
 from ..operands import astype, tensor
 from ..overriding import composite
 from ..promotion import integers, widened
+from .losses import known_reduction
 from .over_axes import logsumexp
 
 _NEVER = -1e30
@@ -33,8 +35,6 @@ def _reduced(loss, lengths, reduction, zero_infinity, dtype):
         loss = (loss / lengths.reshape(loss.shape).clip(1, None).astype(loss.dtype)).mean()
     elif reduction == "sum":
         loss = loss.sum()
-    elif reduction != "none":
-        raise ArgumentError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
     return astype(loss, dtype)
 
 
@@ -69,8 +69,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     log_probs (time, n, classes), or (time, classes) for one; targets (n, longest) integers, what follows a row's length
     is ignored, or all rows one after the other (1-D); input_lengths, target_lengths (n,). blank: its class.
     zero_infinity: 0 where no alignment fits. reduction: "mean" (of each loss divided by its number of labels), "sum" or
-    "none" (n,). Integers become float32. Raises ShapeError if the shapes do not match.
+    "none" (n,). Integers become float32. Raises ShapeError if the shapes do not match, IndexingError for a target that
+    is not a class.
     """
+    known_reduction(reduction)
     log_probs, dtype = widened(log_probs)
     targets = integers(tensor(targets, log_probs.backend), "ctc_loss: targets").astype("int64")
     single = log_probs.ndim == 2
@@ -93,6 +95,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise ShapeError("ctc_loss: {} rows need {} input_lengths and target_lengths".format(n, n))
     # A blank before, between and after the labels. Padding may hold any number: it is never reached.
     targets = where(_positions(longest, backend).reshape((1, longest)) < labels, targets, blank)
+    targets = check_bounds(targets, classes, 2)[0]
     between = targets * 0 + blank
     path = stack([between, targets], 2).reshape((n, 2 * longest))
     path = concat([path, backend.full((n, 1), blank, path.dtype)], 1)
@@ -124,10 +127,12 @@ def rnnt_loss(logits, targets, logit_lengths, target_lengths, blank=0, reduction
 
     logits (n, time, longest + 1, classes), targets (n, longest) integers, logit_lengths and target_lengths (n,), of at
     least one step. fused_log_softmax: logits are no log-probabilities yet. reduction: "mean", "sum" or "none" (n,).
-    Integers become float32. Raises ShapeError if the shapes do not match.
+    Integers become float32. Raises ShapeError if the shapes do not match, IndexingError for a target that is not a
+    class.
     """
     from ..elementwise.activations import log_softmax
 
+    known_reduction(reduction)
     logits, dtype = widened(logits)
     targets = integers(tensor(targets, logits.backend), "rnnt_loss: targets").astype("int64")
     if logits.ndim != 4 or targets.shape != (logits.shape[0], logits.shape[2] - 1):
@@ -142,8 +147,9 @@ def rnnt_loss(logits, targets, logit_lengths, target_lengths, blank=0, reduction
         raise ShapeError("rnnt_loss: {} rows need {} logit_lengths and target_lengths".format(n, n))
     logs = (log_softmax(logits, 3) if fused_log_softmax else logits).clip(_NEVER, None)
     place = _positions(states, backend).reshape((1, states))
+    targets = check_bounds(where(place[:, : states - 1] < labels, targets, blank), classes, 3)[0]
     # A label for the state after the last, which is never left.
-    targets = pad(where(place[:, : states - 1] < labels, targets, blank), ((0, 0), (0, 1)), blank)
+    targets = pad(targets, ((0, 0), (0, 1)), blank)
     blanks = logs[:, :, :, blank]
     index = targets.reshape((n, 1, states, 1)).expand(n, steps, states, 1)
     emits = logs.gather(3, index).reshape((n, steps, states))

@@ -13,6 +13,12 @@ _NO_CLASS = (
 )
 
 
+def known_reduction(reduction):
+    """Raise ArgumentError for a reduction that losses do not have."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
+
+
 #: function; ONNX NegativeLogLikelihoodLoss; PyTorch nll_loss; ignore_index: int
 @composite
 def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
@@ -27,13 +33,18 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     target = integers(target, "nll_loss: target")
     if x.ndim < 2 or target.shape != x.shape[:1] + x.shape[2:]:
         raise ShapeError("nll_loss: predictions {} do not fit targets {}".format(x.shape, target.shape))
-    backend = x.backend
+    backend, classes = x.backend, x.shape[1]
+    # Before the targets, which a plan checks only in its calls.
+    known_reduction(reduction)
+    if weight is not None:
+        weight = like(weight, x)
+        if weight.shape != (classes,):
+            raise ShapeError("nll_loss: weights {} are not one for each of {} classes".format(weight.shape, classes))
     counts = None
     if ignore_index is not None:
         counts = backend.binary("ne", target, backend.full((), ignore_index, target.dtype))
         target = backend.where(counts, target, backend.full((), 0, target.dtype))
     index = astype(target, dtypes.int64)
-    classes = x.shape[1]
     known = None
     seen = checked(index, 0, classes, _NO_CLASS)
     if seen is not None:
@@ -47,12 +58,7 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     loss = backend.unary("neg", reshape(backend.gather(x, expand_dims(index, 1), 1), target.shape))
     if known is not None:
         loss = backend.where(known, loss, backend.full((), float("nan"), loss.dtype))
-    share = None
-    if weight is not None:
-        weight = like(weight, x)
-        if weight.shape != (classes,):
-            raise ShapeError("nll_loss: weights {} are not one for each of {} classes".format(weight.shape, classes))
-        share = backend.take(weight, index, 0)
+    share = None if weight is None else backend.take(weight, index, 0)
     if counts is not None:
         zero = backend.full((), 0, x.dtype)
         share = backend.where(counts, backend.full(target.shape, 1, x.dtype) if share is None else share, zero)
@@ -65,8 +71,6 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     total = backend.reduce("sum", loss, axes, False)
     if reduction == "sum":
         return astype(total, dtype)
-    if reduction != "mean":
-        raise ArgumentError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
     count = backend.full((), loss.size, x.dtype) if share is None else backend.reduce("sum", share, axes, False)
     return astype(backend.binary("div", total, count), dtype)
 
