@@ -1,9 +1,10 @@
 """Images as columns of windows, and back: im2col (unfold), col2im (fold), max_unpool, center_crop_pad."""
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import ShapeError, refuse
 from ...shapes import axes_of, axis_of, size, strides, whole, window
 from ..convolution import padding_pairs
+from ..movement.rearranging import _not_negative
 from ..operands import numeric, tensor
 from ..overriding import composite
 from .steps import steps as at_least_one
@@ -13,6 +14,8 @@ def _window_pixels(lengths, kernel, stride, padding, dilation):
     """(the flat index in the padded image of every (tap, position), a list with taps outermost; the positions per
     axis)."""
     d = len(lengths)
+    if [low for low, high in padding if low < 0 or high < 0]:
+        refuse("least", "padding", 0, padding)
     padded = [lengths[i] + padding[i][0] + padding[i][1] for i in range(d)]
     out = [window(padded[i], kernel[i], stride[i], (0, 0), dilation[i]) for i in range(d)]
     if [i for i in range(d) if kernel[i] > max(padded[i], 1)]:
@@ -29,7 +32,8 @@ def _window_pixels(lengths, kernel, stride, padding, dilation):
 #: function; Burn unfold4d
 @composite
 def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
-    """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold)."""
+    """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold). Raises ShapeError
+    if no window fits, or for negative padding."""
     x = numeric(x, "im2col")
     d = x.ndim - 2
     kernel = at_least_one(kernel_size, d, "kernel_size")
@@ -73,6 +77,7 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c * taps, positions) -> (n, c, *output_size): windows summed back into an image (PyTorch's fold)."""
     x = numeric(x, "col2im")
     output_size = tuple([whole(s) for s in output_size])
+    _not_negative(output_size, "col2im")
     d = len(output_size)
     kernel = at_least_one(kernel_size, d, "kernel_size")
     stride, dilation = at_least_one(stride, d, "stride"), at_least_one(dilation, d, "dilation")
@@ -141,12 +146,14 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
 @composite
 def center_crop_pad(x, shape, axes=None):
     """x cropped or zero-padded around its center to `shape` along `axes` (all by default); an odd element goes to the
-    end."""
+    end. Raises ShapeError for a negative length."""
     x = tensor(x)
-    axes = list(axes_of(None, x.ndim)) if axes is None else [a + x.ndim if a < 0 else a for a in axes]
+    axes = list(axes_of(None, x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
+    shape = [whole(d) for d in shape]
+    _not_negative(shape, "center_crop_pad")
     starts, sizes, padding = [0] * x.ndim, list(x.shape), [(0, 0)] * x.ndim
     for axis, wanted in zip(axes, shape):
-        wanted, have = whole(wanted), x.shape[axis]
+        have = x.shape[axis]
         if wanted < have:
             starts[axis], sizes[axis] = (have - wanted) // 2, wanted
         else:

@@ -156,13 +156,23 @@ def dft(x, length=None, axis=-2, inverse=False, onesided=False):
     return stack((real.moveaxis(-1, axis), imag.moveaxis(-1, axis)), axis=-1)
 
 
+def _centered(window, length, what):
+    """window with zeros around it, `length` samples. Raises ShapeError for a window of more."""
+    n = window.shape[0]
+    if n > length:
+        raise ShapeError("{}: a window of {} samples does not fit into frames of {}".format(what, n, length))
+    low = (length - n) // 2
+    return window if n == length else window.backend.pad(window, ((low, length - n - low),), 0)
+
+
 #: function; ONNX STFT; frame_step: int; frame_length: int; window: TensorLike
 @composite
 def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     """Short-time Fourier transform: signal (batch, n) or (batch, n, 1 or 2) -> (batch, frames, bins, 2).
 
     frames = 1 + (n - frame_length) // frame_step; no padding. A window shorter than frame_length is centered (PyTorch);
-    without frame_length, the window's length is used.
+    without frame_length, the window's length is used. Raises ShapeError for a frame of no samples, of more than the
+    signal has, or of fewer than the window.
     """
     signal = floating(signal)
     if signal.ndim == 2:
@@ -178,6 +188,8 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
         frame_length = window.shape[0]
     frame_length, frame_step = int(frame_length), int(frame_step)
     batch, n, parts = signal.shape
+    if frame_length < 1:
+        raise ShapeError("stft: a frame has 1 sample or more, found frame_length {}".format(frame_length))
     if n < frame_length:
         raise ShapeError("stft: the signal has {} samples, one frame needs {}".format(n, frame_length))
     frames = 1 + (n - frame_length) // frame_step
@@ -188,11 +200,7 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
         (batch, frames, frame_length, parts),
     )
     if window is not None:
-        window = like(window, signal)
-        if window.shape[0] != frame_length:
-            low = (frame_length - window.shape[0]) // 2
-            window = backend.pad(window, ((low, frame_length - window.shape[0] - low),), 0)
-        framed = framed * window.reshape((frame_length, 1))
+        framed = framed * _centered(like(window, signal), frame_length, "stft").reshape((frame_length, 1))
     return dft(framed, frame_length, 2, False, onesided and parts == 1)
 
 
@@ -203,7 +211,7 @@ def istft(spectrum, frame_step, window=None, frame_length=None, onesided=True, l
 
     Frames overlap and are added, each sample divided by the sum of the squared windows over it; where that is 0, the
     sample is 0. frame_length: by default the window's, or what the bins tell; length: cuts the result or fills it with
-    zeros.
+    zeros. Raises ShapeError for frames of fewer samples than the window or of other bins.
     """
     from ..elementwise.comparison import where
     from .patches import col2im
@@ -224,10 +232,7 @@ def istft(spectrum, frame_step, window=None, frame_length=None, onesided=True, l
     if window is None:
         weights = backend.full((frame_length,), 1, samples.dtype)
     else:
-        weights = like(window, samples)
-        if weights.shape[0] != frame_length:
-            low = (frame_length - weights.shape[0]) // 2
-            weights = backend.pad(weights, ((low, frame_length - weights.shape[0] - low),), 0)
+        weights = _centered(like(window, samples), frame_length, "istft")
     columns = (samples * weights).permute(0, 2, 1)
     squares = (weights * weights).reshape((1, frame_length, 1)) * backend.full((1, 1, frames), 1, samples.dtype)
     total = col2im(columns, (n,), (frame_length,), (frame_step,)).reshape((batch, n))
