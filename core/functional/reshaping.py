@@ -12,11 +12,13 @@ def reshape(x, shape, *more, copy=None):
     x = tensor(x)
     shape = (shape,) + more if isinstance(shape, int) else tuple([d if isinstance(d, int) else int(d) for d in shape])
     n = x.size
-    if -1 in shape:
+    negative = [d for d in shape if d < 0]
+    if negative:
         known = -size(shape)
-        if shape.count(-1) > 1 or not known or n % known:
+        if negative != [-1] or not known or n % known:
             refuse("reshape", x.shape, n, shape)
-        shape = tuple([n // known if d == -1 else d for d in shape])
+        i = shape.index(-1)
+        shape = shape[:i] + (n // known,) + shape[i + 1 :]
     elif not assume_equal(size(shape), n, "reshape"):
         refuse("reshape", x.shape, n, shape)
     if copy:

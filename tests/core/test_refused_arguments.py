@@ -54,10 +54,17 @@ dft(Z(4, 3)) -> Shape: dft: the last axis
 dft(Z(4, 2), axis=1) -> Shape: dft: the last axis
 stft(Z(1, 8), 2) -> Shape: stft needs frame_length
 stft(Z(1, 8), 2, frame_length=9) -> Shape: one frame needs 9
+stft(Z(1, 8), 2, frame_length=0) -> Shape: found frame_length 0
+stft(Z(1, 8), 2, frame_length=-4) -> Shape: found frame_length -4
+stft(Z(1, 8), 2, Z(0)) -> Shape: found frame_length 0
+stft(Z(1, 8), 2, Z(5), 4) -> Shape: a window of 5 samples does not fit into frames of 4
+istft(Z(1, 3, 3, 2), 2, Z(5), 4) -> Shape: a window of 5 samples does not fit into frames of 4
 mel_weight_matrix(0, 16, 8000, 0.0, 4000.0) -> Shape: cannot be made
 mel_weight_matrix(1 << 20, 1 << 12, 8000, 0.0, 4000.0) -> Shape: cannot be made
 random((2,), "gamma") -> Value: distribution is
 nll_loss(Z(2, 3), I(1, 3)) -> Indexing: target 3 is not one of 3 classes
+nll_loss(Z(2, 3), I(1, 3), Z(2)) -> Shape: not one for each of 3 classes
+nll_loss(Z(2, 3), I(1, 3), reduction="median") -> Argument: reduction is
 nll_loss(Z(2, 3), I(-1, 0)) -> Indexing: target -1 is not one of 3 classes
 nll_loss(Z(2, 3, 4), I(1, 2)) -> Shape: do not fit targets
 nll_loss(Z(2, 3), I(1, 2), Z(3, 1)) -> Shape: not one for each of 3 classes
@@ -129,6 +136,10 @@ chunk(Z(3), 0) -> Shape: at least 1
 col2im(Z(1, 8), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 7, 9), (4, 4), 2) -> Shape: do not fold
 col2im(Z(1, 8, 8), (4, 4), 2) -> Shape: do not fold
+col2im(Z(1, 2, 6), (9,), 2, padding=-1) -> Shape: padding must be at least 0
+col2im(Z(1, 1, 9), (-11,), 1, padding=10) -> Shape: col2im has no negative sizes, found (-11,)
+center_crop_pad(Z(2, 3), (-1, 3)) -> Shape: no negative sizes
+center_crop_pad(Z(2, 3), (3,), axes=[2]) -> Axis: axis 2 is outside
 col2im(Z(1, 8, 9), (4, 4), 0) -> Shape: kernel_size must be at least 1, found (0, 0)
 conv_transpose(Z(1, 2, 5), Z(2, 3, 2), stride=0) -> Shape: stride must be at least 1, found (0,)
 im2col(Z(1, 2, 5), 2, dilation=0) -> Shape: dilation must be at least 1, found (0,)
@@ -214,6 +225,8 @@ group_norm(Z(3), 1) -> Shape: do not divide into 1 groups
 group_norm(Z(2, 4), 3) -> Shape: do not divide into 3 groups
 group_norm(Z(2, 4), 0) -> Shape: do not divide into 0 groups
 im2col(Z(1, 1, 3, 3), 4) -> Shape: no window
+im2col(Z(1, 1, 5), 2, padding=-1) -> Shape: padding must be at least 0
+im2col(Z(1, 1, 5), 2, padding=[(2, -1)]) -> Shape: padding must be at least 0
 im2col(Z(1, 1, 3, 3), (2, 0)) -> Shape: kernel_size must be at least 1, found (2, 0)
 instance_norm(Z(3)) -> Shape: 2 axes or more
 interpolate(Z(1, 1, 4)) -> Value: either size or scale_factor
@@ -284,6 +297,9 @@ reshape(Z(2, 3), (-1, -1)) -> Shape: cannot reshape
 reshape(Z(2, 3), (4, -1)) -> Shape: cannot reshape
 reshape(Z(2, 3), (0, -1)) -> Shape: cannot reshape
 reshape(Z(2, 3), (5,)) -> Shape: cannot reshape
+reshape(Z(2, 3), (-1, -3)) -> Shape: cannot reshape
+reshape(Z(2, 3), (-2, -3)) -> Shape: cannot reshape
+reshape(Z(6), (-1, -2, -3)) -> Shape: cannot reshape
 resize(Z(1, 4)) -> Value: either scales or sizes
 resize(Z(1, 4), (1, 2), (1, 8)) -> Value: either scales or sizes
 resize(Z(1, 4), (2,)) -> Shape: for 2 axes
