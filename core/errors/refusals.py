@@ -13,7 +13,7 @@ _SAYS = {
     "ragged list": "Shape:nested lists of different depth: found {!r} where a list belongs",
     "ragged length": "Shape:nested lists of different length: found {}, expected {}",
     "range": "DType:{} does not fit {}, which holds {} to {}",
-    "no tensor": "DType:cannot make a tensor from {}; pass numbers or nested lists",
+    "no tensor": "DType:cannot make a tensor from {}; pass numbers, nested lists, an array or a buffer",
     "one element": "Shape:only a tensor of one element is a number; shape is {}",
     "transpose": "Shape:.T is for two axes, found shape {}; use .mT or permute_dims",
     "layout": "Load:layout is one of burn, pytorch, found {!r}",

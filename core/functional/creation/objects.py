@@ -27,7 +27,7 @@ def from_object(obj, dtype, backend, copy):
     try:
         from ...host.sharing.interop import from_array
     except ImportError:
-        refuse("no tensor", type(obj))
+        refuse("no tensor", type(obj).__name__)
     return from_array(obj, dtype, target, copy)
 
 

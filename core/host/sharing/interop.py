@@ -12,7 +12,7 @@ from typing import Any
 from ... import dtypes
 from ...backend import Backend
 from ...dtypes import DType
-from ...errors import ArgumentError, DTypeError, UnsupportedError
+from ...errors import ArgumentError, DTypeError, UnsupportedError, refuse
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
@@ -172,15 +172,9 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     try:
         view = memoryview(obj)
     except TypeError:
-        if hasattr(obj, "__index__"):
-            return backend.full((), obj.__index__(), dtypes.int64)
-        if hasattr(obj, "__float__"):
-            return backend.full((), float(obj), dtypes.float32)
-        if is_javascript(obj):
-            raise DTypeError("cannot make a tensor from a JavaScript value; pass what its .to_py() gives") from None
-        raise DTypeError(
-            f"cannot make a tensor from {type(obj).__name__}; pass numbers, nested lists, an array or a buffer"
-        ) from None
+        view = None
+    if view is None:
+        return _from_number(obj, backend)
     name = _FORMATS.get(view.format.lstrip("<=@"))
     if name is None:
         raise DTypeError(f"a buffer of format {view.format!r} has no emberlet dtype")
@@ -189,6 +183,16 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
         raise ArgumentError("a strided buffer needs a copy, and copy=False forbids it")
     data = bytes(view) if copy or strided else view.cast("B")
     return backend.from_bytes(data, dtypes.BY_NAME[name], view.shape)
+
+
+def _from_number(obj: Any, backend: Backend) -> Tensor:
+    if hasattr(obj, "__index__"):
+        return backend.full((), obj.__index__(), dtypes.int64)
+    if is_javascript(obj):
+        raise DTypeError("cannot make a tensor from a JavaScript value; pass what its .to_py() gives")
+    if not hasattr(obj, "__float__"):
+        refuse("no tensor", type(obj).__name__)
+    return backend.full((), float(obj), dtypes.float32)
 
 
 def _on(backend: Backend, name: str) -> Any:
