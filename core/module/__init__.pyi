@@ -45,9 +45,16 @@ class Module:
     def num_params(self) -> int:
         """Number of elements of all parameters; nothing is initialized."""
     def visit(self, visitor: Any) -> None:
-        """Call visitor(name, param), or visitor.visit(name, param), for every parameter."""
+        """Call visitor(name, param), or visitor.visit(name, param), for every parameter.
+
+        A visitor with Burn's methods gets what they get there: visit_float, visit_int and visit_bool are called with
+        (ParamId, Tensor) for parameters of that kind. Raises ArgumentError if it has none of these."""
     def map(self, mapper: Any) -> Self:
-        """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
+        """A copy whose parameters have the values mapper(name, tensor), or mapper.map(name, tensor), and the identities of
+        this module's; this module does not change.
+
+        A mapper with Burn's methods gets what they get there: map_float, map_int and map_bool are called with (ParamId,
+        Tensor) for parameters of that kind, and the others keep their values. Raises ArgumentError if it has none of these."""
     def no_grad(self) -> Self:
         """Mark every parameter as not requiring a gradient. Returns self."""
     def train(self) -> Self:

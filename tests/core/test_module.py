@@ -5,7 +5,7 @@ import threading
 import emberlet as el
 import pytest
 from emberlet.burnpack import Burnpack
-from emberlet.errors import DTypeError, EmberletError, LoadError, UnsupportedError
+from emberlet.errors import ArgumentError, DTypeError, EmberletError, LoadError, UnsupportedError
 from emberlet.module import Module
 from emberlet.module.display import DisplaySettings
 from emberlet.module.record import Record
@@ -107,24 +107,68 @@ def test_visit_sees_every_parameter_and_initializes_none(as_object):
 
 
 @pytest.mark.parametrize("as_object", [False, True])
-def test_map_replaces_values_and_keeps_identities(as_object):
+def test_map_gives_a_copy_with_new_values_and_the_same_identities(as_object):
     class Mapper:
         def map(self, name, tensor):
             return tensor + (1 if name.endswith("factor") else 2)
 
     module = Scale(2)
-    ids = [p.id for p in module.params()]
-    assert module.map(Mapper() if as_object else Mapper().map) is module
-    assert module.factor.val().tolist() == [2.0, 2.0]
-    assert module.offset.val().tolist() == [2.0, 2.0]
-    assert [p.id for p in module.params()] == ids
+    module.constant = el.zeros((1,))
+    before = [p.val().tolist() for p in module.params()]
+    mapped = module.map(Mapper() if as_object else Mapper().map)
+    assert type(mapped) is Scale and mapped.constant is not module.constant
+    assert mapped.factor.val().tolist() == [2.0, 2.0]
+    assert mapped.offset.val().tolist() == [2.0, 2.0]
+    assert [p.id for p in mapped.params()] == [p.id for p in module.params()]
+    assert [p.val().tolist() for p in module.params()] == before
 
 
-def test_map_changes_a_shared_parameter_once():
+def test_a_mapper_that_returns_its_argument_shares_no_elements():
+    module = Scale(2)
+    same = module.map(lambda name, tensor: tensor)
+    same.factor.val()[0] = 7
+    assert module.factor.val().tolist() == [1.0, 1.0]
+
+
+def test_a_mapper_that_fails_changes_nothing():
+    module = Scale(2)
+    with pytest.raises(EmberletError):
+        module.map(lambda name, tensor: None)
+    assert module.factor.val().tolist() == [1.0, 1.0]
+
+
+class BurnStyle:
+    """Burn's ModuleVisitor and ModuleMapper: methods by kind, given the identity and the tensor."""
+
+    def __init__(self):
+        self.seen = []
+
+    def visit_float(self, id, tensor):
+        self.seen.append((id, tensor.tolist()))
+
+    def map_float(self, id, tensor):
+        self.seen.append((id, tensor.tolist()))
+        return tensor * 3
+
+
+@pytest.mark.parametrize("verb", ["visit", "map"])
+def test_burns_visitors_and_mappers_are_given_identities_and_tensors_of_their_kind(verb):
+    module = Scale(2)
+    module.steps = Param(el.asarray([4], dtype="int32"))
+    given = BurnStyle()
+    result = getattr(module, verb)(given)
+    assert given.seen == [(p.id, p.val().tolist()) for p in (module.factor, module.offset)]
+    if verb == "map":
+        assert [result.factor.val().tolist(), result.steps.val().tolist()] == [[3.0, 3.0], [4]]
+    with pytest.raises(ArgumentError, match=f"{verb} takes a function"):
+        getattr(module, verb)(object())
+
+
+def test_map_changes_a_shared_parameter_once_and_keeps_it_shared():
     module = Module()
     module.a = module.b = Param(el.zeros((1,)))
-    module.map(lambda name, tensor: tensor + 1)
-    assert module.a.val().tolist() == [1.0]
+    mapped = module.map(lambda name, tensor: tensor + 1)
+    assert mapped.a is mapped.b and mapped.a.val().tolist() == [1.0]
 
 
 def test_no_grad_and_valid():
