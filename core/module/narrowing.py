@@ -21,7 +21,7 @@ def holds(tensor, dtype):
     finite = size.isfinite()
     if bool((finite & ~out.isfinite()).any()):
         return False
-    top = float(size.mask_fill(~finite, 0.0).max())
+    top = size.mask_fill(~finite, 0.0).max().item()
     return not bool(((out == 0) & (size > top / NEGLIGIBLE)).any())
 
 
