@@ -7,8 +7,9 @@
 where M and G are the largest finite magnitudes of the result and of the inputs, and E how far eager NumPy's own result
 moves when the inputs and weights are moved by one unit in the last place, up or down at random, three times: what the
 precision of the dtype loses on this case. Integers, bools and whether a float is finite are not compared where such a
-move changes them. Drawn
-programs are compared in float64 as well (kinds/programs.py).
+move changes them. The inputs of layer_norm are moved as well: where the elements of a row are equal, which they stay
+when inputs move, the rounding of their mean is divided by the root of epsilon. Drawn programs
+are compared in float64 as well (kinds/programs.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import emberlet
 import numpy as np
 from emberlet.errors import EmberletError
+from emberlet.host.numpy_backend.backend import NumpyBackend
 
 from .case import Case
 from .ways import REFERENCE
@@ -118,7 +120,8 @@ def _neighbors(case: Case, arrays: tuple[Any, ...], found: list[Leaf], precision
     """The results for inputs and weights that are moved by one unit in the last place."""
     others = []
     for number in range(MOVES):
-        other = outcome(_moved_model(case, number, precision), _moved(arrays, number, precision))
+        with _moved_norms(number, precision):
+            other = outcome(_moved_model(case, number, precision), _moved(arrays, number, precision))
         if not isinstance(other, Refused) and len(other) == len(found):
             others.append(other)
     return others
@@ -143,6 +146,23 @@ def _moved(arrays: tuple[Any, ...], seed: int, precision: dict[str, float]) -> t
         _shaken(a, precision[a.dtype.name], draw) if isinstance(a, np.ndarray) and a.dtype.name in EPSILON else a
         for a in arrays
     )
+
+
+@contextmanager
+def _moved_norms(seed: int, precision: dict[str, float]) -> Iterator[None]:
+    plain, draw = NumpyBackend.layer_norm, np.random.default_rng(seed + 200)
+
+    def layer_norm(backend: NumpyBackend, x: emberlet.Tensor, *rest: Any) -> emberlet.Tensor:
+        if x.dtype.name in precision:
+            array = _shaken(np.asarray(x), precision[x.dtype.name], draw)
+            x = emberlet.asarray(array, dtype=x.dtype, backend=backend)
+        return plain(backend, x, *rest)
+
+    NumpyBackend.layer_norm = layer_norm  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        NumpyBackend.layer_norm = plain  # type: ignore[method-assign]
 
 
 def _shaken(array: Any, precision: float, draw: Any) -> Any:
