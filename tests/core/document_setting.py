@@ -1,0 +1,156 @@
+"""What the expressions of document_rows.txt may name."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import msgpack  # type: ignore[import-untyped]
+import numpy as np
+from emberlet import Config, autodiff, backend, codegen, data, linalg, nn, optim, store, train
+from emberlet import functional as F
+from emberlet.codegen import ir
+from emberlet.codegen.ops import REGISTRY
+from emberlet.model import Model
+from emberlet.module import Module
+from emberlet.train import metric
+from support.small_files import plain, record
+
+from tools.paths import ROOT
+
+from .tensor_rows import OPERANDS
+
+COUNT = itertools.count()
+FIXTURES = ROOT / "tests" / "store" / "fixtures"
+
+
+class Net(Module):
+    """Two dense layers and a norm; takes (batch, 4)."""
+
+    def __init__(self) -> None:
+        self.encoder = [nn.Linear(4, 3), nn.Linear(3, 3)]
+        self.norm = nn.BatchNorm(3)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.encoder[1](F.relu(self.encoder[0](x))))
+
+
+class NetConfig(Config):
+    d_model: int
+    d_ff: int
+    dropout: float = 0.1
+
+    def init(self) -> nn.Linear:
+        return nn.Linear(self.d_model, self.d_ff)
+
+
+class Fully(Module):
+    """What FIXTURES / "state_dict.pt" holds."""
+
+    def __init__(self) -> None:
+        self.fc = [nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2)]
+        self.norm = nn.BatchNorm(4)
+        self.conv = nn.Conv1d(4, 2, 3, bias=False)
+
+
+class Visitor:
+    """Names what it sees; leaves values as they are."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def visit(self, name: str, param: Any) -> None:
+        self.seen.append(name)
+
+    def map(self, name: str, tensor: Any) -> Any:
+        return tensor
+
+
+class Classifier(Module):
+    def __init__(self) -> None:
+        self.linear = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x)
+
+    def step(self, batch: Any) -> train.ClassificationOutput:
+        points, targets = batch
+        output = self(points)
+        return train.ClassificationOutput(F.cross_entropy(output, targets), output, targets)
+
+
+def setting(folder: Path) -> dict[str, Any]:
+    """Names for one expression; it may write into `folder`."""
+
+    def new(ending: str = "") -> str:
+        """The path of a file that is not there."""
+        return str(folder / f"{next(COUNT)}{ending}")
+
+    def saved(ending: str, **options: Any) -> str:
+        path = new(ending)
+        net.save_into(path, **options)
+        return path
+
+    def gradients() -> tuple[Any, Any]:
+        """A dense layer on an autodiff backend and the gradients of its sum."""
+        layer = nn.Linear(3, 2, backend="autodiff:numpy")
+        return layer, layer(tensors["t"].to("autodiff:numpy")).sum().backward()
+
+    def builder() -> train.LearnerBuilder:
+        return train.LearnerBuilder(new())
+
+    def learner(**options: Any) -> train.Learner:
+        return train.Learner(new(), Classifier(), optim.SgdConfig().init(), 0.1, **{"renderer": None, **options})
+
+    def generated(**options: Any) -> Any:
+        """What codegen writes for the digits model."""
+        return codegen.generate(digits, new(), **options)
+
+    def loaded(ending: str = ".bpk", **options: Any) -> Any:
+        return Net().load_from(saved(ending), **options)
+
+    def recorded(ending: str) -> str:
+        """A file as Burn's older recorders wrote it."""
+        path = new("." + ending)
+        text = msgpack.packb(record()) if "mpk" in ending else json.dumps(plain(record())).encode()
+        Path(path).write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+        return path
+
+    def saved_as(prefix: str) -> str:
+        """What `pt` holds, its layers under another name."""
+        path = new(".safetensors")
+        store.open(pt).rename([("^fc", prefix)]).contiguous().save(path)
+        return path
+
+    tensors = {k: emberlet.asarray(v) for k, v in OPERANDS.items()}
+    digits = str(ROOT / "examples" / "digits" / "digits.onnx")
+    net = Net()
+    pt = str(FIXTURES / "state_dict.pt")
+    return {
+        **globals(),
+        **tensors,
+        "a": tensors["t"].to("autodiff:numpy").require_grad(),
+        "batch": (tensors["t"], emberlet.asarray([0, 1])),
+        "builder": builder,
+        "digits": digits,
+        "generated": generated,
+        "gradients": gradients,
+        "learner": learner,
+        "loaded": loaded,
+        "nested": str(FIXTURES / "checkpoint.pt"),
+        "net": net,
+        "new": new,
+        "operator": lambda name: REGISTRY["", name],
+        "recorded": recorded,
+        "saved_as": saved_as,
+        "pt": pt,
+        "fully": Fully,
+        "saved": saved,
+    }
+
+
+__all__ = ["Model", "autodiff", "backend", "data", "ir", "linalg", "metric", "np", "setting"]

@@ -1,0 +1,103 @@
+"""What Burn's documents show (its book, the guides to codegen, IR, parameters and stores) computes here, or there is a
+reason why not; docs/documents.md shows the table and counts.
+
+`EMBERLET_WRITE_DOCS=1 pytest tests/core/test_document_rows.py` writes the table anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import emberlet
+from support.rows import every
+
+from tools.paths import ROOT
+
+from .document_setting import setting
+
+DOCS = ROOT / "docs" / "documents.md"
+BEGIN, END = "<!-- rows: begin (written by tests/core/test_document_rows.py) -->", "<!-- rows: end -->"
+KINDS = {"=": "as written", "~": "another name", "!": "not here"}
+
+
+class Row(NamedTuple):
+    document: str
+    section: str
+    shown: str
+    kind: str  # one of KINDS
+    expression: str  # "" if there is none
+    note: str
+
+
+def rows() -> list[Row]:
+    found: list[Row] = []
+    document = section = ""
+    for line in (Path(__file__).parent / "document_rows.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            document, _, section = line.strip("[]").partition(": ")
+        elif line and not line.startswith("# "):
+            parts = re.match("(.+?) ([=~!]) (.+)", line)
+            assert parts, line
+            shown, kind, rest = parts.groups()
+            expression, _, note = ("", "", rest) if kind == "!" else rest.partition(" # ")
+            found.append(Row(document, section, shown, kind, expression, note))
+    return found
+
+
+ROWS = rows()
+IDS = [f"{row.section}: {row.shown}" for row in ROWS]
+
+
+def test_no_row_stands_twice() -> None:
+    assert len(set(IDS)) == len(IDS), sorted(i for i in IDS if IDS.count(i) > 1)
+
+
+@every("row", [row for row in ROWS if row.kind == "="])
+def test_what_counts_as_written_has_the_name_that_is_shown(row: Row) -> None:
+    shown, written = (set(re.findall(r"\w+|[-+*/%]", text.lower())) for text in (row.shown, row.expression))
+    assert shown & written - {"new", "t"}
+
+
+def test_every_row_that_does_not_work_says_why() -> None:
+    assert all(row.note.endswith(".") for row in ROWS if row.kind == "!")
+
+
+@every("row", [row for row in ROWS if row.expression])
+def test_what_to_write_computes(row: Row, tmp_path: Path) -> None:
+    emberlet.set_default_backend("numpy")
+    try:
+        found = eval(row.expression, setting(tmp_path))
+        assert found is not False
+        if isinstance(found, emberlet.Tensor):
+            found.tolist()
+    finally:
+        emberlet.set_default_backend(None)
+
+
+def table() -> str:
+    documents = list(dict.fromkeys(row.document for row in ROWS))
+    lines = ["", "| document | rows | " + " | ".join(KINDS.values()) + " |", "|---|" + "---|" * (1 + len(KINDS))]
+    for document in [*documents, "all"]:
+        of = [row for row in ROWS if document in (row.document, "all")]
+        counts = [str(sum(row.kind == kind for row in of)) for kind in KINDS]
+        lines.append(f"| {document} | {len(of)} | " + " | ".join(counts) + " |")
+    for document, section in dict.fromkeys((row.document, row.section) for row in ROWS):
+        lines += ["", f"## {document}: {section}", "", "| shown | emberlet | works | |", "|---|---|---|---|"]
+        for row in ROWS:
+            if (row.document, row.section) == (document, section):
+                shown, code = (text.replace("|", "\\|") for text in (f"`{row.shown}`", f"`{row.expression}`"))
+                lines.append(f"| {shown} | {code if row.expression else '—'} | {KINDS[row.kind]} | {row.note} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_table_in_the_docs_shows_these_rows() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    current = before + BEGIN + "\n" + table() + END + rest.split(END)[1]
+    if os.environ.get("EMBERLET_WRITE_DOCS"):
+        DOCS.write_text(current, encoding="utf-8")
+    else:
+        assert text == current, "docs/documents.md is stale: run this file with EMBERLET_WRITE_DOCS=1"
