@@ -87,7 +87,7 @@ adaptive_avg_pool2d(Z(1, 1, 3), 2) -> Shape: 2d pooling needs
 adaptive_max_pool2d(Z(1, 1, 3), 2) -> Shape: 2d pooling needs
 conv(Z(1, 2, 5), Z(3, 2, 3), padding="some") -> Shape: padding is 'same'
 max_pool(Z(1, 2, 5), 3, padding="some") -> Shape: padding is 'same'
-interpolate(Z(1, 1, 4), (2,), None, "area") -> Value: 'area'
+interpolate(Z(1, 1, 4), (2,), None, "lanczos") -> Value: 'lanczos'
 resize(Z(4), (2.0,), nearest_mode="up") -> Value: 'up'
 resize(Z(4), sizes=(2,), keep_aspect_ratio_policy="larger") -> Value: 'larger'
 resize(Z(4), (2.0,), mode="linear", coordinates="corners") -> Value: 'corners'
