@@ -98,6 +98,8 @@ tensor_scatter(Z(1, 3, 2), Z(1, 1, 2), axis=1, mode="ring") -> Value: 'ring'
 cast(Z(2), "float8_e8m0fnu", round_mode="even") -> Value: 'even'
 cast(Z(2), "float32", round_mode="even") -> Value: 'even'
 gelu(Z(3), "sigmoid") -> Value: 'sigmoid'
+as_attention(HEADS, softmax_dtype="bool") -> DType: softmax is not defined for bool
+flex_attention(HEADS, HEADS, HEADS, softmax_dtype="int32") -> DType: softmax is not defined for int32
 as_attention(Z(1, 3, 6), num_heads=4) -> Shape: does not divide into 4 heads
 as_attention(Z(1, 3, 6)) -> Shape: needs num_heads
 as_attention(HEADS, Z(2, 2, 3, 4)) -> Shape: do not match

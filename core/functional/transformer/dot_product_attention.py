@@ -9,7 +9,7 @@ import math
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import ShapeError
+from ...errors import ShapeError, refuse
 from ...shapes import assume_equal, broadcast
 from ..movement.rearranging import pad, permute_dims, reshape
 from ..operands import alias, astype, floating, like
@@ -165,10 +165,18 @@ def _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype):
     backend = q.backend
     raw, capped = scaled_scores(q, keys, scale, softcap)
     scores = capped if bias is None else backend.binary("add", capped, bias)
-    wide = scores if softmax_dtype is None else astype(scores, dtypes.dtype(softmax_dtype))
+    wide = scores if softmax_dtype is None else _converted(scores, softmax_dtype)
     p = astype(_probabilities(wide, sink, blind and bias is not None), q.dtype)
     out = astype(_weighted_sum(astype(p, values.dtype), values), q.dtype)
     return out, (raw, capped, scores, p)
+
+
+def _converted(scores, softmax_dtype):
+    """scores in the dtype of the softmax. Raises DTypeError unless that is floating."""
+    scores = astype(scores, dtypes.dtype(softmax_dtype))
+    if not scores.dtype.is_float:
+        refuse("numeric", "softmax", scores.dtype)
+    return scores
 
 
 def check_heads(q, keys, values):
@@ -327,7 +335,7 @@ def flex_attention(q, k, v, score_mod=None, prob_mod=None, *, scale=None, softma
     if softmax_dtype is None:
         softmax_dtype = dtypes.promote(q.dtype, dtypes.float32)
     scores = scaled_scores(q, k, 1 / math.sqrt(q.shape[3]) if scale is None else scale, 0.0)[0]
-    scores = astype(scores, dtypes.dtype(softmax_dtype))
+    scores = _converted(scores, softmax_dtype)
     p = _probabilities(scores if score_mod is None else score_mod(scores), None)
     if prob_mod is not None:
         p = prob_mod(p)
