@@ -6,6 +6,7 @@ the layer, by default derived from the shape. Random initializers draw from embe
 
 from .. import dtypes
 from ..backend import get_backend
+from ..errors import refuse
 
 
 class Initializer:
@@ -56,7 +57,10 @@ class Constant(Initializer):
         self.value = value
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
-        """`value` in every element, as a Tensor of `shape` and `dtype` on `backend`."""
+        """`value` in every element, as a Tensor of `shape` and `dtype` on `backend`. Raises ShapeError for a negative
+        length."""
+        if [d for d in shape if d < 0]:
+            refuse("least", "a length", 0, shape)
         return backend.full(shape, self.value, dtype)
 
 
