@@ -500,7 +500,8 @@ class Constant(Initializer):
     value: float
     def __init__(self, value: float) -> None: ...
     def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
-        """`value` in every element, as a Tensor of `shape` and `dtype` on `backend`."""
+        """`value` in every element, as a Tensor of `shape` and `dtype` on `backend`. Raises ShapeError for a negative
+        length."""
 
 class Zeros(Constant):
     """Every element 0."""
