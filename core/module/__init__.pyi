@@ -9,6 +9,7 @@ from typing import IO, Any, ParamSpec, Protocol, Self, TypeVar
 from ..backend import Backend
 from ..burnpack import Burnpack
 from ..param import Param
+from ..session import Session
 from ..store import LoadResult
 from ..store.filters import Filtering
 from ..store.naming import Renaming
@@ -22,6 +23,10 @@ _R = TypeVar("_R", covariant=True)
 
 class _HasForward(Protocol[_P, _R]):
     def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+class _Compiled(Protocol[_R]):
+    def __call__(self, *args: Any, **kwargs: Any) -> _R: ...
+    def __getattr__(self, name: str) -> Any: ...
 
 class Module:
     """Subclass it, set Params and Modules as attributes in __init__ (super().__init__() need not be called), and write
@@ -71,7 +76,7 @@ class Module:
         """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     def fork(self, backend: Backend | str) -> Self:
         """A copy on another backend; this module stays where it is."""
-    def compile(self, *examples: Any, backend: Backend | str | None = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> Any:
+    def compile(self: _HasForward[_P, _R], *examples: Any, backend: Backend | str | None = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> _Compiled[_R]:
         """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
         backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", a plan of NumPy calls
@@ -88,7 +93,7 @@ class Module:
         plan for; each set of shapes gets its own at its first step. Returns a CompiledStep, `step(lr, *batch)`, which
         updates this module, in training from now on, and the optimizer, and returns what `loss` returned. Where a step
         cannot be a plan it runs operation by operation, with one warning. Raises ArgumentError for an LBFGS."""
-    def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Any:
+    def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Session:
         """A Session: this model with its states kept from step to step (docs/sessions.md).
 
         capacity: the maximum number of positions of growing states; without it they are reallocated as needed.

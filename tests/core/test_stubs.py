@@ -31,6 +31,13 @@ def test_a_type_checker_knows_functions_and_methods(tmp_path: Path):
         "x = emberlet.zeros((2, 3), dtype=emberlet.float32)\n"
         "reveal_type(F.relu(x) @ x.mT + 1)\n"
         "reveal_type(x.sum(axis=0, keepdims=True).shape)\n"
+        "from emberlet import nn\n"
+        "layer = nn.Linear(2, 3)\n"
+        "reveal_type(layer.compile(x)(x))\n"
+        "reveal_type(nn.Gru(2, 3).compile(x, backend='numpy')(x))\n"
+        "session = layer.session(4)\n"
+        "reveal_type(session.rewind(1))\n"
+        "session.stepp(x)\n"
         "x.summ()\n"
         "F.reluu(x)\n",
         encoding="utf-8",
@@ -39,6 +46,10 @@ def test_a_type_checker_knows_functions_and_methods(tmp_path: Path):
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8").stdout
     assert 'Revealed type is "emberlet.tensor.Tensor"' in said
     assert 'type is "tuple[int, ...]"' in said or 'type is "builtins.tuple[builtins.int, ...]"' in said
+    assert re.search(r'user.py:8: .* "emberlet.tensor.Tensor"', said)
+    assert re.search(r'user.py:9: .* "(builtins\.)?tuple\[emberlet.tensor.Tensor, emberlet.tensor.Tensor\]"', said)
+    assert 'type is "emberlet.session.Session"' in said
+    assert '"Session" has no attribute "stepp"' in said
     assert '"Tensor" has no attribute "summ"' in said
     assert 'has no attribute "reluu"' in said
 
@@ -50,7 +61,7 @@ def test_a_stub_of_modules_is_up_to_date(name):
     )
 
 
-STUBBED = ["backend", "module", "nn", "param", "tensor"]
+STUBBED = ["backend", "module", "nn", "param", "session", "tensor"]
 
 
 def _declared(body, where):

@@ -44,7 +44,7 @@ ROOMS = {
     "host": f"{GROUND} backend tensor tensor_data names lookup functional burnpack "
     "module param python_backend host.numpy_backend host.interface",
     "host.numpy_backend": f"{GROUND} backend tensor functional host",
-    "host.interface": f"{GROUND} backend tensor config functional host names module model nn param",
+    "host.interface": f"{GROUND} backend tensor config functional host names module model nn param session",
     # Only the command line calls the packages built on core.
     "__main__": "host.cli",
     "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack module store model host "

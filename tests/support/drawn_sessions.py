@@ -173,7 +173,7 @@ def session_on(way: str, plan: tuple[list[dict[str, Any]], list[tuple[str, int]]
     """A session of a drawn model by a way."""
     name, _, how = way.partition(" ")
     states, shown = plan
-    session = Drawn(states, shown, name).session(capacity=capacity)
+    session: Any = Drawn(states, shown, name).session(capacity=capacity)
     if how == "eager":
         session._engine = False
     return session

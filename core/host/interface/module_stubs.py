@@ -1,4 +1,4 @@
-"""Type stubs of `Module`, `Param`, `Model` and the layers, read from their source.
+"""Type stubs of `Module`, `Param`, `Model`, `Session` and the layers, read from their source.
 
 Names, defaults, bases and docstrings come from the code; the types come from the tables below, by the name of a
 parameter or attribute, or from its default. A public method whose result is in no table is an error, so that none is
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ... import model, module, param
+from ... import model, module, param, session
 from ...module import methods as module_methods
 from ...param import identity
 from ...param import methods as param_methods
@@ -72,7 +72,9 @@ _OWN_TYPES = {
     "Module.loss": "Callable[..., Any]", "Module.optimizer": "Any",
     "Module.source": "Any", "Module.level": "str | int", "Module.capacity": "int | None",
     "Module.initial": "Mapping[str, Any] | None", "Module.dims": "Mapping[str, int] | None",
-    "Module.state": "Sequence[Sequence[Any]] | None",
+    "Module.state": "Sequence[Sequence[Any]] | None", "Session.model": "Module", "Session.capacity": "int | None",
+    "Session.initial": "Mapping[str, Any] | None", "Session.dims": "Mapping[str, int] | None",
+    "Session.state": "Sequence[Sequence[Any]] | None", "Session.n": "int", "Session.new": "int",
     "Module.target": "str | PathLike[str] | IO[bytes]", "Module.filter": "Filtering",
     "Module.rename": "Renaming | None", "Module.contiguous": "bool | None", "Module.format": "str | None",
     "Module.skip_enum_variants": "bool | None", "Module.shard": "int | None", "Module.layout": "str | None",
@@ -96,7 +98,7 @@ _RESULTS = {
     "__eq__": "bool", "__hash__": "int", "named_params": "Iterator[tuple[str, Param]]", "params": "list[Param]",
     "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "train": "Self", "valid": "Self",
     "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
-    "compile": "Any", "compile_step": "Any", "session": "Any", "to_record": "Record",
+    "compile": "_Compiled[_R]", "compile_step": "Any", "session": "Session", "to_record": "Record",
     "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",
     "load_from": "LoadResult", "quantize_weights": "list[str]", "from_linear": "QuantizedLinear",
      "save_into": "int",
@@ -107,9 +109,13 @@ _RESULTS = {
     "Param.id": "ParamId", "size": "int", "Param.clone": "Param", "__copy__": "Param", "__deepcopy__": "Param",
     "Param.map": "Self", "init_mapper": "Self", "load_mapper": "Self", "save_mapper": "Self",
     "set_require_grad": "Self", "saved": "Tensor", "__reduce__": "Any",
+    "Session.step": "Any", "Session.step_async": "Any", "Session.state": "Tensor", "Session.reset": "Self",
+    "Session.snapshot": "int", "Session.rewind": "Self", "Session.positions": "Tensor",
+    "Session.attention_mask": "Tensor",
 }  # fmt: skip
 _SPECIAL = ("__init__", "__len__", "__eq__", "__hash__", "__call__")
-# Calling a module takes the arguments of its `forward` and returns its result.
+# Calling a module takes the arguments of its `forward` and returns its result. Compiled, it returns the same, and takes
+# arrays as well.
 _CALL = """
 _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)
@@ -117,13 +123,18 @@ _R = TypeVar("_R", covariant=True)
 class _HasForward(Protocol[_P, _R]):
     def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
+class _Compiled(Protocol[_R]):
+    def __call__(self, *args: Any, **kwargs: Any) -> _R: ...
+    def __getattr__(self, name: str) -> Any: ...
+
 """
 _FACTORIES = ("weight", "constant")  # of core/nn/params.py
 # Attributes whose type cannot be read from their value in `__init__`.
 _ATTRIBUTES = {
     "activation": "Callable[[Tensor], Tensor]", "d_head": "int", "normalized_shape": "tuple[int, ...]",
     "pad_tokens": "list[int]", "padding": "str | tuple[tuple[int, int], ...]", "require_grad": "bool",
-    "stride": "tuple[int, ...]", "value": "int", "weights": "Any", "output_size": "tuple[int | None, ...]",
+    "capacity": "int | None", "stride": "tuple[int, ...]", "value": "int", "weights": "Any",
+    "output_size": "tuple[int | None, ...]",
 }  # fmt: skip
 
 
@@ -155,7 +166,7 @@ def _is_none(default: ast.expr | None) -> bool:
     return isinstance(default, ast.Constant) and default.value is None
 
 
-def _parameters(owner: str, function: ast.FunctionDef) -> str:
+def _parameters(owner: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     parts: list[str] = []
     given = [*function.args.posonlyargs, *function.args.args]
     defaults = [None] * (len(given) - len(function.args.defaults)) + list(function.args.defaults)
@@ -175,10 +186,16 @@ def _parameters(owner: str, function: ast.FunctionDef) -> str:
     return ", ".join(parts)
 
 
-def _function(owner: str, function: ast.FunctionDef, indent: str, note: str = "") -> Iterator[str]:
+def _function(
+    owner: str, function: ast.FunctionDef | ast.AsyncFunctionDef, indent: str, note: str = ""
+) -> Iterator[str]:
     for decorator in function.decorator_list:
         yield f"{indent}@{ast.unparse(decorator)}"
-    head = f"{indent}def {function.name}({_parameters(owner, function)}) -> {_result(owner, function.name)}:"
+    word = "async def" if isinstance(function, ast.AsyncFunctionDef) else "def"
+    given, result = _parameters(owner, function), _result(owner, function.name)
+    if "_R" in result:  # the result of the module's `forward`
+        given = given.replace("self", "self: _HasForward[_P, _R]", 1)
+    head = f"{indent}{word} {function.name}({given}) -> {result}:"
     doc = ast.get_docstring(function)
     if doc is None:
         yield head + " ..." + note
@@ -254,7 +271,7 @@ def _class(owner: type, known: dict[str, Any]) -> Iterator[str]:
         yield textwrap.indent(f'"""{doc}"""', "    ").replace("\\", "\\\\")
     lines = list(_attributes(body.name, body))
     for node in body.body:
-        if not isinstance(node, ast.FunctionDef):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if node.name == "__call__" and body.name == "Module":
             lines += ["    @property", "    def __call__(self: _HasForward[_P, _R]) -> Callable[_P, _R]: ..."]
@@ -311,7 +328,8 @@ def module_stub() -> str:
         + "from collections.abc import Callable, Iterator, Mapping, Sequence\nfrom os import PathLike\n"
         + "from typing import IO, Any, ParamSpec, Protocol, Self, TypeVar\n\n"
         + "from ..backend import Backend\nfrom ..burnpack import Burnpack\nfrom ..param import Param\n"
-        + "from ..store import LoadResult\nfrom ..store.filters import Filtering\nfrom ..store.naming import Renaming\n"
+        + "from ..session import Session\nfrom ..store import LoadResult\n"
+        + "from ..store.filters import Filtering\nfrom ..store.naming import Renaming\n"
         + "from ..tensor import Tensor\nfrom .display import Content, DisplaySettings\n"
         + "from .loading import LoadReport\n"
         + "from .record import Record\n"
@@ -333,6 +351,17 @@ def model_stub() -> str:
         + "from os import PathLike\nfrom typing import Any, Self\n\n"
         + "from ..backend import Backend\nfrom ..module import Module\n\n"
         + "\n".join(_class(model.Model, {"Model": weights}))
+    )
+
+
+def session_stub() -> str:
+    """The text of core/session/__init__.pyi."""
+    return (
+        HEAD.format("Types of emberlet.session")
+        + "from collections.abc import Mapping, Sequence\nfrom typing import Any, Self\n\n"
+        + "from ..module import Module\nfrom ..tensor import Tensor\n\n"
+        + "\n".join(_class(session.Session, {}))
+        + "\ndef __getattr__(name: str) -> Any: ...\n"  # what the backends use
     )
 
 
@@ -359,6 +388,7 @@ FILES = {
     "model/__init__.pyi": model_stub,
     "param/__init__.pyi": param_stub,
     "param/identity.pyi": identity_stub,
+    "session/__init__.pyi": session_stub,
 }
 
 
