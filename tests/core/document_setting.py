@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import numpy as np
 from emberlet import Config, autodiff, backend, codegen, data, linalg, nn, optim, store, train
 from emberlet import functional as F
 from emberlet.codegen import ir
+from emberlet.codegen.ir import argument, types
 from emberlet.codegen.ops import REGISTRY
-from emberlet.model import Model
 from emberlet.module import Module
+from emberlet.module.display import Content, DisplaySettings
 from emberlet.train import metric
 from support.small_files import plain, record
 
@@ -39,7 +42,7 @@ class Net(Module):
         return self.norm(self.encoder[1](F.relu(self.encoder[0](x))))
 
 
-class NetConfig(Config):
+class MyModuleConfig(Config):
     d_model: int
     d_ff: int
     dropout: float = 0.1
@@ -81,6 +84,38 @@ class Classifier(Module):
         points, targets = batch
         output = self(points)
         return train.ClassificationOutput(F.cross_entropy(output, targets), output, targets)
+
+
+NAMES = {
+    "BytesIO": io.BytesIO,
+    "Classifier": Classifier,
+    "Content": Content,
+    "DisplaySettings": DisplaySettings,
+    "F": F,
+    "FIXTURES": FIXTURES,
+    "Module": Module,
+    "MyModuleConfig": MyModuleConfig,
+    "Net": Net,
+    "Path": Path,
+    "ROOT": ROOT,
+    "ThreadPoolExecutor": ThreadPoolExecutor,
+    "Visitor": Visitor,
+    "argument": argument,
+    "autodiff": autodiff,
+    "backend": backend,
+    "codegen": codegen,
+    "data": data,
+    "emberlet": emberlet,
+    "ir": ir,
+    "linalg": linalg,
+    "metric": metric,
+    "nn": nn,
+    "np": np,
+    "optim": optim,
+    "store": store,
+    "train": train,
+    "types": types,
+}
 
 
 def setting(folder: Path) -> dict[str, Any]:
@@ -131,7 +166,7 @@ def setting(folder: Path) -> dict[str, Any]:
     net = Net()
     pt = str(FIXTURES / "state_dict.pt")
     return {
-        **globals(),
+        **NAMES,
         **tensors,
         "a": tensors["t"].to("autodiff:numpy").require_grad(),
         "batch": (tensors["t"], emberlet.asarray([0, 1])),
@@ -151,6 +186,3 @@ def setting(folder: Path) -> dict[str, Any]:
         "fully": Fully,
         "saved": saved,
     }
-
-
-__all__ = ["Model", "autodiff", "backend", "data", "ir", "linalg", "metric", "np", "setting"]
