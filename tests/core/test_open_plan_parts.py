@@ -13,7 +13,7 @@ from emberlet.backend.sizes import Scope
 from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile.memory import Buffers
 from emberlet.host.numpy_backend.compile.open_sizes.plan import (
-    ROOM,
+    CAPACITY,
     Number,
     Polynomials,
     View,
@@ -104,10 +104,10 @@ def test_rooms_hold_more_than_the_lengths_at_each_point() -> None:
     scope = Scope()
     for name in ("past", "new"):
         scope.symbol(name, 1, 1 << 20, 37)
-    found = _points(["past", "new", ROOM], {}, scope, [])
+    found = _points(["past", "new", CAPACITY], {}, scope, [])
     assert len(found) == Polynomials.points_needed(3)
-    assert all(p[ROOM] >= p["past"] + p["new"] for p in found)
-    assert len({p[ROOM] - max(p["past"], p["new"]) for p in found}) == len(found)
+    assert all(p[CAPACITY] >= p["past"] + p["new"] for p in found)
+    assert len({p[CAPACITY] - max(p["past"], p["new"]) for p in found}) == len(found)
     assert len({n for p in found for n in (p["past"], p["new"])}) == 2 * len(found)
 
 
