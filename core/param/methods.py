@@ -38,6 +38,9 @@ def _size(self):
 
 def represent(self):
     state = "" if self.is_initialized else ", lazy"
+    for word, mapper in (("load", self._on_load), ("save", self._on_save)):
+        if mapper:
+            state += ", {} mapper".format(word)
     return "Param({}, {}{})".format(self.shape, self.dtype, state)
 
 

@@ -38,6 +38,13 @@ def test_shape_dtype_backend_and_require_grad_are_known_without_making_the_value
     assert calls == []
 
 
+def test_a_param_prints_which_mappers_it_has():
+    p = lazy().load_mapper(lambda t: t)
+    assert repr(p) == "Param((2, 3), float32, lazy, load mapper)"
+    assert repr(p.clone().save_mapper(lambda t: t)) == "Param((2, 3), float32, lazy, load mapper, save mapper)"
+    assert not p.is_initialized
+
+
 def test_the_first_use_makes_the_value_and_later_ones_keep_it():
     calls = []
     p = lazy(calls)
