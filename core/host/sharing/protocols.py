@@ -48,7 +48,7 @@ def attach(tensor: Any) -> None:
     tensor.__array_interface__ = property(_late("sharing.interop", "array_interface"))
     tensor.tobytes = _bytes
     tensor.__complex__ = _complex
-    tensor.named = _late("tensors.named_axes", "named")
+    tensor.named = _named
     tensor._repr_html_ = _late("tensors.showing", "html")
     # Not on MicroPython, where 2.0 * tensor would ask the tensor for a float.
     tensor.__float__ = _float
@@ -99,6 +99,11 @@ def _dlpack_device(self: Any, /) -> tuple[int, int]:
     """DLPack's type and number of the device that holds the elements."""
     device: tuple[int, int] = _imported("sharing.dlpack", "dlpack_device")(self)
     return device
+
+
+def _named(self: Any, *names: str) -> Any:
+    """The tensor with a name for each axis: `x.named("batch", "time", "feature")`."""
+    return _imported("tensors.named_axes", "named")(self, *names)
 
 
 def _bytes(self: Any) -> bytes:
