@@ -248,6 +248,14 @@ def test_damaged_arrow_files_are_read_or_refused(place: int, byte: int, cut: int
         assert "damaged.arrow" in str(error) or "column" in str(error)
 
 
+def test_a_date_that_python_does_not_have_is_refused_with_its_column_and_row() -> None:
+    days = pa.array([0, 4_000_000], pa.int32()).view(pa.date32())
+    data = DataframeDataset(pa.table({"day": days}))
+    assert data[0]["day"].year == 1970
+    with pytest.raises(FormatError, match="'day', row 1"):
+        data[1]
+
+
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for make in (lambda: ParquetDataset(tmp_path / "x"), lambda: ArrowDataset("x"), lambda: DataframeDataset(1)):

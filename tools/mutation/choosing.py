@@ -34,8 +34,9 @@ TESTS = {
     "core/session": ("tests/session", "tests/cli"),
     "core/store": ("tests/store", "tests/core"),
     "core/train": ("tests/train",),
+    "core/training_step": ("tests/training_step", "tests/optim"),
     "micro": ("tests/micro",),
-    "wgpu_backend": ("tests/wgpu", "tests/core", "tests/conformance", "tests/fuzz", "tests/session"),
+    "wgpu_backend": ("tests/wgpu", "tests/plans", "tests/core", "tests/conformance", "tests/fuzz", "tests/session"),
     "wgpu_backend/browser": ("tests/browser",),
     "wgpu_backend/wasm": ("tests/wasm", "tests/fuzz"),
 }

@@ -25,7 +25,7 @@ class TableDataset(Dataset):
         if lacking:
             raise ArgumentError(f"there is no column {lacking[0]!r}; the columns are {listing.names(names)}")
         self.table = table if columns is None else table.select(list(columns))
-        self._getters = {name: _getter(self.table.column(name)) for name in self.table.schema.names}
+        self._getters = {name: _getter(name, self.table.column(name)) for name in self.table.schema.names}
 
     def __reduce__(self) -> Any:
         return TableDataset, (self.table,)
@@ -37,14 +37,24 @@ class TableDataset(Dataset):
         return {name: get(i) for name, get in self._getters.items()}
 
 
-def _getter(column: Any) -> Callable[[int], Any]:
-    """A function from the number of a row to its value: of numbers through NumPy, which is ten times as fast."""
+def _getter(name: str, column: Any) -> Callable[[int], Any]:
+    """A function from the number of a row to its value: of numbers through NumPy, which is ten times as fast.
+
+    The function raises FormatError for a value that Python has no object for, such as a date after the year 9999.
+    """
     import pyarrow as pa
 
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return column.to_numpy().item
-    return lambda i: column[i].as_py()
+
+    def value(i: int) -> Any:
+        try:
+            return column[i].as_py()
+        except (ValueError, OverflowError) as error:
+            raise FormatError(f"column {name!r}, row {i}: Python has no object for this {kind}: {error}") from None
+
+    return value
 
 
 class ParquetDataset(TableDataset):
