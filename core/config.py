@@ -239,7 +239,7 @@ def _read(value, kind, where, ignore_unknown=False):
             raise FormatError("{}: expected float, found an integer too large for one".format(where))
     if kind is tuple and isinstance(value, list):
         return tuple(value)
-    if kind in (int, float, str, bool, list, dict):
+    if kind in (int, float, str, bool, list, dict, tuple):
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise FormatError("{}: expected {}, found {!r}".format(where, kind.__name__, value))
     return value

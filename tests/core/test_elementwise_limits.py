@@ -193,7 +193,7 @@ def test_indices_are_checked_where_they_can_be_read():
 NAMES = {
     "f4": "float32", "<f8": "float64", ">i2": "int16", "|u1": "uint8", "=i8": "int64", "?": "bool", "half": "float16",
     "torch.float16": "float16", "numpy.int8": "int8", "float": "float32", "int": "int64", "str": "string", "f3": None,
-    "x4": None, "i16": None, "": None, "complex64": None,
+    "x4": None, "i16": None, "": None, "complex64": "complex64",
 }  # fmt: skip
 
 
@@ -204,10 +204,12 @@ def test_foreign_names_of_dtypes(name):
 
 
 def test_foreign_dtypes_and_types():
-    given = {float: "float32", int: "int64", bool: "bool", str: "string", np.float32: "float32"}
+    given = {
+        float: "float32", int: "int64", bool: "bool", str: "string", complex: "complex64", np.float32: "float32"
+    }  # fmt: skip
     for foreign, expected in [*given.items(), (np.dtype("int16"), "int16"), (SimpleNamespace(name="uint8"), "uint8")]:
         assert dtypes.dtype(foreign).name == expected
-    for wrong in (SimpleNamespace(name=3), SimpleNamespace(name=None), object(), 3, complex):
+    for wrong in (SimpleNamespace(name=3), SimpleNamespace(name=None), object(), 3):
         assert alias(wrong) is None
         with pytest.raises(DTypeError, match="there is no dtype"):
             dtypes.dtype(wrong)
@@ -328,7 +330,7 @@ WRONG = {
     '{"pair": [1, 2], "table": {"a": 3}}': "table.a: expected an object",
     '{"pair": [1, 2], "maybe": "x"}': "maybe: expected int",
     '{"pair": [1, 2], "items": 3}': "items: expected list",
-    '{"pair": [1, 2], "plain": 3}': "",
+    '{"pair": [1, 2], "plain": 3}': "plain: expected tuple",
     '{"many": []}': "the field 'pair' is missing",
     '{"pair": [1, 2], "other": 3}': "there is no field 'other'",
     "[1]": "Outer: expected an object",
@@ -338,9 +340,6 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_json_of_another_form_is_refused(text):
-    if WRONG[text]:
-        with pytest.raises(FormatError) as raised:
-            Outer.from_json(text)
-        assert WRONG[text] in str(raised.value)
-    else:
-        assert Outer.from_json(text).plain == 3
+    with pytest.raises(FormatError) as raised:
+        Outer.from_json(text)
+    assert WRONG[text] in str(raised.value)

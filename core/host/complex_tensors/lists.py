@@ -9,24 +9,26 @@ from ...backend import get_backend
 from . import refuse_elsewhere
 
 
-def _flat(values: Any, out: list[complex]) -> tuple[int, ...] | None:
+def _flat(values: Any, out: list[Any]) -> tuple[int, ...] | None:
     """The shape of nested lists of numbers, whose elements go to `out`; None for ragged lists and other things."""
     if not isinstance(values, (list, tuple)):
         if not isinstance(values, (bool, int, float, complex)):
             return None
-        out.append(complex(values))
+        out.append(values)
         return ()
     shapes = {_flat(v, out) for v in values}
     return (len(values), *shapes.pop()) if len(shapes) == 1 and None not in shapes else None  # type: ignore[misc]
 
 
 def from_lists(obj: Any, *, dtype: Any = None, device: Any = None, backend: Any = None, copy: Any = None) -> Any:
-    """The tensor of nested lists with complex numbers among them; None for anything else."""
-    flat: list[complex] = []
+    """The tensor of nested lists with complex numbers among them, or for which a complex dtype is asked; None for
+    anything else, such as integers too large for int64."""
+    flat: list[Any] = []
     shape = _flat(obj, flat) if isinstance(obj, (list, tuple)) else None
     wanted = dtypes.dtype("complex64" if dtype is None else dtype)
-    if shape is None or wanted.kind != "complex":
+    among = dtype is not None or any(isinstance(v, complex) for v in flat)
+    if shape is None or wanted.kind != "complex" or not among:
         return None
     target = get_backend(backend or device)
     refuse_elsewhere(target)
-    return target.from_list(flat, wanted, shape)
+    return target.from_list([complex(v) for v in flat], wanted, shape)
