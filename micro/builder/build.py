@@ -223,7 +223,9 @@ def calibrated(
 
     Raises UnsupportedError if int8 agrees less with float32 than the options want.
     """
-    graph, checked = with_columns(graph, check_samples(samples, graph))
+    checked = check_samples(samples, graph)
+    if options.stream is None:  # `put` takes the numbers of a step, and knows no column
+        graph, checked = with_columns(graph, checked)
     seen = observe(graph, checked)
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
     # With stateful layers the samples are a sequence, so the first ones are used.

@@ -15,6 +15,7 @@ from emberlet.micro.builder.build import LEAST_AGREEMENT, BuildResult, Options, 
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.quantization.indices import stored
 from emberlet.micro.builder.quantization.reference import dequantize
+from onnx import TensorProto
 from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -25,6 +26,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR
+from support.microcontrollers.onnx_models import Maker
 
 from tools.micropython import Port
 
@@ -159,3 +161,67 @@ def test_strange_calibration_samples_are_noticed() -> None:
     assert "3 calibration samples are few" in notes(seen[:3])
     assert "equal" in notes(np.zeros((20, 13), np.float32))
     assert "scaled as they were in training" in notes(seen * 1e-3 + 1e6)
+
+
+def test_the_grid_of_the_file_is_of_the_numbers_as_they_come() -> None:
+    """A byte of the input means there what it means in the file, also in front of a scaler."""
+    m = Maker(1)
+    m.constant("step", np.float32(2))
+    m.constant("zero", 100, "uint8")
+    m.constant("factor", np.array([1, 0.01, 0.25, 0.2], np.float32))
+    m.weight("w", 4, 3)
+    m("QuantizeLinear", "x step zero", "bytes")
+    m("DequantizeLinear", "bytes step zero", "numbers")
+    m("Mul", "numbers factor", "scaled")
+    m("MatMul", "scaled w", "y")
+    seen = (np.random.default_rng(0).standard_normal((40, 4)) * [10, 100, 40, 50]).astype(np.float32)
+    graph = build(read_graph(m.model([1, 4]).SerializeToString(), "m"), Options("m"), {"x": seen}).graph
+    assert (graph.grids["x"].scale, graph.grids["x"].zero) == (2, 100)
+    assert not graph.columns
+
+
+def test_places_in_a_table_stay_whole() -> None:
+    """Each column has rows of its own in one table of embeddings."""
+    m = Maker(1)
+    m.constant("first", np.arange(8) * 30)
+    m.weight("w", 240, 4)
+    m("Add", "x first", "places")
+    m("Gather", "w places", "y", axis=0)
+    model = m.model([1, 8])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    seen = np.random.default_rng(0).integers(0, 30, (60, 8)).astype(np.float32)
+    result = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": seen})
+    assert result.agreement and result.agreement.worst < 0.01
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("picked", [True, False])
+def test_whole_numbers_may_need_finer_steps_once_they_are_scaled(scaled: bool, picked: bool) -> None:
+    m = Maker(1)
+    m.constant("places", np.array([3, 1, 0, 2]))
+    m.constant("factor", np.array([0.1, 0.001, 0.03, 0.025], np.float32))
+    m.weight("w", 4, 3)
+    if picked:
+        m("Gather", "x places", "p", axis=1)
+    m("Cast", "p" if picked else "x", "f", to=1)
+    if scaled:
+        m("Mul", "f factor", "s")
+    m("MatMul", "s w" if scaled else "f w", "y")
+    model = m.model([1, 4])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    seen = np.random.default_rng(0).integers(0, 5, (60, 4)).astype(np.float32) * [10, 40, 3, 4]
+    result = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": seen})
+    assert result.agreement and result.agreement.worst < 0.02
+
+
+def test_a_stream_takes_numbers_as_they_come() -> None:
+    """`put` takes one step of a stream, so it cannot scale each of the steps in its own way."""
+    m = Maker(1)
+    m.constant("window", np.hanning(42)[1:-1].astype(np.float32))
+    m.weight("w", 4, 1, 5)
+    m("Mul", "x window", "s")
+    m("Conv", "s w", "y")
+    seen = np.random.default_rng(0).standard_normal((40, 1, 1, 40)).astype(np.float32)
+    graph = read_graph(m.model([1, 1, 40]).SerializeToString(), "m")
+    assert build(graph, Options("m"), {"x": seen}).graph.columns
+    assert not build(graph, Options("m", stream=2), {"x": seen}).graph.columns

@@ -52,7 +52,7 @@ def test_int8_stays_close(name: str) -> None:
     model = MODELS[name]()
     graph = fuse(read_graph(model.SerializeToString(), name))
     samples = {"x": input_of(model, 24)}
-    quantized, agreement = calibrated(graph, samples, Options(name))
+    quantized, agreement, _ = calibrated(graph, samples, Options(name))
     assert agreement.rms < 0.02, agreement
     fresh = check_samples({"x": input_of(model, 8, seed=9)}, graph)
     assert compare(graph, quantized, fresh).rms < 0.04

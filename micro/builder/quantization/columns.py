@@ -32,13 +32,15 @@ def with_columns(graph: Graph, samples: Mapping[str, Array]) -> tuple[Graph, dic
     for name in graph.inputs:
         if sum(n > 1 for n in graph.shapes[name]) != 1 or name in graph.integers or name in graph.outputs:
             continue
+        if name in graph.grids:  # the file's, of the numbers as they come
+            continue
         numbers = samples[name].reshape(len(samples[name]), -1)
         graph, columns = _scaled(graph, name, Columns.unchanged(numbers.shape[1]))
         if not columns.differ:
             graph, columns = _picked(graph, name, columns)
         graph, columns = _spread(graph, name, columns, numbers)
         if columns.differ:
-            graph = replace(graph, columns={**graph.columns, name: columns})
+            graph = replace(graph, columns={**graph.columns, name: columns}, whole=graph.whole - {name})
             made[name] = columns.of(numbers).reshape(samples[name].shape)
     return graph, made
 
@@ -46,7 +48,7 @@ def with_columns(graph: Graph, samples: Mapping[str, Array]) -> tuple[Graph, dic
 def _scaled(graph: Graph, name: str, columns: Columns) -> tuple[Graph, Columns]:
     """Without the scaler that the model begins with, if it has constants for each column."""
     reader = _reader(graph, name)
-    while isinstance(reader, BinaryFloat) and reader.output not in graph.outputs:
+    while isinstance(reader, BinaryFloat) and reader.output not in graph.whole.union(graph.outputs):
         constant = reader.constant
         if constant is None or constant.size not in (1, len(columns.factor)) or not _is_open(reader):
             break
@@ -55,7 +57,7 @@ def _scaled(graph: Graph, name: str, columns: Columns) -> tuple[Graph, Columns]:
             break
         columns = columns.then(reader.operation, c)
         rest = [renamed(layer, {reader.output: name}) for layer in graph.layers if layer is not reader]
-        graph = graph.with_layers(rest)
+        graph = replace(graph.with_layers(rest), whole=graph.whole - {name})
         reader = _reader(graph, name)
     return graph, columns
 
@@ -82,6 +84,8 @@ def _spread(graph: Graph, name: str, columns: Columns, numbers: Array) -> tuple[
     """Every column as wide as the others, if a dense layer reads them; its weights and bias undo that."""
     layer, count = _reader(graph, name), len(columns.factor)
     if not isinstance(layer, DotFloat) or layer.kind != "dense" or layer.weights[0].size != count:
+        return graph, columns
+    if layer.name in graph.weight_scales:  # other weights than the file's bytes would be rounded a second time
         return graph, columns
     seen = columns.of(numbers).astype(np.float64)
     low, high = seen.min(0), seen.max(0)
