@@ -102,8 +102,13 @@ def python_module() -> str:
     """The Python that runs plans, as a module: name -> source, without comments and docstrings."""
     files = {name: data.decode() for name, data in plan_runtime_files().items()}
     files["emberlet_web.py"] = (PACKAGE / "emberlet_web.py").read_text(encoding="utf-8")
-    plain = {name: without_comments(source) for name, source in files.items()}
-    return f"export default {json.dumps(plain, ensure_ascii=False)};\n"
+    texts = [f"{json.dumps(name)}:{template(without_comments(source))}" for name, source in files.items()]
+    return f"export default {{{','.join(texts)}}};\n"
+
+
+def template(text: str) -> str:
+    """The template literal of JavaScript with this text: fewer escapes, and so smaller, than a string of JSON."""
+    return "`" + re.sub(r"\\|`|\$\{", r"\\\g<0>", text) + "`"
 
 
 def write_changed(path: Path, text: str) -> None:

@@ -35,7 +35,7 @@ _WGPU_LEFT_OUT = (
 )
 # The modules that a plan needs on MicroPython, and those that the errors about a damaged plan need.
 _PLAN_RUNTIME = {
-    "emberlet": "__init__ data shapes",
+    "emberlet": "__init__ shapes tensor_data",
     "emberlet.dtypes": "__init__",
     "emberlet.errors": "__init__ indices refusals",
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file parts special_types",
@@ -78,13 +78,13 @@ def emberlet_files(*, device: bool = False, compiler: bool = False) -> Files:
 
 
 def plan_runtime_files() -> Files:
-    """Those of `emberlet_files` that run a saved plan on MicroPython."""
-    wanted = {
-        f"{package.replace('.', '/')}/{module}.py"
+    """Those of `emberlet_files` that run a saved plan on MicroPython. Raises KeyError if one is not there."""
+    files = emberlet_files(device=True)
+    return {
+        name: files[name]
         for package, modules in _PLAN_RUNTIME.items()
-        for module in modules.split()
+        for name in [f"{package.replace('.', '/')}/{module}.py" for module in modules.split()]
     }
-    return {name: data for name, data in emberlet_files(device=True).items() if name in wanted}
 
 
 def small_model_files() -> Files:
