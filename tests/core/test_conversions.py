@@ -108,7 +108,7 @@ def test_objects_that_are_no_arrays_are_refused() -> None:
     with pytest.raises(DTypeError, match="must hold str only, found int, str"):
         emberlet.asarray(np.array(["a", 1], object))
     with pytest.raises(DTypeError, match="no emberlet counterpart"):
-        emberlet.asarray(np.zeros(2, np.complex64))
+        emberlet.asarray(np.zeros(2, np.clongdouble))
     with pytest.raises(DTypeError, match="a buffer of format"):
         emberlet.asarray(memoryview(b"ab").cast("c"))
 

@@ -33,6 +33,9 @@ ADVICE = re.compile(
 
 FOLLOWED = {
     "leave those samples out": "test_ways_out.py::test_samples_that_hold_no_numbers_are_left_out",
+    "or take it as it is with --least-agreement": (
+        "test_columns.py::test_a_build_that_disagrees_with_float32_fails_and_names_the_ways_out"
+    ),
     "or leave the sample out": "test_ways_out.py::test_a_sample_on_which_a_tensor_overflows_is_left_out",
     "--shape is , expected": "test_layouts.py::test_either_way_of_saying_a_size_is_taken",
     "--state is , expected": "test_streaming.py::test_states_that_go_out_and_come_in_stay_on_the_board",
