@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     tiny = importlib.import_module("tiny_model")
     model = tiny.Tiny()
-    model.map(lambda name, tensor: tensor * 0 + (3.0 if name == "dense.weight" else 1.0))
+    model = model.map(lambda name, tensor: tensor * 0 + (3.0 if name == "dense.weight" else 1.0))
     model.save_file(tmp_path / "tiny.bpk")
     yield tmp_path
     sys.modules.pop("tiny_model")
