@@ -47,7 +47,7 @@ def with_columns(graph: Graph, samples: Mapping[str, Array]) -> tuple[Graph, dic
 
 def _scaled(graph: Graph, name: str, columns: Columns) -> tuple[Graph, Columns]:
     """Without the scaler that the model begins with, if it has constants for each column."""
-    reader = _reader(graph, name)
+    reader = None if name in graph.outputs else _reader(graph, name)
     while isinstance(reader, BinaryFloat) and reader.output not in graph.whole.union(graph.outputs):
         constant = reader.constant
         if constant is None or constant.size not in (1, len(columns.factor)) or not _is_open(reader):
