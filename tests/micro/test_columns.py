@@ -15,7 +15,7 @@ from emberlet.micro.builder.build import LEAST_AGREEMENT, BuildResult, Options, 
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.quantization.indices import stored
 from emberlet.micro.builder.quantization.reference import dequantize
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -225,3 +225,26 @@ def test_a_stream_takes_numbers_as_they_come() -> None:
     graph = read_graph(m.model([1, 1, 40]).SerializeToString(), "m")
     assert build(graph, Options("m"), {"x": seen}).graph.columns
     assert not build(graph, Options("m", stream=2), {"x": seen}).graph.columns
+
+
+def test_picked_columns_that_are_an_output_stay_as_they_are() -> None:
+    info = helper.make_tensor_value_info
+    constants = {"places": np.array([3, 1]), "mean": np.array([500.0, 0.5], np.float32)}
+    constants |= {"deviation": np.array([100.0, 0.1], np.float32)}
+    nodes = [
+        helper.make_node("Gather", ["X", "places"], ["picked"], axis=1),
+        helper.make_node("Sub", ["picked", "mean"], ["centered"]),
+        helper.make_node("Div", ["centered", "deviation"], ["scaled"]),
+    ]
+    outputs = [info(name, TensorProto.FLOAT, [1, 2]) for name in ("picked", "scaled")]
+    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", [info("X", TensorProto.FLOAT, [1, 4])], outputs, weights),
+        opset_imports=[helper.make_opsetid("", 20)],
+        ir_version=10,
+    )
+    rows = np.random.default_rng(0).uniform([0, 0, 0, 300], [1, 1, 1, 700], (40, 4)).astype(np.float32)
+    result = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"X": rows})
+    name = result.graph.outputs[0]
+    found = np.array([numbers_of(result, row, name) for row in rows])
+    assert np.abs(found - rows[:, [3, 1]]).max() <= result.graph.grids[name].scale * 1.01
