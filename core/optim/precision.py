@@ -93,7 +93,7 @@ class GradScaler:
                 grads.register(param.id, gradient)
                 zero = (gradient * 0.0).sum()  # NaN unless all are finite
                 total = zero if total is None else total + zero.to(total.backend)
-        if total is not None and not float(total) == 0.0:
+        if total is not None and not total.item() == 0.0:
             self.factor *= self.config.backoff_factor
             self.good = 0
             return model

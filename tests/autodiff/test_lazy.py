@@ -37,7 +37,7 @@ for _ in range(60):
     d = model(x) - y
     loss = (d * d).mean()
     model = optimizer.step(0.2, model, GradientsParams.from_grads(loss.backward(), model))
-print("loss", float(loss))
+print("loss", loss.item())
 print("weight", [round(v[0], 3) for v in model.valid().weight.val().tolist()], round(model.bias.val().item(), 3))
 """
 LAST_LAYER = """

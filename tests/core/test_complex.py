@@ -159,7 +159,7 @@ def test_the_first_complex_number_is_refused_on_a_gpu_too() -> None:
         "import emberlet\ntry:\n    emberlet.zeros(2, dtype='complex64', backend='autodiff:python')\n"
         "except emberlet.errors.UnsupportedError as error:\n    print('refused', error)\n"
     )
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True).stdout
     assert said.startswith("refused complex numbers are on the backends numpy and python")
 
 

@@ -202,7 +202,11 @@ except KeyboardInterrupt:
         encoding="utf-8",
     )
     process = subprocess.Popen(
-        [sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("going")
@@ -220,7 +224,9 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         "print(*[p.pid for p in multiprocessing.active_children()], flush=True)\nnext(batches)\ninput()\n",
         encoding="utf-8",
     )
-    process = subprocess.Popen([sys.executable, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    )
     assert process.stdout is not None
     workers = [int(pid) for pid in process.stdout.readline().split()]
     assert len(workers) == 3

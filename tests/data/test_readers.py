@@ -551,4 +551,6 @@ def test_data_sets_load_what_they_need_only() -> None:
         "import sys, emberlet.data as d; d.InMemDataset, d.DataLoader([1]), d.MnistDataset, d.SqliteDataset;"
         "print(*[m for m in ('pyarrow', 'PIL', 'emberlet.batch', 'multiprocessing') if m in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout == "\n"
+    )
