@@ -30,13 +30,25 @@ def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, (list, tuple)):
         parts = [replaced(child, change) for child in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    held = getattr(value, "__dict__", None)
-    if not held:
+    held = _attributes(value)
+    new = {key: replaced(child, change) for key, child in held.items()}
+    if all(new[key] is child for key, child in held.items()):
         return value
     out = copy.copy(value)
-    for key, child in held.items():
-        object.__setattr__(out, key, replaced(child, change))
+    for key, child in new.items():
+        object.__setattr__(out, key, child)
     return out
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object, also those in __slots__."""
+    found = dict(getattr(value, "__dict__", None) or {})
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found
 
 
 def moved(value: Any, backend: Backend) -> Any:
@@ -61,7 +73,9 @@ def described(value: Any) -> Any:
         return (type(value), tuple((key, described(child)) for key, child in value.items()))
     if isinstance(value, (list, tuple)):
         return (type(value), tuple(described(child) for child in value))
-    held = getattr(value, "__dict__", None)
+    if hasattr(value, "__array__") and getattr(value, "shape", ()) != ():
+        return object()  # equal to nothing: the text of an array may leave elements out
+    held = None if isinstance(value, (*_PLAIN, type)) else _attributes(value)
     return (type(value), described(held)) if held else (type(value), repr(value))
 
 
