@@ -86,7 +86,8 @@ def train_to(folder: Path, epochs: int) -> None:
     made = learner(folder, epochs, resume=True)
     trained = made.fit(Batches(200, 32), Batches(50, 32, seed=1))
     if made.reason is None:
-        np.savez(folder / "weights.npz", **weights(trained))
+        np.savez(folder / "part.npz", **weights(trained))
+        (folder / "part.npz").replace(folder / "weights.npz")  # a kill leaves the whole file, or none
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ _NAME = re.compile(r"scheduler-(\d+)\.json")
 
 
 class Checkpoints:
-    """The checkpoints in a folder. strategy: which are kept, a Keep or a list of them."""
+    """The checkpoints in a folder. strategy: which are kept, a Keep or several."""
 
-    def __init__(self, folder: str | os.PathLike[str], strategy: Keep | list[Keep]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], strategy: Keep | Iterable[Keep]) -> None:
         self.folder = Path(folder)
-        self.strategy = Composed(strategy) if isinstance(strategy, list) else strategy
+        self.strategy = strategy if isinstance(strategy, Keep) else Composed(strategy)
 
     def paths(self, epoch: int) -> tuple[Path, Path, Path]:
         """The files of the model, the optimizer and the schedule."""

@@ -25,7 +25,8 @@ class Interrupter:
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
         """Context manager in which Ctrl-C and SIGTERM stop the training, and a second one ends it at once, as it would
-        without this. Only the main thread can install it; elsewhere it does nothing."""
+        without this. Only the main thread can install it; elsewhere it does nothing. A signal that the process ignores,
+        such as SIGINT in the background of a shell script, stays ignored."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -40,12 +41,12 @@ class Interrupter:
 
         for name in SIGNALS:
             number = getattr(signal, name)
-            before[number] = signal.getsignal(number)
-            if before[number] is not None:
+            old = signal.getsignal(number)
+            if old not in (None, signal.SIG_IGN):
+                before[number] = old
                 signal.signal(number, handle)
         try:
             yield
         finally:
             for number, old in before.items():
-                if old is not None:
-                    signal.signal(number, old)
+                signal.signal(number, old)
