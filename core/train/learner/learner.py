@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from ...data import Progress
+from ...backend import get_backend
 from ...errors import ArgumentError
 from ...functional.randomness import draws
 from ...optim.schedules import ConstantLr
-from ..metric import MetricMetadata
 from .batches import inside, moved, rows
 from .checkpoints import Checkpoints
-from .events import All, Events, Step, values
+from .epochs import Epoch, batches_of
+from .events import All, Events
 from .history import History
 from .interrupting import Interrupter
 from .loggers import EventLog, FileLogger
@@ -35,9 +35,9 @@ class Learner:
     has one, is called in validation. lr: a number, a schedule or its config. metrics: for training and validation;
     metrics_train, metrics_valid: for one of them, instead. grads_accumulation: the number of steps whose gradients are
     averaged before the optimizer's step. devices: backends that each take a batch of every step; their gradients are
-    averaged. checkpoints: which are kept, a strategy or a list of them; None: none is written. checkpoint: go on after
+    averaged. checkpoints: which are kept, a strategy or several; None: none is written. checkpoint: go on after
     this epoch; resume: go on after the last epoch that has a checkpoint, if there is one. early_stopping: an
-    EarlyStopping, or a list. renderer: "auto", "dashboard", "plain", "notebook", an Events, or None. loggers: Events
+    EarlyStopping, or several. renderer: "auto", "dashboard", "plain", "notebook", an Events, or None. loggers: Events
     instead of the files of the metrics. compile: whether steps are compiled where they can be.
 
     Raises ArgumentError for values that these do not take.
@@ -56,10 +56,10 @@ class Learner:
         metrics_valid: Sequence[Any] | None = None,
         grads_accumulation: int = 1,
         devices: Sequence[Any] | None = None,
-        checkpoints: Keep | list[Keep] | None = DEFAULT,
+        checkpoints: Keep | Sequence[Keep] | None = DEFAULT,
         checkpoint: int | None = None,
         resume: bool = False,
-        early_stopping: EarlyStopping | Sequence[EarlyStopping] = (),
+        early_stopping: EarlyStopping | Sequence[EarlyStopping] | None = (),
         renderer: Any = "auto",
         loggers: Sequence[Events] | None = None,
         interrupter: Interrupter | None = None,
@@ -68,25 +68,25 @@ class Learner:
         compile: bool = True,
         group: Group | None = None,
     ) -> None:
-        for name, count in (("num_epochs", num_epochs), ("grads_accumulation", grads_accumulation)):
-            if count < 1:
-                raise ArgumentError(f"{name} is at least 1, found {count}")
         if not callable(getattr(model, "step", None)):
             raise ArgumentError(f"{type(model).__name__} has no step(batch), which a Learner calls")
         self.directory = Path(directory)
         self.model = model
         self.optimizer = optimizer
         self.schedule = _schedule(lr)
-        self.num_epochs = num_epochs
+        self.num_epochs = _count("num_epochs", num_epochs)
         self.metrics = {
             "train": list(metrics if metrics_train is None else metrics_train),
             "valid": list(metrics if metrics_valid is None else metrics_valid),
         }
-        self.grads_accumulation = grads_accumulation
+        self.grads_accumulation = _count("grads_accumulation", grads_accumulation)
         self.devices = list(devices) if devices else [None]
         self.checkpoints = None if checkpoints is None else Checkpoints(self.directory / "checkpoint", checkpoints)
-        self.checkpoint, self.resume = checkpoint, resume
-        self.early_stopping = [early_stopping] if isinstance(early_stopping, EarlyStopping) else list(early_stopping)
+        self.checkpoint = None if checkpoint is None else _count("checkpoint", checkpoint)
+        self.resume = resume
+        self.early_stopping = (
+            [early_stopping] if isinstance(early_stopping, EarlyStopping) else list(early_stopping or ())
+        )
         self.renderer, self.loggers, self.application_log = renderer, loggers, application_log
         self.interrupter = interrupter or Interrupter()
         self.show_summary = summary
@@ -164,6 +164,7 @@ class Learner:
                 )
             done = kept.epochs()[-1]
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.devices = [None if device is None else get_backend(device) for device in self.devices]
         backend = self.devices[0]
         if backend is not None:
             self.model.to(getattr(backend, "inner", backend))
@@ -214,7 +215,7 @@ class Learner:
         return next((r for s in self.early_stopping if (r := s.reason(self.history)) is not None), None)
 
     def _train(self, epoch: int, train: Iterable[Any], stepping: Any, events: Events) -> None:
-        run = _Run(self, "train", epoch, train, events)
+        run = Epoch(self, "train", epoch, train, events)
         lr = 0.0
         for batches in self._batches(train, epoch, stepping.width):
             lr = self.schedule.step() * self.rate_factor
@@ -224,15 +225,19 @@ class Learner:
             run.told(lr)
             if self.interrupter.stopped is not None:
                 break
+        if not run.steps:
+            raise ArgumentError(
+                f"no batches in epoch {epoch}: give a list or a DataLoader, which every epoch can iterate"
+            )
         stepping.flush(lr)
         run.end()
 
     def _validate(self, epoch: int, valid: Iterable[Any], events: Events) -> None:
-        run = _Run(self, "valid", epoch, valid, events)
+        run = Epoch(self, "valid", epoch, valid, events)
         model = self.model.valid()
         step = getattr(model, "valid_step", model.step)
         backend = model.backends()[0]
-        for batch in _epoch(valid, epoch):
+        for batch in batches_of(valid, epoch):
             run.steps += 1
             run.add(inside(step(moved(batch, backend))), rows(batch), None)
             run.told(None)
@@ -243,7 +248,7 @@ class Learner:
     def _batches(self, train: Iterable[Any], epoch: int, width: int) -> Iterator[list[Any]]:
         """The batches of each step: one for each device of this process; none where other processes got the last."""
         rank, size = (self.group.rank, self.group.size) if self.group is not None else (0, 1)
-        source = iter(_epoch(train, epoch))
+        source = iter(batches_of(train, epoch))
         while taken := list(islice(source, width * size)):
             yield taken[rank * width : (rank + 1) * width]
 
@@ -259,64 +264,16 @@ class Learner:
         events.checkpoint(epoch, self.checkpoints.save(epoch, self.model, self.optimizer, state, self.history))
 
 
-class _Run:
-    """The training or the validation of one epoch: updates metrics and reports steps."""
-
-    def __init__(self, learner: Learner, split: str, epoch: int, loader: Iterable[Any], events: Events) -> None:
-        self._learner, self._split, self._epoch, self._events = learner, split, epoch, events
-        self._metrics = learner.metrics[split]
-        width = len(learner.devices) * (learner.group.size if learner.group else 1) if split == "train" else 1
-        length = _length(loader)
-        self._length = None if length is None else -(-length // width)
-        self._total = loader.num_items() if hasattr(loader, "num_items") else None
-        self.steps = self._items = self._new = 0
-        self._entries: list[Any] = []
-        self._start = time.monotonic()
-        for metric in self._metrics:
-            metric.clear()
-        events.epoch(split, epoch)
-
-    def add(self, item: Any, items: int, lr: float | None) -> None:
-        """Update the metrics with an output."""
-        self._new += items
-        progress = None if self._total is None else Progress(self._items + self._new, self._total)
-        metadata = MetricMetadata(
-            epoch=self._epoch, epoch_total=self._learner.num_epochs, iteration=self.steps,
-            iteration_total=self._length, lr=lr, progress=progress,
-        )  # fmt: skip
-        self._entries = [metric.update(item, metadata) for metric in self._metrics]
-
-    def told(self, lr: float | None) -> None:
-        """Report the step."""
-        step = Step(self._split, self._epoch, self.steps, self._length, self._new, self._entries, lr, self._metrics)
-        self._items += self._new
-        self._new = 0
-        self._events.step(step)
-
-    def end(self) -> None:
-        """Note the values of the epoch, unless it was interrupted."""
-        if self._learner.interrupter.stopped is not None:
-            return
-        found = values(self._metrics)
-        self._learner.history.add(self._split, self._epoch, found)
-        self._events.epoch_end(self._split, self._epoch, found, time.monotonic() - self._start, self._items)
-
-
 def _schedule(lr: Any) -> Any:
-    if isinstance(lr, (int, float)):
-        return ConstantLr(float(lr))
-    return lr.init() if not hasattr(lr, "step") and hasattr(lr, "init") else lr
+    found = lr.init() if not hasattr(lr, "step") and hasattr(lr, "init") else lr
+    if isinstance(found, Real):
+        return ConstantLr(float(found))
+    if not hasattr(found, "step"):
+        raise ArgumentError(f"lr is a number, a schedule or its config, found {lr!r}")
+    return found
 
 
-def _length(loader: Iterable[Any]) -> int | None:
-    try:
-        return len(loader)  # type: ignore[arg-type]
-    except TypeError:
-        return None
-
-
-def _epoch(loader: Iterable[Any], epoch: int) -> Iterable[Any]:
-    """The loader, at the order of an epoch."""
-    if hasattr(loader, "set_epoch"):
-        loader.set_epoch(epoch - 1)
-    return loader
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, Integral) or value < 1:
+        raise ArgumentError(f"{name} is an integer of at least 1, found {value!r}")
+    return int(value)

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from ...autodiff import autodiff
-from ...backend import get_backend
 from ...errors import ArgumentError, EmberletError
 from ...functional.randomness import draws
 from ...optim.gradients import GradientsParams
@@ -81,8 +80,7 @@ class EagerSteps:
         self, model: Any, optimizer: Any, devices: Sequence[Any], accumulation: int, group: Group | None
     ) -> None:
         self.model, self.optimizer = model, optimizer
-        backends = [get_backend(device) for device in devices]
-        backends = [getattr(backend, "inner", backend) for backend in backends]
+        backends = [getattr(backend, "inner", backend) for backend in devices]
         self.width = len(backends)
         self._accumulation, self._group = accumulation, group
         self._kept: list[tuple[GradientsParams, int]] = []
