@@ -7,6 +7,7 @@ step does the reverse. Nothing is read back: results are tensors in the GPU's me
 from emberlet import dtypes
 from emberlet.backend.sizes import known_equal
 from emberlet.tensor import Tensor
+from emberlet.training_step.function import loss_in
 
 from .compiled import Planned
 from .record.node import Node, ValueNeeded
@@ -108,13 +109,8 @@ class Engine:
         out = plan.step(self, side, numbers, words, batch)
         self._submitted += 1
         if self._submitted % AHEAD == 0:
-            node = _tensor_in(out).data
-            self.backend.device.read(node.buffer, 4)
+            self.backend.device.read(loss_in(out).data.buffer, 4)
         return out, 1 - side
-
-
-def _tensor_in(out):
-    return out[0] if isinstance(out, (list, tuple)) else out
 
 
 def _buffer(like, backend):
@@ -257,8 +253,9 @@ def new_values(structure, function, roots, like):
     out = []
     parts = [p for _, group in structure[1][1:] for p in group]
     for (kind, root), i in zip(parts, function.places()):
-        if kind != "tensor" or roots[root].word != like[i].word or roots[root].shape != like[i].shape:
-            raise ValueNeeded("a parameter or a state changes its kind")
+        new = roots[root] if kind == "tensor" else None
+        if new is None or (new.dtype, new.word, new.shape) != (like[i].dtype, like[i].word, like[i].shape):
+            raise ValueNeeded("a parameter or a state becomes of another dtype or shape")
         out.append((root, i))
     return out
 

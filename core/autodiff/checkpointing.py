@@ -1,5 +1,6 @@
 """checkpoint: a block whose values are computed again in the backward pass instead of being kept."""
 
+from ..backend.drawing import source
 from ..errors import EmberletError
 from ..functional.randomness import draws
 from ..tensor import Tensor
@@ -116,10 +117,13 @@ def _again(f, args, backend, state, seeds, captured):
 
 def random_state():
     """The key and the counter of the next random draw."""
-    draws._taken(0)
-    return tuple(draws._state)
+    return draws._taken(0)
 
 
 def set_random_state(state):
     """Continue the sequence of draws from there."""
-    draws._state[0], draws._state[1] = state
+    given = source()
+    if given is not None:
+        given.state = state
+    else:
+        draws._state[0], draws._state[1] = state

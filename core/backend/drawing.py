@@ -14,7 +14,8 @@ _tracing = {}  # thread -> the class of error that ends its trace, or an object 
 
 class Undrawn:
     """A context in which a draw without a seed raises `error` in this thread, before it takes from the sequence. error:
-    a class; or an object, whose method words(shape, counter) then gives the random bits."""
+    a class; or an object, whose method words(shape, counter) then gives the random bits, and whose `state`, a key and a
+    counter, is that of its own sequence of draws."""
 
     def __init__(self, error):
         self._error = error

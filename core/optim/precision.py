@@ -89,7 +89,7 @@ class GradScaler:
         for param in model.params():
             gradient = grads.get(param.id)
             if gradient is not None:
-                gradient = astype(gradient, dtypes.float32) * (1.0 / self.factor)
+                gradient = gradient * (1.0 / self.factor)
                 grads.register(param.id, gradient)
                 zero = (gradient * 0.0).sum()  # NaN unless all are finite
                 total = zero if total is None else total + zero.to(total.backend)

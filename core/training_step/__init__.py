@@ -101,7 +101,8 @@ class CompiledStep:
         return unwrapped_all(out)
 
     def _batch(self, batch):
-        """The batch, tensors and arrays as Tensors of the backend."""
+        """The batch, tensors and arrays as Tensors of the backend. Raises ArgumentError for what holds tensors: a plan
+        would keep their elements."""
         out = []
         for x in batch:
             if not isinstance(x, Tensor):
@@ -109,6 +110,11 @@ class CompiledStep:
                     from ..lookup import function
 
                     x = function("asarray")(x, backend=self.backend)
+                elif _holds_tensors(x):
+                    raise ArgumentError(
+                        "a compiled step takes the tensors of a batch one by one, step(lr, x, y); found {} that holds "
+                        "some".format(type(x).__name__)
+                    )
             elif x.backend is not self.backend:
                 x = x.data.inner if x.backend is self._outer else x.to(self.backend)
             out.append(x)
@@ -286,6 +292,13 @@ def engine_of(backend):
         return Engine(backend)
     make = getattr(backend, "step_engine", None)
     return make and make()
+
+
+def _holds_tensors(x):
+    if isinstance(x, (list, tuple, dict)):
+        parts = list(x.values()) if isinstance(x, dict) else x
+        return any(hasattr(p, "shape") or _holds_tensors(p) for p in parts)
+    return any(hasattr(p, "shape") for p in getattr(x, "__dict__", {}).values())
 
 
 def _drawn(shape, backend):

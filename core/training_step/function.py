@@ -1,7 +1,6 @@
 """What a plan of a step computes: a function of tensors alone that runs the loss, the backward pass and the update."""
 
 from ..autodiff import autodiff
-from ..autodiff.checkpointing import random_state, set_random_state
 from ..autodiff.dispatch import unwrapped
 from ..autodiff.tensors import backward
 from ..backend.drawing import Undrawn
@@ -50,12 +49,8 @@ class StepFunction:
         ]
         model = self._model(outer, copies)
         with Undrawn(words):
-            before = random_state()
-            try:
-                out = self.loss(model, *[outer.from_inner(x) if isinstance(x, Tensor) else x for x in given])
-                grads = backward(loss_of(out, outer))
-            finally:
-                set_random_state(before)
+            out = self.loss(model, *[outer.from_inner(x) if isinstance(x, Tensor) else x for x in given])
+            grads = backward(loss_of(out, outer))
         self.draws = words.shapes
         found = []
         self.trained = trained = []
@@ -129,11 +124,15 @@ def is_tensor(x):
     return hasattr(x, "backend")
 
 
+def loss_in(out):
+    """What stands for the loss in what a loss function returned."""
+    loss = out[0] if isinstance(out, (tuple, list)) and out else out
+    return loss if isinstance(loss, Tensor) else getattr(loss, "loss", loss)
+
+
 def loss_of(out, backend):
     """The loss among what a loss function returned."""
-    loss = out[0] if isinstance(out, (tuple, list)) and out else out
-    if not isinstance(loss, Tensor):
-        loss = getattr(loss, "loss", loss)
+    loss = loss_in(out)
     if not isinstance(loss, Tensor) or loss.backend is not backend or loss.shape:
         what = "{} {}".format(loss.dtype, loss.shape) if isinstance(loss, Tensor) else repr(loss)
         raise EmberletError(
@@ -147,8 +146,9 @@ def unwrapped_all(out):
     """What a loss function returned, with tensors of the inner backend."""
     if isinstance(out, dict):
         return {key: unwrapped_all(out[key]) for key in out}
-    if isinstance(out, (list, tuple)) and not hasattr(out, "_fields"):
-        return type(out)([unwrapped_all(v) for v in out])
+    if isinstance(out, (list, tuple)):
+        parts = [unwrapped_all(v) for v in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
     if isinstance(out, Tensor):
         return unwrapped(out)
     parts = getattr(out, "__dict__", None)
@@ -162,12 +162,14 @@ def unwrapped_all(out):
 
 class _Words:
     """The source of a trace's random draws (backend/drawing.py): inputs, in the order of the draws, as far as there are
-    any. shapes: those of all draws."""
+    any. shapes: those of all draws. The draws of a trace have counters of their own: they take nothing from the
+    sequence, from which other threads may draw meanwhile."""
 
     def __init__(self, backend, given):
         self.backend = backend
         self.given = given
         self.shapes = []
+        self.state = (0, 0)  # as draws._state
         self._found = {}  # counter -> words: a checkpointed block draws twice
 
     def words(self, shape, counter):

@@ -13,22 +13,14 @@ def _operation(symbol, compute):
             return Number(key, lambda env: compute(self.value(env), other.value(env)), self.slots)
         if isinstance(other, (bool, int, float)):
             return Number((symbol, self.key, other), lambda env: compute(self.value(env), other), self.slots)
-        return _of_tensor(symbol, self.tensor(other), other) if hasattr(other, "backend") else NotImplemented
+        return compute(self.tensor(other), other) if hasattr(other, "backend") else NotImplemented
 
     def reflected(self, other):
         if isinstance(other, (bool, int, float)):
             return Number((symbol, other, self.key), lambda env: compute(other, self.value(env)), self.slots)
-        return _of_tensor(symbol, other, self.tensor(other)) if hasattr(other, "backend") else NotImplemented
+        return compute(other, self.tensor(other)) if hasattr(other, "backend") else NotImplemented
 
     return method, reflected
-
-
-def _of_tensor(symbol, a, b):
-    """The operator of two tensors."""
-    return {
-        "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b, "**": lambda: a**b,
-        ">": lambda: a > b, "<": lambda: a < b,
-    }[symbol]()  # fmt: skip
 
 
 class Number:
@@ -98,7 +90,3 @@ class Slots:
             one = backend.reshape(backend.slice(self.whole, (at,), (1,), (1,)), ())
             found = self._tensors[key] = backend.cast(one, like.dtype)
         return found
-
-    def values(self, env):
-        """The numbers of a step."""
-        return [n.value(env) for n in self.numbers]

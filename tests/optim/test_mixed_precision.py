@@ -93,6 +93,18 @@ def test_gradients_that_float16_rounds_to_zero_survive_with_a_scale() -> None:
     np.testing.assert_allclose(found[65536.0], 1.0, rtol=1e-2)
 
 
+def test_gradients_of_a_float64_model_keep_their_digits() -> None:
+    weight = emberlet.Param(emberlet.asarray(np.zeros((1, 1)), backend="numpy"))
+    model = nn.Linear(1, 1, bias=False, backend="numpy")
+    model.weight = weight
+    model.train()
+    x = emberlet.asarray(np.array([[1.0 + 2.0**-40]]), backend="autodiff:numpy")
+    scaler = GradScaler()
+    grads = GradientsParams.from_grads(scaler.scale(model(x).sum()).backward(), model)
+    scaler.step(optim.SgdConfig().init(), 1.0, model, grads)
+    assert model.weight.val().item() == -(1.0 + 2.0**-40)
+
+
 def test_a_step_whose_gradients_overflow_is_left_out_and_the_scale_follows() -> None:
     model = nn.Linear(2, 1, backend="numpy").train()
     optimizer, scaler = optim.SgdConfig().init(), GradScalerConfig(init_scale=1024.0, growth_interval=2).init()

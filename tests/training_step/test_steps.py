@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import emberlet
 import numpy as np
@@ -35,7 +37,7 @@ def same(found: dict[str, Any], wanted: dict[str, Any], rtol: float = 0) -> None
 
 
 def both(make: Callable[[], Any], config: Any, steps: int = 6, groups: Any = ()) -> None:
-    """Compiled steps give to the bit what steps without a plan give."""
+    """Compiled steps give what steps without a plan give."""
     found = []
     for compiled in (False, True):
         model, optimizer = make().train(), config.init(groups)
@@ -134,10 +136,6 @@ def test_another_rate_makes_no_plan(backend: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_loss_function_may_return_more() -> None:
-    class Item:
-        def __init__(self, loss: Any, output: Any) -> None:
-            self.loss, self.output = loss, output
-
     model = dense()
     x, y = batch()
     wanted = np.asarray(model(emberlet.asarray(x, backend="numpy")))
@@ -148,10 +146,71 @@ def test_the_loss_function_may_return_more() -> None:
     assert float(found[0]) == loss
     assert found[1]["out"][0].backend is emberlet.get_backend("numpy")
     np.testing.assert_allclose(found[1]["out"][0], wanted, rtol=1e-6)
-    step = model.compile_step(lambda m, x, y: Item(((out := m(x)) - y).abs().mean(), out), ADAM.init())
-    item = step(0.0, x, y)
-    assert isinstance(item, Item) and float(item.loss) == loss
-    np.testing.assert_allclose(item.output, wanted, rtol=1e-6)
+
+
+class Both(NamedTuple):
+    loss: Any
+    output: Any
+
+
+class Item:
+    def __init__(self, loss: Any, output: Any) -> None:
+        self.loss, self.output = loss, output
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("kind", [Both, Item])
+def test_the_loss_function_may_return_more_for_many_steps(kind: Any, backend: str) -> None:
+    model = dense(None, backend)
+    step = model.compile_step(lambda m, x, y: kind(((out := m(x)) - y).abs().mean(), out), ADAM.init())
+    for _ in range(20):
+        found = step(0.0, *batch())
+    assert step.cut is None and type(found) is kind
+    output = np.asarray(model.valid()(emberlet.asarray(batch()[0], backend=backend)))
+    np.testing.assert_allclose(found.output, output, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(float(found.loss), abs(output - batch()[1]).mean(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("change", [lambda x: x.astype("float16"), lambda x: emberlet.functional.concat([x, x])])
+def test_a_buffer_that_becomes_of_another_dtype_or_shape(change: Callable[[Any], Any], backend: str) -> None:
+    class Changing(nn.Tanh):
+        def __init__(self) -> None:
+            self.seen = emberlet.Param(emberlet.asarray(np.ones(2, np.float32), backend=backend), require_grad=False)
+
+        def forward(self, x: Any) -> Any:
+            self.seen.set(change(self.seen.val().detach()))
+            return super().forward(x)
+
+    model = dense(Changing(), backend)
+    step = model.compile_step(squares, ADAM.init())
+    with pytest.warns(UserWarning, match="another dtype or shape"):
+        step(0.01, *batch())
+    wanted = change(emberlet.asarray(np.ones(2, np.float32), backend=backend))
+    found = model.between.seen.val()
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+
+
+def test_another_thread_never_draws_the_same_numbers_while_a_plan_is_made() -> None:
+    drawn = []
+
+    def loss(model: Any, x: Any, y: Any) -> Any:
+        thread = threading.Thread(target=lambda: drawn.append(emberlet.functional.random_bits((4,)).tolist()))
+        thread.start()
+        thread.join()
+        return squares(model, x, y)
+
+    step = dense(nn.Dropout(0.4)).compile_step(loss, ADAM.init())
+    step(0.01, *batch())
+    drawn.append(emberlet.functional.random_bits((4,)).tolist())
+    assert len(drawn) > 1 and all(a != b for a, b in itertools.combinations(drawn, 2))
+
+
+@pytest.mark.parametrize("whole", [list, lambda b: {"x": b[0], "y": [b[1]]}, lambda b: Item(*b)])
+def test_a_batch_in_one_argument_is_refused(whole: Callable[[Any], Any]) -> None:
+    step = dense().compile_step(lambda m, b: squares(m, b[0], b[1]), ADAM.init())
+    with pytest.raises(ArgumentError, match="one by one"):
+        step(0.01, whole(batch()))
 
 
 def test_a_result_stays_when_other_steps_follow() -> None:

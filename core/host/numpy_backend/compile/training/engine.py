@@ -71,7 +71,7 @@ class Engine:
     def plan(self, function: Any, arguments: list[Any]) -> StepPlan:
         """The plan of a StepFunction."""
         first = 1 + len(function.draws)
-        plan = StepPlan(function, arguments, self.backend, first, len(self.like))
+        plan = StepPlan(function, arguments, self.backend, first, self.like)
         for _, i in plan.states:
             if self.sides[0][i] is self.sides[1][i]:  # the first plan that changes it
                 self.sides[1][i] = _new(self.sides[0][i])
@@ -101,11 +101,11 @@ def _new(like: Array) -> Array:
 class StepPlan(Plan):
     """The plan of a step. states: (number of the root, number of the value) of each value that changes."""
 
-    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, first: int, count: int) -> None:
+    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, first: int, like: list[Any]) -> None:
         self.function = function
         self.first = first
-        self.count = count
-        self.held = frozenset(range(first, first + count))
+        self.like = like
+        self.held = frozenset(range(first, first + len(like)))
         self.states: list[tuple[int, int]] = []
         self._bound: list[Any] = [None, None]
         self._generation = 0
@@ -120,6 +120,8 @@ class StepPlan(Plan):
         if any(kind != "tensor" for kind, _ in new):
             raise ValueNeeded("a parameter becomes a constant")
         self.states = [(root, i) for (_, root), i in zip(new, self.function.places(), strict=True)]
+        if any((self.dtypes[root], self.root_arrays[root].shape) != self.like[i] for root, i in self.states):
+            raise ValueNeeded("a parameter or a state becomes of another dtype or shape")
         buffers = self._buffers
         roots = [number for number, _ in self.states]
         taken = [id(buffers.of(a)) for a in (*self.input_arrays, *self.root_arrays)]
