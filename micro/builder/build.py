@@ -63,8 +63,8 @@ WORK_OF_COMPARING = 10_000_000
 """Multiply-accumulates of a comparison, as far as FEWEST_COMPARED allows."""
 
 LEAST_AGREEMENT = 0.98
-"""The share of samples that have to get the same class in int8, or one less the difference of numbers (root mean
-square, of their range), for `emberlet micro build`: what estimators of scikit-learn lose above it was measured."""
+"""The least `Agreement.share` with which `emberlet micro build` writes a model in int8. tests/micro/test_columns.py
+checks what estimators of scikit-learn lose of their score."""
 
 FEW_SAMPLES = 10
 """Fewer samples say little about the ranges of a model's tensors."""
@@ -114,12 +114,13 @@ class Options:
 class Agreement:
     """How closely int8 matches float32 on the calibration samples. same_best: the fraction of samples with the same
     class, or else the same largest element of the first output (None if it is not a vector); rms, worst: root mean
-    square and largest difference in the first output, relative to its range."""
+    square and largest difference in the first output, relative to its range; of: what same_best counts."""
 
     samples: int
     same_best: float | None
     rms: float
     worst: float
+    of: str = "largest output"
 
     @property
     def share(self) -> float:
@@ -127,7 +128,7 @@ class Agreement:
         return 1 - self.rms if self.same_best is None else self.same_best
 
     def __str__(self) -> str:
-        same = "" if self.same_best is None else f"the same largest output in {self.same_best:.1%}, "
+        same = "" if self.same_best is None else f"the same {self.of} in {self.same_best:.1%}, "
         off = f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
         return f"int8 beside float32 on {self.samples} samples: {same}{off}"
 
@@ -245,7 +246,7 @@ def calibrated(
         raise UnsupportedError(
             f"{graph.name}: {best[1]}; that is less than {options.least_agreement:.0%} agreement: calibrate with more "
             "samples of what the model will see, build it with --float, or take it as it is with --least-agreement "
-            f"{int(best[1].share * 100) / 100:g}"
+            f"{int(max(best[1].share, 0) * 100) / 100:g}"
         )
     return *best, _notes(checked, seen, graph)
 
@@ -285,12 +286,12 @@ def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agr
     a, b = np.stack(expected[name]).astype(np.float64), np.stack(found[name]).astype(np.float64)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
-    same = None
+    same, of = None, "class" if graph.decides else "largest output"
     if graph.decides:
         same = float(np.mean(np.rint(np.stack(expected[classes])) == np.rint(np.stack(found[classes]))))
     elif sum(n > 1 for n in graph.shapes[name]) == 1:
         same = float(np.mean(a.argmax(1) == b.argmax(1)))
-    return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()))
+    return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()), of)
 
 
 def _real(graph: Graph, name: str, elements: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def test_estimators_lose_at_most_one_point_of_their_score(name: str, load: Calla
     result = build(read_graph(converted(estimator, seen), "m"), Options("m"), {"X": seen})
     score = float(np.mean(classes_of(result, unseen) == wanted))
     assert score >= estimator.score(unseen, wanted) - 0.01
+    assert f"the same {'class' if result.graph.decides else 'largest output'} in" in str(result.agreement)
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -148,6 +150,29 @@ def test_a_device_shifts_and_scales_columns_and_counts_numbers(unix_port: Port, 
     lines = unix_port.run(script, micropypath=[tmp_path]).check().stdout.splitlines()
     assert [int(line) for line in lines[:40]] == classes_of(result, rows).tolist()
     assert "found 14" in lines[40] and "found 12" in lines[41]
+
+
+def test_inputs_with_and_without_columns_are_put_each_in_their_way(unix_port: Port, tmp_path: Path) -> None:
+    m = Maker(1)
+    m.constant("factor", np.array([0.1, 0.001, 0.03, 0.025], np.float32))
+    m("Mul", "x factor", "scaled")
+    m("MatMul", "scaled z", "y")
+    model = m.model([1, 4])
+    model.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [4, 3]))
+    draw = np.random.default_rng(0)
+    samples = {"x": draw.uniform(-1, 1, (40, 1, 4)) * [10, 1000, 30, 40], "z": draw.uniform(-1, 1, (40, 4, 3))}
+    samples = {name: x.astype(np.float32) for name, x in samples.items()}
+    result = build(read_graph(model.SerializeToString(), "m"), Options("m", weights="module"), samples)
+    assert list(result.graph.columns) == ["x"]
+    for file, text in result.sources.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    rows = [samples[port.name][0].reshape(-1).tolist() for port in result.program.inputs]
+    script = f"import m\nfor k, row in enumerate({rows!r}):\n    m.put(row, k)\n    print(list(m.inputs[k]))\n"
+    lines = unix_port.run(script, micropypath=[tmp_path]).check().stdout.splitlines()
+    for line, port in zip(lines, result.program.inputs, strict=True):
+        x = samples[port.name][:1]
+        x = result.graph.columns[port.name].of(x) if port.name in result.graph.columns else x[0]
+        assert np.abs(np.array(json.loads(line)) - stored(result.graph, port.name, x).reshape(-1)).max() <= 1
 
 
 def test_strange_calibration_samples_are_noticed() -> None:

@@ -312,9 +312,11 @@ def put(numbers, which=0):
     to = inputs[which]
     scale, zero = input_grids[which]
     i = 0
-PUT_WORDSPUT_COLUMNS    for v in numbers:
-        q = round(v / scale) + zero
+PUT_WORDS
+PUT_COLUMNS
+    for v in numbers:
         if i < len(to):
+            q = round(STEPS) + zero
             to[i] = 0 if q < 0 else 255 if q > 255 else q
         i += 1
     if i != len(to):
@@ -351,17 +353,6 @@ _PUT_WORDS = """\
         return
 """
 
-_PUT_COLUMNS = """\
-    if which in columns:
-        offsets, steps = columns[which]
-        for v in numbers:
-            if i < len(to):
-                q = round((v - offsets[i]) / steps[i]) + zero
-                to[i] = 0 if q < 0 else 255 if q > 255 else q
-            i += 1
-        numbers = ()
-"""
-
 _GET_WORDS = """\
     if which in {0}:
         words = outputs[which]
@@ -375,8 +366,12 @@ def _int8(program: Program) -> str:
     ins, outs = (
         tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
     )
-    text = _INT8.replace("PUT_WORDS", _PUT_WORDS.format(ins) if ins else "")
-    text = text.replace("PUT_COLUMNS", _PUT_COLUMNS if any(port.columns for port in program.inputs) else "")
+    columns, steps = "", "v / scale"
+    if any(port.columns for port in program.inputs):
+        columns = "    offsets, divisors = columns.get(which, (None, None))\n"
+        steps = "v / scale if offsets is None else (v - offsets[i]) / divisors[i]"
+    text = _INT8.replace("PUT_WORDS\n", _PUT_WORDS.format(ins) if ins else "")
+    text = text.replace("PUT_COLUMNS\n", columns).replace("STEPS", steps)
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
 
