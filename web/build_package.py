@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 
 from build_page import WEB, BuildError, build_runtime, refresh
-from packages import ROOT, plan_runtime_files, without_comments
+from packages import ROOT, PackageError, plan_runtime_files, without_comments
 
 PACKAGE = WEB / "package"
 MODULES = tuple("emberlet adapter arrays arriving download either kept kinds sources thread threads wasm".split())
@@ -99,8 +99,12 @@ def version() -> str:
 
 
 def python_module() -> str:
-    """The Python that runs plans, as a module: name -> source, without comments and docstrings."""
-    files = {name: data.decode() for name, data in plan_runtime_files().items()}
+    """The Python that runs plans, as a module: name -> source, without comments and docstrings. Raises
+    BuildError if a file of it is missing."""
+    try:
+        files = {name: data.decode() for name, data in plan_runtime_files().items()}
+    except PackageError as error:
+        raise BuildError(str(error)) from error
     files["emberlet_web.py"] = (PACKAGE / "emberlet_web.py").read_text(encoding="utf-8")
     texts = [f"{json.dumps(name)}:{template(without_comments(source))}" for name, source in files.items()]
     return f"export default {{{','.join(texts)}}};\n"

@@ -78,13 +78,16 @@ def emberlet_files(*, device: bool = False, compiler: bool = False) -> Files:
 
 
 def plan_runtime_files() -> Files:
-    """Those of `emberlet_files` that run a saved plan on MicroPython. Raises KeyError if one is not there."""
+    """Those of `emberlet_files` that run a saved plan on MicroPython. Raises PackageError if one is not there."""
     files = emberlet_files(device=True)
-    return {
-        name: files[name]
+    names = [
+        f"{package.replace('.', '/')}/{module}.py"
         for package, modules in _PLAN_RUNTIME.items()
-        for name in [f"{package.replace('.', '/')}/{module}.py" for module in modules.split()]
-    }
+        for module in modules.split()
+    ]
+    if missing := [name for name in names if name not in files]:
+        raise PackageError(f"{', '.join(missing)} is not among emberlet's files: name it in _PLAN_RUNTIME as it is now")
+    return {name: files[name] for name in names}
 
 
 def small_model_files() -> Files:

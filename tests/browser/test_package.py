@@ -173,6 +173,12 @@ def test_python_without_comments_keeps_its_lines() -> None:
     assert plain == '\n\n\ndef f(x):\n    pass\n\n\n\n\nclass A:\n    pass\n\n\ny = "# no"\n'
 
 
+def test_a_file_of_the_runtime_that_is_gone_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(packages._PLAN_RUNTIME, "emberlet.burnpack", "__init__ gone")
+    with pytest.raises(build_package.BuildError, match=r"emberlet/burnpack/gone\.py"):
+        build_package.python_module()
+
+
 def test_every_module_that_the_runtime_imports_at_its_start_is_shipped() -> None:
     files = packages.plan_runtime_files()
     there, modules = (
