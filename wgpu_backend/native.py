@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -91,13 +92,17 @@ def adapters(wgpu: Any) -> list[Any]:
     return found
 
 
+@cache
 def _check_room() -> None:
-    """Raise BackendError where a driver would have so few addresses that it may end the process. Lavapipe takes 1.2 GB
-    on two cores, most of it for its threads, of which each core has some."""
+    """Raise BackendError where a driver would have so few addresses that it may end the process. Lavapipe takes 0.6 GB
+    on one core, 1.2 GB on two and 1.8 GB on 16, most of it for its threads; once it is there, a device takes 0.2 GB."""
     from emberlet.host.memory import ADVICE, room
 
-    left, needed = room(), (1 << 30) + (min(os.cpu_count() or 1, 16) << 28)
-    if left is not None and left < needed:
+    left = room()
+    if left is None:
+        return
+    needed = (1 << 30) + (min(len(os.sched_getaffinity(0)), 16) << 27)
+    if left < needed:
         raise BackendError(
             f"out of memory: a GPU's driver needs {needed >> 20} MB of addresses, and this process has {left >> 20} "
             f"MB left; {ADVICE}, or use another backend"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from emberlet.errors import BackendError
+from emberlet.host import memory
 from emberlet.wgpu_backend import cffi_types, native
 from emberlet.wgpu_backend import device as devices
 from emberlet.wgpu_backend.device import Device
@@ -115,6 +117,19 @@ def test_adapters_are_sorted_by_what_they_are(monkeypatch: pytest.MonkeyPatch) -
         ("DiscreteGPU", "Metal"), ("DiscreteGPU", "OpenGL"), ("IntegratedGPU", "Vulkan"), ("IntegratedGPU", "OpenGL"),
         ("VirtualGPU", "Vulkan"), ("CPU", "Vulkan"), ("Unknown", "Vulkan"),
     ]  # fmt: skip
+
+
+def test_addresses_for_a_driver_are_asked_for_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cffi_types, "quicken_wgpu", lambda: True)
+    monkeypatch.setattr(native, "_check_room", cache(native._check_room.__wrapped__))
+    monkeypatch.setattr(native.os, "sched_getaffinity", lambda _: range(4), raising=False)
+    wgpu = SimpleNamespace(gpu=SimpleNamespace(enumerate_adapters_sync=lambda: [adapter("CPU")]))
+    left = iter([1535 << 20, 1536 << 20])
+    monkeypatch.setattr(memory, "room", lambda: next(left))
+    with pytest.raises(BackendError, match=r"needs 1536 MB.*has 1535 MB left"):
+        native.adapters(wgpu)
+    for _ in range(2):  # the driver is there the second time
+        assert len(native.adapters(wgpu)) == 1
 
 
 def test_a_device_is_requested_with_the_limits_that_tensors_need(monkeypatch: pytest.MonkeyPatch) -> None:
