@@ -1,7 +1,7 @@
 """Dataset, the base of the data sets here, and how items are read from any data set."""
 
 from ..errors import IndexingError
-from .errors import DataError, said
+from .errors import DataError, error_line
 
 
 class Dataset:
@@ -60,5 +60,5 @@ def read(dataset, indices):
         try:
             found.append(dataset[i])
         except Exception as error:
-            raise DataError("item {} of the data set: {}".format(i, said(error)), i, error)
+            raise DataError("item {} of the data set: {}".format(i, error_line(error)), i, error)
     return found

@@ -53,13 +53,19 @@ class StackBatcher:
             return _like(first, parts)
         if isinstance(first, list):
             return self._lists(items, where)
-        if isinstance(first, (str, bytes)) or first is None:
+        if _is_text(first):
+            for x in items:
+                if not _is_text(x):
+                    raise DataError("{}{!r} and {!r} do not stack; fill in or leave out one".format(where, first, x))
             return list(items)
         return self._numbers(items, where)
 
     def _lists(self, items, where):
         """Lists of the same length: what they hold is stacked, with an axis for the place in the list."""
-        lengths = {len(x) if isinstance(x, list) else -1 for x in items}
+        for x in items:
+            if not isinstance(x, list):
+                raise DataError("{}{!r} among lists; make a list of it".format(where, x))
+        lengths = {len(x) for x in items}
         if len(lengths) > 1:
             raise DataError(
                 "{}lists of {} and {} elements do not stack; pad them in a batcher of your own".format(
@@ -75,7 +81,7 @@ class StackBatcher:
     def _numbers(self, items, where):
         for k in range(len(items)):
             x = items[k]
-            if x is None or isinstance(x, (str, bytes, dict, tuple, list)):
+            if _is_text(x) or isinstance(x, (dict, tuple, list)):
                 raise DataError("{}{!r} among numbers, in row {} of the batch".format(where, x, k))
         first = items[0]
         try:
@@ -100,6 +106,10 @@ class StackBatcher:
             raise DataError(
                 "{}{} is not stacked; pass a batcher of your own".format(where, type(first).__name__), None, error
             )
+
+
+def _is_text(x):
+    return x is None or isinstance(x, (str, bytes))
 
 
 def _keys(x):

@@ -18,7 +18,7 @@ class DataError(EmberletError):
         return (type(self), (self.args[0], self.index, self.__cause__))
 
 
-def said(error):
+def error_line(error):
     """An error in one line: its class and its message."""
     text = str(error)
     return "{}: {}".format(type(error).__name__, text) if text else type(error).__name__

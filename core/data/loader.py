@@ -2,7 +2,7 @@
 
 from ..errors import ArgumentError
 from .base import at_epoch, read
-from .errors import DataError, said
+from .errors import DataError, error_line
 
 
 class Progress:
@@ -23,7 +23,7 @@ class DataLoader:
     StackBatcher by default. shuffle: a seed; each epoch then has an order of its own, which depends on the seed and the
     number of the epoch only. workers: threads that make batches ahead, or with `processes` processes, which `context`
     ("fork", "spawn", "forkserver"; by default Python's) starts; 0: batches are made when they are asked for. prefetch:
-    how many batches ahead each worker may be. backend: to which the tensors of a batch are moved, one batch ahead.
+    how many batches ahead each worker may be. backend: to which the tensors of a batch are moved, with workers one batch ahead.
     drop_last: leave out a last, smaller batch. Workers need CPython.
 
     Raises ArgumentError; iterating raises DataError, which names the item.
@@ -77,7 +77,10 @@ class DataLoader:
         return self.iter()
 
     def iter(self, epoch=None, start=0):
-        """The batches of an epoch, by default the next, from batch `start` on: those before it are not read."""
+        """The batches of an epoch, by default the next, from batch `start` on: those before it are not read. Raises
+        ArgumentError for a negative start."""
+        if start < 0:
+            raise ArgumentError("start is the number of a batch, from 0 on, found {}".format(start))
         if epoch is None:
             epoch = self.epoch
         self.epoch = epoch + 1
@@ -131,7 +134,7 @@ class Batches:
         try:
             return self.batcher.batch(items) if hasattr(self.batcher, "batch") else self.batcher(items)
         except Exception as error:
-            raise DataError("batch {} (items {}): {}".format(k, _some(indices), said(error)), None, error)
+            raise DataError("batch {} (items {}): {}".format(k, _some(indices), error_line(error)), None, error)
 
 
 def _some(indices):
@@ -178,12 +181,17 @@ class LoaderIterator:
             self.close()
             raise StopIteration
         try:
-            batch = self._ahead.pop() if self._ahead else self._taken(self._at)
+            batch, error = self._ahead.pop() if self._ahead else (self._taken(self._at), None)
+            if error is not None:
+                raise error
             self._at += 1
             # What the next batch needs is on its way to the device while this one is computed with.
             if self._backend is not None and self._source is not None and self._at < self._count:
                 if self._source.is_ready():
-                    self._ahead.append(self._taken(self._at))
+                    try:
+                        self._ahead.append((self._taken(self._at), None))
+                    except Exception as failed:  # this batch is a good one; the error is the next one's
+                        self._ahead.append((None, failed))
         except BaseException:
             self.close()
             raise

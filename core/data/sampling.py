@@ -25,7 +25,7 @@ def drawn_seed():
 
 def mixed(seed, epoch):
     """The seed of an epoch (SplitMix64, https://doi.org/10.1145/2660193.2660195)."""
-    x = (seed + 0x9E3779B97F4A7C15 * (epoch + 1)) & _WORD
+    x = (int(seed) + 0x9E3779B97F4A7C15 * (epoch + 1)) & _WORD
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _WORD
     return x ^ (x >> 31)

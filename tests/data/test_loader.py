@@ -108,6 +108,42 @@ def test_error_names_the_item_and_keeps_its_cause(way: str) -> None:
         next(batches)
 
 
+@pytest.mark.parametrize("way", ["no worker", "a thread", "a process"])
+def test_error_comes_after_the_batches_before_it(way: str) -> None:
+    batches = iter(loader(way, items.Refusing(23, 9), backend="python"))
+    for expected in ([0, 1, 2, 3], [4, 5, 6, 7]):
+        time.sleep(0.05)  # so that the batch with the error is there
+        assert next(batches).tolist() == expected
+    with pytest.raises(DataError, match="item 9"):
+        next(batches)
+    assert list(batches) == []
+
+
+def test_iteration_that_the_garbage_collector_drops_in_its_thread_ends() -> None:
+    class Collecting(items.Numbers):
+        def __getitem__(self, i: int) -> int:
+            if i == 8:
+                dropped.wait()
+                gc.collect()
+            return i
+
+    dropped = threading.Event()
+    batches = iter(loader("a thread", Collecting(23), prefetch=9))
+    next(batches)
+    cycle: list[Any] = [batches]
+    cycle.append(cycle)
+    pool = batches._source._pool
+    unraisable: list[Any] = []
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        del batches, cycle
+        dropped.set()
+        pool.shutdown(wait=True)
+    finally:
+        sys.unraisablehook = hook
+    assert unraisable == []
+
+
 @pytest.mark.parametrize("way", QUICK)
 def test_error_of_a_batcher_names_its_items(way: str) -> None:
     with pytest.raises(DataError, match=r"batch 0 \(items 0, 1, 2, 3\): ZeroDivisionError"):
@@ -322,6 +358,18 @@ def test_data_sets_of_others_are_data_sets() -> None:
 def test_arguments_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         DataLoader([1], **options)
+
+
+def test_batches_begin_at_a_number_from_0_on() -> None:
+    with pytest.raises(ArgumentError, match="found -1"):
+        loader("no worker").iter(start=-1)
+    assert values(loader("no worker"), start=6) == values(loader("threads"), start=99) == []
+
+
+def test_seed_may_be_a_number_of_numpy() -> None:
+    for seed in (np.int64(42), np.uint8(42)):
+        assert values(loader("no worker", shuffle=seed)) == values(loader("no worker", shuffle=42))
+        assert list(SamplerDataset(range(9), 20, False, seed)) == list(SamplerDataset(range(9), 20, False, 42))
 
 
 def test_part_of_a_shuffled_data_set_reaches_workers() -> None:

@@ -44,8 +44,8 @@ def read_arrow(path: str | os.PathLike[str], bounded: Callable[[int, int, int, s
     except FormatError:
         raise
     except (IndexError, ValueError, OSError, pa.ArrowException) as error:
-        said = error_text(error) or "it ends early"
-        raise FormatError(f"{shown}: not an Arrow file, or a damaged one: {said}") from None
+        text = error_text(error) or "it ends early"
+        raise FormatError(f"{shown}: not an Arrow file, or a damaged one: {text}") from None
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -37,4 +38,5 @@ class Threads:
 
     def close(self) -> None:
         """End the threads, after the batches that they are making."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        with contextlib.suppress(RuntimeError):  # the garbage collector ran in one of them, which cannot wait for itself
+            self._pool.shutdown(wait=True, cancel_futures=True)
