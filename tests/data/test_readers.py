@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import zipfile
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -319,6 +320,14 @@ def test_sqlite_says_what_it_does_not_store(tmp_path: Path) -> None:
         SqliteDataset(tmp_path / "none.db")
 
 
+def test_sqlite_files_that_cannot_be_opened_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=str(tmp_path)):
+        SqliteDataset(tmp_path)
+    with pytest.raises(ArgumentError, match=r"x\.db: 'data' cannot be written"):
+        SqliteDataset.write(tmp_path / "none" / "x.db", [{"a": 1}])
+    assert list(SqliteDataset.write(tmp_path / "x.db", [{"a": float("nan")}])) == [{"a": None}]
+
+
 def hostile_data_base(path: Path, *statements: str) -> None:
     connection = sqlite3.connect(path)
     for statement in statements:
@@ -338,7 +347,7 @@ def test_sqlite_schemas_run_nothing(tmp_path: Path) -> None:
     )
     with pytest.raises(FormatError, match="'data' is a view"):
         SqliteDataset(tmp_path / "a.db")
-    assert list(SqliteDataset(tmp_path / "a.db", "big")) in ([{"a": 1}],)  # generated columns are not listed
+    assert list(SqliteDataset(tmp_path / "a.db", "big")) == [{"a": 1}]  # generated columns are not listed
     with pytest.raises(FormatError, match="no such column: rowid"):
         SqliteDataset(tmp_path / "a.db", "keyed")
 
@@ -377,9 +386,13 @@ def test_npy_rows_stay_on_disk(tmp_path: Path) -> None:
 
 def test_npz_rows_are_dicts(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "x.npz", x=np.eye(3), y=np.arange(3), version=np.int64(2), short=np.arange(2))
+    np.save(tmp_path / "row.npy", np.arange(3))
     found = NpzDataset(tmp_path / "x.npz", names=["x", "y"])
     assert found[1]["x"].tolist() == [0, 1, 0]
     assert next(iter(DataLoader(found, batch_size=3)))["y"].tolist() == [0, 1, 2]
+    with zipfile.ZipFile(tmp_path / "self.npz", "w") as archive:
+        archive.write(tmp_path / "row.npy", "self.npy")
+    assert NpzDataset(tmp_path / "self.npz")[1] == {"self": 1}
     for names, message in ((None, "'version' has no axis"), (["x", "short"], "one length"), (["z"], "no array 'z'")):
         with pytest.raises(FormatError, match=message):
             NpzDataset(tmp_path / "x.npz", names)

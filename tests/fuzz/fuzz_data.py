@@ -79,7 +79,7 @@ def build(n: multiplied.Numbers) -> bytes:
     if kind == 2:
         return b"\2" + (b"[" * n.count(1 << 16) + b"0,")[:-1] + b"]" * n.count(1 << 16)
     value = (0.0, "x" * n.count(1 << 12), None, [1] * n.count(1 << 10))[n.below(4)]
-    table = pa.table({f"c{i}": pa.array([value] * n.count(1 << 10)) for i in range(1)})
+    table = pa.table({"c": pa.array([value] * n.count(1 << 10))})
     return b"\3" + arrow(table, compression=("zstd", "lz4")[n.below(2)])
 
 

@@ -87,9 +87,10 @@ class NpzDataset(ArrayDataset):
         if flat:
             raise FormatError(f"{where}: {flat[0]!r} has no axis of rows; name the arrays that have: names=[...]")
         try:
-            super().__init__(**chosen)
+            super().__init__(*chosen.values())
         except ShapeError as error:
             raise FormatError(f"{where}: {error}; name those of one length: names=[...]") from None
+        self.names = tuple(chosen)  # any text, which arguments could not be called
 
 
 def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:

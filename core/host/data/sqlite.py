@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -61,24 +62,21 @@ class SqliteDataset(Dataset):
         return dict(zip(self.columns, rows[0], strict=True))
 
     def _all(self, query: str, values: tuple[Any, ...], steps: int) -> list[Any]:
-        connection = self._connection()
-        connection.set_progress_handler(lambda: 1, steps)
         try:
+            connection = self._connection()
+            connection.set_progress_handler(lambda: 1, steps)
             return connection.execute(query, values).fetchall()
         except (sqlite3.Error, OverflowError) as error:
             raise FormatError(f"{self.path}: {self.table!r}: {error}") from None
 
     def _connection(self) -> sqlite3.Connection:
-        """This thread's connection, in this process: SQLite's must not be carried through a fork."""
+        """This thread's connection, in this process: SQLite's must not be carried through a fork. Raises sqlite3.Error."""
         held = getattr(self._local, "held", None)
         if held is None or held[0] != os.getpid():
             connection = sqlite3.connect(f"{Path(self.path).as_uri()}?mode=ro", uri=True)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(VALUE, os.stat(self.path).st_size))
-            try:
-                connection.execute("PRAGMA trusted_schema = OFF")
-                connection.execute("PRAGMA cell_size_check = ON")
-            except sqlite3.Error as error:
-                raise FormatError(f"{self.path}: {error}") from None
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             self._local.held = held = os.getpid(), connection
         return held[1]
@@ -88,24 +86,23 @@ class SqliteDataset(Dataset):
         cls, path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]], table: str = "data"
     ) -> SqliteDataset:
         """A new table of rows: dicts with the same keys, or named tuples, of numbers, texts, bytes and None; returns
-        its data set. They may be an iterator, and are written in one transaction.
+        its data set. They may be an iterator, and are written in one transaction. SQLite has no NaN: it becomes None.
 
-        Raises ArgumentError if the table exists, if there are no rows, or for one that does not fit; OSError.
+        Raises ArgumentError if the table exists, if there are no rows, for one that does not fit, and if the file
+        cannot be written.
         """
         new = not os.path.exists(path)
-        connection = sqlite3.connect(path, isolation_level=None)
         try:
-            connection.execute("BEGIN")
-            _write(connection, rows, table)
-            connection.execute("COMMIT")
-        except BaseException as error:
-            connection.close()  # which undoes the transaction
+            with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                connection.execute("BEGIN")
+                _write(connection, rows, table)
+                connection.execute("COMMIT")
+        except BaseException as error:  # closing the connection undid the transaction
             if new and os.path.exists(path):
                 os.unlink(path)
             if isinstance(error, sqlite3.Error):
                 raise ArgumentError(f"{os.fspath(path)}: {table!r} cannot be written: {error}") from None
             raise
-        connection.close()
         return cls(path, table)
 
 
