@@ -38,5 +38,5 @@ class Threads:
 
     def close(self) -> None:
         """End the threads, after the batches that they are making."""
-        with contextlib.suppress(RuntimeError):  # the garbage collector ran in one of them, which cannot wait for itself
+        with contextlib.suppress(RuntimeError):  # the garbage collector ran in one, which cannot join itself
             self._pool.shutdown(wait=True, cancel_futures=True)
