@@ -23,8 +23,8 @@ class DataLoader:
     StackBatcher by default. shuffle: a seed; each epoch then has an order of its own, which depends on the seed and the
     number of the epoch only. workers: threads that make batches ahead, or with `processes` processes, which `context`
     ("fork", "spawn", "forkserver"; by default Python's) starts; 0: batches are made when they are asked for. prefetch:
-    how many batches ahead each worker may be. backend: to which the tensors of a batch are moved, with workers one batch
-    ahead. drop_last: leave out a last, smaller batch. Workers need CPython.
+    how many batches ahead each worker may be. backend: to which the tensors of a batch are moved, with workers one
+    batch ahead. drop_last: leave out a last, smaller batch. Workers need CPython.
 
     Raises ArgumentError; iterating raises DataError, which names the item.
     """

@@ -70,7 +70,7 @@ class SqliteDataset(Dataset):
             raise FormatError(f"{self.path}: {self.table!r}: {error}") from None
 
     def _connection(self) -> sqlite3.Connection:
-        """This thread's connection, in this process: SQLite's must not be carried through a fork. Raises sqlite3.Error."""
+        """This thread's connection, in this process: none may be carried through a fork. Raises sqlite3.Error."""
         held = getattr(self._local, "held", None)
         if held is None or held[0] != os.getpid():
             connection = sqlite3.connect(f"{Path(self.path).as_uri()}?mode=ro", uri=True)
