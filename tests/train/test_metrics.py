@@ -35,8 +35,9 @@ def over(metric: Any, output: str, targets: str, backend: str = "numpy") -> Any:
         columns = [DATA[name][start:stop] for name in (output, targets)]
         tensors = [c if isinstance(c, list) else emberlet.asarray(c, backend=backend) for c in columns]
         entry = metric.update(kind(*tensors))
+        assert isinstance(entry, M.MetricEntry)
         assert entry.name == metric.name
-        assert entry.formatted
+        assert entry.formatted in repr(entry)
     return metric.compute()
 
 
@@ -135,6 +136,50 @@ def test_likeness_of_images_is_scikit_images() -> None:
     assert over(M.SsimMetric(), "noisy", "images") == pytest.approx(np.mean(ssim), rel=1e-5)
     psnr = [skimage.peak_signal_noise_ratio(a, b, data_range=1.0) for a, b in pairs]
     assert over(M.PsnrMetric(), "noisy", "images") == pytest.approx(np.mean(psnr), rel=1e-5)
+
+
+@pytest.mark.parametrize("backend", NAMES)
+def test_bytes_and_narrow_floats_are_measured_as_wider_ones(backend: str) -> None:
+    skimage = pytest.importorskip("skimage.metrics")
+    guess, truth = np.random.default_rng(3).integers(0, 256, (2, 1, 1, 16, 16), np.uint8)
+    pair = truth[0, 0], guess[0, 0]
+    options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": 255}
+    for metric, expected in (
+        (M.SsimMetric(data_range=255), skimage.structural_similarity(*pair, **options)),
+        (M.PsnrMetric(data_range=255), skimage.peak_signal_noise_ratio(*pair, data_range=255)),
+    ):
+        metric.update(M.ImageInput(*[emberlet.asarray(x, backend=backend) for x in (guess, truth)]))
+        assert metric.value() == pytest.approx(expected, rel=1e-4)
+    for make, score in (
+        (M.MaeMetric, sk.mean_absolute_error), (M.RmseMetric, sk.root_mean_squared_error), (M.R2Metric, sk.r2_score),
+    ):  # fmt: skip
+        for dtype, scale in (("uint8", 1), ("float16", 8)):  # whose differences wrap around, and squares overflow
+            true, found = [x.reshape(-1).astype(dtype) * np.dtype(dtype).type(scale) for x in pair]
+            metric = make()
+            metric.update(M.RegressionInput(*[emberlet.asarray(x, backend=backend) for x in (found, true)]))
+            expected = score(true.astype(np.float64), found.astype(np.float64))
+            assert metric.value() == pytest.approx(expected, rel=1e-4), (make, dtype)
+
+
+def test_perplexity_of_narrow_floats_does_not_overflow() -> None:
+    scores = emberlet.asarray(np.tile(np.float16([0, 30]), (4000, 1)))
+    metric = M.PerplexityMetric()
+    metric.update(M.PerplexityInput(scores, emberlet.zeros((4000,), dtype="int64")))
+    assert metric.value() == pytest.approx(math.exp(30), rel=1e-3)
+
+
+def test_empty_batches_count_nothing() -> None:
+    for name, (make, output, targets, expected) in EXPECTED.items():
+        metric = make()
+        columns = [DATA[column][:0] for column in (output, targets)]
+        empty = metric.Input(*[c if isinstance(c, list) else emberlet.asarray(c) for c in columns])
+        over(metric, output, targets)
+        assert metric.update(empty).name == metric.name
+        assert np.allclose(metric.compute(), expected, rtol=2e-5, atol=1e-6), name
+    losses = M.LossMetric()
+    losses.update(M.LossInput(emberlet.asarray([2.0])))
+    losses.update(M.LossInput(emberlet.zeros((0,))))
+    assert losses.value() == 2
 
 
 @given(

@@ -135,6 +135,19 @@ class Numeric(Metric):
         return self.value()
 
 
+class Averaged(Numeric):
+    """A metric that is the mean over items of what its batches give to `_state`."""
+
+    def __init__(self):
+        self._state = NumericMetricState()
+
+    def value(self):
+        return self._state.value()
+
+    def clear(self):
+        self._state.reset()
+
+
 class Adaptor:
     """Base of the outputs of a step, from which metrics take their inputs.
 

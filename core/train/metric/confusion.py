@@ -2,7 +2,7 @@
 
 from ...errors import ArgumentError, ShapeError
 from .base import FormatOptions, Metric, MetricEntry, Numeric
-from .inputs import AccuracyInput, ConfusionInput
+from .inputs import AccuracyInput, ConfusionInput, class_indices
 
 
 class _Decisions(Numeric):
@@ -53,20 +53,15 @@ class _Decisions(Numeric):
     def _masks(self, output, targets):
         """(what was decided, what is true) as bools (n, classes)."""
         if self.task == "multiclass":
-            count = output.shape[-1]
-            if output.ndim != 2 or targets.shape not in (output.shape[:1], (output.shape[0], 1)):
-                raise ShapeError(
-                    "{} needs scores (n, classes) and the indices of classes (n,), found {} and {}".format(
-                        self.name, output.shape, targets.shape
-                    )
-                )
+            targets = class_indices(self.name, output, targets)
+            count = output.shape[1]
             if self.top_k > count:
                 raise ShapeError(
                     "{}: the top {} of {} classes; choose a smaller top_k".format(self.name, self.top_k, count)
                 )
             best = output.argtopk(self.top_k, 1).astype("int64") if self.top_k > 1 else output.argmax(1).astype("int64")
             _check_classes(self.name, targets, count)
-            true = targets.reshape((-1,)).astype("int64").one_hot(count) > 0
+            true = targets.astype("int64").one_hot(count) > 0
             found = best.one_hot(count) > 0
             return (found.any(1) if self.top_k > 1 else found), true
         if output.shape != targets.shape:
@@ -154,20 +149,15 @@ class ConfusionMatrix(Metric):
     def update(self, item, metadata=None):
         """item: an AccuracyInput. Raises ShapeError."""
         item = self.input_of(item)
-        count = item.output.shape[-1]
-        if item.output.ndim != 2 or item.targets.shape not in (item.output.shape[:1], (item.output.shape[0], 1)):
-            raise ShapeError(
-                "{} needs scores (n, classes) and the indices of classes (n,), found {} and {}".format(
-                    self.name, item.output.shape, item.targets.shape
-                )
-            )
-        _check_classes(self.name, item.targets, count)
+        targets = class_indices(self.name, item.output, item.targets)
+        count = item.output.shape[1]
+        _check_classes(self.name, targets, count)
         if not self._rows:
             self._rows = [[0] * count for _ in range(count)]
         if len(self._rows) != count:
             raise ShapeError("{} classes after {}; call clear() between data sets".format(count, len(self._rows)))
         found = item.output.argmax(1).tolist()
-        for true, guess in zip(item.targets.reshape((-1,)).tolist(), found):
+        for true, guess in zip(targets.tolist(), found):
             self._rows[int(true)][guess] += 1
         right = sum([self._rows[i][i] for i in range(count)])
         total = sum([sum(row) for row in self._rows])

@@ -3,11 +3,12 @@
 from math import exp, log
 
 from ...errors import ArgumentError, ShapeError
-from .base import FormatOptions, Numeric, NumericMetricState
+from ...functional.promotion import widened
+from .base import Averaged, FormatOptions
 from .inputs import ImageInput
 
 
-class _Images(Numeric):
+class _Images(Averaged):
     Input = ImageInput
     higher_is_better = True
 
@@ -16,8 +17,8 @@ class _Images(Numeric):
             raise ArgumentError(
                 "data_range, the largest pixel less the smallest, is above 0, found {}".format(data_range)
             )
+        super().__init__()
         self.data_range = data_range
-        self._state = NumericMetricState()
 
     def update(self, item, metadata=None):
         """item: an ImageInput. Raises ShapeError."""
@@ -28,15 +29,9 @@ class _Images(Numeric):
                     self.name, item.output.shape, item.targets.shape
                 )
             )
-        values = self._each(item.output, item.targets)
+        values = self._each(widened(item.output)[0], widened(item.targets)[0])
         batch = sum(values) / len(values) if values else float("nan")
         return self._state.update(batch, len(values), self._format())
-
-    def value(self):
-        return self._state.value()
-
-    def clear(self):
-        self._state.reset()
 
 
 class PsnrMetric(_Images):
@@ -90,7 +85,8 @@ class SsimMetric(_Images):
         c1, c2 = (self.k1 * self.data_range) ** 2, (self.k2 * self.data_range) ** 2
         above = (2 * (mean_x * mean_y) + c1) * (2 * of_both + c2)
         below = (mean_x * mean_x + mean_y * mean_y + c1) * (of_x + of_y + c2)
-        return (above / below).reshape((n, -1)).mean(1).tolist()
+        found = above / below
+        return found.reshape((n, channels) + found.shape[2:]).mean((1, 2, 3)).tolist()
 
     def _blurred(self, x):
         from ...functional.arrays import asarray

@@ -1,4 +1,6 @@
-"""The inputs of metrics: what a step gives to them."""
+"""The inputs of metrics: what a step gives to them, and what several metrics check of it."""
+
+from ...errors import ShapeError
 
 
 class _Input:
@@ -23,7 +25,7 @@ class LossInput(_Input):
 
     def __init__(self, loss, batch_size=None):
         self.loss = loss
-        self.batch_size = (loss.size or 1) if batch_size is None else batch_size
+        self.batch_size = loss.size if batch_size is None else batch_size
 
     @classmethod
     def of(cls, item):
@@ -60,4 +62,15 @@ class TextInput(_Input):
 
 
 class ImageInput(_Input):
-    """output: images (n, channels, height, width). targets: the true images, of the same shape."""
+    """output: images (n, channels, height, width), of bytes too. targets: the true images, of the same shape."""
+
+
+def class_indices(name, output, targets):
+    """The targets (n,) of scores (n, classes). Raises ShapeError."""
+    if output.ndim != 2 or targets.shape not in (output.shape[:1], (output.shape[0], 1)):
+        raise ShapeError(
+            "{} needs scores (n, classes) and the indices of classes (n,), found {} and {}".format(
+                name, output.shape, targets.shape
+            )
+        )
+    return targets.reshape(output.shape[:1])

@@ -3,31 +3,23 @@
 from math import exp
 
 from ...errors import ShapeError
-from .base import FormatOptions, Numeric, NumericMetricState
+from ...functional.promotion import widened
+from .base import Averaged, FormatOptions, Numeric
 from .inputs import LossInput, PerplexityInput
 
 
-class LossMetric(Numeric):
+class LossMetric(Averaged):
     """The mean loss, weighted with the sizes of the batches."""
 
     Input = LossInput
     name = "Loss"
     higher_is_better = False
 
-    def __init__(self):
-        self._state = NumericMetricState()
-
     def update(self, item, metadata=None):
         """item: a LossInput."""
         item = self.input_of(item)
-        loss = item.loss.mean() if item.loss.size > 1 else item.loss
-        return self._state.update(float(loss.item()), item.batch_size, FormatOptions(self.name).precision(4))
-
-    def value(self):
-        return self._state.value()
-
-    def clear(self):
-        self._state.reset()
+        loss = float(item.loss.mean().item()) if item.loss.size else float("nan")
+        return self._state.update(loss, item.batch_size, FormatOptions(self.name).precision(4))
 
 
 class PerplexityMetric(Numeric):
@@ -50,7 +42,7 @@ class PerplexityMetric(Numeric):
                     item.output.shape, item.targets.shape
                 )
             )
-        rows = item.output.reshape((-1, item.output.shape[-1])).log_softmax(1)
+        rows = widened(item.output)[0].reshape((-1, item.output.shape[-1])).log_softmax(1)
         targets = item.targets.reshape((-1,)).astype("int64")
         count = targets.size
         if self.pad_token is None:

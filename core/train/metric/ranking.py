@@ -5,7 +5,7 @@ Both need the scores of all items at once: they are kept until `clear`, and one 
 
 from ...backend import get_backend
 from ...errors import BackendError, ShapeError
-from .base import FormatOptions, Numeric
+from .base import FormatOptions, MetricEntry, Numeric
 from .inputs import RankingInput
 
 
@@ -55,7 +55,7 @@ class _Ranking(Numeric):
         return 100.0 * self._area(right, wrong)
 
 
-class _Late:
+class _Late(MetricEntry):
     """A MetricEntry whose text is made when it is read, since the value of the epoch sorts all scores."""
 
     def __init__(self, metric, batch, count):

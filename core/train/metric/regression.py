@@ -1,29 +1,28 @@
 """Errors of predicted numbers: mean absolute and squared error, their root, and the share of variance explained."""
 
 from ...errors import ShapeError
-from .base import FormatOptions, Numeric, NumericMetricState
+from ...functional.promotion import widened
+from .base import Averaged, FormatOptions, Numeric
 from .inputs import RegressionInput
 
 
 def _checked(name, item):
+    """Outputs and targets as floats: bytes would wrap around, and squares of float16 overflow."""
     if item.output.shape != item.targets.shape:
         raise ShapeError(
             "{} needs outputs and targets of the same shape, found {} and {}; reshape one".format(
                 name, item.output.shape, item.targets.shape
             )
         )
-    return item.output, item.targets
+    return widened(item.output)[0], widened(item.targets)[0]
 
 
-class MaeMetric(Numeric):
+class MaeMetric(Averaged):
     """The mean absolute error of all elements."""
 
     Input = RegressionInput
     name = "Mean absolute error"
     higher_is_better = False
-
-    def __init__(self):
-        self._state = NumericMetricState()
 
     def update(self, item, metadata=None):
         """item: a RegressionInput. Raises ShapeError."""
@@ -42,9 +41,6 @@ class MaeMetric(Numeric):
 
     def value(self):
         return self._of(self._state.value())
-
-    def clear(self):
-        self._state.reset()
 
 
 class MseMetric(MaeMetric):

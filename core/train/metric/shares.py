@@ -1,24 +1,15 @@
 """The share of right answers: accuracy, top-k accuracy, and the Hamming score of several labels."""
 
 from ...errors import ArgumentError, ShapeError
-from .base import FormatOptions, Numeric, NumericMetricState
-from .inputs import AccuracyInput, ConfusionInput
+from .base import Averaged, FormatOptions
+from .inputs import AccuracyInput, ConfusionInput, class_indices
 
 
 def accuracy(output, targets):
     """The share, in percent, of the rows of scores `output` (n, classes) whose largest one is at the index that
     `targets` (n,) says. Raises ShapeError."""
-    return _share(output.argmax(1), _classes(output, targets))
-
-
-def _classes(output, targets):
-    if output.ndim != 2 or targets.shape not in (output.shape[:1], (output.shape[0], 1)):
-        raise ShapeError(
-            "accuracy needs scores (n, classes) and the indices of classes (n,), found {} and {}".format(
-                output.shape, targets.shape
-            )
-        )
-    return targets.reshape(output.shape[:1])
+    targets = class_indices("accuracy", output, targets)
+    return _share(output.argmax(1), targets)
 
 
 def _share(found, targets, counted=None):
@@ -30,22 +21,13 @@ def _share(found, targets, counted=None):
     return 100.0 * right.sum(dtype="int64").item() / total if total else float("nan")
 
 
-class _Shares(Numeric):
+class _Shares(Averaged):
     """A metric that is the mean over items of a share in percent."""
 
     higher_is_better = True
 
-    def __init__(self):
-        self._state = NumericMetricState()
-
     def _update(self, percent, count):
         return self._state.update(percent, count, FormatOptions(self.name).unit("%"))
-
-    def value(self):
-        return self._state.value()
-
-    def clear(self):
-        self._state.reset()
 
 
 class AccuracyMetric(_Shares):
@@ -61,7 +43,7 @@ class AccuracyMetric(_Shares):
     def update(self, item, metadata=None):
         """item: an AccuracyInput. Raises ShapeError."""
         item = self.input_of(item)
-        targets = _classes(item.output, item.targets)
+        targets = class_indices(self.name, item.output, item.targets)
         found = item.output.argmax(1)
         if self.pad_token is None:
             return self._update(_share(found, targets), targets.size)
@@ -86,7 +68,7 @@ class TopKAccuracyMetric(_Shares):
     def update(self, item, metadata=None):
         """item: an AccuracyInput. Raises ShapeError if there are fewer than k classes."""
         item = self.input_of(item)
-        targets = _classes(item.output, item.targets)
+        targets = class_indices(self.name, item.output, item.targets)
         if item.output.shape[1] < self.k:
             raise ShapeError("top-{} accuracy of {} classes; choose a smaller k".format(self.k, item.output.shape[1]))
         best = item.output.argtopk(self.k, 1)
