@@ -55,7 +55,8 @@ ROOMS = {
     "codegen": f"{GROUND} backend tensor functional burnpack module model store nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do; the room of a session's state lies in the GPU's memory.
-    "wgpu_backend": f"{GROUND} backend tensor tensor_data functional burnpack session host host.numpy_backend host.cli",
+    "wgpu_backend": f"{GROUND} backend tensor tensor_data functional burnpack session training_step host "
+    "host.numpy_backend host.cli",
 }
 
 

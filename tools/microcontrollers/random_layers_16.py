@@ -77,7 +77,7 @@ def dot(rng: Rng, window: Window, h: int, w: int, each: int = 0) -> Made:
 def _sums(rng: Rng, rows: int, k: int, zero: int) -> Sums16:
     weights, bias = rng.integers(1, 256, (rows, 1, 1, k)).astype(np.uint8), rng.integers(-(10**7), 10**7, rows)
     reach = np.abs(weights.reshape(rows, -1).astype(np.int64) - 128).sum(1) * MOST + np.abs(bias)
-    ratio = 2.0**23 * 10.0 ** rng.uniform(-1, 0.5) / reach
+    ratio = np.minimum(2.0**23 * 10.0 ** rng.uniform(-1, 0.5) / reach, 127)  # finer outputs are refused
     return Sums16("sums", ("x",), "y", (2 * k,), Window((1, 1)), 1, weights, bias, zero, sums_of(ratio, reach), 128)
 
 
