@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +32,28 @@ class Digits(Module):
         return self.fc2(F.relu(self.fc1(F.max_pool(x, 2).flatten(1))))
 
 
-def losses(backend: str, steps: int) -> tuple[list[float], Digits]:
+def start(backend: Any) -> tuple[Digits, Any, Callable[[int], tuple[Any, Any]]]:
+    """(model, optimizer, the images and labels of a step), as PyTorch began."""
     with np.load(ROOT / "examples" / "digits" / "heldout.npz") as file:
         images = (file["images"].astype(np.float32) / 16)[:, None]
         labels = file["labels"].astype(np.int64)
     model = Digits(backend)
     weights = {k: emberlet.asarray(v, backend=backend) for k, v in ANSWERS.items() if k != "losses"}
     model.load_record(weights, layout="pytorch")
+
+    def batch(step: int) -> tuple[Any, Any]:
+        rows = np.arange(step * BATCH, (step + 1) * BATCH) % len(images)
+        return images[rows], labels[rows]
+
+    return model, optim.AdamWConfig(epsilon=1e-8, weight_decay=1e-2).init(), batch
+
+
+def losses(backend: str, steps: int) -> tuple[list[float], Digits]:
+    model, optimizer, batch = start(backend)
     model.train()
-    optimizer = optim.AdamWConfig(epsilon=1e-8, weight_decay=1e-2).init()
     found = []
     for step in range(steps):
-        rows = np.arange(step * BATCH, (step + 1) * BATCH) % len(images)
-        x = emberlet.asarray(images[rows], backend="autodiff:" + backend)
-        y = emberlet.asarray(labels[rows], backend="autodiff:" + backend)
+        x, y = (emberlet.asarray(v, backend="autodiff:" + backend) for v in batch(step))
         loss = F.cross_entropy(model(x), y)
         found.append(float(loss))
         model = optimizer.step(RATE, model, GradientsParams.from_grads(loss.backward(), model))

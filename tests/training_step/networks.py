@@ -12,12 +12,9 @@ from emberlet import nn, optim
 from emberlet.module import Module
 from emberlet.optim import GradientsParams
 
-from tools.paths import ROOT
-
+from ..optim import test_digits
 from ..optim import test_networks as networks
 from ..optim.networks import RATE, start
-from ..optim.test_digits import ANSWERS as DIGITS
-from ..optim.test_digits import Digits
 
 
 class Dense(Module):
@@ -66,19 +63,8 @@ def values(model: Any) -> dict[str, Any]:
 
 def digits(backend: Any) -> tuple[Any, Any, Any, Callable[[int], tuple[Any, Any]]]:
     """(model, loss, optimizer, the batch of a step) as in optim/test_digits.py."""
-    with np.load(ROOT / "examples" / "digits" / "heldout.npz") as file:
-        images = (file["images"].astype(np.float32) / 16)[:, None]
-        labels = file["labels"].astype(np.int64)
-    model = Digits(backend)
-    weights = {k: emberlet.asarray(v, backend=backend) for k, v in DIGITS.items() if k != "losses"}
-    model.load_record(weights, layout="pytorch")
-
-    def items(step: int) -> tuple[Any, Any]:
-        rows = np.arange(step * 32, (step + 1) * 32) % len(images)
-        return images[rows], labels[rows]
-
-    optimizer = optim.AdamWConfig(epsilon=1e-8, weight_decay=1e-2).init()
-    return model, lambda m, x, y: F.cross_entropy(m(x), y), optimizer, items
+    model, optimizer, batch = test_digits.start(backend)
+    return model, lambda m, x, y: F.cross_entropy(m(x), y), optimizer, batch
 
 
 def network(name: str, backend: Any) -> tuple[Any, Any, Any, Callable[[int], tuple[Any, Any]]]:
@@ -95,4 +81,4 @@ def network(name: str, backend: Any) -> tuple[Any, Any, Any, Callable[[int], tup
 
 def curve(name: str) -> tuple[float, Any]:
     """(the rate, the losses that PyTorch has)."""
-    return (4e-3, DIGITS["losses"]) if name == "digits" else (RATE, networks.ANSWERS[name])
+    return (test_digits.RATE, test_digits.ANSWERS["losses"]) if name == "digits" else (RATE, networks.ANSWERS[name])
