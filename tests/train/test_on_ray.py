@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emberlet.errors import ArgumentError
 from support.ray_processes import environment, running, wait_until
-from support.small_training import Batches, Plain, learner, weights
+from support.small_training import Batches, Plain, fit, learner, weights
 
 from tools.components import require
 from tools.paths import ROOT
@@ -84,6 +85,16 @@ def start(folder: Path, home: Path) -> subprocess.Popen[str]:
 def wanted(folder: Path) -> dict[str, Any]:
     """The weights of one process with batches of twice the size."""
     return weights(learner(folder / "one", EPOCHS, model=Plain()).fit(Batches(200, 32)))
+
+
+def test_a_folder_with_a_training_is_not_gone_on_with_unasked(tmp_path: Path) -> None:
+    require("ray")
+    pytest.importorskip("pydantic", reason="Ray Train needs it")
+    from emberlet.train import fit_on_ray
+
+    fit(tmp_path, 1)
+    with pytest.raises(ArgumentError, match="resume=True"):
+        fit_on_ray(lambda: (learner(tmp_path, 2), Batches(64, 32), None))
 
 
 @pytest.mark.timeout(2 * PATIENCE + 300)

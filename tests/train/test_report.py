@@ -162,3 +162,25 @@ def test_event_files_for_tensorboard_hold_the_values(tmp_path: Path) -> None:
     data = file.read_bytes()
     for tag in (b"Loss/train", b"Loss/valid", b"Accuracy/valid", b"Loss/train_step"):
         assert tag in data
+
+
+def test_steps_for_tensorboard_go_on_where_a_training_ended(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    from emberlet.train import TensorBoardLogger
+
+    def steps(epochs: int, **options: Any) -> list[int]:
+        logger, found = TensorBoardLogger(tmp_path / "tensorboard"), []
+
+        class Writer:
+            def add_scalar(self, tag: str, value: float, step: int) -> None:
+                found.extend([step] if tag == "Loss/train_step" else [])
+
+            def close(self) -> None:
+                pass
+
+        logger._writer = Writer()
+        fit(tmp_path, epochs, loggers=[logger], **options)
+        return found
+
+    assert steps(1) == list(range(7))
+    assert steps(2, resume=True) == list(range(7, 14))

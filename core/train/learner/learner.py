@@ -147,6 +147,15 @@ class Learner:
         """Multiply the learning rate with `factor` from the next step on; checkpoints keep it."""
         self.rate_factor *= factor
 
+    def check_folder(self) -> None:
+        """Raise ArgumentError if the folder holds a training, and neither `resume` nor `checkpoint` says to go on."""
+        kept = self.checkpoints.epochs() if self.checkpoints is not None else []
+        if kept and self.checkpoint is None and not self.resume:
+            raise ArgumentError(
+                f"{self.directory} holds a training with checkpoints of the epochs {kept}: go on with resume=True, or "
+                f"give another folder"
+            )
+
     # -- the parts of a training -------------------------------------------------------------------------------------
 
     def _backends(self) -> list[Any]:
@@ -156,12 +165,9 @@ class Learner:
         """Load a checkpoint if one is asked for; returns the first epoch."""
         kept = self.checkpoints
         done = self.checkpoint
+        if self.group is None:
+            self.check_folder()
         if done is None and kept is not None and kept.epochs():
-            if not self.resume and self.group is None:
-                raise ArgumentError(
-                    f"{self.directory} holds a training with checkpoints of the epochs {kept.epochs()}: go on with "
-                    f"resume=True, or give another folder"
-                )
             done = kept.epochs()[-1]
         self.directory.mkdir(parents=True, exist_ok=True)
         self.devices = [None if device is None else get_backend(device) for device in self.devices]

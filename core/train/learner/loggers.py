@@ -136,6 +136,9 @@ class TensorBoardLogger(Events):
         self._writer = SummaryWriter(os.fspath(directory))
         self._steps = 0
 
+    def begin(self, learner: Learner, epoch: int) -> None:
+        self._steps = getattr(learner.schedule, "iteration", 0)  # of a training that goes on, more than none
+
     def step(self, step: Step) -> None:
         if step.split == "train":
             for name, value in step.values.items():

@@ -107,12 +107,14 @@ def fit_on_ray(
     those of its own batches. cpus, gpus: of each worker. max_failures: how often the training may go on after workers
     died, from the last checkpoint. Ray is started on this machine unless `ray.init` was called.
 
-    Raises EmberletError where the training failed, with the last reason.
+    Raises EmberletError where the training failed, with the last reason; ArgumentError for a folder that holds a
+    training, unless the Learner has resume=True.
     """
     learner, _, _ = make()
     checkpoints = learner.checkpoints
     if checkpoints is None:
         raise EmberletError("a training on Ray needs checkpoints, from which it goes on after a failure")
+    learner.check_folder()
     scaling = ray.train.ScalingConfig(
         num_workers=workers, resources_per_worker={"CPU": cpus, **({"GPU": gpus} if gpus else {})}
     )
