@@ -61,6 +61,8 @@ def main(name, check):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="numpy")
-    parser.add_argument("--check", action="store_true", help="fail unless {:g} and {:g} percent are right".format(*EXPECTED))
+    parser.add_argument(
+        "--check", action="store_true", help="fail unless {:g} and {:g} percent are right".format(*EXPECTED)
+    )
     options = parser.parse_args()
     sys.exit(main(options.backend, options.check))
