@@ -222,7 +222,7 @@ def _read(value, kind, where, ignore_unknown=False):
         return kind.from_dict(value, where, ignore_unknown)
     members = getattr(kind, "__members__", None)
     if members is not None:  # an enum
-        if value not in members:
+        if not isinstance(value, str) or value not in members:
             raise FormatError("{}: expected one of {}, found {!r}".format(where, ", ".join(members), value))
         return members[value]
     if str(kind).startswith("typing.Literal"):

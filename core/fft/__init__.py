@@ -67,10 +67,12 @@ def ifft(x, *, n=None, axis=-1, norm="backward"):
 
 
 def _sides(x, s, axes, last=None):
-    """Pairs of an axis and its length; last: the length of the last one where s is None."""
+    """Pairs of an axis and its length; last: the length of the last one where s is None, which must be there."""
     rank = len(x.shape)
     if axes is None:
         axes = tuple(range(rank))[-(rank if s is None else len(s)) :]
+    if last is not None and not axes:
+        raise ShapeError("fft: there is no axis to transform in a tensor of shape {}, axes {}".format(x.shape, axes))
     if s is None:
         s = [x.shape[a] for a in axes]
         if last is not None:
@@ -113,7 +115,7 @@ def irfft(x, *, n=None, axis=-1, norm="backward"):
 
 def rfftn(x, *, s=None, axes=None, norm="backward"):
     """`rfft` along the last of several axes, by default all, and `fft` along the others."""
-    sides = _sides(x, s, axes)
+    sides = _sides(x, s, axes, int)
     axis, n = sides[-1]
     return fftn(
         rfft(x, n=n, axis=axis, norm=norm), s=[n for _, n in sides[:-1]], axes=[a for a, _ in sides[:-1]], norm=norm
@@ -165,10 +167,20 @@ def ifftshift(x, *, axes=None):
 
 def _shifted(x, axes, way):
     axes = range(len(x.shape)) if axes is None else (axes,) if isinstance(axes, int) else axes
-    axes = tuple(axes)
+    axes = tuple([axis_of(a, len(x.shape)) for a in axes])
     half = tuple([x.shape[a] // 2 if way > 0 else -(x.shape[a] // 2) for a in axes])
     return roll(x, half, axes) if axes else x
 
 
 def __dir__():
     return _FUNCTIONS.split()
+
+
+def _explain():
+    # As the functions of emberlet.functional: errors say which argument is wrong, and NumPy's numbers are taken.
+    gate = __import__("emberlet.lookup", None, None, ("gate",)).gate
+    for name in __dir__() if gate else ():
+        globals()[name] = gate(globals()[name])
+
+
+_explain()

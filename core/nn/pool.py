@@ -69,10 +69,10 @@ class AdaptiveAvgPool(_Pool):
     SHOWN = "output_size"
 
     def __init__(self, output_size):
-        # None keeps the length of its axis; per_axis takes numbers.
+        # per_axis takes numbers.
         several = isinstance(output_size, (tuple, list))
-        told = [-1 if s is None else s for s in output_size] if several else output_size
-        self.output_size = tuple([None if s == -1 else s for s in per_axis(told, self.RANK, "output_size")])
+        known = per_axis([s or 0 for s in output_size] if several else output_size, self.RANK, "output_size")
+        self.output_size = tuple(output_size) if several and None in output_size else known
 
     def _parts(self, x):
         return tuple([x.shape[i + 2] if s is None else s for i, s in enumerate(self.output_size)])

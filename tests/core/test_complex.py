@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from emberlet import fft, linalg
 from emberlet import functional as F
-from emberlet.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from emberlet.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
 from support.every_backend import WGPU
 
 R = np.random.RandomState(4)
@@ -202,6 +202,20 @@ def test_transforms_without_meaning_are_refused() -> None:
         fft.fft(x.astype("float16"))
     with pytest.raises(ShapeError, match="2 lengths for 1 axes"):
         fft.fftn(x, s=(2, 3), axes=(0,))
+    with pytest.raises(ShapeError, match="no axis"):
+        fft.rfftn(emberlet.asarray(1.0))
+    with pytest.raises(AxisError, match="axis 2"):
+        fft.fftshift(x, axes=2)
+
+
+def test_transforms_take_numpys_numbers_and_lists() -> None:
+    same(fft.fftshift(emberlet.asarray(Z), axes=np.int64(0)), np.fft.fftshift(Z, axes=0))
+    same(fft.ifft(fft.fft([1.0, 2.0, 4.0])), np.array([1.0, 2.0, 4.0]) + 0j)
+
+
+def test_an_integer_beyond_every_float_is_refused() -> None:
+    with pytest.raises(DTypeError, match="too large for complex64"):
+        emberlet.asarray([1j, 10**400])
 
 
 def test_a_signal_comes_back_from_its_short_time_transform() -> None:

@@ -91,5 +91,7 @@ def test_json_that_does_not_fit_is_refused() -> None:
     text = Net(nn.LinearConfig(1, 1), nn.LinearConfig(1, 1)).to_json()
     with pytest.raises(FormatError, match="side: expected one of LEFT, RIGHT, found 'UP'"):
         Net.from_json(text.replace("LEFT", "UP"))
+    with pytest.raises(FormatError, match="side: expected one of LEFT, RIGHT, found \\["):
+        Net.from_json(text.replace('"LEFT"', '["LEFT"]'))
     with pytest.raises(FormatError, match="mode: expected one of"):
         Net.from_json(text.replace("mean", "max"))

@@ -37,12 +37,15 @@ def test_operators_match_axes_by_name() -> None:
     np.testing.assert_allclose(np.asarray((bias - X).align(*X.names).tensor), A[0, 0] - A)
     same(2 * X / 4, A / 2, "batch", "time", "feature")
     same(X > 0, A > 0, "batch", "time", "feature")
+    same(abs(-X), np.abs(A), "batch", "time", "feature")
+    assert not (X == -X).all() and (X == X).all()
 
 
 def test_products_indices_and_renames() -> None:
     weight = emberlet.asarray(A[0].T.copy()).named("feature", "unit")
     same(X.dot(weight, "feature"), A @ A[0].T, "batch", "time", "unit")
     same(X.at(time=1), A[:, 1], "batch", "feature")
+    same(X.at(time=np.int64(1)), A[:, 1], "batch", "feature")
     same(X.at(time=slice(0, 2), batch=-1), A[-1, :2], "time", "feature")
     same(X.rename(time="step"), A, "batch", "step", "feature")
     assert "NamedTensor(batch: 2, time: 3, feature: 4" in repr(X) and X.dtype.name == "float64"
@@ -64,6 +67,9 @@ def test_products_indices_and_renames() -> None:
         (lambda: X.align("batch", "time"), ShapeError, "align"),
         (lambda: X.dot(X, "unit"), ShapeError, "no axis of both"),
         (lambda: X.reshape((6, 4)), EmberletError, r"write x\.tensor\.reshape"),
+        (lambda: X.swap_dims("time", "feature"), EmberletError, r"write x\.tensor\.swap_dims"),
+        (lambda: X.transpose(), EmberletError, "names of the result"),
+        (lambda: X.permute_dims(("time", "batch", "feature")), EmberletError, "names of the result"),
         (lambda: X.rename(tim="x"), ArgumentError, "did you mean time"),
     ],
 )

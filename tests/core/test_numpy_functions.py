@@ -8,7 +8,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.errors import ArgumentError, DTypeError, ShapeError
+from emberlet.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from support.every_backend import WGPU
 
 R = np.random.RandomState(11)
@@ -33,6 +33,9 @@ CALLS: dict[str, Any] = {
     "lcm": lambda p, t: p.lcm(t(N), t(M)),
     "round": lambda p, t: p.round(t(A), 2),
     "round of integers": lambda p, t: p.round(t(N), 3),
+    "round to tens": lambda p, t: p.round(t(A * 100), -1),
+    "round integers to tens": lambda p, t: p.round(t(np.array([155, 145, -155, -5, -15, 123456785])), -1),
+    "round integers to what they are below": lambda p, t: p.round(t(N), -30),
     "average": lambda p, t: p.average(t(A), 1, t(np.abs(B))),
     "average with weights of an axis": lambda p, t: p.average(t(A), axis=0, weights=t(np.arange(1.0, 5.0))),
     "ptp": lambda p, t: p.ptp(t(A), 1, keepdims=True),
@@ -53,6 +56,8 @@ CALLS: dict[str, Any] = {
     "convolve, even": lambda p, t: p.convolve(t(V), t(V[:4]), "same"),
     "convolve, valid": lambda p, t: p.convolve(t(V), t(W), "valid"),
     "convolve of integers": lambda p, t: p.convolve(t(N[0]), t(M[0])),
+    "convolve of bools": lambda p, t: p.convolve(t(N[0] > 0), t(M[0] > 0)),
+    "convolve of integers, same": lambda p, t: p.convolve(t(N[0]), t(M[0][:2]), "same"),
     "kron": lambda p, t: p.kron(t(A), t(W)),
     "kron of matrices": lambda p, t: p.kron(t(A[:2, :2]), t(B[:2, :3])),
     "dot": lambda p, t: p.dot(t(A), t(B.T)),
@@ -82,6 +87,10 @@ CALLS: dict[str, Any] = {
     "triangles": lambda p, t: [*p.tril_indices(3), *p.triu_indices(4, 1, 3), *p.tril_indices(2, -1, 4)],
     "unravel_index": lambda p, t: p.unravel_index(t(np.array([[0, 7], [23, 11]])), (2, 3, 4)),
     "ravel_multi_index": lambda p, t: p.ravel_multi_index((t(np.array([0, 1])), t(np.array([2, 1]))), (2, 3)),
+    "unravel_index of narrow integers": lambda p, t: p.unravel_index(t(np.array([200], np.uint8)), (100, 100)),
+    "ravel_multi_index of narrow integers": lambda p, t: p.ravel_multi_index(
+        (t(np.array([100], np.int8)), t(np.array([5], np.int8))), (1000, 1000)
+    ),
     "flatnonzero": lambda p, t: p.flatnonzero(t(M)),
     "union1d": lambda p, t: p.union1d(t(N), t(M)),
     "intersect1d": lambda p, t: p.intersect1d(t(N), t(M)),
@@ -112,6 +121,28 @@ def test_a_function_is_numpys(name: str, backend: str) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12 if exact else 2e-5, atol=1e-12 if exact else 1e-5)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+def test_large_integers_keep_their_digits(backend: str) -> None:
+    large = np.array([2**60 + 5, 3])
+    x = emberlet.asarray(large, backend=backend)
+    assert F.convolve(x, emberlet.asarray([1, 2], backend=backend)).tolist() == np.convolve(large, [1, 2]).tolist()
+    assert F.round(x, -1).tolist() == [(2**60 + 5) // 10 * 10, 0]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_more_decimals_than_the_dtype_holds_change_nothing(dtype: str, backend: str) -> None:
+    x = emberlet.asarray([1.5, -0.25, 30000.0], dtype=dtype, backend=backend)
+    for decimals in (36, 40, 300):
+        np.testing.assert_allclose(np.asarray(F.round(x, decimals)), np.asarray(x), rtol=1e-6)
+    assert F.round(x, -40).tolist() == [0, 0, 0]
+
+
+def test_a_geometric_sequence_may_span_all_floats() -> None:
+    found = F.geomspace(1e-200, 1e200, 5, dtype="float64")
+    np.testing.assert_allclose(np.asarray(found), np.geomspace(1e-200, 1e200, 5), rtol=1e-12)
+
+
 def test_what_has_no_meaning_is_refused() -> None:
     x = emberlet.zeros((2, 3))
     with pytest.raises(DTypeError, match="integers"):
@@ -128,6 +159,12 @@ def test_what_has_no_meaning_is_refused() -> None:
         F.delete(x, 3, 1)
     with pytest.raises(ArgumentError, match="one sign"):
         F.geomspace(-1.0, 2.0)
+    with pytest.raises(ArgumentError, match="finite"):
+        F.geomspace(1.0, float("inf"))
+    with pytest.raises(IndexingError, match="outside"):
+        F.unravel_index([24], (2, 3, 4))
+    with pytest.raises(IndexingError, match="outside axis 1"):
+        F.ravel_multi_index([emberlet.asarray([0]), emberlet.asarray([3])], (2, 3))
     with pytest.raises(ShapeError, match="points"):
         F.interp(x, [0.0, 1.0], [1.0])
     with pytest.raises(ShapeError, match="fit axis"):

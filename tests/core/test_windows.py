@@ -8,6 +8,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.errors import ShapeError
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -176,6 +177,8 @@ def test_adaptive_pooling(backend):
     assert F.adaptive_avg_pool1d(x, 3).tolist() == [[[1, 3, 5]]]
     assert F.adaptive_max_pool1d(x, 3).tolist() == [[[2, 4, 6]]]
     assert F.adaptive_avg_pool2d(emberlet.ones((1, 2, 5, 4)), (2, 3)).tolist() == np.ones((1, 2, 2, 3)).tolist()
+    with pytest.raises(ShapeError, match="-1 parts"):
+        nn.AdaptiveAvgPool1d(-1)(x)
     assert F.global_avg_pool(emberlet.ones((1, 2, 5, 4))).shape == (1, 2, 1, 1)
 
 

@@ -6,7 +6,7 @@ from ...errors import ArgumentError, ShapeError
 from ..movement.joining import stack
 from ..operands import astype, numeric
 from ..overriding import composite
-from .fills import arange, linspace, meshgrid, ones, tril
+from .fills import arange, linspace, meshgrid, ones, tril, triu
 
 
 #: function; NumPy logspace; start: float; stop: float; num: int; base: float
@@ -25,17 +25,17 @@ def _wide(dtype):
 
 #: function; NumPy geomspace; start: float; stop: float; num: int
 def geomspace(start, stop, num=50, *, endpoint=True, dtype=None, backend=None):
-    """`num` numbers from start to stop with one ratio between neighbors. Raises ArgumentError unless both have one
-    sign."""
-    from math import exp, log
+    """`num` numbers from start to stop with one ratio between neighbors. Raises ArgumentError unless both are finite
+    and have one sign."""
+    from math import exp, inf, log
 
-    if not start * stop > 0:
-        raise ArgumentError("geomspace: start and stop have one sign and are not 0, found {}, {}".format(start, stop))
+    if not 0 < abs(start) < inf or not 0 < abs(stop) < inf or (start > 0) != (stop > 0):
+        raise ArgumentError("geomspace: start and stop are finite and have one sign, found {}, {}".format(start, stop))
     if not 0 <= num <= 1 << 24:
         raise ShapeError("geomspace of {} numbers cannot be made".format(num))
     count = num - 1 if endpoint else num
-    step = log(stop / start) / count if count > 0 else 0.0
-    values = [start * exp(step * i) for i in range(num)]
+    half = (log(abs(stop)) - log(abs(start))) / count / 2 if count > 0 else 0.0
+    values = [start * exp(half * i) * exp(half * i) for i in range(num)]  # the whole ratio can exceed every float
     if endpoint and num > 1:
         values[-1] = float(stop)
     return astype(get_backend(backend).from_list(values, _wide(dtype), (num,)), dtypes.dtype(dtype or dtypes.float32))
@@ -79,14 +79,9 @@ def _corner(n_rows, n_cols, k, upper, backend):
     n_cols = n_rows if n_cols is None else n_cols
     if max(n_rows, 0) * max(n_cols, 0) > 1 << 24 or max(n_rows, n_cols) > 1 << 24:
         raise ShapeError("the indices of a matrix {} × {} cannot be listed".format(n_rows, n_cols))
-    rows, columns = [], []
-    for i in range(n_rows):
-        start, stop = (max(0, i + k), n_cols) if upper else (0, min(n_cols, i + k + 1))
-        for j in range(start, stop):
-            rows.append(i)
-            columns.append(j)
-    backend = get_backend(backend)
-    return tuple([backend.from_list(v, dtypes.int64, (len(v),)) for v in (rows, columns)])
+    whole = ones((max(n_rows, 0), max(n_cols, 0)), dtype="uint8", backend=backend)
+    found = whole.backend.nonzero((triu if upper else tril)(whole, k))
+    return found[0], found[1]
 
 
 #: function; NumPy tril_indices; n_rows: int; n_cols: int -> tuple[Tensor, Tensor]

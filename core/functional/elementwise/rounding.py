@@ -1,6 +1,5 @@
 """Rounding to whole numbers. Integers come back as they are."""
 
-from ...errors import ArgumentError
 from ..operands import alias, numeric
 
 
@@ -32,11 +31,6 @@ def round(x, decimals=0):
     """The nearest whole number, or with that many decimals; halves round to even."""
     if not decimals:
         return _round("round", x)
-    x = numeric(x, "round")
-    if abs(decimals) > 300:
-        raise ArgumentError("round: decimals are -300 to 300, found {}".format(decimals))
-    if not x.dtype.is_float and decimals > 0:
-        return alias(x)
-    scale = 10 ** abs(decimals)
-    rounded = _round("round", x * scale if decimals > 0 else x / scale)
-    return (rounded / scale if decimals > 0 else rounded * scale).astype(x.dtype)
+    from .decimals import to_decimals
+
+    return to_decimals(numeric(x, "round"), decimals)

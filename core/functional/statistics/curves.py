@@ -142,10 +142,20 @@ def convolve(x1, x2, mode="full"):
     pads = {"full": (m - 1, m - 1), "same": (m - 1 - (m - 1) // 2, (m - 1) // 2), "valid": (0, 0)}
     if mode not in pads:
         raise ArgumentError("convolve: mode is 'full', 'same' or 'valid', found {!r}".format(mode))
-    whole = None if a.dtype.is_float or b.dtype.is_float else dtypes.promote(a.dtype, b.dtype)
-    if whole is not None:
-        a, b = astype(a, dtypes.float64), astype(b, dtypes.float64)
+    if not a.dtype.is_float and not b.dtype.is_float:
+        return _whole_convolution(a, b, pads[mode])
     a, b = together(reshape(a, (1, 1, n)), reshape(b.flip(0), (1, 1, m)))
     out = conv(a, b, padding=(pads[mode],))
-    out = reshape(out, (out.size,))
-    return out if whole is None else astype(out.round(), whole)
+    return reshape(out, (out.size,))
+
+
+def _whole_convolution(a, b, padding):
+    """The convolution of integers or bools, in integers: floats would lose digits. b: the shorter one."""
+    dtype = dtypes.promote(a.dtype, b.dtype)
+    wide = dtypes.int64 if dtype.is_bool else dtype
+    a, b = a.backend.pad(astype(a, wide), (padding,), 0), astype(b, wide)
+    length, m = a.size - b.size + 1, b.size
+    out = narrow(a, 0, m - 1, length) * narrow(b, 0, 0, 1)
+    for i in range(1, m):
+        out = out + narrow(a, 0, m - 1 - i, length) * narrow(b, 0, i, 1)
+    return astype(out, dtype)

@@ -57,10 +57,12 @@ def sliding_windows(x, axis, size, step=1):
     n = x.shape[axis]
     if not 1 <= size <= n or step < 1:
         raise ShapeError("windows of {} elements, one every {}, of axis {} of {}".format(size, step, axis, x.shape))
+    from ..creation.fills import arange
+
     count = (n - size) // step + 1
-    index = [i * step + j for i in range(count) for j in range(size)]
     backend = x.backend
-    found = backend.take(x, backend.from_list(index, dtypes.int64, (count, size)), axis)
+    starts = arange(0, count * step, step, backend=backend).reshape((count, 1))
+    found = backend.take(x, starts + arange(size, backend=backend), axis)
     last = [i for i in range(found.ndim) if i != axis + 1] + [axis + 1]
     return backend.permute(found, tuple(last))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ...backend import get_backend
+from ...errors import DTypeError
 from . import refuse_elsewhere
 
 
@@ -22,7 +23,7 @@ def _flat(values: Any, out: list[Any]) -> tuple[int, ...] | None:
 
 def from_lists(obj: Any, *, dtype: Any = None, device: Any = None, backend: Any = None, copy: Any = None) -> Any:
     """The tensor of nested lists with complex numbers among them, or for which a complex dtype is asked; None for
-    anything else, such as integers too large for int64."""
+    anything else, such as integers too large for int64. Raises DTypeError for an integer beyond every float."""
     flat: list[Any] = []
     shape = _flat(obj, flat) if isinstance(obj, (list, tuple)) else None
     wanted = dtypes.dtype("complex64" if dtype is None else dtype)
@@ -31,4 +32,8 @@ def from_lists(obj: Any, *, dtype: Any = None, device: Any = None, backend: Any 
         return None
     target = get_backend(backend or device)
     refuse_elsewhere(target)
-    return target.from_list([complex(v) for v in flat], wanted, shape)
+    try:
+        values = [complex(v) for v in flat]
+    except OverflowError:
+        raise DTypeError(f"an integer in the list is too large for {wanted}; write it as a float") from None
+    return target.from_list(values, wanted, shape)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module
 from inspect import signature
+from numbers import Integral
 from typing import Any
 
 from ...errors import ArgumentError, EmberletError, ShapeError
 from ...tensor import Tensor
+
+# Methods whose results have other axes, or the same in another order, even where their number is that of the operand.
+_OTHER_AXES = frozenset(
+    "argwhere corrcoef cov flatnonzero kron matmul matrix_transpose moveaxis movedim nonzero outer permute "
+    "permute_dims reshape rot90 swap_dims tensordot transpose".split()
+)
 
 
 class NamedTensor:
@@ -36,6 +43,15 @@ class NamedTensor:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{n}: {length}" for n, length in self.shape.items())
         return f"NamedTensor({sizes}; {self.tensor!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self.tensor)
+
+    def __neg__(self) -> NamedTensor:
+        return NamedTensor(-self.tensor, self.names)
+
+    def __abs__(self) -> NamedTensor:
+        return NamedTensor(abs(self.tensor), self.names)
 
     def axis(self, name: Any) -> Any:
         """The number of the axis called `name`, or of each of several. Raises ArgumentError."""
@@ -66,7 +82,7 @@ class NamedTensor:
         key = [slice(None)] * len(self.names)
         for name, value in keys.items():
             key[self.axis(name)] = value
-        kept = tuple(n for n in self.names if not isinstance(keys.get(n), int))
+        kept = tuple(n for n in self.names if not isinstance(keys.get(n), Integral))
         return NamedTensor(self.tensor[tuple(key)], kept)
 
     def dot(self, other: NamedTensor, over: str) -> NamedTensor:
@@ -121,7 +137,7 @@ class NamedTensor:
             kwargs = dict(zip(taken, args, strict=False)) | kwargs if len(args) <= len(taken) else kwargs
             kwargs = {k: self.axis(v) if k in ("axis", "axes") else self._plain(v) for k, v in kwargs.items()}
             axis = kwargs.get("axis")
-            return self._named_again(method(**kwargs), axis, name)
+            return self._named_again(method(**kwargs), axis, getattr(method, "__name__", name))
 
         return call
 
@@ -132,15 +148,16 @@ class NamedTensor:
         return self.axis(value) if several or (isinstance(value, str) and value in self.names) else value
 
     def _named_again(self, found: Any, axis: Any, name: str) -> Any:
-        """A result of the same rank keeps the names; one of a lower rank has lost those of `axis`."""
+        """A result of the same rank keeps the names, if the method does not move axes; one of a lower rank has lost
+        those of `axis`."""
         if isinstance(found, (tuple, list)):
             return type(found)([self._named_again(f, axis, name) for f in found])
         if not isinstance(found, Tensor):
             return found
-        if len(found.shape) == len(self.names):
+        if len(found.shape) == len(self.names) and name not in _OTHER_AXES:
             return NamedTensor(found, self.names)
         gone = range(len(self.names)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        if all(isinstance(a, int) for a in gone):
+        if name not in _OTHER_AXES and all(isinstance(a, int) for a in gone):
             lost = {a % len(self.names) for a in gone}
             kept = tuple(n for i, n in enumerate(self.names) if i not in lost)
             if len(kept) == len(found.shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 
@@ -35,8 +35,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     """A 1-D tensor of the elements of an iterable."""
-    values = list(iter)
-    return _ours("asarray")(values if count < 0 else values[:count], dtype=dtype)
+    return _ours("asarray")(list(iter if count < 0 else islice(iter, count)), dtype=dtype)
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -132,7 +131,8 @@ def ediff1d(ary: Any) -> Any:
 
 def trim_zeros(filt: Any) -> Any:
     """A 1-D tensor without the zeros at its ends."""
-    kept = [i for i, v in enumerate(_tensor(filt).tolist()) if v]
+    filt = _tensor(filt)
+    kept = _ours("flatnonzero")(filt).tolist()
     return filt[kept[0] : kept[-1] + 1] if kept else filt[:0]
 
 
