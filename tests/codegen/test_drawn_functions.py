@@ -13,8 +13,6 @@ from emberlet.codegen.emit.statement import Assign, fold_return, render
 from emberlet.codegen.emit.variables import Hints
 from support.expressions import block
 
-GROUP = 40
-
 VALUES = """
 self.q_proj(A)|self.key(A)|self.to_v(A)|self.qkv(A)|self.conv1(A)|self.layers[0].mlp.fc1(A)|self.norm(A)|self.head(A)
 self.word_embeddings(A)|self.patch_embedding(A)|self.position_embeddings(A)|self.attention(A, B)|self.block(A, B)

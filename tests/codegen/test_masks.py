@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -23,7 +22,6 @@ from support.rows import every
 
 SLOW = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 SIZES = {"A": 3, "B": 4}
-RECORDED = Path(__file__).parent / "snapshots" / "terms.txt"
 
 
 # -- terms ------------------------------------------------------------------------------------------------------------

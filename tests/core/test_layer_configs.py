@@ -48,7 +48,6 @@ class Net(Config):
     name: str | None = None
 
 
-NET = {"inner": Any, "outer": Any}
 Net.__annotations__ |= {"inner": nn.LinearConfig, "outer": nn.LinearConfig}
 
 

@@ -54,7 +54,7 @@ def test_attention(queries: int, keys: int, heads: int, shared: int, mask: str) 
     masks["bool"][0] = False  # sees nothing
     extra = masks.get(mask)
     if not keys and mask in ("bool", "float", "heads"):
-        pytest.skip("a mask without keys")
+        return  # there is no such mask
     ways: dict[str, dict[str, Any]] = {"causal": {"is_causal": True}, "window": {"window": (20, 3)}}
     options = ways.get(mask, {})
 

@@ -100,13 +100,6 @@ MORE: dict[str, dict[str, Any]] = {  # of what fits, or would with one of them
     "rename": {"rename": [(r"^model\.", ""), ("Inner.", "")]}, "one name": {"rename": lambda name: "one"},
     "filter": {"filter": "weight"}, "no filter": {"filter": ["none"]},
 }  # fmt: skip
-FITTING = ("nothing", "a prefix", "numbers with gaps", "a variant", "the first turned")
-WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
-    **{f"{n} in {layout}'s layout": (n, {"layout": layout}) for n in MODULES for layout in ("burn", "pytorch")},
-    "net with burn's names": ("net", {"names": "burn"}), "net as halves": ("net", {"precision": "half"}),
-    "weights of net": ("net", {"filter": "weight"}), "net in another layout": ("net", {"layout": "other"}),
-    "net with other names": ("net", {"names": "other"}), "net as it is": ("net", {"precision": "full"}),
-}  # fmt: skip
 
 
 def values(module: Module) -> dict[str, Any]:

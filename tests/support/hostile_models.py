@@ -114,7 +114,6 @@ TREE = {
     "leaf_weights": helper.make_tensor("w", FLOAT, [2], [1.0, 2.0]), "tree_roots": [0] * 2000,
 }  # fmt: skip
 BOXES = np.float32([[[i, i, i + 1e-3, i + 1e-3] for i in range(4000)]])
-ONES = [f"s{i}" for i in range(32)]
 CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "a regular expression": lambda: model(
         [N("RegexFullMatch", ["s"], ["y"], pattern="(a+)+$")], output=BOOL, texts={"s": ["a" * 40 + "b"]}

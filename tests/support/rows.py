@@ -13,9 +13,12 @@ SHOWN = 20
 
 
 def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed."""
+    """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed or,
+    unless all of them do, are skipped. Fixtures are made once for all rows."""
     held = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [row if len(held) > 1 else (row,) for row in values]
+    if not rows:
+        raise ValueError("a test of every row has no rows")
 
     def decorated(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -24,16 +27,17 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Call
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
             failures: list[tuple[str, BaseException]] = []
-            skipped = 0
+            skipped: list[tuple[str, BaseException]] = []
             for row in rows:
                 try:
                     test(**fixtures, **dict(zip(held, row, strict=True)))
-                except pytest.skip.Exception:
-                    skipped += 1
+                except pytest.skip.Exception as reason:
+                    skipped.append((", ".join(map(str, row)), reason))
                 except (Exception, pytest.fail.Exception) as error:
                     failures.append((", ".join(map(str, row)), error))
-            if rows and skipped == len(rows):
-                pytest.skip("every row is skipped")
+            if len(skipped) == len(rows):
+                pytest.skip(str(skipped[0][1]))
+            failures += skipped  # nobody sees that only some rows run
             if failures:
                 said = [f"{row}: {type(error).__name__}: {error}" for row, error in failures[:SHOWN]]
                 pytest.fail(f"{len(failures)} of {len(rows)} rows:\n" + "\n".join(said), pytrace=False)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ import pytest
 from emberlet.errors import EmberletError
 from emberlet.wgpu_backend.plan import reading
 from emberlet.wgpu_backend.plan.ports import Ported
-
-RECORDED = Path(__file__).with_name("changed_plans.txt")
 
 PLANS: dict[str, dict[str, Any]] = {
     "plain": {
@@ -52,7 +49,6 @@ PLANS: dict[str, dict[str, Any]] = {
         },
     },
 }
-GUARDS = [(relation, answer, "") for relation in ("<", "==") for answer in (True, False)]
 OTHERS = [None, True, -1, 0, 1.5, "4", [], {}, 1 << 33, [[1, 0]]]
 
 

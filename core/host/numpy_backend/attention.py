@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...tensor import Tensor
 from .elementwise import narrowed
 from .storage import WIDE, Array
@@ -69,6 +70,8 @@ def dot_product_attention(
     """The composite of that name (functional/transformer); it does not need `blind`."""
     batch, heads, rows, width = q.shape
     shared, length, depth = keys.shape[1], keys.shape[2], values.shape[3]
+    if keys.shape[0] not in (1, batch):
+        raise ShapeError(f"attention: batches of {batch} queries and {keys.shape[0]} keys do not match")
     group = heads // shared
     with np.errstate(all="ignore"):
         left = (_wide(q) * scale).astype(_wide(q).dtype, copy=False)

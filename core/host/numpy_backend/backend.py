@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...backend.protocol import Protocol
 from ...dtypes import DType
-from ...errors import DTypeError
+from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from . import (
     assignment,
@@ -284,6 +284,8 @@ def _comparable(x: Tensor) -> Array:
 
 
 def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> Array:
+    if shape and min(shape) < 0:
+        raise ShapeError(f"a shape has no negative sizes, found {shape}")
     if dtype.kind != "O":
         out: Array = np.full(shape, value, dtype)
         return out

@@ -6,7 +6,6 @@ implementation.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from onnx.reference import ReferenceEvaluator
 from support.onnx_models import parse
 from support.rows import every
 
-RECORDED = Path(__file__).parents[1] / "snapshots" / "sizes.txt"
 # s = (6, 3, N): six = 6, three = 3, n = N as numbers; k: a number that is known only when the model runs
 HEAD = """g (float[6, 3, N] x, int64 k) => (int64 y) {{ s = Shape(x)  six = Gather(s, c0)  three = Gather(s, c1)
     n = Gather(s, cm1)  {nodes} }}"""

@@ -207,9 +207,6 @@ def _graph(text: str) -> onnx.GraphProto:
     return parser.parse_graph(text)
 
 
-BODIES = ["b = Add (a, x)", "b = Mul (a, a)", "b = Relu (a)", "b = Sub (x, a)", "c = Neg (a) b = Max (c, x)"]
-
-
 def branch(choose: random.Random, opset: int) -> Drawn:
     """An If whose branches read a value of the graph around them; the condition is computed or constant."""
     bodies = [choose.choice(["Neg (i0)", "Add (i0, i0)", "Identity (i0)", "Relu (i0)"]) for _ in range(2)]

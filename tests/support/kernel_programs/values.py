@@ -25,12 +25,13 @@ def drawn(program: Program, name: str) -> list[Any]:
     return found
 
 
-def results(program: Program, given: list[Any], backend: str) -> list[Any]:
+def results(program: Program, given: list[Any], backend: str) -> list[tuple[str, Any]]:
+    """Their dtypes, and their elements, floats as float64."""
     device = get_backend(backend)
     with np.errstate(all="ignore"):
         made = program.function(*[emberlet.asarray(x, device=device).astype(dtype) for x, dtype in given])
     found = made if isinstance(made, list | tuple) else [made]
-    return [np.asarray(y if y.dtype.is_bool else y.astype("float64")) for y in found]
+    return [(y.dtype.name, np.asarray(y.astype("float64") if y.dtype.is_float else y)) for y in found]
 
 
 def difference(name: str, backend: str) -> str:
@@ -38,10 +39,13 @@ def difference(name: str, backend: str) -> str:
     program = PROGRAMS[name]
     given = drawn(program, name)
     half = "float16" in name or any(dtype in ("float16", "bfloat16") for _, dtype in given)
-    for x, y in zip(results(program, given, backend), results(program, given, "numpy"), strict=True):
-        if x.shape != y.shape:
-            return f"{name}: shape {x.shape}, NumPy's {y.shape}"
-        largest = float(np.abs(y[np.isfinite(y)]).max(initial=1)) if y.dtype.kind == "f" else 1.0
-        if not np.allclose(x, y, rtol=4e-3 if half else 1e-4, atol=(2e-3 if half else 1e-5) * largest, equal_nan=True):
+    both = zip(results(program, given, backend), results(program, given, "numpy"), strict=True)
+    for (own, x), (dtype, y) in both:
+        if (own, x.shape) != (dtype, y.shape):
+            return f"{name}: {own} {x.shape}, NumPy's {dtype} {y.shape}"
+        largest = float(np.abs(y[np.isfinite(y)].astype(float)).max(initial=1))
+        near = (4e-3, 2e-3) if half else (1e-4, 1e-5)
+        rtol, atol = near if "float" in dtype else (0.0, 0.0)
+        if not np.allclose(x, y, rtol, atol * largest, equal_nan=True):
             return f"{name}: {np.abs(x.astype(float) - y.astype(float)).max()} off, of {largest}"
     return ""

@@ -1,0 +1,36 @@
+"""A test of every row runs for all of them, and hides neither a failure nor a skip."""
+
+from __future__ import annotations
+
+import pytest
+from support.rows import every
+
+
+def tried(rows: list[str]) -> list[str]:
+    ran: list[str] = []
+
+    @every("row", rows)
+    def test(row: str) -> None:
+        ran.append(row)
+        if row == "wrong":
+            raise ValueError(row)
+        if row == "skipped":
+            pytest.skip(row)
+
+    test()
+    return ran
+
+
+def test_every_row_runs_and_each_failure_is_named() -> None:
+    assert tried(["a", "b"]) == ["a", "b"]
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)2 of 4 rows.*wrong: ValueError.*wrong: ValueError"):
+        tried(["wrong", "a", "wrong", "b"])
+
+
+def test_rows_are_skipped_all_together_or_not_at_all() -> None:
+    with pytest.raises(pytest.skip.Exception):
+        tried(["skipped", "skipped"])
+    with pytest.raises(pytest.fail.Exception, match="1 of 2 rows"):
+        tried(["skipped", "a"])
+    with pytest.raises(ValueError, match="no rows"):
+        tried([])
