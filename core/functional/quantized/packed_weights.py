@@ -68,11 +68,11 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
             )
         )
     scales = reshape(scales, (columns, count))
-    values = unpack_bits(reshape(weight, (columns, weight.size // columns)), bits)
+    values = unpack_bits(reshape(weight, (columns, count * block_size * bits // 8)), bits)
     if zero_points is None:
         zero = backend.full((), 1 << (bits - 1), scales.dtype)
     elif zero_points.dtype is dtypes.uint8:
-        packed = reshape(zero_points, (columns, zero_points.size // columns))
+        packed = reshape(zero_points, (columns, zero_points.size // max(columns, 1)))
         zero = narrow(unpack_bits(packed, bits), 1, 0, count)
     else:
         zero = reshape(zero_points, (columns, count))

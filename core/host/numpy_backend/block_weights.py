@@ -58,6 +58,7 @@ def matmul_nbits(
         or not x.ndim
         or x.shape[-1] != rows
         or not x.size
+        or not columns
         or weight.size != columns * blocks * block_size * bits // 8
         or scales.size != columns * blocks
         or not isinstance(zero_points, Tensor | None)
