@@ -29,7 +29,7 @@ def axis_of(axis, ndim):
     return axis + ndim if axis < 0 else axis
 
 
-compare_open = None  # backend/sizes.py's comparison, once there are open lengths
+compare_open = None  # that of sizes/questions.py, once there are open lengths
 
 
 def assume_equal(a, b, why):

@@ -3,7 +3,8 @@ graph."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.backend.sizes import is_open, known_equal, least, within_words
+from emberlet.sizes.questions import known_equal, within_words
+from emberlet.sizes.size import is_open, least
 
 from .kernels.loop import MAX_ITERATIONS
 from .lower.reductions import identity

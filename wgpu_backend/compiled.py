@@ -3,8 +3,9 @@
 import sys
 
 from emberlet.backend.axes import ATTEMPTS, argument_names, closed, named, of_model
-from emberlet.backend.sizes import SizeNeeded, known_equal
 from emberlet.errors import BackendError, EmberletError
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from .device import lock, must_await

@@ -84,16 +84,16 @@ def _digest_of_code() -> bytes:
 
 
 def _files() -> Iterator[Path]:
-    from emberlet import dtypes, shapes
-    from emberlet.backend import protocol, sizes
+    from emberlet import dtypes, shapes, sizes
+    from emberlet.backend import protocol
 
-    for module in (dtypes, shapes, protocol, sizes):
+    for module in (dtypes, shapes, protocol):
         yield Path(module.__file__ or "")  # none in a frozen program: a folder, which cannot be read
     here = Path(__file__).parent
-    for folder in _CODE:
-        for name in sorted(os.listdir(here / folder)):
+    for folder in (Path(sizes.__file__).parent, *[here / name for name in _CODE]):
+        for name in sorted(os.listdir(folder)):
             if name.endswith((".py", ".wgsl")):
-                yield here / folder / name
+                yield folder / name
     yield here / "plan" / "make.py"
 
 

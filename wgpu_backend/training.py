@@ -5,7 +5,7 @@ step does the reverse. Nothing is read back: results are tensors in the GPU's me
 """
 
 from emberlet import dtypes
-from emberlet.backend.sizes import known_equal
+from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 from emberlet.training_step.function import loss_in
 

@@ -1,7 +1,8 @@
 """Which axes of a model's arguments are open (symbolic), and the values of their symbols in a call."""
 
 from ..errors import BackendError, ShapeError
-from .sizes import HIGHEST, Scope, is_open
+from ..sizes.scope import HIGHEST, Scope
+from ..sizes.size import is_open
 
 ATTEMPTS = (0, 1, 2)  # attempts at a plan with open sizes, by the typical values of its sizes (Axes.scope)
 _ANY = (1, HIGHEST, None, 1)  # the default limits of a symbol
@@ -262,7 +263,7 @@ def _limit(name, given):
 def closed(x, values):
     """Replace Sizes by numbers, given the values of their scope's atoms; also inside tuples, lists and dicts."""
     if is_open(x):
-        return x.evaluate(values)
+        return x.at(values)
     if type(x) is tuple or type(x) is list:
         return type(x)([closed(v, values) for v in x])
     if type(x) is dict:

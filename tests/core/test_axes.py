@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from emberlet.backend.axes import Axes, argument_names, closed, named, of_model
-from emberlet.backend.sizes import HIGHEST, is_open, known_equal, least, most, typical
 from emberlet.errors import BackendError, ShapeError
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.scope import HIGHEST
+from emberlet.sizes.size import is_open, least, most, typical
 
 PARSED = {
     "past": (0, {"past": 1}),

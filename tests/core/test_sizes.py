@@ -11,22 +11,11 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from emberlet.backend import sizes as every
-from emberlet.backend.sizes import (
-    HIGHEST,
-    Scope,
-    SizeNeeded,
-    assume_equal,
-    divides,
-    is_open,
-    known_equal,
-    least,
-    most,
-    surely_less,
-    typical,
-    within_words,
-)
 from emberlet.shapes import broadcast
+from emberlet.sizes import questions, size
+from emberlet.sizes.questions import assume_equal, divides, known_equal, within_words
+from emberlet.sizes.scope import HIGHEST, Scope
+from emberlet.sizes.size import SizeNeeded, is_open, least, most, surely_less, typical
 from emberlet.wgpu_backend.plan.counts import counts_of
 
 RANGES = {"n": (1, 5), "m": (2, 4), "past": (0, 6)}
@@ -46,22 +35,25 @@ def numbers() -> Iterator[dict[str, int]]:
 def atoms(scope: Scope, at: Mapping[str, int]) -> list[int]:
     """The values of a scope's atoms, computed by Python."""
     values: list[int] = []
-    for what, *of in scope.atoms:
-        a, b = [x.evaluate(values) if is_open(x) else x for x in of] if what != "symbol" else (at[of[0]], 0)
-        values.append({"symbol": lambda a, b: a, "//": lambda a, b: a // b, "max": max}[what](a, b))
+    for atom in scope.atoms:
+        if isinstance(atom, str):
+            values.append(at[atom])
+            continue
+        a, b = (number(x, values) for x in atom[1:])
+        values.append(max(a, b) if atom[0] == "max" else a // b)
     return values
 
 
 def valid(scope: Scope, values: list[int]) -> bool:
     """Whether every guard gives the noted answer."""
-    found = [(x.evaluate(values), relation, answer) for x, relation, answer, _ in scope.guards]
+    found = [(x.at(values), relation, answer) for x, relation, answer, _ in scope.guards]
     return all((x < 0 if relation == "<" else x == 0) == answer for x, relation, answer in found)
 
 
 def number(x: Any, values: list[int]) -> Any:
     if isinstance(x, tuple):
         return tuple(number(v, values) for v in x)
-    return x.evaluate(values) if is_open(x) else x
+    return x.at(values) if is_open(x) else x
 
 
 OPERATIONS = """
@@ -148,7 +140,7 @@ KNOWN = {
 @pytest.mark.parametrize("text", KNOWN)
 def test_expressions_are_simplified_without_a_guard(text: str) -> None:
     scope, sizes = symbols()
-    found = eval(text, {**vars(every), **sizes})
+    found = eval(text, {**vars(size), **vars(questions), **sizes})
     assert (repr(found), scope.guards) == (KNOWN[text], [])
     assert is_open(found) == (not KNOWN[text].lstrip("-").isdigit())
 
@@ -162,7 +154,7 @@ BOUNDS = {
 
 @pytest.mark.parametrize("text", BOUNDS)
 def test_the_bounds_of_an_expression(text: str) -> None:
-    found = eval(text, {**vars(every), **symbols()[1]})
+    found = eval(text, {**vars(size), **vars(questions), **symbols()[1]})
     assert (least(found), most(found)) == BOUNDS[text]
 
 
@@ -291,6 +283,19 @@ def test_what_is_asked_for_a_number_says_who_asked() -> None:
             asks(call)
         assert sorted(caught.value.symbols) == sorted(names)
     assert SizeNeeded.symbols == () and not [g for g in scope.guards if g[1] == "=="]
+
+
+def test_a_number_divided_by_a_size_is_not_that_size_divided_by_a_number() -> None:
+    scope, sizes = symbols()
+    found = [(sizes["n"] + k, k) for k in range(2, 9)]
+    for x, _ in found:
+        for number in range(2, 20):
+            x // number, number // x
+    values = atoms(scope, {"n": 5, "m": 3, "past": 6})
+    for x, k in found:
+        for number in range(2, 20):
+            assert (x // number).at(values) == (5 + k) // number if is_open(x // number) else True
+            assert (number // x).at(values) == number // (5 + k) if is_open(number // x) else True
 
 
 def test_only_a_comparison_that_is_named_so_is_assumed() -> None:

@@ -9,13 +9,14 @@ import pytest
 from tools import imports
 from tools.paths import ROOT
 
-GROUND = "errors dtypes shapes"
+GROUND = "errors dtypes shapes sizes"
 # room -> the rooms it may import, inside functions too. A room that is missing here may import none.
 ROOMS = {
     "dtypes": "errors",
     "shapes": "errors",
+    "sizes": "errors shapes",
     "reduced_shapes": "errors shapes",
-    "backend": "errors shapes host",
+    "backend": "errors shapes sizes host",
     "lookup": "names",
     "names": "",
     "tensor": "emberlet errors lookup host",

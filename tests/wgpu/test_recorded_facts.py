@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.backend import get_backend
-from emberlet.backend.sizes import Scope, is_open
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.sizes.scope import Scope
+from emberlet.sizes.size import is_open
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.backend import LONGEST
 from emberlet.wgpu_backend.plan.counts import count, counts_of

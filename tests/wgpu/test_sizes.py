@@ -6,20 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from emberlet import dtypes
-from emberlet.backend.sizes import (
-    Scope,
-    SizeNeeded,
-    common_divisor,
-    divides,
-    greater,
-    is_open,
-    known_equal,
-    least,
-    most,
-    smaller,
-    surely_less,
-)
-from emberlet.wgpu_backend.plan.counts import Count, Counts, at, count, counts_of
+from emberlet.sizes.polynomial import Polynomial, at
+from emberlet.sizes.questions import common_divisor, divides, greater, known_equal, smaller
+from emberlet.sizes.scope import Scope
+from emberlet.sizes.size import SizeNeeded, is_open, least, most, surely_less
+from emberlet.wgpu_backend.plan.counts import Counts, count, counts_of
 from emberlet.wgpu_backend.plan.data import Plan
 from emberlet.wgpu_backend.plan.open_ports import OpenPort, sizes_of
 from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom
@@ -92,9 +83,9 @@ def test_bounds_of_a_size_hold_for_every_number(seed):
             assert fa(env) < fb(env)
         if known_equal(a, b):
             assert fa(env) == fb(env)
-        if is_open(divisor) and divisor.evaluate(values):
-            assert fa(env) % divisor.evaluate(values) == 0
-            assert fb(env) % divisor.evaluate(values) == 0
+        if is_open(divisor) and divisor.at(values):
+            assert fa(env) % divisor.at(values) == 0
+            assert fb(env) % divisor.at(values) == 0
         if divides(4, a):
             assert fa(env) % 4 == 0
 
@@ -202,9 +193,9 @@ def test_counts_say_why_sizes_are_refused():
 
 
 def test_inputs_of_sizes_that_a_plan_does_not_serve_are_refused():
-    other_than_three = (Count([[1, 0], [-3]], 61), "=", False, "")
+    other_than_three = (Polynomial({(0,): 1, (): -3}), "=", False, "")
     counts = Counts([("past", 1, 64)], [0], [], [other_than_three])
-    port = OpenPort("cache", dtypes.float32, (Count([[1, 0]], 64), 2), 0, counts)
+    port = OpenPort("cache", dtypes.float32, (Polynomial({(0,): 1}), 2), 0, counts)
     assert sizes_of(counts, [port], [np.zeros((64, 2), np.float32)]) == (64,)
     with pytest.raises(ValueError, match="past between 1 and 64, but got another size"):
         sizes_of(counts, [port], [np.zeros((65, 2), np.float32)])

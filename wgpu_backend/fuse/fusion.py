@@ -11,7 +11,8 @@ One pass from the sources to the roots decides, for every node, between three st
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
 
-from emberlet.backend.sizes import known_equal, typical
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import typical
 
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
 from ..run import storage

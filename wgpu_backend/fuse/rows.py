@@ -5,8 +5,9 @@ nodes of the full shape or of one value per row, and further reductions over the
 other member is read from outside.
 """
 
-from emberlet.backend.sizes import known_equal, most
 from emberlet.shapes import size
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import most
 
 from ..record.node import ELEMENTWISE
 

@@ -9,7 +9,7 @@ also kept for later processes (kernel_cache.py).
 import struct
 import sys
 
-from emberlet.backend.sizes import is_open
+from emberlet.sizes.size import is_open
 
 from ..record.node import Node, is_leaf, structure
 from .loop import Kernel

@@ -6,7 +6,8 @@ queries would leave most lanes idle, several lanes share the keys of a query and
 (shaders/attention_split.wgsl).
 """
 
-from emberlet.backend.sizes import divides, known_equal, typical
+from emberlet.sizes.questions import divides, known_equal
+from emberlet.sizes.size import typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame

@@ -1,6 +1,7 @@
 """WGSL for a Loop: one invocation per element, or one workgroup per element if a long reduction has few results."""
 
-from emberlet.backend.sizes import is_open, most, positive, smaller, typical
+from emberlet.sizes.questions import positive, smaller
+from emberlet.sizes.size import is_open, most, typical
 
 from ..lower.reductions import identity
 from ..render import wgsl

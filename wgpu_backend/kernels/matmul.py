@@ -3,7 +3,8 @@
 Serves every contraction with one inner counter: batched products of any layout, and pointwise convolutions.
 """
 
-from emberlet.backend.sizes import divides, typical
+from emberlet.sizes.questions import divides
+from emberlet.sizes.size import typical
 
 from ..lower import index as ix
 from ..lower.contraction import problem

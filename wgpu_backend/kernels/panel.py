@@ -6,7 +6,8 @@ carries only counters, and partial sums are kept in the result's buffer. If the 
 load different parts of a row and broadcast them.
 """
 
-from emberlet.backend.sizes import divides, typical
+from emberlet.sizes.questions import divides
+from emberlet.sizes.size import typical
 
 from ..lower import index as ix
 from ..lower.contraction import problem

@@ -4,7 +4,7 @@ A workgroup computes a sequence in one direction; its lanes share the hidden uni
 weights are in workgroup memory, all others in registers.
 """
 
-from emberlet.backend.sizes import known_equal
+from emberlet.sizes.questions import known_equal
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame

@@ -1,6 +1,7 @@
 """The kernel of a row region: one workgroup per row (one invocation, if rows are short or many)."""
 
-from emberlet.backend.sizes import known_equal, most, typical
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import most, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame

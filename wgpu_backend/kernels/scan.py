@@ -1,6 +1,6 @@
 """Cumulative sums, products, maxima and minima: one invocation per line, or one workgroup if lines are few."""
 
-from emberlet.backend.sizes import most, typical
+from emberlet.sizes.size import most, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame, coordinates

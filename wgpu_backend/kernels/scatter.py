@@ -4,7 +4,8 @@ Many lines: one invocation copies a line and applies its updates in turn. Few li
 through the indices of its line.
 """
 
-from emberlet.backend.sizes import known_equal, positive, surely_less, typical
+from emberlet.sizes.questions import known_equal, positive
+from emberlet.sizes.size import surely_less, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT, Frame, coordinates

@@ -1,6 +1,7 @@
 """Chooses the kernel template for an item of the fused graph."""
 
-from emberlet.backend.sizes import known_equal, typical
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import typical
 
 from ..fuse.fusion import CHEAP
 from ..lower.lowering import Lowering

@@ -8,7 +8,8 @@ A problem of few results and many inner steps would leave most of a GPU idle: th
 several lanes of a workgroup, which add up their sums in workgroup memory (shaders/contraction_split.wgsl).
 """
 
-from emberlet.backend.sizes import divides, is_open
+from emberlet.sizes.questions import divides
+from emberlet.sizes.size import is_open
 
 from ..lower import index as ix
 from ..lower.contraction import problem

@@ -5,7 +5,7 @@ rows of a matrix, output channels), a column (of the right: columns of a matrix,
 kernels/tile.py computes it with a register tile of rows × columns per invocation.
 """
 
-from emberlet.backend.sizes import typical
+from emberlet.sizes.size import typical
 
 from . import index as ix
 from .reductions import window

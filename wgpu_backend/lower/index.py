@@ -6,14 +6,15 @@ An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known
 kernel (a gathered index). The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
 `reshape(permute(reshape(x)))` of a contiguous buffer is read with the plain counter where that is possible.
 
-Numbers may be sizes that the plan leaves open (core/backend/sizes.py): a rule is applied only if it holds for every
+Numbers may be sizes that the plan leaves open (core/sizes/): a rule is applied only if it holds for every
 size.
 
 Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps. This is harmless, since it only
 occurs under a guard (padding) that discards the value read.
 """
 
-from emberlet.backend.sizes import common_divisor, divides, is_open, known_equal, least, most, surely_less, typical
+from emberlet.sizes.questions import common_divisor, divides, known_equal
+from emberlet.sizes.size import is_open, least, most, surely_less, typical
 
 _NO_LIMIT = 1 << 31
 

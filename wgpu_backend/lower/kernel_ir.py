@@ -7,7 +7,8 @@ Value once computes nothing twice. `Loop` describes a kernel: for every element 
 Value types are "f32", "i32", "u32" and "bool"; elements may be stored otherwise (storage.py): f16 is read as f32.
 """
 
-from emberlet.backend.sizes import is_open, least, most, positive, surely_less
+from emberlet.sizes.questions import positive
+from emberlet.sizes.size import is_open, least, most, surely_less
 
 from . import index as ix
 

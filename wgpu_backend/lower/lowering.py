@@ -6,7 +6,8 @@ everything else is inlined, movement operations by rewriting the indices. `loop`
 
 from emberlet import dtypes
 from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.backend.sizes import known_equal, positive, surely_less
+from emberlet.sizes.questions import known_equal, positive
+from emberlet.sizes.size import surely_less
 
 from ..record.node import Node, no_kernel, numbers, own_numbers
 from ..run import storage

@@ -5,7 +5,8 @@ device.
 suffice; "gpu": many invocations must be in flight, and registers are few.
 """
 
-from emberlet.backend.sizes import divides, typical
+from emberlet.sizes.questions import divides
+from emberlet.sizes.size import typical
 
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)

@@ -8,10 +8,10 @@ end too, the words of the error, the number of the axis].
 import struct
 
 from emberlet.errors.indices import refuse
+from emberlet.sizes.polynomial import at
 
 from ..run import storage
 from .checks import MAX_RANK, dtype_of, integer, list_of, text_of
-from .counts import at
 
 
 def part_of(found, most):
@@ -21,7 +21,7 @@ def part_of(found, most):
 
 class ComputedIndex:
     """buffer: the number of the buffer that holds the lowest and the highest index, or their address; length: of the
-    axis, which may be a Count."""
+    axis, which may be a Polynomial."""
 
     nbytes = 8
 

@@ -3,37 +3,16 @@
 Like everything a saved plan needs, this runs under CPython, Pyodide and MicroPython.
 """
 
-
-class Count:
-    """A polynomial: terms, a list of [coefficient, atom, atom, …]; most: its upper bound."""
-
-    def __init__(self, terms, most):
-        self.terms = terms
-        self.most = most
-
-    def at(self, values):
-        """Its value, given those of the atoms."""
-        total = 0
-        for term in self.terms:
-            product = term[0]
-            for i in range(1, len(term)):
-                product *= values[term[i]]
-            total += product
-        return total
-
-
-def at(n, values):
-    """The value of a number or a Count."""
-    return n if type(n) is int else n.at(values)
+from emberlet.sizes.polynomial import Polynomial, atom_values, broken
 
 
 class Counts:
     """The open sizes of a plan.
 
-    symbols: list of (name, lowest, highest); atoms: the factors of Counts: the symbols' numbers and ("//" or "max",
-    Count, Count) of earlier ones; block: numbers and Counts that kernels read, in their order; guards: list of (Count,
-    relation, answer, why): the plan serves sizes for which `count < 0` or `count == 0` is `answer`, as the function
-    called `why` assumed.
+    symbols: list of (name, lowest, highest); atoms: the factors of Polynomials: the symbols' numbers and ("//" or
+    "max", number, number) of earlier ones; block: numbers and Polynomials that kernels read, in their order; guards:
+    list of (Polynomial, relation, answer, why): the plan serves sizes for which `polynomial < 0` or `polynomial == 0`
+    is `answer`, as the function called `why` assumed.
     """
 
     def __init__(self, symbols, atoms, block, guards):
@@ -48,17 +27,13 @@ class Counts:
         last = self._last
         if last[0] == sizes:
             return last[1]
-        out = []
-        for atom in self.atoms:
-            if type(atom) is int:
-                out.append(sizes[atom])
-            elif atom[0] == "//":
-                divisor = at(atom[2], out)
-                out.append(at(atom[1], out) // divisor if divisor else 0)
-            else:
-                out.append(max(at(atom[1], out), at(atom[2], out)))
+        out = atom_values(self.atoms, sizes)
         self._last = (sizes, out)
         return out
+
+    def largest(self):
+        """The values of the atoms at the largest sizes."""
+        return self.values(tuple([high for _, _, high in self.symbols]))
 
     def refusal(self, sizes, values):
         """The reason why the plan does not serve these sizes; None if it does."""
@@ -66,24 +41,23 @@ class Counts:
             name, low, high = self.symbols[i]
             if not low <= sizes[i] <= high:
                 return "{} is {}; the plan takes {} to {}".format(name, sizes[i], low, high)
-        for count, relation, answer, why in self.guards:
-            value = count.at(values)
-            if (value < 0 if relation == "<" else value == 0) != answer:
-                named = ["{} {}".format(self.symbols[i][0], sizes[i]) for i in range(len(sizes))]
-                said = ": {} took two of its lengths as equal".format(why) if why else ""
-                return "the plan is for other sizes than {}{}".format(", ".join(named), said)
-        return None
+        guard = broken(self.guards, values)
+        if guard is None:
+            return None
+        named = ["{} {}".format(self.symbols[i][0], sizes[i]) for i in range(len(sizes))]
+        told = ": {} took two of its lengths as equal".format(guard[3]) if guard[3] else ""
+        return "the plan is for other sizes than {}{}".format(", ".join(named), told)
 
 
 def counts_of(plan, scope):
-    """Replace every Size of a plan by a Count, and set `plan.counts` to the Scope's Counts."""
+    """Replace every Size of a plan by a Polynomial, and set `plan.counts` to the Scope's Counts."""
     symbols = []
     atoms = []
     for i in range(len(scope.atoms)):
         what = scope.atoms[i]
-        if what[0] == "symbol":
+        if type(what) is str:
             atoms.append(len(symbols))
-            symbols.append((what[1],) + scope.ranges[i])
+            symbols.append((what,) + scope.ranges[i])
         else:
             atoms.append((what[0], count(what[1]), count(what[2])))
     for buffer in plan.buffers:
@@ -95,7 +69,5 @@ def counts_of(plan, scope):
 
 
 def count(n):
-    """A Size as a Count; a number as it is."""
-    if type(n) is int:
-        return n
-    return Count([[n.terms[atoms]] + list(atoms) for atoms in n.terms], n.scope.bounds(n)[1])
+    """A Size as a Polynomial; a number as it is."""
+    return n if type(n) is int else Polynomial(n.terms)

@@ -1,5 +1,7 @@
 """A Plan: the work for the device, as plain data."""
 
+from emberlet.sizes.polynomial import at
+
 KEY = "emberlet.plan"  # the metadata entry that holds a saved plan
 VERSION = 2  # of the format
 VERSION_OPEN = 4  # of plans with open sizes
@@ -7,8 +9,8 @@ VERSION_STORED = 3  # of plans with weights stored in fewer bits, which readers 
 
 
 class Buffer:
-    """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size, a Count
-    where it depends on open sizes (counts.py)."""
+    """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size, a
+    Polynomial where it depends on open sizes (counts.py)."""
 
     def __init__(self, kind, nbytes):
         self.kind = kind
@@ -54,9 +56,10 @@ class Plan:
         return total
 
     def summary(self):
-        """Dispatches, distinct kernels, bytes of temporaries."""
+        """Dispatches, distinct kernels, bytes of temporaries at the largest sizes."""
+        largest = self.counts.largest() if self.counts else None
         temporary = 0
         for b in self.buffers:
             if b.kind == "temporary":
-                temporary += b.nbytes if type(b.nbytes) is int else b.nbytes.most
+                temporary += at(b.nbytes, largest)
         return {"dispatches": len(self.steps), "kernels": len(self.kernels), "temporary_bytes": temporary}

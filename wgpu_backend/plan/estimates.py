@@ -1,7 +1,7 @@
 """Estimates a kernel's work: arithmetic operations, and the fewest bytes it must move."""
 
-from emberlet.backend.sizes import typical
 from emberlet.shapes import size
+from emberlet.sizes.size import typical
 
 from ..lower.reductions import specification
 

@@ -3,8 +3,9 @@
 It can therefore be cached, run with other inputs, and saved (plan_file.py).
 """
 
-from emberlet.backend.sizes import greater, known_equal, typical
 from emberlet.errors import UnsupportedError
+from emberlet.sizes.questions import greater, known_equal
+from emberlet.sizes.size import typical
 
 from ..fuse.fusion import Fusion
 from ..kernels.alike import Alike

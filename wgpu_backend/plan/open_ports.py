@@ -6,7 +6,10 @@ number]; "block", the numbers that kernels read; and "guards", [[number, "<" or 
 assumed answer is followed by the function that assumes it.
 """
 
-from .counts import Count, Counts, at
+from emberlet.sizes.arithmetic import plus, scaled, times
+from emberlet.sizes.polynomial import Polynomial, at
+
+from .counts import Counts
 from .port import MAX_BYTES, Port, called
 
 MAX_TERMS = 64
@@ -14,7 +17,8 @@ MAX_FACTOR = 1 << 40
 
 
 class OpenPort:
-    """An input or output with open axes. lengths: numbers and Counts; shape: the same, with Counts as texts."""
+    """An input or output with open axes. lengths: numbers and Polynomials; shape: the same, with texts for
+    Polynomials."""
 
     def __init__(self, name, dtype, lengths, buffer, counts):
         self.name = name
@@ -32,12 +36,11 @@ class OpenPort:
         return port
 
     def words(self):
-        """Bytes of the elements, one per word, as a Count."""
-        terms = [[4]]
+        """Bytes of the elements, one per word, as a Polynomial."""
+        terms = {(): 4}
         for d in self.lengths:
-            factors = [[d]] if type(d) is int else d.terms
-            terms = [[a[0] * b[0]] + a[1:] + b[1:] for a in terms for b in factors]
-        return Count(terms, 0)
+            terms = scaled(terms, d) if type(d) is int else times(terms, d.terms)
+        return Polynomial(terms)
 
     def __repr__(self):
         return "{}: {} ({}{})".format(
@@ -46,13 +49,14 @@ class OpenPort:
 
 
 def as_text(count, counts):
-    """A Count in words: "past + 1"."""
+    """A Polynomial in words: "past + 1"."""
     parts = []
-    for term in count.terms:
-        names = [] if term[0] == 1 and len(term) > 1 else [str(term[0])]
-        for i in range(1, len(term)):
-            atom = counts.atoms[term[i]]
-            if type(atom) is not int and atom[0] == "//" and atom[2] == term[0] and type(atom[1]) is not int:
+    for term in sorted(count.terms, key=lambda atoms: (-len(atoms), atoms)):
+        c = count.terms[term]
+        names = [] if c == 1 and term else [str(c)]
+        for a in term:
+            atom = counts.atoms[a]
+            if type(atom) is not int and atom[0] == "//" and atom[2] == c and type(atom[1]) is not int:
                 names = [as_text(atom[1], counts)]  # 64 * (length // 64), for a length that is a multiple of 64
                 continue
             names.append(counts.symbols[atom][0] if type(atom) is int else "…")
@@ -97,18 +101,18 @@ def read_counts(content):
 
 
 def read_number(found, counts):
-    """A number, or a Count of the atoms read so far."""
+    """A number, or a Polynomial in the atoms read so far."""
     if _is_whole(found):
         return found
-    terms = []
+    terms = {}
     for term in _list(found, MAX_TERMS):
         if not isinstance(term, list) or not 1 <= len(term) <= 9 or not _is_whole(term[0]):
             raise ValueError("a term of a size is not a list of numbers")
         for a in term[1:]:
             if not _is_whole(a) or not 0 <= a < len(counts.atoms):
                 raise ValueError("a size depends on an unknown atom {!r}".format(a))
-        terms.append(term)
-    return Count(terms, 0)
+        terms = plus(terms, {tuple(sorted(term[1:])): term[0]})
+    return Polynomial(terms)
 
 
 def _is_whole(n):
@@ -140,7 +144,7 @@ def sizes_of(counts, ports, given, last=None):
             n = bytes_of(given[i], port) if shape is None else shape[0]
             if shape is None:
                 n = n * 8 // port.dtype.bits
-            equations.append((Count(port.words().terms, 0), 4 * n, port))
+            equations.append((port.words(), 4 * n, port))
     known = {}
     waiting = [e for e in equations if type(e[0]) is not int]
     while waiting:
@@ -189,14 +193,14 @@ def _named(counts, sizes):
 
 
 def _symbols(count, counts):
-    """The indices of the symbols that a Count depends on."""
+    """The indices of the symbols that a Polynomial depends on."""
     found = []
     stack = [count]
     while stack:
         n = stack.pop()
-        for term in [] if type(n) is int else n.terms:
-            for i in range(1, len(term)):
-                atom = counts.atoms[term[i]]
+        for atoms in () if type(n) is int else n.terms:
+            for a in atoms:
+                atom = counts.atoms[a]
                 if type(atom) is not int:
                     stack.extend(atom[1:])
                 elif atom not in found:
@@ -205,7 +209,7 @@ def _symbols(count, counts):
 
 
 def _solved(counts, count, wanted, symbol, known, port):
-    """The value of a symbol for which a Count, which grows with it, equals `wanted`."""
+    """The value of a symbol for which a Polynomial, which grows with it, equals `wanted`."""
     name, low, high = counts.symbols[symbol]
     first, last = low, high
     while low < high:

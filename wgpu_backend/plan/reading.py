@@ -136,7 +136,7 @@ def _check_written(plan, inputs, outputs, constants):
 
 
 def _number(value, plan, what, most):
-    """A whole number, or a Count in a plan with open sizes."""
+    """A whole number, or a Polynomial in a plan with open sizes."""
     if plan.counts is not None and isinstance(value, list):
         from .open_ports import read_number
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.backend import get_backend
-from emberlet.backend.sizes import known_equal, smaller
 from emberlet.errors import ModelError
+from emberlet.sizes.questions import known_equal, smaller
 from emberlet.tensor import Tensor
 
 from ..record.host_evaluation import evaluate

@@ -10,16 +10,18 @@ from typing import Any
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
-from emberlet.backend.sizes import SizeNeeded, is_open, known_equal
 from emberlet.errors import ModelError, ShapeError
 from emberlet.functional.arrays import asarray
+from emberlet.sizes.polynomial import Polynomial
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
 from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
 from ..record.opening import Opening
-from .counts import Count, count, counts_of
+from .counts import count, counts_of
 from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan
 from .reading import PAGE_BYTES
@@ -221,9 +223,8 @@ def _unserved(counts: Any, axes: Any) -> str | None:
 
 
 def _number(n: Any) -> Any:
-    """A number as it is; a Size or Count as the file's list of terms (open_ports.py)."""
-    found = count(n) if is_open(n) else n
-    return found.terms if isinstance(found, Count) else found
+    """A number as it is; a Size or another Polynomial as the file's list of terms (open_ports.py)."""
+    return [[n.terms[atoms], *atoms] for atoms in n.terms] if isinstance(n, Polynomial) else n
 
 
 def _sizes(counts: Any) -> dict[str, Any]:

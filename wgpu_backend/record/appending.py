@@ -1,7 +1,7 @@
 """In-place append: concatenating a state and new elements becomes a write behind the state, in a buffer with room for
 more. Readers of the state, old or new, read the first positions of that buffer."""
 
-from emberlet.backend.sizes import is_open
+from emberlet.sizes.size import is_open
 
 from .node import Node
 

@@ -6,7 +6,7 @@ interval lies within 32 bits has not wrapped at 64 either. Narrower integers are
 they are cast to 64 bits.
 """
 
-from emberlet.backend.sizes import is_open, least, most
+from emberlet.sizes.size import is_open, least, most
 
 from ..run import storage
 

@@ -1,8 +1,8 @@
 """Indices that follow from a plan's inputs in a few steps: the host checks them in each call, before it uploads."""
 
 from emberlet.backend.axes import closed
-from emberlet.backend.sizes import is_open
 from emberlet.errors.indices import refuse
+from emberlet.sizes.size import is_open
 
 from .host_evaluation import MOST, evaluated
 from .node import CONSTANTS, ELEMENTWISE, MOVEMENT, Node, is_leaf, topological

@@ -1,7 +1,7 @@
 """Finds the inputs of a plan that are indices, and their valid ranges: the host checks them before uploading."""
 
-from emberlet.backend.sizes import smaller
 from emberlet.errors import IndexingError
+from emberlet.sizes.questions import smaller
 
 from .node import LOOKUP, topological
 

@@ -1,8 +1,9 @@
 """The recorded graph: one Node per tensor, holding how to compute it until it is realized into a buffer."""
 
-from emberlet.backend.sizes import divides, is_open, typical
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.shapes import size
+from emberlet.sizes.questions import divides
+from emberlet.sizes.size import is_open, typical
 
 from ..run import storage
 from .bounds import interval

@@ -1,6 +1,6 @@
 """The open sizes of a plan to be made: its symbols, and the states that a call appends to in place."""
 
-from emberlet.backend.sizes import HIGHEST
+from emberlet.sizes.scope import HIGHEST
 
 
 class Rooms:

@@ -2,8 +2,8 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend import Backend
-from emberlet.backend.sizes import Size, is_open
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.sizes.size import Size, is_open
 from emberlet.tensor import Tensor
 
 from ..device import FINALIZERS, can_wait, lock

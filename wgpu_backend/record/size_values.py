@@ -1,7 +1,8 @@
 """Evaluates small integer tensors computed from open sizes, such as shapes that a model handles as tensors. Their
 elements are numbers and Sizes, and no GPU is needed."""
 
-from emberlet.backend.sizes import greater, is_open, smaller
+from emberlet.sizes.questions import greater, smaller
+from emberlet.sizes.size import is_open
 
 from ..run import storage
 from .node import of_open_size, topological

@@ -4,7 +4,7 @@ A tensor larger than the limit of a binding is bound as pages, each an array of 
 which picks the page, and `out[i] = v` is `store_out(i, v)`. On most devices every tensor fits.
 """
 
-from emberlet.backend.sizes import is_open
+from emberlet.sizes.size import is_open
 
 from ..lower.kernel_ir import RESULT
 

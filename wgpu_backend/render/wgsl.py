@@ -1,7 +1,8 @@
 """Renders the kernel IR as WGSL."""
 
-from emberlet.backend.sizes import is_open, known_equal
 from emberlet.errors import UnsupportedError
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import is_open
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT

@@ -5,9 +5,9 @@ Buffers have room for the capacity, a value of each size. A call that exceeds it
 """
 
 from emberlet.errors import BackendError
+from emberlet.sizes.polynomial import at
 
 from ..device import COPY_DST, UNIFORM
-from ..plan.counts import at
 from . import storage
 from .runtime import Program, Results
 
@@ -25,8 +25,8 @@ class _Block:
 
 class OpenProgram(Program):
     """A Program of a plan with `counts`. capacity: for each symbol, its expected maximum. lent: numbers of the buffers
-    that callers lend (`use_buffers`), at first those in `constants`. The rest as for a Program, with Counts in inputs
-    and results."""
+    that callers lend (`use_buffers`), at first those in `constants`. The rest as for a Program, with Polynomials in
+    inputs and results."""
 
     def __init__(self, device, plan, constants, inputs, results, capacity, owned=False, owner=None, lent=()):
         self.counts = plan.counts
@@ -178,8 +178,7 @@ class OpenProgram(Program):
 
 def room(nbytes, plan):
     """Bytes of a saved plan's buffer at the largest sizes, at most a page."""
-    largest = plan.counts.values(tuple([high for _, _, high in plan.counts.symbols]))
-    return min(max(4, nbytes.at(largest)), plan.page_bytes)
+    return min(max(4, nbytes.at(plan.counts.largest())), plan.page_bytes)
 
 
 def saved_program(device, saved, allocations):

@@ -8,8 +8,8 @@ from typing import Any
 
 from emberlet.backend import get_backend
 from emberlet.backend.axes import argument_names
-from emberlet.backend.sizes import known_equal
 from emberlet.errors import ModelError
+from emberlet.sizes.questions import known_equal
 
 from ..plan.data import Buffer
 from ..plan.make import make_plan

@@ -25,7 +25,7 @@ def _total(least, length, stride):
     total = least + -length % stride
     if least >= 0:
         return total
-    from ...backend.sizes import greater
+    from ...sizes.questions import greater
 
     return greater(0, total)
 

@@ -1,8 +1,7 @@
 """Average and norm pooling, global and adaptive pooling; arguments as in max_pooling.py."""
 
-from ...backend.sizes import known_equal
 from ...errors import ShapeError
-from ...shapes import size
+from ...shapes import assume_equal, size
 from ..convolution import per_axis
 from ..max_pooling import max_pool, windows
 from ..operands import alias, astype, numeric
@@ -21,7 +20,7 @@ def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False
     total = backend.pool("sum", x, kernel, stride, grown, dilation)
     plain = True
     for i in range(len(kernel)):
-        plain = plain and grown[i] == padding[i] and (count_include_pad or known_equal(padding[i], (0, 0)))
+        plain = plain and grown[i] == padding[i] and (count_include_pad or assume_equal(padding[i], (0, 0), "avg_pool"))
     if plain:
         return astype(backend.binary("div", total, backend.full((), size(kernel), x.dtype)), dtype)
     ones = backend.full((1, 1) + x.shape[2:], 1, x.dtype)

@@ -28,7 +28,7 @@ def scaled(n, scale, mode):
 
 def scale_of(n, out, mode):
     """out / n, at least one of which is open, for lengths with a ratio that is the same for every size."""
-    from ...backend.sizes import divides
+    from ...sizes.questions import divides
 
     scale = 0.0
     if divides(n, out) and type(out // n) is int:
@@ -45,7 +45,7 @@ def _refuse(n, out):
 
 def along(x, axis, out, scale, mode, coordinates, nearest_mode, a, exclude_outside, antialias):
     """x with axis, of open length, resized to `out`. Raises SizeNeeded for options that need the length as a number."""
-    from ...backend.sizes import known_equal
+    from ...sizes.questions import known_equal
 
     n, backend = x.shape[axis], x.backend
     found = ratio(scale, mode)

@@ -12,8 +12,8 @@ import numpy as np
 from .... import dtypes
 from ....backend import get_backend
 from ....backend.axes import Axes, argument_names, named, of_model
-from ....backend.sizes import SizeNeeded
 from ....errors import BackendError, EmberletError
+from ....sizes.size import SizeNeeded
 from ....tensor import Tensor
 from ...models.inputs import bind, in_order
 from .. import NumpyBackend

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from .....backend.axes import Axes, closed
-from .....backend.sizes import Scope
 from .....errors import IndexingError
+from .....sizes.polynomial import atom_values, broken
+from .....sizes.scope import Scope
 from .....tensor import Tensor
 from ... import NumpyBackend
 from ...storage import Array, numpy_dtype
@@ -28,7 +29,7 @@ from ..lowering import lower
 from ..memory import Buffer, Buffers, address, owner
 from ..steps import Step, Writer, lifetimes
 from ..tracing import Trace, ValueNeeded, assemble
-from .tracing import Points, at_point, trace, values
+from .tracing import Points, at_point, trace
 
 LARGEST = 1 << 24  # maximum elements of an input while a model is traced at other lengths
 CAPACITY = "room"  # the symbol for the capacity, in positions, of the states' arrays
@@ -185,7 +186,7 @@ class OpenPlan:
                 if shape and any(math.prod(self.points.at(shape, i)) > LARGEST for i in range(len(self.points))):
                     raise ValueNeeded("an input would be too large at the lengths that a plan is traced at")
             traced = trace(function, arguments, shapes, self.points, self.backend)
-            if all(_hold(self.scope.guards, values(self.scope, numbers)) for numbers in self.points.numbers):
+            if not any(broken(self.scope.guards, atom_values(self.scope.atoms, n)) for n in self.points.numbers):
                 return traced
             if len(guards) == len(self.scope.guards):
                 break
@@ -215,11 +216,11 @@ class OpenPlan:
             lengths = zip(*(b.array.shape for b in buffers), strict=True)
             self._sizes.append([self._numbers.number(n) for n in lengths])
         # Quotients and maxima of lengths are polynomials for some lengths only.
-        at = [values(self.scope, numbers) for numbers in self.points.numbers]
+        at = [atom_values(self.scope.atoms, numbers) for numbers in self.points.numbers]
         self._atoms = [
             (i, self._numbers.number([v[i] for v in at]))
             for i, what in enumerate(self.scope.atoms)
-            if what[0] != "symbol"
+            if type(what) is not str
         ]
         self._numbers.solve()
         self._buffers = first.buffers
@@ -257,8 +258,8 @@ class OpenPlan:
             return None
         if not all(found[n] and self.axes.within(n, found[n]) for n in self.opened):
             return None
-        atoms = values(self.scope, found)
-        if not _hold(self.scope.guards, atoms):
+        atoms = atom_values(self.scope.atoms, found)
+        if broken(self.scope.guards, atoms):
             return None
         if self._atoms:
             expected = self._numbers.evaluate({CAPACITY: 0, **found})
@@ -274,7 +275,7 @@ class OpenPlan:
 
     def length(self, root: int, axis: int, lengths: dict[str, int]) -> int:
         """The length of an axis of a result."""
-        found: int = closed(self._shapes[root][axis], values(self.scope, lengths))
+        found: int = closed(self._shapes[root][axis], atom_values(self.scope.atoms, lengths))
         return found
 
     def finish(self, found: list[Any]) -> Any:
@@ -529,15 +530,6 @@ def _of_any_step(axes: Axes) -> Axes:
     return out
 
 
-def _hold(guards: list[Any], at: list[int]) -> bool:
-    """Whether every guard gives the same answer as in the trace for these values of the atoms."""
-    for size, relation, answer, _ in guards:
-        value = size.evaluate(at)
-        if (value < 0 if relation == "<" else value == 0) is not answer:
-            return False
-    return True
-
-
 def _points(symbols: list[str], known: dict[str, int], scope: Scope, guards: list[Any]) -> list[dict[str, int]]:
     """Lengths that no other size is likely to be and for which the guards hold, as many as polynomials need."""
     wanted = Polynomials.points_needed(len(symbols))
@@ -555,7 +547,7 @@ def _points(symbols: list[str], known: dict[str, int], scope: Scope, guards: lis
         numbers = {**known, **dict(zip(symbols, free, strict=True))}
         if CAPACITY in numbers:  # there is room for what a call appends
             numbers[CAPACITY] += 64 * (1 + len(out) ** 2) + max(numbers.values())
-        if _hold(guards, values(scope, numbers)):
+        if not broken(guards, atom_values(scope.atoms, numbers)):
             out.append(numbers)
             used.update(free)
         else:

@@ -1,6 +1,6 @@
 """Running a model's Python once for all lengths of its open axes.
 
-Shapes hold a `Size` (core/backend/sizes.py) where they are open. NumPy computes with numbers: every primitive runs at
+Shapes hold a `Size` (core/sizes/) where they are open. NumPy computes with numbers: every primitive runs at
 several *points*, lengths of the open axes, and what its results' shapes are at all of them says which Size they have.
 """
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from .....backend.axes import closed
 from .....backend.drawing import Undrawn
-from .....backend.sizes import Scope, is_open
 from .....errors import BackendError, EmberletError
+from .....sizes.polynomial import atom_values
+from .....sizes.scope import Scope
+from .....sizes.size import is_open
 from .....tensor import Tensor
 from ...backend import NumpyBackend
 from ...storage import Array, numpy_dtype
@@ -45,7 +47,7 @@ class Points:
     def at(self, x: Any, point: int) -> Any:
         """x with numbers for its Sizes."""
         if len(self._values[point]) < len(self.scope.atoms):
-            self._values[point] = values(self.scope, self.numbers[point])
+            self._values[point] = atom_values(self.scope.atoms, self.numbers[point])
         return closed(x, self._values[point])
 
     def size(self, lengths: list[int], known: list[Any]) -> Any:
@@ -56,18 +58,6 @@ class Points:
             if all(self.at(x, i) == n for i, n in enumerate(lengths)):
                 return x
         raise ValueNeeded("a length depends on the open lengths in an unknown way")
-
-
-def values(scope: Scope, numbers: dict[str, int]) -> list[int]:
-    """The values of a scope's atoms, given those of its symbols."""
-    out: list[int] = []
-    for what in scope.atoms:
-        if what[0] == "symbol":
-            out.append(numbers[what[1]])
-            continue
-        a, b = closed(what[1], out), closed(what[2], out)
-        out.append(max(a, b) if what[0] == "max" else a // b if b else 0)
-    return out
 
 
 class OpenTracing(Tracing):
