@@ -76,6 +76,8 @@ def read_archive(
     try:
         with zipfile.ZipFile(file) as archive:
             members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
+            for m in members:
+                check_method(m.compress_type, f"{where}: {m.filename[:80]}")
             total = sum(m.file_size for m in members)
             if total > max(EXPANDED, 16 * stored):
                 raise FormatError(
@@ -90,6 +92,13 @@ def read_archive(
     except Exception as error:  # zipfile's and the decompressors' own, which have no common base
         raise FormatError(f"{where}: not an .npz file: {error_text(error)}") from None
     return found
+
+
+def check_method(method: int, label: str) -> None:
+    """Raise FormatError unless zip's compression method `method` is one of NumPy's: none (0) or deflate (8). Of the
+    others, zipfile unpacks all that it has read, however few bytes were asked for."""
+    if method not in (0, 8):
+        raise FormatError(f"{label} is compressed by zip's method {method}, not by deflate; write it with NumPy")
 
 
 def save_archive(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:

@@ -7,6 +7,7 @@ import zipfile
 import emberlet as el
 import numpy as np
 import pytest
+from emberlet import store
 from emberlet.errors import DTypeError, FormatError
 from emberlet.host import npy
 
@@ -151,6 +152,16 @@ def test_an_archive_that_expands_beyond_measure_is_refused(tmp_path, monkeypatch
         npy.load_archive(tmp_path / "x.npz")
     np.savez(tmp_path / "y.npz", x=np.zeros(4 << 20, np.uint8))  # the same, stored
     assert npy.load_archive(tmp_path / "y.npz")["x"].size == 4 << 20
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_is_compressed_as_numpy_compresses(method, tmp_path):
+    """zipfile expands all of another one's bytes at once, whatever size the archive gives."""
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", method) as file:
+        file.writestr("x.npy", npy.dumps(el.zeros((3,), backend="numpy")))
+    for read in (npy.load_archive, store.open):
+        with pytest.raises(FormatError, match=rf"x\.npy is compressed by zip's method {method}, not by deflate"):
+            read(tmp_path / "x.npz")
 
 
 def test_a_member_that_nobody_asked_for_is_not_read(tmp_path, emberlet, digits):

@@ -51,7 +51,7 @@ def broken(
 def _on(case: Case, way: Way, wanted: list[Expected], choose: random.Random) -> str:
     if way.backend in ("wgpu", "wasm"):
         wanted = [_coarse(w) for w in wanted]
-        if not way.name.startswith("eager"):
+        if not way.name.startswith(("eager", "copied", "load, forked")):  # all others run plans
             wanted = [_within_words(w) for w in wanted]
     try:
         with quiet():

@@ -352,6 +352,14 @@ def test_sqlite_schemas_run_nothing(tmp_path: Path) -> None:
         SqliteDataset(tmp_path / "a.db", "keyed")
 
 
+def test_sqlite_errors_that_are_not_utf8_are_told(tmp_path: Path) -> None:
+    SqliteDataset.write(tmp_path / "a.db", [{"a": 1}])
+    data = (tmp_path / "a.db").read_bytes()
+    (tmp_path / "a.db").write_bytes(data.replace(b'("a")', b"('\xff\xff)"))
+    with pytest.raises(FormatError, match=r"a\.db: 'data'"):
+        SqliteDataset(tmp_path / "a.db")
+
+
 @given(data=st.binary(max_size=300), at=st.integers(0, 8191), after=st.booleans())
 def test_damaged_data_bases_are_read_or_refused(data: bytes, at: int, after: bool, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.db"

@@ -20,6 +20,7 @@ from emberlet.errors import EmberletError  # noqa: E402
 from emberlet.host.data import arrays, sqlite, tables, text_rows  # noqa: E402
 
 FOLDER = pathlib.Path(harness.scratch())
+LARGEST_INPUT = 4096
 MOST = 1_000  # items that are read of a file
 LARGEST = 32 << 20  # bytes to which a small file may expand here
 tables.EXPANDED = arrays.npy.EXPANDED = LARGEST
@@ -63,6 +64,8 @@ def data_base(rows: list[dict], *statements: str) -> bytes:
     for statement in statements:
         connection.execute(statement)
     connection.commit()
+    connection.execute("PRAGMA page_size = 512")  # a table takes a page; inputs have LARGEST_INPUT bytes at most
+    connection.execute("VACUUM")
     connection.close()
     return path.read_bytes()
 
@@ -98,4 +101,4 @@ def seeds() -> dict[str, bytes]:
 
 if __name__ == "__main__":
     pa.set_cpu_count(1)
-    harness.run(read, seeds(), 4096, 320, build=build)
+    harness.run(read, seeds(), LARGEST_INPUT, 320, build=build)

@@ -38,6 +38,7 @@ MEMORY = "most memory: "
 SECONDS = 5.0  # of the processor, for one input; instrumented code is several times slower
 SECONDS_EACH, BYTES_EACH = 1 / 20_000, 512  # as much more for each byte of an input
 SLOW_SEED = 0.02  # seconds; an input that takes longer is tried once and not varied
+QUICK = 0.001  # seconds; inputs that take less are changed equally often
 CORPUS = "EMBERLET_FUZZ_CORPUS"  # a folder: inputs that reached new code in earlier runs, and where new ones go
 UNGUIDED = "EMBERLET_FUZZ_UNGUIDED"
 
@@ -165,8 +166,9 @@ def _unguided(
     kept = [file.read_bytes() for file in sorted(pathlib.Path(folder).iterdir())] if folder else []
     times = {data: _seconds(measured, data) for data in [*given, *kept]}
     inputs = [data for data, took in times.items() if took < SLOW_SEED]
-    # Each input gets about as much time: most readers take a hundred times as long for some as for others.
-    shares = list(itertools.accumulate(1 / max(times[data], 1e-4) for data in inputs))
+    # Each input gets about as much time, but for quick ones: most readers take a hundred times as long for some as for
+    # others, and the others should not be nearly all that is counted.
+    shares = list(itertools.accumulate(1 / max(times[data], QUICK) for data in inputs))
     seed = int(_option("seed", "0")) or random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}, {len(inputs)} inputs to change", file=sys.stderr, flush=True)
     r, most, seconds = random.Random(seed), int(_option("runs", "100000")), int(_option("max_total_time", "0")) or 1e9

@@ -5,10 +5,11 @@
     python3 dev.py fuzz readers fuzz_plan --add        go on from where earlier runs ended, and add to their counts
 
 Each harness (fuzz_*.py) runs in processes of its own, at a lower priority, until it has seen a million inputs or its
-share of the time is over: first guided by coverage, for a third of the time and at most a quarter of the inputs, then
-unguided, which is several times as fast. A part of both goes to recipes for files that repeat and share parts
-(multiplied.py). The table says how many inputs each has seen, how many of them were guided and how many recipes, inputs
-for each second of the processor in the last run, start included, the slowest of them in such seconds, the most memory
+share of the time is over: first guided by coverage, for a sixth of the time and at most a quarter of the inputs, then
+unguided, which is several times as fast. What it writes for its reader lies in memory, where Linux has a folder for
+that. A part of both goes to recipes for files that repeat and share parts (multiplied.py). The table says how many
+inputs each has seen, how many of them were guided and how many recipes, inputs for each second of the processor in the
+last run, start included, the slowest of them in such seconds, the most memory
 of the process, interpreter and libraries included, and what failed. A row of several runs says so, since the reader may
 have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and a run with --add starts from
 them.
@@ -49,6 +50,7 @@ MEMORY = "most memory: "
 UNGUIDED = "EMBERLET_FUZZ_UNGUIDED"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"
+MEMORY_FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None
 HANGS = 600  # seconds of the clock after which an input counts as a hang; the harness limits the processor's
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "fuzz"
 
@@ -102,7 +104,7 @@ def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = Non
     """A row of the table, or the output of a harness that did not run."""
     with tempfile.TemporaryDirectory() as folder:
         begin, spent, kept = time.monotonic(), _processor(), corpus or Path(folder, "corpus")
-        found = _part(name, seconds / 3, max(1, inputs // 4), kept, guided=True)
+        found = _part(name, seconds / 6, max(1, inputs // 4), kept, guided=True)
         left = seconds - (time.monotonic() - begin)
         if isinstance(found, str) or found.failures or found.inputs >= inputs or left < 1:
             return found
@@ -120,14 +122,14 @@ def _processor() -> float:
 
 
 def _part(name: str, seconds: float, inputs: int, corpus: Path, guided: bool) -> Row | str:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir=MEMORY_FOLDER) as scratch:
         command = [
             sys.executable, str(Path(__file__).with_name(name + ".py")),
             f"-max_total_time={max(1, int(seconds))}", f"-runs={inputs}", f"-timeout={HANGS}", "-rss_limit_mb=4096",
             "-print_final_stats=1", "-mutate_depth=2", f"-artifact_prefix={folder}/",
         ]  # fmt: skip
         corpus.mkdir(parents=True, exist_ok=True)
-        given = {"EMBERLET_FUZZ_CORPUS": str(corpus), UNGUIDED: "" if guided else "1"}
+        given = {"EMBERLET_FUZZ_CORPUS": str(corpus), UNGUIDED: "" if guided else "1", "TMPDIR": scratch}
         spent = _processor()
         try:
             ended = subprocess.run(

@@ -66,7 +66,7 @@ class SqliteDataset(Dataset):
             connection = self._connection()
             connection.set_progress_handler(lambda: 1, steps)
             return connection.execute(query, values).fetchall()
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:  # a message may not be UTF-8
             raise FormatError(f"{self.path}: {self.table!r}: {error}") from None
 
     def _connection(self) -> sqlite3.Connection:

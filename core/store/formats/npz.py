@@ -33,6 +33,7 @@ def read(data: Bytes, where: str, *, limits: Limits, **_: object) -> Store:
             continue
         name = info.filename.removesuffix(".npy")
         label = f"{where}: {info.filename[:80]}"
+        npy.check_method(info.compress_type, label)
         stored = info.filename in places
         total += info.file_size
         if total > max(npy.EXPANDED, 16 * len(data)) or info.file_size > limits.tensor + npy.HEADER:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from emberlet.errors import FormatError, ShapeError, UnsupportedError
+from emberlet.host import npy
 
 from ..graph import Graph, Grid
 from ..kernels.layer import Array
@@ -34,8 +35,8 @@ def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
     """The arrays of an .npz, by the names of the graph's inputs; the first axis counts samples.
 
     A file with one array fits a model with one input, whatever the array's name. Raises FormatError if the file is not
-    an .npz, lacks an input, or holds anything but finite numbers, ShapeError if an array has the wrong shape or the
-    numbers of samples differ.
+    an .npz, lacks an input, or holds anything but finite numbers, DTypeError for arrays of another kind, ShapeError if
+    an array has the wrong shape or the numbers of samples differ.
     """
     arrays = _read(path)
     if len(arrays) == 1 and len(graph.inputs) == 1:
@@ -51,11 +52,7 @@ def _read(path: Path) -> dict[str, Array]:
         if not zipfile.is_zipfile(file):
             advice = "np.savez(FILE, NAME=array) writes one, NAME an input of the model"
             raise FormatError(f"{path}: not an .npz of calibration samples; {advice}")
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            return {name: data[name] for name in data.files}
-    except (ValueError, zipfile.BadZipFile) as e:
-        raise FormatError(f"{path}: its arrays cannot be read: {e}") from None
+    return {name: np.asarray(x) for name, x in npy.load_archive(path, "numpy").items()}
 
 
 def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "samples") -> dict[str, Array]:
