@@ -94,7 +94,7 @@ def with_pytorch(count: int, batch_size: int, workers: int) -> dict[str, float]:
             loss.backward()
             optimizer.step()
             right += int((output.argmax(1) == y).sum())
-            total += float(loss) * len(y)
+            total += loss.item() * len(y)
         took = time.perf_counter() - begin
     return {"seconds": took, "accuracy": 100 * right / count}
 

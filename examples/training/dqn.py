@@ -2,9 +2,9 @@
 
     python dqn.py [--check]
 
-Sixteen carts move at once, and what they live through is kept. Every step of the network takes a batch of it: the worth of
-an action is its reward and the worth of the best action after it, as an older copy of the network sees it (Mnih et al.
-2015; the network chooses that action itself, as in van Hasselt et al. 2016).
+Sixteen carts move at once, and what happens to them is kept. Every training step takes a batch of it: an action is
+worth its reward and what the best action after it is worth, as an older copy of the network sees it (Mnih et al. 2015).
+The network itself chooses that action (van Hasselt et al. 2016).
 """
 
 import argparse
