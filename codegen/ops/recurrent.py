@@ -11,7 +11,7 @@ from ..emit.names import informative, owner_of
 from ..ir.choices import Activation, Direction
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import Dim, TensorType, Type
+from ..ir.types import Dim, Shape, TensorType, Type
 from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
@@ -68,10 +68,12 @@ class Recurrent(Node[RecurrentConfig], ABC):
         if x.shape is not None and len(x.shape) != 3:
             raise Problem(f"the input has rank {len(x.shape)}, expected (steps, batch, features)")
         hidden: Dim = dim_at(r, 2)
-        found = dim_at(r, 1)
-        if isinstance(hidden, int) and isinstance(found, int) and found != self.gates * hidden:
-            raise Problem(f"the recurrence weights {r} do not hold {self.gates} gates of {hidden}")
         n = self.directions()
+        if isinstance(hidden, int):
+            gates = self.gates * hidden
+            self._check("recurrence weights", r, (n, gates, hidden))
+            self._check("weights", self.shape(1), (n, gates, dim_at(x.shape, 2)))
+            self._check("bias", self.shape(3) if self.has(3) else None, (n, 2 * gates))
         steps, batch = dim_at(x.shape, 0), dim_at(x.shape, 1)
         if self.config.batch_first:
             steps, batch = batch, steps
@@ -79,6 +81,14 @@ class Recurrent(Node[RecurrentConfig], ABC):
             return (TensorType(x.dtype, (batch, steps, n, hidden)), *(state,) * self.states)
         state = TensorType(x.dtype, (n, batch, hidden))
         return (TensorType(x.dtype, (steps, n, batch, hidden)), *(state,) * self.states)
+
+    def _check(self, what: str, found: Shape | None, wanted: tuple[Dim, ...]) -> None:
+        if found is None:
+            return
+        if len(found) != len(wanted) or any(
+            isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(found, wanted, strict=True)
+        ):
+            raise Problem(f"the {what} {found} should be {wanted}: {self.gates} gates for each unit")
 
     def options(self, e: Emitter) -> dict[str, Liftable | Default]:
         c = self.config

@@ -154,7 +154,9 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("Softmax", [X2], {"axis": -3}, "axis -3"),
     # recurrent
     ("LSTM", ["float[1,3]", "float[1,8,3]", "float[1,8,2]"], {"hidden_size": 2}, "the input has rank 2"),
-    ("LSTM", ["float[2,1,3]", "float[1,8,3]", "float[1,6,2]"], {"hidden_size": 2}, "do not hold 4 gates"),
+    ("LSTM", ["float[2,1,3]", "float[1,8,3]", "float[1,6,2]"], {"hidden_size": 2}, "the recurrence weights"),
+    ("GRU", ["float[2,1,3]", "float[1,6,4]", "float[1,6,2]"], {"hidden_size": 2}, "the weights (1, 6, 4)"),
+    ("RNN", ["float[2,1,3]", "float[1,2,3]", "float[1,2,2]", "float[1,2]"], {"hidden_size": 2}, "the bias (1, 2)"),
     # control
     ("Sum", [], {}, "has 0 inputs, expected at least 1"),
     ("SequenceAt", [X2, A(0)], {}, "expected a sequence"),
