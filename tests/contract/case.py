@@ -88,7 +88,7 @@ def of_other_lengths(arrays: tuple[Any, ...], choose: Any) -> tuple[Any, ...]:
     if not lengths:
         return arrays
     was = choose.choice(lengths)
-    now = choose.choice([was - 1, was + 1, was + 3, 2 * was])
+    now = choose.choice([1, was - 1, was + 1, was + 3, 2 * was])
 
     def changed(a: Any) -> Any:
         for axis in range(a.ndim if isinstance(a, np.ndarray) else 0):

@@ -26,7 +26,16 @@ RUNS = ROOT / ".cache" / "contract"
 STATE = ("core", "codegen", "wgpu_backend", "micro", "tests/contract", "tests/core/calls", "tests/fuzz/differential")
 BEGIN, END = "<!-- contract: written by dev.py fuzz contract -->\n", "<!-- end of contract -->\n"
 # The share of a run that each kind gets.
-SHARE = {"programs": 20, "layers": 6, "modules": 6, "sessions": 6, "invalid": 3, "random_numbers": 1, "large": 1}
+SHARE = {
+    "programs": 20,
+    "layers": 6,
+    "modules": 5,
+    "networks": 3,
+    "sessions": 6,
+    "invalid": 3,
+    "random_numbers": 1,
+    "large": 1,
+}
 
 
 class Row(NamedTuple):

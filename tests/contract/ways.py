@@ -114,13 +114,22 @@ def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
     return run
 
 
+def _changed(one: Any, other: Any) -> list[int]:
+    """The lengths of an array that another has not."""
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.ndim != other.ndim:
+        return []
+    return [a for a, b in zip(one.shape, other.shape, strict=True) if a != b]
+
+
 def opened_axes(case: Case, example: tuple[Any, ...]) -> dict[Any, dict[int, str]]:
-    """The axes to leave open, as `compile` takes them: one length of the inputs, or two."""
+    """The axes to leave open, as `compile` takes them: one length of the inputs, or two, first those that other calls
+    change."""
     from emberlet.backend.axes import argument_names
 
     arrays = [a for a in example if isinstance(a, np.ndarray)]
-    lengths = sorted({d for a in arrays for d in a.shape if d > 1})
-    chosen = [d for i, d in enumerate(lengths) if (case.seed >> i) & 1][:2]
+    changed = {d for call in case.calls for a, b in zip(example, call, strict=False) for d in _changed(a, b)}
+    lengths = sorted({d for a in arrays for d in a.shape if d > 1}, key=lambda d: (d not in changed, d))
+    chosen = [d for i, d in enumerate(lengths) if d in changed or (case.seed >> i) & 1][:2]
     names = argument_names(case.make(), len(example))
     found = {
         name: {k: f"n{d}" for k, d in enumerate(a.shape) if d in chosen}

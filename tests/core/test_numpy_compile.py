@@ -106,6 +106,16 @@ def test_a_result_that_is_an_input_or_a_constant_is_no_alias() -> None:
         lambda x, y: (F.where(x > 0, x, y), F.where(x > 0, 1.0, y)),
         lambda x, y: F.sum(x, axis=1, keepdims=True) * F.mean(y, axis=0),
         lambda x, y: (F.argmax(x, axis=1), F.sort(y, axis=0), F.cumulative_sum(x, axis=1)),
+        lambda x, y: (
+            F.count_nonzero(x > 0),
+            F.count_nonzero(y > 0, axis=1),
+            F.count_nonzero(x, axis=0, keepdims=True),
+        ),
+        lambda x, y: (
+            F.astype(x > y, "int64"),
+            F.sum(F.astype(x > y, "int64"), axis=0),
+            F.sum(F.astype(x > 0, "int32")),
+        ),
         lambda x, y: F.gelu(x) + F.gelu(y, approximate="tanh") + F.sigmoid(x) + F.tanh(F.relu(y)),
         lambda x, y: F.expand_dims(x, 0) @ F.permute_dims(y, (1, 0)),
         lambda x, y: F.flip(x, axis=0)[::2, ::-1] * 2,

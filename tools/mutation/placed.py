@@ -12,12 +12,14 @@ placed/*.toml has the bugs, a file for each room of the product:
     new = "stop = start + count"
 
 Each bug is written into a copy of the tree, and the whole contract runs there until something fails: with one seed
-(`--seed`), so that verdicts repeat, and without making failures smaller.
+(`--seed`), so that verdicts repeat, and without making failures smaller. Verdicts are kept in .cache/mutate, so that a
+later run can try those that are `--left`.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -57,14 +59,38 @@ class Bug(NamedTuple):
     def apply(self, text: bytes) -> bytes:
         return text.replace(self.old.encode(), self.new.encode())
 
+    @property
+    def key(self) -> str:
+        """A digest of what is changed."""
+        return hashlib.sha256("\0".join((self.name, self.old, self.new)).encode()).hexdigest()[:16]
+
 
 class Verdict(NamedTuple):
-    """caught: the test that failed, or empty; why: what it said; seconds: of processor time."""
+    """caught: the test that failed, or empty; why: what it said; seconds: of processor time; commit: of the tree."""
 
     bug: Bug
     caught: str
     why: str
     seconds: float
+    commit: str
+
+
+class Kept:
+    """The verdicts of all runs, the latest of each bug."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        self.rows: dict[str, list[Any]] = {key: rest for key, *rest in map(json.loads, lines)}
+
+    def add(self, verdict: Verdict) -> None:
+        self.rows[verdict.bug.key] = row = [verdict.caught, verdict.why, verdict.seconds, verdict.commit]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([verdict.bug.key, *row]) + "\n")
+
+    def verdict(self, bug: Bug) -> Verdict | None:
+        return Verdict(bug, *self.rows[bug.key]) if bug.key in self.rows else None
 
 
 def bugs(root: Path, folder: Path = FOLDER) -> list[Bug]:
@@ -107,6 +133,7 @@ class Room:
         self.copy = copy
         environment = {
             **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "",  # each fork imports the copy
             "PYTHONPATH": os.pathsep.join([str(copy.folder / ".cache" / "imports"), str(copy.folder)]),
             "EMBERLET_VENV": sys.prefix,
             "EMBERLET_CONTRACT_SEED": str(seed),
@@ -138,15 +165,15 @@ class Room:
         self.process.stdin.flush()
         return self._answer()
 
-    def verdict(self, bug: Bug, seconds: float) -> Verdict:
+    def verdict(self, bug: Bug, seconds: float, commit: str) -> Verdict:
         self.copy.seed(bug)  # type: ignore[arg-type]
         try:
             answer = self.run(seconds, bug.first, bug.backends)
         finally:
             self.copy.mend(bug)  # type: ignore[arg-type]
         if answer["over"] and seconds < LIMIT:
-            return Verdict(bug, "", "not decided", answer["seconds"])
-        return Verdict(bug, answer["caught"], answer["why"], answer["seconds"])
+            return Verdict(bug, "", "not decided", answer["seconds"], commit)
+        return Verdict(bug, answer["caught"], answer["why"], answer["seconds"], commit)
 
     def close(self) -> None:
         assert self.process.stdin is not None
@@ -170,17 +197,24 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
         default=LIMIT,
         help=f"of processor time for a bug; with fewer than {LIMIT:.0f}, some are not decided",
     )
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE}")
+    parser.add_argument("--left", action="store_true", help="only those that no run has caught yet")
+    parser.add_argument("--write", action="store_true", help=f"write the latest verdict of each bug to {PAGE}")
     asked = parser.parse_args(args)
     if not hasattr(os, "fork"):
         raise StepError("dev.py mutate forks its test processes, which this system cannot do: use Linux or macOS")
     every = bugs(root)
     chosen = [b for b in every if not asked.names or {b.room, f"{b.room}:{b.number}"} & set(asked.names)]
+    cache = root / ".cache" / "mutate"
+    kept = Kept(cache / "placed.jsonl")
+    if asked.left:
+        chosen = [b for b in chosen if (known := kept.verdict(b)) is None or not known.caught]
     chosen.sort(key=lambda b: (b.number, b.room))  # so that a run that is ended early has seen all rooms
     if not chosen:
         raise StepError(f"no bug is named so; rooms: {', '.join(sorted({b.room for b in every}))}")
     start = time.monotonic()
-    cache = root / ".cache" / "mutate"
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.strip()
     jobs = min(asked.jobs, len(chosen))
     rooms = [Room(Copy(root, cache / f"placed-{k}", packages), asked.seed) for k in range(jobs)]
     whole = {"seconds": 0.0} if asked.seconds < LIMIT else rooms[0].run(LIMIT)
@@ -194,9 +228,10 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     def one(bug: Bug) -> Verdict:
         room = free.get()
         try:
-            verdict = room.verdict(bug, asked.seconds)
+            verdict = room.verdict(bug, asked.seconds, commit)
         finally:
             free.put(room)
+        kept.add(verdict)
         said = f"{kind(verdict.caught)}: {verdict.why}" if verdict.caught else f"SURVIVED {verdict.why}"
         say(f"{bug.room}:{bug.number} {bug.what}: {said} ({verdict.seconds:.0f} s)")
         return verdict
@@ -208,7 +243,7 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     caught = sum(bool(v.caught) for v in verdicts)
     say(f"\n{caught} of {len(verdicts)} caught in {time.monotonic() - start:.0f} s")
     if asked.write:
-        (root / PAGE).write_text(page(verdicts, whole["seconds"], asked.seed), encoding="utf-8")
+        (root / PAGE).write_text(page(every, kept), encoding="utf-8")
     return int(caught < ENOUGH * len(verdicts))
 
 
@@ -219,30 +254,35 @@ def kind(test: str) -> str:
     return Path(test.partition("::")[0]).stem.removeprefix("test_").replace("_", " ") if "::" in test else "the process"
 
 
-def page(verdicts: list[Verdict], seconds: float, seed: int) -> str:
-    """The result, as Markdown."""
+def page(every: Sequence[Bug], kept: Kept) -> str:
+    """The latest verdicts, as Markdown."""
+    verdicts = [found for b in every if (found := kept.verdict(b)) is not None]
     caught = [v for v in verdicts if v.caught]
-    rooms = sorted({v.bug.room for v in verdicts})
     kinds = Counter(kind(v.caught) for v in caught)
+    commits = ", ".join(f"{name} ({count})" for name, count in Counter(v.commit for v in verdicts).items())
     lines = [
         "# Bugs placed by hand",
         "",
         "Written by `python3 dev.py mutate --placed --write`. The bugs are in tools/mutation/placed; only the contract",
-        f"(tests/contract) runs, with seed {seed}. Without a bug it takes {seconds:.0f} seconds of processor time.",
+        f"(tests/contract) runs. Commits, and the bugs that were tried on each: {commits}.",
         "",
-        f"**{len(caught)} of {len(verdicts)} are caught.**",
+        f"**{len(every)} are placed, {len(verdicts)} were tried, {len(caught)} are caught**, "
+        f"each in {sum(v.seconds for v in caught) / max(1, len(caught)):.0f} seconds of processor time on average.",
         "",
-        "| room | bugs | caught |",
-        "|---|---:|---:|",
+        "| room | placed | tried | caught |",
+        "|---|---:|---:|---:|",
     ]
-    for room in rooms:
-        of = [v for v in verdicts if v.bug.room == room]
-        lines.append(f"| {room} | {len(of)} | {sum(bool(v.caught) for v in of)} |")
+    for room in sorted({b.room for b in every}):
+        placed, tried, of = (
+            sum(b.room == room for b in g) for g in (every, [v.bug for v in verdicts], [v.bug for v in caught])
+        )
+        lines.append(f"| {room} | {placed} | {tried} | {of} |")
     lines += ["", "| caught first by | bugs |", "|---|---:|"]
     lines += [f"| {name} | {count} |" for name, count in kinds.most_common()]
-    if undecided := sum(not v.caught and bool(v.why) for v in verdicts):
-        lines += ["", f"Not decided in the time that was given: {undecided}."]
-    survivors = [v for v in verdicts if not v.caught and not v.why]
-    lines += ["", "## Survivors", ""] if survivors else []
-    lines += [f"- {v.bug.room} {v.bug.number}, {v.bug.name}: {v.bug.what}." for v in survivors]
+    for title, chosen in (
+        ("Survivors", [v for v in verdicts if not v.caught and not v.why]),
+        ("Not decided in the time that was given", [v for v in verdicts if not v.caught and v.why]),
+    ):
+        lines += ["", f"## {title}", ""] if chosen else []
+        lines += [f"- {v.bug.room} {v.bug.number}, {v.bug.name}: {v.bug.what} ({v.seconds:.0f} s)." for v in chosen]
     return "\n".join(lines) + "\n"

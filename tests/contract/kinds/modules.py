@@ -24,7 +24,7 @@ class Drawn(NamedTuple):
     made: tuple[str, ...]
     lines: tuple[str, ...]
     returned: tuple[int, ...]
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     seed: int
 
 

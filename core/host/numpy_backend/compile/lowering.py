@@ -17,7 +17,7 @@ from ....tensor import Tensor
 from .. import elementwise
 from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, channels_last, products, recurrences
+from . import activations, channels_last, counts, products, recurrences
 from .steps import Step, Writer, part
 from .tracing import Call, Value, check
 from .training import gradients
@@ -302,7 +302,7 @@ def take_checked(x: Array, indices: Array, axis: int, out: Array) -> None:
 TABLE: dict[str, Lower] = {
     "reshape": reshape, "permute": permute, "expand": expand, "slice": slice_, "pad": pad, "concat": concat,
     "bitcast": bitcast, "unary": unary, "binary": binary, "where": where, "cast": cast, "reduce": reduce, "take": take,
-    "checked": checked,    "arange": arange,
+    "checked": checked, "arange": arange, "count": counts.lower,
     "relu": activations.relu, "sigmoid": activations.sigmoid, "softmax": activations.softmax,
     "log_softmax": activations.log_softmax, "gelu": activations.gelu, "clip": activations.clip,
     "layer_norm": activations.layer_norm, "rms_norm": activations.rms_norm, "batch_norm": activations.batch_norm,

@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import mkl_products, relus
+from . import counts, mkl_products, relus
 from .blocks import grouped
 from .layout import channels_last
 from .lowering import is_whole, lower
@@ -127,6 +127,7 @@ class Plan:
         self.backend = eager
         self.structure = traced.structure
         relus.delay(traced)
+        counts.from_masks(traced)
         size = schedule.multiplications(traced.calls)
         mkl = mkl_products.library(size)
         large = schedule.large(size, mkl is not None)
