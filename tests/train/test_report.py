@@ -146,6 +146,21 @@ def test_a_curve_of_dots_goes_from_corner_to_corner() -> None:
     assert grid[1][0][1] == 0
 
 
+def test_curves_that_meet_are_all_seen_before_the_first_one() -> None:
+    flat = [(0.0, 0.5), (1.0, 0.5)]
+    (row,) = drawn([flat, flat, flat], 6, 1, 0.0, 1.0, 0.0, 1.0)
+    assert [curve for _, curve in row] == [1, 2, 1, 2, 1, 2]
+    assert len({character for character, _ in row}) == 1
+    assert [curve for _, curve in drawn([flat, []], 2, 1, 0.0, 1.0, 0.0, 1.0)[0]] == [0, 0]
+
+
+def test_a_few_steps_that_are_far_off_do_not_flatten_a_chart() -> None:
+    steps = [(i / 200, 1e6 if i == 0 else 0.5) for i in range(200)]
+    assert chart.limits(steps, [0.4, 0.6]) == (0.4, 0.6)
+    assert chart.limits(steps, [2e6]) == (0.5, 2e6)
+    assert chart.limits(steps[:20], [0.4]) == (0.4, 1e6)
+
+
 def test_the_directions_of_the_metrics_are_noted(tmp_path: Path) -> None:
     made = learner(tmp_path, 1, metrics=[LossMetric(), AccuracyMetric()], interrupter=Interrupter())
     made.fit(Batches(64, 32))

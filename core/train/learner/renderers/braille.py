@@ -12,16 +12,20 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # Unicode's nu
 def drawn(
     curves: Sequence[Points], columns: int, rows: int, left: float, right: float, low: float, high: float
 ) -> list[list[tuple[str, int | None]]]:
-    """Rows of (character, index of the curve that is drawn on top there, or None). The curves' points are (x, y), from
-    `left` to `right` and from `low` to `high`; what is above or below is drawn at the edge."""
-    dots = [[0] * columns for _ in range(rows)]
-    owner: list[list[int | None]] = [[None] * columns for _ in range(rows)]
+    """Rows of (character, index of the curve that it shows, or None). The curves' points are (x, y), from `left` to
+    `right` and from `low` to `high`; what is above or below is drawn at the edge. A character has one color: the first
+    curve lies behind the others, which take turns where they meet."""
+    cells: list[list[dict[int, int]]] = [[{} for _ in range(columns)] for _ in range(rows)]
 
     def put(x: int, y: int, curve: int) -> None:
         if 0 <= x < 2 * columns and 0 <= y < 4 * rows:
-            if owner[y // 4][x // 2] != curve:  # a cell has one color: that of the last curve
-                owner[y // 4][x // 2], dots[y // 4][x // 2] = curve, 0
-            dots[y // 4][x // 2] |= _DOTS[y % 4][x % 2]
+            cell = cells[y // 4][x // 2]
+            cell[curve] = cell.get(curve, 0) | _DOTS[y % 4][x % 2]
+
+    def shown(cell: dict[int, int], column: int) -> tuple[str, int | None]:
+        front = [curve for curve in cell if curve] or list(cell)
+        owner = front[column % len(front)] if front else None
+        return chr(0x2800 + (0 if owner is None else cell[owner])), owner
 
     for index, points in enumerate(curves):
         before: tuple[int, int] | None = None
@@ -37,7 +41,7 @@ def drawn(
             for at in _between(before or here, here):
                 put(*at, index)
             before = here
-    return [[(chr(0x2800 + d), o) for d, o in zip(*row, strict=True)] for row in zip(dots, owner, strict=True)]
+    return [[shown(cell, column) for column, cell in enumerate(row)] for row in cells]
 
 
 def _between(a: tuple[int, int], b: tuple[int, int]) -> list[tuple[int, int]]:

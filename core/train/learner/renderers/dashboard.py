@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....host.extras import require
 from ..events import Events, Step
-from ..report.chart import ticks
+from ..report.chart import limits, ticks
 from ..report.page import duration
 from ..summary import number
 from .braille import drawn
@@ -162,11 +162,11 @@ class Dashboard(Events):
         curves: list[list[tuple[float, float]]] = [progress.steps.get(name, [])]
         for split in ("train", "valid"):
             curves.append([(float(e), v) for e, v in progress.history.of(split, name).items()])
-        shown = [y for curve in curves for _, y in curve if y - y == 0]
-        if not shown:
+        steps, *epochs = ([(x, y) for x, y in curve if math.isfinite(y)] for curve in curves)
+        if not any((steps, *epochs)):
             return Text(name, style="bold")
-        marks = ticks(min(shown), max(shown), 4)
-        low, high = min(marks[0], min(shown)), max(marks[-1], max(shown))
+        marks = ticks(*limits(steps, [y for curve in epochs for _, y in curve]), 4)
+        low, high = marks[0], marks[-1]
         first = min(x for curve in curves for x, _ in curve)
         left = 0.0 if curves[0] and first <= 1 else first
         # Not yet to the last epoch, so that the beginning is large enough to be seen.

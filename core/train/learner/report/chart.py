@@ -24,14 +24,8 @@ def svg(name: str, train: dict[int, float], valid: dict[int, float], steps: Poin
         return ""
     begin = 0.0 if steps else 1.0
     end = max(max(x for x, _ in shown), begin + 1)
-    ys = sorted(y for _, y in shown)
-    low, high = ys[0], ys[-1]
-    if len(steps) > 20:  # a few steps that are far off do not flatten the rest
-        inner = [y for c in curves.values() for _, y in c]
-        low = min([ys[len(ys) // 100], *inner])
-        high = max([ys[-1 - len(ys) // 100], *inner])
-    marks = ticks(low, high)
-    low, high = min(low, marks[0]), max(high, marks[-1])
+    marks = ticks(*limits(steps, [y for c in curves.values() for _, y in c]))
+    low, high = marks[0], marks[-1]
     span = high - low or 1.0
 
     def at(x: float, y: float) -> tuple[float, float]:
@@ -72,6 +66,15 @@ def svg(name: str, train: dict[int, float], valid: dict[int, float], steps: Poin
 
 def _path(points: Points, at: object) -> str:
     return " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in points)  # type: ignore[operator]
+
+
+def limits(steps: Points, epochs: list[float]) -> tuple[float, float]:
+    """The lowest and the highest value to show, of steps and epochs: a few steps that are far off do not flatten the
+    rest."""
+    ys = sorted(y for _, y in steps)
+    far = len(ys) // 100 if len(ys) > 20 else 0
+    inner = [*epochs, *ys[far : len(ys) - far]]
+    return min(inner), max(inner)
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
