@@ -176,7 +176,6 @@ class Param:
 
 
 if hasattr(memoryview, "cast"):  # not on MicroPython
-    from .methods import METHODS as _METHODS
+    from ..host.interface.elsewhere.params import attach
 
-    for _name in _METHODS:
-        setattr(Param, _name, _METHODS[_name])
+    attach(Param)

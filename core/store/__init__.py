@@ -10,6 +10,15 @@ Reading needs no library for any format.
 from __future__ import annotations
 
 from ..burnpack.limits import Limits
+from .burn_stores import (
+    BurnpackStore,
+    BurnToPyTorchAdapter,
+    ModuleStore,
+    PathFilter,
+    PytorchStore,
+    PyTorchToBurnAdapter,
+    SafetensorsStore,
+)
 from .filters import Filter
 from .loading import LoadResult
 from .naming import KeyRemapper
@@ -20,10 +29,17 @@ from .stored import Store
 from .writing import dumps, save
 
 __all__ = [
+    "BurnToPyTorchAdapter",
+    "BurnpackStore",
     "Filter",
     "KeyRemapper",
     "Limits",
     "LoadResult",
+    "ModuleStore",
+    "PathFilter",
+    "PyTorchToBurnAdapter",
+    "PytorchStore",
+    "SafetensorsStore",
     "Snapshot",
     "Store",
     "config_from_file",

@@ -41,6 +41,11 @@ class LoadResult:
     suggestions: dict[str, list[str]] = field(default_factory=dict)
     transposed: list[str] = field(default_factory=list)
 
+    @property
+    def errors(self) -> list[str]:
+        """The reasons in `wrong`, each after its name."""
+        return [f"{name}: {why}" for name, why in self.wrong.items()]
+
     def __str__(self) -> str:
         lines = [
             f"{len(self.applied)} applied, {len(self.skipped)} skipped, {len(self.missing)} missing, "

@@ -34,6 +34,8 @@ class KeyRemapper:
         self.patterns.append((compiled, replacement))
         return self
 
+    add_pattern = add  # Burn's name
+
     def __call__(self, name: str) -> str:
         for pattern, replacement in self.patterns:
             try:

@@ -12,6 +12,7 @@ from ..backend import Backend, get_backend
 from ..dtypes import DType
 from ..errors import FormatError
 from ..tensor import Tensor
+from ..tensor_data import TensorData
 
 Make = Callable[[Backend], Tensor]
 Raw = Callable[[], memoryview]
@@ -82,6 +83,11 @@ class Snapshot:
         if self._make is not None:
             return self._make(where)
         return where.from_bytes(self.raw(), self.dtype, self.shape)
+
+    def to_data(self) -> TensorData:
+        """The elements, read now, as a TensorData."""
+        data: TensorData = self.tensor().to_data()
+        return data
 
     def raw(self) -> memoryview:
         """The elements as bytes: row-major, little-endian, those of 6, 4 and 2 bits packed."""

@@ -155,6 +155,11 @@ def setting(folder: Path) -> dict[str, Any]:
         Path(path).write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
         return path
 
+    def model(**options: Any) -> Module:
+        """A model of the class that codegen writes for the digits."""
+        made: Module = type(codegen.load(digits))(**options)
+        return made
+
     def saved_as(prefix: str) -> str:
         """What `pt` holds, its layers under another name."""
         path = new(".safetensors")
@@ -168,6 +173,7 @@ def setting(folder: Path) -> dict[str, Any]:
     return {
         **NAMES,
         **tensors,
+        "Model": model,
         "a": tensors["t"].to("autodiff:numpy").require_grad(),
         "batch": (tensors["t"], emberlet.asarray([0, 1])),
         "builder": builder,

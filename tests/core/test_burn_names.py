@@ -7,7 +7,6 @@ shows the table.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from emberlet import functional as F
 from emberlet import linalg, nn
 from support.every_backend import WGPU, watch
 from support.rows import every
+from support.tables_in_docs import shows
 
 from tools.micropython import Port
 from tools.paths import ROOT
@@ -172,10 +172,4 @@ def table() -> str:
 def test_the_table_in_the_docs_shows_these_outcomes() -> None:
     if len(outcomes) < len(EXPRESSIONS) * len(COLUMNS):
         pytest.skip("needs all rows in one run")
-    text = DOCS.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    current = before + BEGIN + "\n" + table() + END + rest.split(END)[1]
-    if os.environ.get("EMBERLET_WRITE_DOCS"):
-        DOCS.write_text(current, encoding="utf-8")
-    else:
-        assert text == current, "docs/burn.md is stale: run this file with EMBERLET_WRITE_DOCS=1"
+    shows(DOCS, BEGIN, table(), END)

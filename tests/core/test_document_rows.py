@@ -6,13 +6,13 @@ reason why not; docs/documents.md shows the table and counts.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import emberlet
 from support.rows import every
+from support.tables_in_docs import shows
 
 from tools.paths import ROOT
 
@@ -96,10 +96,4 @@ def table() -> str:
 
 
 def test_the_table_in_the_docs_shows_these_rows() -> None:
-    text = DOCS.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    current = before + BEGIN + "\n" + table() + END + rest.split(END)[1]
-    if os.environ.get("EMBERLET_WRITE_DOCS"):
-        DOCS.write_text(current, encoding="utf-8")
-    else:
-        assert text == current, "docs/documents.md is stale: run this file with EMBERLET_WRITE_DOCS=1"
+    shows(DOCS, BEGIN, table(), END)

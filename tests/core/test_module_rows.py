@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import emberlet
@@ -15,6 +14,7 @@ import pytest
 from emberlet import nn
 from support.every_backend import WGPU, watch
 from support.rows import every
+from support.tables_in_docs import shows
 
 from tools.micropython import Port
 from tools.paths import ROOT
@@ -145,11 +145,4 @@ def table() -> str:
 def test_the_table_in_the_docs_shows_these_outcomes():
     if len(outcomes) < len(ROWS) * len(COLUMNS):
         pytest.skip("needs all rows in one run")
-    text = DOCS.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    current = before + BEGIN + "\n" + table() + END + after
-    if os.environ.get("EMBERLET_WRITE_DOCS"):
-        DOCS.write_text(current, encoding="utf-8")
-    else:
-        assert text == current, "docs/modules.md is stale: run this file with EMBERLET_WRITE_DOCS=1"
+    shows(DOCS, BEGIN, table(), END)

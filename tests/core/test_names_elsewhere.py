@@ -93,6 +93,24 @@ def test_a_call_by_another_name_means_the_same(call: Any, expected: Any, backend
     np.testing.assert_allclose(found, expected(np.asarray(X)), rtol=1e-6)
 
 
+def test_burns_reductions_keep_the_axis() -> None:
+    assert X.sum_dim(1).tolist() == [[-1], [7]] and X.max_dims((0, 1)).tolist() == [[4]]
+    assert X.var_bias(0).tolist() == [[1, 9]] and X.clone().tolist() == X.tolist()
+
+
+def test_a_param_answers_to_burns_names_and_stays_lazy() -> None:
+    param = emberlet.Param.zeros((2, 3), backend="python")
+    assert (param.lazy_shape(), param.device, param.is_require_grad()) == ((2, 3), "python", True)
+    assert param.lazy_device() is param.backend and not param.is_initialized
+    assert param.into_value().tolist() == param.val().tolist()
+    given = emberlet.ParamId()
+    assert emberlet.Param.initialized(given, X).id is given
+    with pytest.raises(AttributeError, match=r"write param\.val"):
+        param.data  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean set_require_grad"):
+        param.set_requires_grad  # noqa: B018
+
+
 def test_methods_of_values_that_are_attributes_here() -> None:
     x = F.zeros((2, 3))
     assert (x.dims(), x.dim(), x.rank(), x.numel(), x.num_elements(), x.t().shape) == ((2, 3), 2, 2, 6, 6, (3, 2))
@@ -108,7 +126,7 @@ def test_methods_of_values_that_are_attributes_here() -> None:
         (lambda: nn.LayerNrm, "did you mean LayerNorm"),
         (lambda: nn.LSTM, r"write nn\.Lstm"),
         (lambda: X.index_select, r"write take\(x, indices, axis\)"),
-        (lambda: X.mean_dim, r"write mean\(x, axis, keepdims=True\)"),
+        (lambda: F.mean_dim, r"write mean\(x, axis, keepdims=True\)"),
         (lambda: X.concatenate, r"write emberlet\.concat\(x"),
         (lambda: X.view, r"write reshape"),
         (lambda: F.randn, "write normal"),

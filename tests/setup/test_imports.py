@@ -24,7 +24,7 @@ ROOMS = {
     "tensor_data": f"{GROUND} backend functional host",
     "functional": f"{GROUND} backend tensor tensor_data lookup names host",
     "python_backend": f"{GROUND} backend tensor",
-    "param": f"{GROUND} backend",
+    "param": f"{GROUND} backend host.interface",
     "burnpack": f"{GROUND} backend host",
     "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.interface "
     "host.numpy_backend wgpu_backend",
@@ -38,7 +38,7 @@ ROOMS = {
     "train": f"{GROUND} backend tensor functional data autodiff optim burnpack host",
     "nn": f"{GROUND} backend tensor functional linalg param module lookup host.interface",
     "training_step": f"{GROUND} backend tensor lookup functional module param autodiff optim host.numpy_backend",
-    "store": f"{GROUND} backend tensor functional burnpack module param nn model host",
+    "store": f"{GROUND} backend tensor tensor_data functional burnpack module param nn model host",
     "model": "errors burnpack module host",
     "atomic_write": "host",
     "config": "errors atomic_write",

@@ -18,8 +18,21 @@ def attach(module: Any) -> None:
     """Complete the class Module."""
     for name, method in import_module("emberlet.module.methods").METHODS.items():
         setattr(module, name, method)
+    module.load_from = _asking(module.load_from, "apply_to")
+    module.save_into = _asking(module.save_into, "collect_from")
     module.__getattr__ = _absent
     module.__init_subclass__ = classmethod(_guard_constructor)
+
+
+def _asking(method: FunctionType, name: str) -> Any:
+    """`method`; one of Burn's stores (store/burn_stores.py), given as its argument, has its own, called `name`."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own = getattr(args[0], name, None) if len(args) == 1 and not kwargs else None
+        return method(self, *args, **kwargs) if own is None else own(self)
+
+    return call
 
 
 def _absent(self: Any, name: str) -> Any:

@@ -209,4 +209,19 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "amax": lambda x: lambda *args, **kwargs: amax(x, *args, **kwargs),
     "amin": lambda x: lambda *args, **kwargs: amin(x, *args, **kwargs),
     "diagonal": lambda x: lambda offset=0: diagonal(x, offset),
+    "clone": lambda x: lambda: copy(x),
+    "into_primitive": lambda x: lambda: x.data,
+    "var_bias": lambda x: lambda axis: x.var(axis, keepdims=True),
+    "var_mean_bias": lambda x: lambda axis: x.var_mean(axis, keepdims=True),
+    "sort_descending_with_indices": lambda x: lambda axis: x.sort_with_indices(axis, descending=True),
 }
+
+
+def _kept(reduction: str) -> Callable[[Any], Any]:
+    return lambda x: lambda axis: getattr(x, reduction)(axis=axis, keepdims=True)
+
+
+# Burn's reductions over one axis, and over several, which they keep with length 1
+REDUCTIONS = ("all", "any", "max", "mean", "min", "prod", "sum")
+for _reduction in REDUCTIONS:
+    METHODS[_reduction + "_dim"] = METHODS[_reduction + "_dims"] = _kept(_reduction)

@@ -6,7 +6,7 @@ from __future__ import annotations
 LAYERS = {
     "CELU": "Celu", "ELU": "Elu", "GELU": "Gelu", "GLU": "Glu",
     "Hardshrink": "HardShrink", "Hardswish": "HardSwish", "LeakyReLU": "LeakyRelu",
-    "PReLU": "PRelu", "ReLU": "Relu", "ReLU6": "Relu6",
+    "PReLU": "PRelu", "Prelu": "PRelu", "ReLU": "Relu", "ReLU6": "Relu6",
     "SELU": "Selu", "SiLU": "Silu", "Softshrink": "SoftShrink", "Swish": "Silu",
     "PoissonNLLLoss": "PoissonNllLoss", "RReLU": "RRelu", "NLLLoss2d": "NLLLoss", "MhaCache": "AttentionCache",
     "MhaOutput": "AttentionOutput", "CrossAttentionCache": "AttentionCache", "FeatureAlphaDropout": "Dropout",

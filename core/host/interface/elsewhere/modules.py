@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from ....errors import ArgumentError
@@ -21,17 +22,18 @@ METHODS = {theirs: ours for ours, names in _SAME.items() for theirs in names.spl
 
 METHOD_ADVICE = {
     "add_module": "a module as an attribute is a child: write self.name = module",
-    "apply": "write visit(function), which gets each parameter, or map(function), which replaces their values",
-    "bfloat16": "write map(lambda name, x: x.astype('bfloat16'))",
+    "apply": "write visit(function), which gets each parameter, or module = module.map(function), a copy with other "
+    "values",
+    "bfloat16": "write module = module.map(lambda name, x: x.astype('bfloat16'))",
     "buffers": "a plain tensor as an attribute is a constant, a Param with require_grad=False is saved with the others",
     "children": "the attributes are the children: vars(module)",
     "cpu": "write to('numpy')",
     "cuda": "write to('wgpu')",
-    "double": "write map(lambda name, x: x.astype('float64'))",
-    "float": "write map(lambda name, x: x.astype('float32'))",
+    "double": "write module = module.map(lambda name, x: x.astype('float64'))",
+    "float": "write module = module.map(lambda name, x: x.astype('float32'))",
     "from_pretrained": "write load_file(path), or load_from(path) for files of other libraries",
     "get_parameter": "write dict(module.named_params())[name]",
-    "half": "write map(lambda name, x: x.astype('float16'))",
+    "half": "write module = module.map(lambda name, x: x.astype('float16'))",
     "load": "write load_file(path), or load_from(path) for files of other libraries",
     "modules": "the attributes are the children: vars(module)",
     "named_children": "the attributes are the children: vars(module).items()",
@@ -86,6 +88,8 @@ def find_method(self: Any, name: str) -> Any:
             return getattr(self, METHODS[name])
         if name == "eval":
             return lambda: _inferring(self)
+        if name == "collect":
+            return lambda *args: _collected(self, *args)
     raise Absent(kind.__name__, name, lambda: {*dir(kind), *vars(self)}, METHOD_ADVICE)
 
 
@@ -95,6 +99,13 @@ def _inferring(self: Any) -> Any:
         raise ArgumentError("eval: this module is in training; write module = module.valid(), which is a copy for "
                             "inference")  # fmt: skip
     return self
+
+
+def _collected(module: Any, filter: Any = None, adapter: Any = None, skip_enum_variants: bool = False) -> list[Any]:
+    """Burn's collect: the parameters as a list of Snapshots."""
+    # By name: the stores import Module.
+    from_module = import_module("emberlet.store.sources").from_module
+    return list(from_module(module, filter=filter, layout="burn" if adapter is None else adapter.layout).values())
 
 
 def renamed_keywords(layer: type[Any], init: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ....errors import ArgumentError
-from .functions import FUNCTIONS, METHODS
+from .functions import FUNCTIONS, METHODS, REDUCTIONS
 
 # our function -> its names elsewhere that mean the same
 _SAME = {
@@ -120,8 +120,8 @@ ADVICE = {
     "normalize": "write lp_normalize(x, p, axis, 1e-12)",
 }  # fmt: skip
 
-# Burn's reductions over one axis, over several, and over several that are dropped
-for _reduction in ("all", "any", "max", "mean", "min", "prod", "sum"):
+# Burn's reductions, written as functions: over one axis, over several, and over several that are dropped
+for _reduction in REDUCTIONS:
     ADVICE[f"{_reduction}_dim"] = f"write {_reduction}(x, axis, keepdims=True)"
     ADVICE[f"{_reduction}_dims"] = f"write {_reduction}(x, axes, keepdims=True)"
     ADVICE[f"{_reduction}_dims_squeeze"] = f"write {_reduction}(x, axes)"
