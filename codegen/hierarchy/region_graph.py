@@ -86,8 +86,8 @@ def _axis_of(t: Type, symbol: str) -> tuple[int, int]:
         return shape.index(symbol), 1
     for axis, d in enumerate(shape):
         found = terms(d) if isinstance(d, str) else None
-        if found is not None and set(found) == {symbol}:
-            return axis, found[symbol]
+        if found is not None and set(found) == {(symbol,)}:
+            return axis, found[symbol,]
     return 0, 0
 
 

@@ -7,9 +7,9 @@ a value's name is unique in the model, so both mean the same axis of the same va
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from emberlet.host.digests import blake2b
+from emberlet.sizes import arithmetic
 
 from .types import (
     Dim,
@@ -24,6 +24,8 @@ from .types import (
 
 _TERM = re.compile(r"(?:(\d+)\*)?(\?\w+|[A-Za-z_]\w*|min\(\d+, [\w?]+\))")
 MOST_TERMS = 8
+Polynomial = dict[tuple[str, ...], int]
+"""{names of sizes: coefficient} (emberlet.sizes.arithmetic); here each term has at most one name."""
 
 
 def anonymous(name: str, axis: int) -> str:
@@ -68,35 +70,35 @@ def without_identities(t: Type) -> Type:
 # -- sums -------------------------------------------------------------------------------------------------------------
 
 
-def terms(d: Dim) -> Counter[str] | None:
-    """A size as a sum, {name: coefficient}, with the constant under ""; None if it is not known as a sum."""
+def terms(d: Dim) -> Polynomial | None:
+    """A size as a sum; None if it is not known as one."""
     if isinstance(d, int):
-        return Counter({"": d})
+        return {(): d} if d else {}
     if d is None:
         return None
-    found: Counter[str] = Counter()
+    found: Polynomial = {}
     for part in d.split(" + "):
         if part.isdigit():
-            found[""] += int(part)
+            found = arithmetic.plus(found, {(): int(part)})
             continue
         m = _TERM.fullmatch(part)
         if m is None:
-            return Counter({d: 1}) if " + " not in d and "*" not in d else None
-        found[m[2]] += int(m[1] or 1)
+            return {(d,): 1} if " + " not in d and "*" not in d else None
+        found = arithmetic.plus(found, {(m[2],): int(m[1] or 1)})
     return found
 
 
-def summed(found: Counter[str] | None) -> Dim:
+def summed(found: Polynomial | None) -> Dim:
     """The size for a sum of terms; None if it might be negative or is very long."""
     if found is None or any(n < 0 for n in found.values()):
         return None
-    number = found.get("", 0)
-    names = sorted(name for name, n in found.items() if n and name)
+    number = found.get((), 0)
+    names = sorted(atoms[0] for atoms in found if atoms)
     if not names:
         return number
     if len(names) > MOST_TERMS:
         return None
-    parts = [name if found[name] == 1 else f"{found[name]}*{name}" for name in names]
+    parts = [name if found[name,] == 1 else f"{found[name,]}*{name}" for name in names]
     return " + ".join([*parts, str(number)] if number else parts)
 
 
@@ -109,17 +111,13 @@ def ordered(name: str) -> str:
 def plus(a: Dim, b: Dim) -> Dim:
     """The sum of two sizes."""
     x, y = terms(a), terms(b)
-    if x is None or y is None:
-        return None
-    return summed(Counter({k: x[k] + y[k] for k in (*x, *y)}))
+    return None if x is None or y is None else summed(arithmetic.plus(x, y))
 
 
 def minus(a: Dim, b: Dim) -> Dim:
     """The difference of two sizes, if it is surely not negative."""
     x, y = terms(a), terms(b)
-    if x is None or y is None:
-        return None
-    return summed(Counter({k: x[k] - y[k] for k in (*x, *y)}))
+    return None if x is None or y is None else summed(arithmetic.plus(x, arithmetic.scaled(y, -1)))
 
 
 def scaled(d: Dim, times: int, by: int = 1) -> Dim:
@@ -127,7 +125,7 @@ def scaled(d: Dim, times: int, by: int = 1) -> Dim:
     found = terms(d)
     if found is None or by < 1 or any(n * times % by for n in found.values()):
         return None
-    return summed(Counter({k: n * times // by for k, n in found.items()}))
+    return summed({k: n * times // by for k, n in found.items()} if times else {})
 
 
 def smaller(a: int, b: Dim) -> Dim:

@@ -26,12 +26,14 @@ def number(d: Dim, sizes: Mapping[str, int]) -> int:
     if found is None:
         return sizes.get(str(d), 1)
     total = 0
-    for name, n in found.items():
-        if name.startswith("min("):
-            most, _, inner = name[4:-1].partition(", ")
-            total += n * min(int(most), number(inner, sizes))
-        else:
-            total += n * (sizes.get(name, 1) if name else 1)
+    for names, n in found.items():
+        for name in names:
+            if name.startswith("min("):
+                most, _, inner = name[4:-1].partition(", ")
+                n *= min(int(most), number(inner, sizes))
+            else:
+                n *= sizes.get(name, 1)
+        total += n
     return total
 
 

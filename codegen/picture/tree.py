@@ -91,7 +91,7 @@ def _check_names(model: Model, sizes: Mapping[str, int]) -> None:
     """Raise ModelError for a dimension that the model does not have."""
     values = [*model.graph.inputs, *(a for node in model.graph.nodes for a in node.outputs)]
     dims = [d for a in values if isinstance(a.type, TensorType) for d in a.type.shape or () if isinstance(d, str)]
-    known = {name: None for d in dims for name in (d, *(terms(d) or {})) if name}
+    known = {name: None for d in dims for name in (d, *(name for names in terms(d) or () for name in names))}
     for name in sizes:
         if name not in known and not any(k.startswith("min(") for k in known):
             raise ModelError(f"no value has a dimension {name!r}; there are {', '.join(known) or 'none'}")

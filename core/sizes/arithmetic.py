@@ -18,12 +18,12 @@ def scaled(a, n):
     return {atoms: a[atoms] * n for atoms in a}
 
 
-def times(a, b):
-    """a * b."""
+def times(a, b, order=None):
+    """a * b. order: the key that sorts atoms, unless they sort themselves."""
     out = {}
     for x in a:
         for y in b:
-            atoms = tuple(sorted(x + y))
+            atoms = tuple(sorted(x + y, key=order))
             c = out.get(atoms, 0) + a[x] * b[y]
             if c:
                 out[atoms] = c
@@ -37,7 +37,7 @@ def leading(terms):
     return max(terms, key=lambda atoms: (len(atoms), atoms))
 
 
-def _without(atoms, part):
+def without(atoms, part):
     """The atoms of a monomial divided by those of another; None if it is not divisible."""
     left = list(atoms)
     for a in part:
@@ -56,7 +56,7 @@ def divided(a, b):
     while left:
         top = leading(left)
         c = left[top]
-        atoms = _without(top, lead)
+        atoms = without(top, lead)
         n = c // b[lead] if atoms is not None else 0
         if n and (c % b[lead] == 0 or len(b) == 1):
             step = {atoms: n}

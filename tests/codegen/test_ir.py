@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -275,6 +274,11 @@ def test_a_result_has_at_most_64_axes(rank: int, fits: bool) -> None:
 # -- sizes ------------------------------------------------------------------------------------------------------------
 
 
+def polynomial(sum_of: dict[str, int] | None) -> dict[tuple[str, ...], int] | None:
+    """A sum, {name: coefficient}, with its constant under ""."""
+    return None if sum_of is None else {(name,) if name else (): n for name, n in sum_of.items() if n}
+
+
 @pytest.mark.parametrize(
     ("size", "want"),
     [
@@ -285,8 +289,7 @@ def test_a_result_has_at_most_64_axes(rank: int, fits: bool) -> None:
     ],
 )  # fmt: skip
 def test_a_size_as_a_sum(size: Any, want: Any) -> None:
-    found = sizes.terms(size)
-    assert found is None if want is None else found == Counter(want)
+    assert sizes.terms(size) == polynomial(want)
 
 
 EIGHT = {f"n{i}": 1 for i in range(8)}
@@ -296,13 +299,12 @@ EIGHT = {f"n{i}": 1 for i in range(8)}
     ("found", "want"),
     [
         (None, None), ({"": 3}, 3), ({}, 0), ({"a": 1}, "a"), ({"a": 2, "": 1}, "2*a + 1"), ({"b": 1, "a": 1}, "a + b"),
-        ({"a": 0, "": 4}, 4), ({"a": 0, "b": 1}, "b"), ({"a": -1, "": 4}, None), ({"a": 1, "": -1}, None),
+        ({"a": -1, "": 4}, None), ({"a": 1, "": -1}, None),
         (EIGHT, " + ".join(EIGHT)), ({**EIGHT, "": 2}, " + ".join(EIGHT) + " + 2"), ({**EIGHT, "m": 1}, None),
-        ({**EIGHT, "m": 0}, " + ".join(EIGHT)),
     ],
 )  # fmt: skip
 def test_a_sum_as_a_size(found: Any, want: Any) -> None:
-    assert sizes.summed(None if found is None else Counter(found)) == want
+    assert sizes.summed(polynomial(found)) == want
 
 
 @every(

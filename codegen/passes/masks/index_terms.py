@@ -8,8 +8,10 @@ gathers and running sums to one formula, such as "i3 <= i2".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from emberlet.sizes import arithmetic
 
 from ...ir.argument import Argument
 from ...ir.graph import Node
@@ -36,6 +38,10 @@ MOST_ELEMENTS = 1 << 16
 MOST_DEPTH = 200
 
 
+def _order(f: Factor) -> tuple[bool, str]:
+    return isinstance(f, str), str(f)
+
+
 @dataclass(frozen=True)
 class Number:
     """A sum of products with their coefficients, in a fixed order."""
@@ -43,28 +49,21 @@ class Number:
     parts: tuple[tuple[Monomial, int], ...]
 
     @staticmethod
-    def made(found: Counter[Monomial]) -> Number:
+    def made(found: Mapping[Monomial, int]) -> Number:
         kept = [(m, n) for m, n in found.items() if n]
-        return Number(tuple(sorted(kept, key=lambda p: [(isinstance(f, str), str(f)) for f in p[0]])))
+        return Number(tuple(sorted(kept, key=lambda p: [*map(_order, p[0])])))
 
     def __add__(self, other: Number) -> Number:
-        found = Counter(dict(self.parts))
-        for m, n in other.parts:
-            found[m] += n
-        return Number.made(found)
+        return Number.made(arithmetic.plus(dict(self.parts), dict(other.parts)))
 
     def __sub__(self, other: Number) -> Number:
         return self + other.scaled(-1)
 
     def __mul__(self, other: Number) -> Number:
-        found: Counter[Monomial] = Counter()
-        for a, n in self.parts:
-            for b, k in other.parts:
-                found[tuple(sorted((*a, *b), key=lambda f: (isinstance(f, str), str(f))))] += n * k
-        return Number.made(found)
+        return Number.made(arithmetic.times(dict(self.parts), dict(other.parts), _order))
 
     def scaled(self, k: int) -> Number:
-        return Number.made(Counter({m: n * k for m, n in self.parts}))
+        return Number.made(arithmetic.scaled(dict(self.parts), k))
 
     def at(self, places: Sequence[Number]) -> Number:
         """The number with its indices replaced by other numbers."""
@@ -100,18 +99,16 @@ def index(axis: int) -> Number:
 def size(d: Dim) -> Number | None:
     """A dimension as a number."""
     found = terms(d)
-    return None if found is None else Number.made(Counter({((k,) if k else ()): n for k, n in found.items()}))
+    return None if found is None else Number.made({(*names,): n for names, n in found.items()})
 
 
 def times(n: Number, factors: Monomial) -> Number:
     """The coefficient of a product in a number: the terms that contain these factors, divided by them."""
     found: Counter[Monomial] = Counter()
     for m, k in n.parts:
-        short = list(m)
-        if all(f in short for f in factors):
-            for f in factors:
-                short.remove(f)
-            found[tuple(short)] += k
+        rest = arithmetic.without(m, factors)
+        if rest is not None:
+            found[rest] += k
     return Number.made(found)
 
 
