@@ -22,7 +22,8 @@ from .compile import compile_mpy
 from .cost import Cost, cost
 from .emit.kernels import assembly_kernels, kernels_source, listing, machine_code
 from .emit.layers import layers_source
-from .emit.model import Pack, Partition, model_source, weights_source
+from .emit.loading import Deployed, Pack, Partition
+from .emit.model import model_source, weights_source
 from .fuse import fuse, in_float32
 from .graph import Graph
 from .kernels.depthwise import DepthwiseFloat
@@ -317,11 +318,16 @@ def pack(program: Program) -> Pack:
     return Pack(data, entries["weights"].start, entries["tables"].start, data.index(mark.encode()), mark.encode())
 
 
+def _main_source(built: BuildResult, options: Options, deployed: Deployed | None = None) -> str:
+    """The module to import: as source, or as it is compiled beside the deployed files."""
+    packed = None if options.weights in ("module", "frozen") else pack(built.program)
+    partition = options.partition if options.weights == "partition" else None
+    return model_source(built.program, packed, partition, options.layers, options.arena, deployed)
+
+
 def _write_sources(built: BuildResult, options: Options) -> None:
     program, name = built.program, options.name
-    packed = None if options.weights in ("module", "frozen") else pack(program)
-    partition = options.partition if options.weights == "partition" else None
-    built.sources[f"{name}.py"] = model_source(program, packed, partition, options.layers, options.arena)
+    built.sources[f"{name}.py"] = _main_source(built, options)
     if program.is_float:
         built.sources[f"{name}_kernels.py"] = kernels_source(program, "float32")
     else:
@@ -329,10 +335,10 @@ def _write_sources(built: BuildResult, options: Options) -> None:
         built.sources[f"{name}_bytecode.py"] = kernels_source(program, "bytecode")
     if options.layers:
         built.sources[f"{name}_layers.py"] = layers_source(program, "float32" if program.is_float else "viper")
-    if packed is None:
+    if options.weights in ("module", "frozen"):
         built.sources[f"{name}_weights.py"] = weights_source(program)
     else:
-        built.extra[f"{name}.bpk"] = packed.data
+        built.extra[f"{name}.bpk"] = pack(program).data
     if options.weights == "frozen":
         modules = [f'module("{file}")' for file in built.sources if not file.endswith("_bytecode.py")]
         built.extra["manifest.py"] = ("\n".join(modules) + "\n").encode()
@@ -344,7 +350,8 @@ def _compile(built: BuildResult, options: Options) -> None:
     portable = {
         file.replace(".py", ".mpy"): compile_mpy(text, file[:-3], None, release)
         for file, text in built.sources.items()
-        if not file.endswith("_kernels.py") or built.program.is_float
+        if (not file.endswith("_kernels.py") or built.program.is_float)
+        and (file != f"{name}.py" or options.weights == "frozen")
     }
     native = "" if built.program.is_float else f"{name}_kernels"
     archs = sorted({b.arch for b in options.boards}) if native else []
@@ -361,6 +368,11 @@ def _compile(built: BuildResult, options: Options) -> None:
             kernels = assembly_kernels(built.program, own)
             if kernels:
                 built.listings[arch] = listing(built.program, arch)
+        if options.weights != "frozen":
+            own_kernels = files.get(f"{name}_kernels.mpy") or files[f"{name}_bytecode.mpy"]
+            knows = Deployed(arch, own_kernels, moves=options.weights != "romfs")
+            main = compile_mpy(_main_source(built, options, knows), name, None, release)
+            files = {f"{name}.mpy": main, **files}  # `deploy` renames the first one first
         blob = {f"{name}.bpk": built.extra[f"{name}.bpk"]} if f"{name}.bpk" in built.extra else {}
         built.deployed[arch] = {**files, **blob}
         how = options.weights

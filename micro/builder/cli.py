@@ -14,7 +14,7 @@ from .boards import ALIASES, BOARDS, Board, board
 from .build import INT4, KERNELS, LEAST_AGREEMENT, METHODS, WEIGHTS, BuildResult, Options, build, module_name
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
-from .emit.model import Partition
+from .emit.loading import Partition
 from .quantization.calibrate import samples_from
 from .written import write
 

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from emberlet.errors import UnsupportedError
 from emberlet.host.extras import sentence
 from emberlet.host.folders.journals import current
 
 from .boards import ALIASES
+from .emit.loading import READY, Partition
 from .written import read_about
 
 Runner = Callable[[Sequence[str]], int]
@@ -38,27 +40,51 @@ for folder in {folders!r}:
         pass
 """
 
-# Runs on the board: makes folders, and empties the draft of a deployment that was interrupted.
+# Runs on the board: makes folders, empties the draft of a deployment that was interrupted, and finishes one whose first
+# file has been renamed.
 _PREPARE = (
     _MAKE_FOLDERS
     + """\
 for name in os.listdir({draft!r}):
     os.remove({draft!r} + "/" + name)
+try:
+    names = os.listdir({ready!r})
+except OSError:
+    names = None
+if names is not None:
+    for name in names:
+        if {first!r} in names:
+            os.remove({ready!r} + "/" + name)
+        else:
+            os.rename({ready!r} + "/" + name, {to!r} + name)
+    os.rmdir({ready!r})
 """
 )
 
-# Runs on the board, which finishes it whatever happens to the host. The first file goes first and comes last: without
-# the model's module there is no model, rather than one with other weights.
+# Runs on the board, which finishes it whatever happens to the host. The model's module is renamed first: until then the
+# old model is whole; from then on the new one is, whose module renames the rest if it has to (emit/loading.py).
 _PUBLISH = """\
 import os
-names = {names!r}
 try:
-    os.remove({to!r} + names[0])
-except OSError:
-    pass
-for name in reversed(names):
-    os.rename({draft!r} + "/" + name, {to!r} + name)
-os.rmdir({draft!r})
+    from binascii import crc32
+except ImportError:
+    crc32 = None
+for name, size, due in {files!r}:
+    whole = os.stat({draft!r} + "/" + name)[6] == size
+    found = 0
+    with open({draft!r} + "/" + name, "rb") as f:
+        while whole and crc32:
+            part = f.read(512)
+            if not part:
+                whole = found == due
+                break
+            found = crc32(part, found)
+    if not whole:
+        raise OSError(name + " did not arrive whole; deploy again")
+os.rename({draft!r}, {ready!r})
+for name, size, due in {files!r}:
+    os.rename({ready!r} + "/" + name, {to!r} + name)
+os.rmdir({ready!r})
 """
 
 # Runs on the board, with the built folder mounted: writes the burnpack into the partition, block by block. The first
@@ -119,11 +145,17 @@ def _copied(files: Sequence[Path], folders: list[str], to: str, first: list[str]
     if in_place:
         made = [[*first, "exec", _MAKE_FOLDERS.format(folders=folders)]] if folders else []
         return [*made, [*first, "fs", "cp", *sources, f":{to}"]]
-    draft, names = to + DRAFT, [file.name for file in files]
+    draft, first_file = to + DRAFT, files[0]
+    ready = to + READY.format(first_file.stem)
+    sizes = []
+    for file, source in zip(files, sources, strict=True):
+        data = Path(source).read_bytes()
+        sizes.append((file.name, len(data), crc32(data)))
+    prepare = _PREPARE.format(folders=[*folders, draft], draft=draft, ready=ready, first=first_file.name, to=to)
     return [
-        [*first, "exec", _PREPARE.format(folders=[*folders, draft], draft=draft)],
+        [*first, "exec", prepare],
         [*first, "fs", "cp", *sources, f":{draft}/"],
-        [*first, "exec", _PUBLISH.format(names=names, to=to, draft=draft)],
+        [*first, "exec", _PUBLISH.format(files=sizes, to=to, draft=draft, ready=ready)],
     ]
 
 
@@ -158,8 +190,6 @@ def _target(about: dict[str, Any], board: str | None) -> str:
 
 
 def _writer(about: dict[str, Any], pack: Path) -> str:
-    from .emit.model import Partition
-
     size = pack.stat().st_size
     device = Partition(**about["partition"]).device(size)
     return _WRITE.format(device=device, file=pack.name, blocks=-(-size // 4096))

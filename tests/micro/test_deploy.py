@@ -17,7 +17,7 @@ from emberlet.micro.builder.boards import ALIASES, BOARDS
 from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import commands, deploy
-from emberlet.micro.builder.emit.model import Partition
+from emberlet.micro.builder.emit.loading import Partition
 from emberlet.micro.builder.quantization.reference import quantize
 from emberlet.micro.builder.written import write
 from support.microcontrollers.serial_board import mpremote, serial_board

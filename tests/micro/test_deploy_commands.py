@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = N
     for arch in targets:
         (folder / arch).mkdir(exist_ok=True)
         (folder / arch / "net.bpk").write_bytes(bytes(9000))
+        (folder / arch / "net.mpy").write_bytes(b"net")
     return folder
 
 
@@ -37,7 +39,8 @@ def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> Non
 
 def board(folder: Path, code: str) -> None:
     """Run on this machine what a board would run, with `folder` as its root."""
-    exec(code.replace("import os\n", ""), {"os": _BoardFiles(folder)})
+    files = _BoardFiles(folder)
+    exec(code.replace("import os\n", ""), {"os": files, "open": lambda path, mode: open(f"{folder}{path}", mode)})
 
 
 class _BoardFiles:
@@ -60,11 +63,33 @@ def test_the_board_renames_all_files_once_they_are_there(to: str, tmp_path: Path
     board(flash, prepare[-1])
     assert not list(draft.iterdir())
     assert copy == ["fs", "cp", str(where / "net.mpy"), str(where / "net.bpk"), f":{to}.emberlet-new/"]
-    for name in ("net.mpy", "net.bpk"):
-        (draft / name).write_bytes(b"new")
+    shutil.copy(where / "net.mpy", draft)
+    (draft / "net.bpk").write_bytes(bytes(8999))
+    with pytest.raises(OSError, match=r"net\.bpk did not arrive whole; deploy again"):
+        board(flash, publish[-1])
     assert (draft.parent / "net.mpy").read_bytes() == b"old"
+    shutil.copy(where / "net.bpk", draft)
     board(flash, publish[-1])
-    assert {p.name: p.read_bytes() for p in draft.parent.iterdir()} == {"net.mpy": b"new", "net.bpk": b"new"}
+    assert {p.name: p.read_bytes() for p in draft.parent.iterdir()} == {"net.mpy": b"net", "net.bpk": bytes(9000)}
+
+
+@pytest.mark.parametrize("renamed", [False, True], ids=["before", "after"])
+def test_a_deployment_that_was_interrupted_is_dropped_or_finished_by_the_next(renamed: bool, tmp_path: Path) -> None:
+    """Before its first file was renamed, or after."""
+    built(tmp_path / "dist")
+    ready = tmp_path / "flash" / ".emberlet-net"
+    ready.mkdir(parents=True)
+    for folder, data in ((ready, b"new"), (ready.parent, b"old")):
+        for name in ("net.mpy", "net.bpk"):
+            (folder / name).write_bytes(data)
+    if renamed:
+        (ready / "net.mpy").replace(ready.parent / "net.mpy")
+    board(ready.parent, commands(tmp_path / "dist")[0][-1])
+    due = b"new" if renamed else b"old"
+    assert {p.name: p.read_bytes() for p in ready.parent.iterdir() if p.is_file()} == dict.fromkeys(
+        ("net.mpy", "net.bpk"), due
+    )
+    assert [p.name for p in ready.parent.iterdir() if p.is_dir()] == [".emberlet-new"]
 
 
 def test_the_board_decides_which_files(tmp_path: Path) -> None:

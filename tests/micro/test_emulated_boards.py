@@ -73,3 +73,11 @@ def test_the_stack_is_as_predicted(name: str, how: str) -> None:
 def test_a_failing_program_says_why() -> None:
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         EmulatedBoard("m7").run("1 // 0")
+
+
+@pytest.mark.parametrize(("name", "other"), [("m7", "rv32"), ("m0", "m4"), ("rv32", "m0")])
+def test_another_processor_is_named_where_its_code_is_loaded(name: str, other: str) -> None:
+    arch = EmulatedBoard(other).arch
+    built = build_digits("romfs", boards=[replace(BOARDS["rp2"], name=other, arch=arch)])
+    with pytest.raises(AssertionError, match=f"ValueError: digits_kernels.mpy holds {arch} code.*for this board"):
+        EmulatedBoard(name).run("import digits", built.deployed[arch])

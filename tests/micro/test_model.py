@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.micro.builder.build import BuildResult, Options, build
-from emberlet.micro.builder.emit.model import Partition
+from emberlet.micro.builder.emit.loading import Partition
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat

@@ -1,45 +1,18 @@
-"""The module that a program imports: it finds the weights, holds the arena, and defines `run`, `put`, `get` and
+"""The module that a program imports: it loads the weights, holds the arena, and defines `run`, `put`, `get` and
 `predict`."""
 
 from __future__ import annotations
 
 import re
-import textwrap
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..program import Port, Program
+from .loading import Deployed, Pack, Partition, loading
 from .trees import trees_functions, trees_state
 
 BEYOND = 3e38
 """A number divided by this is zero: the step of a column that nothing reads."""
-
-
-@dataclass(frozen=True)
-class Pack:
-    """A burnpack of both blobs: its size, their offsets, and 8 bytes that identify the model."""
-
-    data: bytes
-    weights: int
-    tables: int
-    mark_at: int
-    mark: bytes
-
-
-@dataclass(frozen=True)
-class Partition:
-    """Where the burnpack is in flash. chip: "rp2" (start: counted from the file system's first byte) or "esp32"."""
-
-    chip: str
-    start: int = 0
-    label: str = "model"
-
-    def device(self, size: int) -> str:
-        """MicroPython lines that set `device`, a block device of at least `size` bytes."""
-        if self.chip == "rp2":
-            return f"from rp2 import Flash\n\ndevice = Flash(start={self.start}, len={-(-size // 4096) * 4096})\n"
-        return f"from esp32 import Partition\n\ndevice = Partition.find(Partition.TYPE_DATA, label={self.label!r})[0]\n"
 
 
 def model_source(
@@ -48,20 +21,13 @@ def model_source(
     partition: Partition | None = None,
     layers: bool = False,
     arena: str = "",
+    deployed: Deployed | None = None,
 ) -> str:
-    """The module's source. pack: the file of the weights; None if they are in a module. layers: whether a module times
-    the layers; arena: the module of another model whose arena is used.
-
-    partition: the weights' location in flash, if they are not a file.
+    """The module's source. layers: whether a module times the layers; arena: the module of another model whose arena is
+    used; pack, partition, deployed: as in loading.py.
     """
-    name = program.name
-    if pack is None:
-        load = f"from {name}_weights import T as _t, W as _w\n"
-    elif partition is None:
-        load = _from_file(program, pack)
-    else:
-        load = _from_partition(program, pack, partition)
-    parts = [_docstring(program), _kernels(program), load, _state(program, arena), _functions(program, layers)]
+    load = loading(program, pack, partition, deployed)
+    parts = [_docstring(program), load, _state(program, arena), _functions(program, layers)]
     return _spaced("\n".join(parts))
 
 
@@ -112,76 +78,6 @@ def _meaning(port: Port, is_float: bool) -> str:
         return f", whole numbers ({dtype} in the model)"
     number = "byte" if port.integer == 0 else "byte - 128"
     return f", {dtype} as in the model: number = {number}, real number = {port.scale:.9g} * (byte - {port.zero})"
-
-
-def _kernels(program: Program) -> str:
-    if program.is_float:
-        return f"import {program.name}_kernels as _kernels\n"
-    return (
-        "try:\n"
-        f"    import {program.name}_kernels as _kernels  # machine code\n"
-        "except (ImportError, SyntaxError, ValueError):\n"
-        f"    import {program.name}_bytecode as _kernels  # for ports that have none\n"
-    )
-
-
-def _from_file(program: Program, pack: Pack) -> str:
-    weights, tables = len(program.weight_bytes), len(program.word_bytes)
-    return f'''\
-def _open():
-    import sys
-
-    for folder in sys.path:
-        try:
-            return open((folder + "/" if folder else "") + "{program.name}.bpk", "rb")
-        except OSError:
-            pass
-    raise OSError("{program.name}.bpk is in no folder of sys.path; copy it beside {program.name}.py")
-
-
-def _read(f, start, size):
-    f.seek(start)
-    data = bytearray(size)
-    if f.readinto(data) != size:
-        raise ValueError("{program.name}.bpk is shorter than {len(pack.data)} bytes; copy it again")
-    return data
-
-
-def _load():
-    with _open() as f:
-        try:
-            data = memoryview(f)  # ROMFS: the flash itself
-        except TypeError:
-            mark = _read(f, {pack.mark_at}, 8)
-            w, t = _read(f, {pack.weights}, {weights}), _read(f, {pack.tables}, {tables})
-        else:
-            mark = data[{pack.mark_at}:{pack.mark_at + 8}]
-            w, t = data[{pack.weights}:{pack.weights + weights}], data[{pack.tables}:{pack.tables + tables}]
-    if bytes(mark) != {pack.mark!r}:
-        raise ValueError("{program.name}.bpk belongs to another build; copy the one that came with {program.name}.py")
-    return w, t
-
-
-_w, _t = _load()
-'''
-
-
-def _from_partition(program: Program, pack: Pack, partition: Partition) -> str:
-    weights, tables = len(program.weight_bytes), len(program.word_bytes)
-    return f"""\
-def _load():
-{textwrap.indent(partition.device(len(pack.data)), "    ")}    try:
-        data = memoryview(device)  # the flash itself
-    except TypeError:
-        data = memoryview(bytearray({-(-len(pack.data) // 4096) * 4096}))
-        device.readblocks(0, data)
-    if bytes(data[{pack.mark_at}:{pack.mark_at + 8}]) != {pack.mark!r}:
-        raise ValueError("the flash partition does not hold {program.name}.bpk; write it there: emberlet micro deploy")
-    return data[{pack.weights}:{pack.weights + weights}], data[{pack.tables}:{pack.tables + tables}]
-
-
-_w, _t = _load()
-"""
 
 
 def _state(program: Program, other: str = "") -> str:

@@ -1,0 +1,150 @@
+"""A module refuses files that are damaged, cut short, or for another processor; a deployment without power leaves the
+old model or the new one."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.deploy import DRAFT, commands
+from emberlet.micro.builder.graph import Graph
+from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.written import write
+
+from tools.microcontrollers.models import build_digits, deployed, desktop_boards
+from tools.micropython import Port
+
+IMPORTED = """
+import sys
+sys.path[:] = ["{folder}"]
+
+
+def imported():
+    for name in list(sys.modules):
+        if name.startswith("digits"):
+            del sys.modules[name]
+    try:
+        import digits
+    except (ValueError, OSError) as error:
+        return str(error)
+
+
+def holding(name, data):
+    with open("{folder}/" + name, "wb") as f:
+        f.write(data)
+    return imported()
+
+
+"""
+
+FLIPPED = """
+with open("{folder}/{name}", "rb") as f:
+    data = bytearray(f.read())
+assert imported() is None
+for bit in {bits}:
+    data[bit >> 3] ^= 1 << (bit & 7)
+    said = holding("{name}", data)
+    if not said or "copy" not in said:
+        print(bit >> 3, said)
+    data[bit >> 3] ^= 1 << (bit & 7)
+assert holding("{name}", data) is None
+for size in {sizes}:
+    said = holding("{name}", data[:size])
+    if not said or "copy" not in said:
+        print("shortened to", size, said)
+assert holding("{name}", data) is None
+"""
+
+
+@pytest.fixture(scope="module", params=["file", "module", "romfs"])
+def flash(request: pytest.FixtureRequest, unix_port: Port, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = build_digits(request.param, boards=desktop_boards())
+    options = Options("digits", request.param, desktop_boards())  # type: ignore[arg-type]
+    return deployed(built, options, tmp_path_factory.mktemp("flash"), unix_port.name)
+
+
+@pytest.mark.parametrize("which", ["bpk", "kernels"])
+def test_flipped_bits_and_missing_bytes_are_noticed(which: str, flash: Path, unix_port: Port) -> None:
+    rng = random.SystemRandom()
+    name = "digits.bpk" if which == "bpk" else "digits_kernels.mpy"
+    if not (flash / name).exists():
+        pytest.skip("the weights are in a module")
+    data = (flash / name).read_bytes()
+    read = [k for k in range(len(data)) if which == "kernels" or not in_a_gap(data, k)]
+    bits = [8 * rng.choice(read) + rng.randrange(8) for _ in range(200)]
+    sizes = [rng.randrange(len(data)) for _ in range(20)]
+    script = (IMPORTED + FLIPPED).format(folder=flash, name=name, bits=bits, sizes=sizes)
+    assert unix_port.run(script, micropypath=[], heap="64M", timeout=120).check().stdout == ""
+
+
+def in_a_gap(data: bytes, place: int) -> bool:
+    """Whether a byte of a burnpack only aligns the next tensor."""
+    from emberlet.burnpack import Burnpack
+
+    tensors = Burnpack(data).tensors.values()
+    head = min(t.start for t in tensors)
+    return place >= head and not any(t.start <= place < t.end for t in tensors)
+
+
+def test_a_flipped_bit_of_weights_in_a_module_is_noticed(unix_port: Port, tmp_path: Path) -> None:
+    built = build_digits("module", boards=desktop_boards())
+    folder = deployed(built, Options("digits", "module", desktop_boards()), tmp_path, unix_port.name)  # type: ignore[arg-type]
+    data = (folder / "digits_weights.mpy").read_bytes()
+    start, size = data.index(built.program.weight_bytes), len(built.program.weight_bytes)
+    rng = random.SystemRandom()
+    bits = [8 * (start + rng.randrange(size)) + rng.randrange(8) for _ in range(100)]
+    script = (IMPORTED + FLIPPED).format(folder=folder, name="digits_weights.mpy", bits=bits, sizes=[])
+    assert unix_port.run(script, micropypath=[], heap="64M", timeout=120).check().stdout == ""
+
+
+def test_another_processor_is_named(unix_port: Port, tmp_path: Path) -> None:
+    built = build_digits(boards=desktop_boards())
+    write(built, Options("digits", "file", desktop_boards()), tmp_path)  # type: ignore[arg-type]
+    script = IMPORTED.format(folder=tmp_path / "armv7emdp") + "print(imported())\n"
+    said = unix_port.run(script, micropypath=[]).check().stdout
+    assert "digits_kernels.mpy holds armv7emdp code" in said and "build the model for this board" in said
+
+
+def net(seed: int) -> BuildResult:
+    """A small network; each seed has weights and sizes of its own."""
+    rng = np.random.default_rng(seed)
+    hidden = 30 + 3 * seed
+    one = rng.standard_normal((hidden, 1, 1, 20))
+    two = rng.standard_normal((4, 1, 1, hidden))
+    layers = (
+        DotFloat("hidden", ("x",), "h", (20,), Window((1, 1)), 1, one, np.zeros(hidden), 0.0),
+        DotFloat("scores", ("h",), "y", (hidden,), Window((1, 1)), 1, two, np.zeros(4)),
+    )
+    graph = Graph("net", layers, {"x": (20,), "h": (hidden,), "y": (4,)}, ("x",), ("y",))
+    samples = rng.standard_normal((30, 20)).astype(np.float32)
+    return build(graph, Options("net", "file", desktop_boards()), {"x": samples})  # type: ignore[arg-type]
+
+
+def test_a_deployment_without_power_leaves_the_old_model_or_the_new(unix_port: Port, tmp_path: Path) -> None:
+    """On littlefs, whose renaming is one step; 200 cuts, among them every write after the copying."""
+    options = Options("net", "file", desktop_boards())  # type: ignore[arg-type]
+    for which, seed in (("old", 1), ("new", 2)):
+        write(net(seed), options, tmp_path / f"built-{which}")
+        (tmp_path / f"built-{which}" / "x64").rename(tmp_path / which)
+    (tmp_path / "new").rename(tmp_path / "built-new" / "x64")
+    prepare, copy, publish = commands(tmp_path / "built-new", "x64")
+    (tmp_path / "built-new" / "x64").rename(tmp_path / "new")
+    job = {
+        "files": [Path(source).name for source in copy[2:-1]],
+        "draft": f"/{DRAFT}",
+        "prepare": prepare[-1],
+        "publish": publish[-1],
+        "numbers": np.linspace(-1, 1, 20).tolist(),
+        "cuts": 200,
+    }
+    (tmp_path / "deployment.json").write_text(json.dumps(job), encoding="utf-8")
+    script = Path(__file__).parent.parent / "support" / "microcontrollers" / "power_cuts.py"
+    result = unix_port.run(script, [str(tmp_path)], heap="64M", micropypath=[], timeout=300).check()
+    seen = json.loads(result.stdout.splitlines()[-1])  # a file that is collected after a cut may say so
+    assert seen["other"] == []
+    assert seen["cuts"] == 200 and seen["old"] > 0 and seen["new"] > 0
