@@ -31,7 +31,7 @@ REPLACED = ["{s} * 0.5 + F.sum({x}, axis=1)", "F.mean({x}, axis=1)", "F.tanh({s}
 RESULTS = ["F.sum({t}, axis=1)", "{x} + 1.0", "F.softmax({t} * 1.0, axis=1)", "F.sum({x}, axis=1) + {r}",
            "{r} * 2.0", "{r}", "{t}", "F.matmul({x}, F.permute_dims({t}, (0, 2, 1)))",
            "F.ones((2,), dtype=D.float32, device={x}.backend)"]  # fmt: skip
-ACTIONS = ("step", "step", "step", "step", "step", "fork", "switch", "rewind", "reset", "snapshot", "state")
+ACTIONS = (*["step"] * 8, *["switch"] * 4, *["fork", "rewind", "snapshot", "state"] * 2, "reset")
 
 
 class Drawn(NamedTuple):
@@ -62,8 +62,13 @@ def _fits(line: str, growing: tuple[str, ...], replaced: tuple[str, ...]) -> boo
     return bool(("{t}" not in line or growing) and ("{r}" not in line or replaced))
 
 
+def names_of(drawn: Drawn) -> list[str]:
+    """The names of the states."""
+    return [f"g{i}" for i in range(len(drawn.growing))] + [f"h{i}" for i in range(len(drawn.replaced))]
+
+
 def source(drawn: Drawn) -> str:
-    names = [f"g{i}" for i in range(len(drawn.growing))] + [f"h{i}" for i in range(len(drawn.replaced))]
+    names = names_of(drawn)
     inputs = ['("x", "float32", (1, "new", 3))']
     inputs += [f'("g{i}", "float32", (1, "past", 3))' for i in range(len(drawn.growing))]
     inputs += [f'("h{i}", "float32", (1, 3))' for i in range(len(drawn.replaced))]
@@ -167,7 +172,7 @@ def _acted(drawn: Drawn, choose: random.Random) -> str:
         if action == "fork":
             pairs.append((session.fork(), reference.fork()))
         elif action == "switch":
-            now = n % len(pairs)
+            now = (now + n) % len(pairs)
         elif action == "reset":
             session.reset()
             reference.reset()
@@ -187,7 +192,7 @@ def _acted(drawn: Drawn, choose: random.Random) -> str:
                 return f"{where} {n}: nothing is refused"
             pairs[now] = (session, copy)
         elif action == "state" and reference.states is not None:
-            names = [f"g{i}" for i in range(len(drawn.growing))] + [f"h{i}" for i in range(len(drawn.replaced))]
+            names = names_of(drawn)
             k = n % len(names)
             found = session.state(names[k])
             if said := _near(leaves(found), [reference.states[k]]):
@@ -198,6 +203,10 @@ def _acted(drawn: Drawn, choose: random.Random) -> str:
                 return f"{where} {n}: {said}"
         if pairs[now][0].length != pairs[now][1].length:
             return f"{where}: the length is {pairs[now][0].length}, expected {pairs[now][1].length}"
+    for number, (session, reference) in enumerate(pairs):
+        for name, state in zip(names_of(drawn), reference.states or (), strict=False):
+            if said := _near(leaves(session.state(name)), [state]):
+                return f"on {drawn.backend}, in the end, state {name} of session {number}: {said}"
     for _, result, before in kept:
         if any(a.array.tobytes() != b.array.tobytes() for a, b in zip(leaves(result), before, strict=True)):
             return f"on {drawn.backend}: a later action changes the result of an earlier step"
@@ -255,13 +264,14 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
 def program(drawn: Drawn) -> str:
     capacity = f"capacity={drawn.capacity}" if drawn.growing and drawn.capacity else ""
     lines = [HEAD, source(drawn), "", f"sessions = [Net({drawn.backend!r}).session({capacity})]", "now = 0"]
-    names = [f"g{i}" for i in range(len(drawn.growing))] + [f"h{i}" for i in range(len(drawn.replaced))]
+    names = names_of(drawn)
     for action, n in drawn.actions:
         now = "sessions[now]"
         lines.append({
             "step": f"print({now}.step(np.random.default_rng({n}).standard_normal((1, {n}, 3)).astype(np.float32)))",
-            "fork": f"sessions.append({now}.fork())", "switch": f"now = {n} % len(sessions)",
+            "fork": f"sessions.append({now}.fork())", "switch": f"now = (now + {n}) % len(sessions)",
             "rewind": f"{now}.rewind({n})", "reset": f"{now}.reset()", "snapshot": f"{now}.snapshot()",
             "state": f"print({now}.state({names[n % len(names)]!r}))",
         }[action])  # fmt: skip
+    lines.append(f"print([s.state(n) for s in sessions for n in {names}])")
     return "\n".join(lines)
