@@ -14,6 +14,7 @@ are compared in float64 as well (kinds/programs.py).
 
 from __future__ import annotations
 
+import copy
 import random
 import warnings
 from collections.abc import Iterator
@@ -119,16 +120,17 @@ def _is_float64(x: Any) -> bool:
 def _neighbors(case: Case, arrays: tuple[Any, ...], found: list[Leaf], precision: dict[str, float]) -> list[list[Leaf]]:
     """The results for inputs and weights that are moved by one unit in the last place."""
     others = []
+    model = case.make("numpy")  # once, since models of ONNX take long to make
     for number in range(MOVES):
         with _moved_norms(number, precision):
-            other = outcome(_moved_model(case, number, precision), _moved(arrays, number, precision))
+            other = outcome(_moved_model(model, number, precision), _moved(arrays, number, precision))
         if not isinstance(other, Refused) and len(other) == len(found):
             others.append(other)
     return others
 
 
-def _moved_model(case: Case, seed: int, precision: dict[str, float]) -> Any:
-    model = case.make("numpy")
+def _moved_model(made: Any, seed: int, precision: dict[str, float]) -> Any:
+    model = copy.deepcopy(made) if hasattr(made, "params") else made
     draw = np.random.default_rng(seed)
     for param in model.clone().params() if hasattr(model, "params") else ():
         x = param.val()

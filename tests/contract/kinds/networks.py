@@ -117,5 +117,5 @@ def draw(choose: random.Random) -> Drawn | None:
         made.append(init.format(**values))
         lines.append(forward.format(**values))
         sizes.append(size)
-    returned = (len(lines), *(choose.randint(1, len(lines)) for _ in range(choose.choice([0, 0, 0, 1]))))
+    returned = (len(lines), *(choose.randint(1, len(lines)) for _ in range(choose.choice([0, 0, 1, 2]))))
     return Drawn(tuple(made), tuple(lines), returned, shape, choose.randrange(1 << 30))
