@@ -30,6 +30,12 @@ SAME = [
     ("", "F.softmax({v} * 2.0, axis=-1)"),
     ("", "F.flip({v}, -1) - {w}"),
     ("", "F.tanh({v}) * F.sigmoid({w})"),
+    ("", "F.exp({v} - F.max({v}, axis=-1, keepdims=True))"),
+    ("", "{v} / (F.sum(F.abs({v}), axis=-1, keepdims=True) + 0.5)"),
+    ("", "{v} * F.rsqrt(F.mean({v} * {v}, axis=1, keepdims=True) + 0.01)"),
+    ("", "((r := F.sum({v}, axis=1, keepdims=True) * 0.1) + {w}) * F.tanh(r)"),
+    ("", "F.reshape(F.tanh(F.reshape({v} * 2.0, (-1,))) + 1.0, {v}.shape)"),
+    ("", "F.reshape(F.reshape({v} + 1.0, (-1, {v}.shape[-1])) * 0.5, {v}.shape) - {w}"),
 ]
 IMAGES = [
     *SAME,
@@ -48,6 +54,7 @@ IMAGES = [
     ("", "F.max_pool2d(F.relu({v}), 3, 1, 2, 2)"),
     ("", "{v} * F.sigmoid(F.mean({v}, axis=(2, 3), keepdims=True))"),
     ("", "F.permute_dims(F.permute_dims({v}, (0, 2, 3, 1)) * 2.0, (0, 3, 1, 2))"),
+    ("", "F.permute_dims(F.permute_dims({v} * 2.0, (0, 1, 3, 2)) + 1.0, (0, 1, 3, 2)) - {w}"),
     ("", "F.permute_dims(F.layer_norm(F.permute_dims({v}, (0, 2, 3, 1))), (0, 3, 1, 2))"),
     ("", "F.reshape(F.softmax(F.reshape({v}, ({v}.shape[0], {c}, -1)), -1), {v}.shape) + {w}"),
     ("self.a{i} = F.reshape(F.arange({c}, dtype=D.float32, device=B), ({c}, 1, 1)) / 4", "{v} * self.a{i}"),
