@@ -43,7 +43,8 @@ def __getattr__(name):
     if home:
         found = getattr(_module(home), name)
     elif name in ("pi", "e", "inf", "nan"):
-        found = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"), "nan": float("nan")}[name]
+        # No float("inf"): once somebody has asked for emberlet.float, that is its name here.
+        found = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": 1e999, "nan": -(1e999 - 1e999)}[name]
     elif name == "newaxis":
         found = None
     elif name.startswith("__"):

@@ -190,3 +190,13 @@ def test_the_extension_fft_has_the_standards_functions_and_parameters() -> None:
         for wanted, parameter in inspect.signature(getattr(theirs, name)).parameters.items():
             own = inspect.signature(getattr(fft, name)).parameters
             assert wanted in own and own[wanted].default == parameter.default, (name, wanted)
+
+
+def test_constants_are_floats_after_functions_named_as_builtins(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = ("e", "inf", "nan", "pi")
+    for name in constants:
+        monkeypatch.delitem(vars(emberlet), name, raising=False)
+    assert emberlet.float and emberlet.abs
+    found = {name: getattr(emberlet, name) for name in constants}
+    assert {type(v) for v in found.values()} == {float}
+    np.testing.assert_array_equal(list(found.values()), [np.e, np.inf, np.nan, np.pi])
