@@ -22,7 +22,7 @@ from emberlet.host.data import arrays, sqlite, tables, text_rows  # noqa: E402
 FOLDER = pathlib.Path(harness.scratch())
 LARGEST_INPUT = 4096
 MOST = 1_000  # items that are read of a file
-LARGEST = 32 << 20  # bytes to which a small file may expand here
+LARGEST = 4 << 20  # bytes to which a small file, or a row of it, may expand here
 tables.EXPANDED = arrays.npy.EXPANDED = LARGEST
 
 
@@ -82,7 +82,13 @@ def build(n: multiplied.Numbers) -> bytes:
     if kind == 2:
         return b"\2" + (b"[" * n.count(1 << 16) + b"0,")[:-1] + b"]" * n.count(1 << 16)
     value = (0.0, "x" * n.count(1 << 12), None, [1] * n.count(1 << 10))[n.below(4)]
-    table = pa.table({"c": pa.array([value] * n.count(1 << 10))})
+    column = pa.array([value] * n.count(1 << 10))
+    if n.below(2):
+        column = column.dictionary_encode() if n.below(2) and not pa.types.is_nested(column.type) else column
+        for _ in range(n.below(6)):
+            count = 1 + n.below(30)
+            column = pa.ListViewArray.from_arrays([0] * count, [len(column)] * count, column)
+    table = pa.table({"c": column})
     return b"\3" + arrow(table, compression=("zstd", "lz4")[n.below(2)])
 
 

@@ -60,8 +60,9 @@ def _getter(name: str, column: Any) -> Callable[[int], Any]:
 class ParquetDataset(TableDataset):
     """The rows of a Parquet file, read into memory now, as dicts. columns: which; all by default.
 
-    Raises FormatError: for a damaged file, one that takes more memory than 1 GB and 16 times its size, and one with an
-    extension type that is not known (docs/security.md); ArgumentError, OSError, MissingLibraryError without pyarrow.
+    Raises FormatError: for a damaged file, one that takes more memory than 1 GB and 16 times its size, or has a row
+    that would, and one with an extension type that is not known (docs/security.md); ArgumentError, OSError,
+    MissingLibraryError without pyarrow.
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> None:
@@ -86,7 +87,9 @@ class ParquetDataset(TableDataset):
             total += _bounded(table.nbytes + 8 * len(table), total, size, shown)
             tables.append(table)
         if tables:
-            super().__init__(pa.concat_tables(tables))
+            whole = pa.concat_tables(tables)
+            _rows_bounded(whole, size, shown)
+            super().__init__(whole)
         else:
             super().__init__(_empty(system, where, shown), columns)
 
@@ -107,12 +110,23 @@ def _bounded(count: int, total: int, size: int, shown: str) -> int:
     return count
 
 
+def _rows_bounded(table: Any, size: int, shown: str) -> None:
+    from .row_costs import largest_row
+
+    if largest_row(table) > max(EXPANDED, 16 * size):
+        raise FormatError(
+            f"{shown}: a row would become more than {max(EXPANDED, 16 * size)} bytes in memory: its lists repeat "
+            "values that are stored once; store them without dictionaries, views and runs"
+        )
+
+
 class ArrowDataset(TableDataset):
     """The rows of an Arrow file or stream (.arrow, .feather of version 2), read into memory now, as dicts. columns:
     which; all by default.
 
-    Raises FormatError: for a damaged file, one that takes more memory than 1 GB and 16 times its size, and one with an
-    extension type that is not known; ArgumentError, OSError, MissingLibraryError without pyarrow.
+    Raises FormatError: for a damaged file, one that takes more memory than 1 GB and 16 times its size, or has a row
+    that would, and one with an extension type that is not known; ArgumentError, OSError, MissingLibraryError without
+    pyarrow.
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> None:
@@ -120,7 +134,9 @@ class ArrowDataset(TableDataset):
         from .arrow_files import read_arrow
 
         table = read_arrow(path, _bounded)
-        _bounded(8 * len(table), 0, os.stat(path).st_size, os.fspath(path))  # columns of nulls take no bytes
+        size = os.stat(path).st_size
+        _bounded(8 * len(table), 0, size, os.fspath(path))  # columns of nulls take no bytes
+        _rows_bounded(table, size, os.fspath(path))
         super().__init__(table, columns)
 
 
