@@ -74,4 +74,5 @@ def test_a_step_of_the_digits_is_so_many_kernels(backend: str, most: int) -> Non
     model, loss, optimizer, items = networks.digits(backend)
     step = model.compile_step(loss, optimizer, *items(0))
     (plan,) = step._plans.values()
-    assert len(plan.steps if backend == "numpy" else plan.plan.steps) <= most
+    steps = plan.steps if backend == "numpy" else plan.plan.steps
+    assert len(steps) <= most, "\n".join(map(repr, steps))
