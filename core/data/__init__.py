@@ -5,32 +5,23 @@ The classes here read files, combine and split data sets; DataLoader makes batch
 first use; what needs CPython lies in emberlet.host.data.
 """
 
-# module below emberlet -> the names that it gives
-_FILES = {
-    "tensor_data": "TensorData",
-    "data.base": "Dataset",
-    "data.batcher": "StackBatcher",
-    "data.errors": "DataError",
-    "data.loader": "DataLoader Progress",
-    "data.memory": "ArrayDataset InMemDataset",
-    "data.sampling": "SamplerDataset ShuffledDataset split",
-    "data.transforms": "ComposedDataset IndexedDataset MapperDataset PartialDataset WindowsDataset",
-    "host.data.arrays": "MnistDataset MnistItem NpyDataset NpzDataset read_idx",
-    "host.data.tables": "ArrowDataset DataframeDataset ParquetDataset",
-    "host.data.sqlite": "SqliteDataset",
-    "host.data.image_folder": "ImageFolderDataset ImageItem",
-    "host.data.hugging_face": "HuggingfaceDatasetLoader",
-}
+from ..lazy import lazy
 
-
-def __getattr__(name):
-    for file in _FILES:
-        if name in _FILES[file].split():
-            found = getattr(__import__("emberlet." + file, None, None, ("*",)), name)
-            globals()[name] = found
-            return found
-    raise AttributeError("module 'emberlet.data' has no attribute " + repr(name))
-
-
-def __dir__():
-    return sorted([name for names in _FILES.values() for name in names.split()])
+__getattr__, __dir__ = lazy(
+    globals(),
+    {
+        "tensor_data": "TensorData",
+        "data.base": "Dataset",
+        "data.batcher": "StackBatcher",
+        "data.errors": "DataError",
+        "data.loader": "DataLoader Progress",
+        "data.memory": "ArrayDataset InMemDataset",
+        "data.sampling": "SamplerDataset ShuffledDataset split",
+        "data.transforms": "ComposedDataset IndexedDataset MapperDataset PartialDataset WindowsDataset",
+        "host.data.arrays": "MnistDataset MnistItem NpyDataset NpzDataset read_idx",
+        "host.data.tables": "ArrowDataset DataframeDataset ParquetDataset",
+        "host.data.sqlite": "SqliteDataset",
+        "host.data.image_folder": "ImageFolderDataset ImageItem",
+        "host.data.hugging_face": "HuggingfaceDatasetLoader",
+    },
+)

@@ -8,33 +8,25 @@ As in Burn, the learning rate is an argument of `step`, and gradients are consum
 its file on first use.
 """
 
-_FILES = {
-    "gradients": "GradientsParams GradientsAccumulator",
-    "optimizer": "Optimizer",
-    "groups": "Group freeze_group unfreeze_group",
-    "clipping": "GradientClippingConfig",
-    "sgd": "SgdConfig MomentumConfig",
-    "adam": "AdamConfig AdamWConfig",
-    "adagrad": "AdaGradConfig",
-    "rmsprop": "RmsPropConfig",
-    "lion": "LionConfig",
-    "lbfgs": "LBFGSConfig",
-    "decay": "WeightDecayConfig",
-    "precision": "GradScaler GradScalerConfig mixed_precision",
-    "schedules": "ConstantLr LinearLrSchedulerConfig CosineAnnealingLrSchedulerConfig ExponentialLrSchedulerConfig "
-    "StepLrSchedulerConfig NoamLrSchedulerConfig PolynomialLrSchedulerConfig WarmupLrSchedulerConfig "
-    "ComposedLrSchedulerConfig",
-}
+from ..lazy import lazy
 
-
-def __getattr__(name):
-    for file in _FILES:
-        if name in _FILES[file].split():
-            found = getattr(__import__("emberlet.optim." + file, None, None, ("*",)), name)
-            globals()[name] = found
-            return found
-    raise AttributeError("module 'emberlet.optim' has no attribute " + repr(name))
-
-
-def __dir__():
-    return sorted([name for names in _FILES.values() for name in names.split()])
+__getattr__, __dir__ = lazy(
+    globals(),
+    {
+        "optim.gradients": "GradientsParams GradientsAccumulator",
+        "optim.optimizer": "Optimizer",
+        "optim.groups": "Group freeze_group unfreeze_group",
+        "optim.clipping": "GradientClippingConfig",
+        "optim.sgd": "SgdConfig MomentumConfig",
+        "optim.adam": "AdamConfig AdamWConfig",
+        "optim.adagrad": "AdaGradConfig",
+        "optim.rmsprop": "RmsPropConfig",
+        "optim.lion": "LionConfig",
+        "optim.lbfgs": "LBFGSConfig",
+        "optim.decay": "WeightDecayConfig",
+        "optim.precision": "GradScaler GradScalerConfig mixed_precision",
+        "optim.schedules": "ConstantLr LinearLrSchedulerConfig CosineAnnealingLrSchedulerConfig StepLrSchedulerConfig "
+        "ExponentialLrSchedulerConfig NoamLrSchedulerConfig PolynomialLrSchedulerConfig WarmupLrSchedulerConfig "
+        "ComposedLrSchedulerConfig",
+    },
+)

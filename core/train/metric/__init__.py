@@ -10,31 +10,22 @@ since the last `clear()`, whatever the sizes of the batches were; and `clear()`.
 and `value()` is that number. Every name is imported on first use.
 """
 
-# module below emberlet -> the names that it gives
-_FILES = {
-    "train.metric.base": "Adaptor FormatOptions Metric MetricEntry MetricMetadata Numeric NumericMetricState",
-    "train.metric.inputs": "AccuracyInput ConfusionInput ImageInput LossInput PerplexityInput RankingInput "
-    "RegressionInput TextInput",
-    "train.metric.shares": "AccuracyMetric HammingScore TopKAccuracyMetric accuracy",
-    "train.metric.confusion": "ConfusionMatrix FBetaScoreMetric PrecisionMetric RecallMetric",
-    "train.metric.ranking": "AucPrMetric AurocMetric",
-    "train.metric.regression": "MaeMetric MseMetric R2Metric RmseMetric",
-    "train.metric.loss": "LossMetric PerplexityMetric",
-    "train.metric.texts": "CharErrorRate WordErrorRate",
-    "train.metric.images": "PsnrMetric SsimMetric",
-    "train.metric.progress": "IterationSpeedMetric LearningRateMetric",
-    "train.metric.system": "CpuMemory CpuTemperature CpuUse CudaMetric GpuTemperature",
-}
+from ...lazy import lazy
 
-
-def __getattr__(name):
-    for file in _FILES:
-        if name in _FILES[file].split():
-            found = getattr(__import__("emberlet." + file, None, None, ("*",)), name)
-            globals()[name] = found
-            return found
-    raise AttributeError("module 'emberlet.train.metric' has no attribute " + repr(name))
-
-
-def __dir__():
-    return sorted([name for names in _FILES.values() for name in names.split()])
+__getattr__, __dir__ = lazy(
+    globals(),
+    {
+        "train.metric.base": "Adaptor FormatOptions Metric MetricEntry MetricMetadata Numeric NumericMetricState",
+        "train.metric.inputs": "AccuracyInput ConfusionInput ImageInput LossInput PerplexityInput RankingInput "
+        "RegressionInput TextInput",
+        "train.metric.shares": "AccuracyMetric HammingScore TopKAccuracyMetric accuracy",
+        "train.metric.confusion": "ConfusionMatrix FBetaScoreMetric PrecisionMetric RecallMetric",
+        "train.metric.ranking": "AucPrMetric AurocMetric",
+        "train.metric.regression": "MaeMetric MseMetric R2Metric RmseMetric",
+        "train.metric.loss": "LossMetric PerplexityMetric",
+        "train.metric.texts": "CharErrorRate WordErrorRate",
+        "train.metric.images": "PsnrMetric SsimMetric",
+        "train.metric.progress": "IterationSpeedMetric LearningRateMetric",
+        "train.metric.system": "CpuMemory CpuTemperature CpuUse CudaMetric GpuTemperature",
+    },
+)
