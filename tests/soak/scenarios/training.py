@@ -96,12 +96,12 @@ def run(clock: Clock, choose: random.Random) -> Told:
             told.failures.append(f"{name}: the same training gives different weights")
     gc.collect()
     megabytes = resident()
-    made, blocks = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    made, blocks = dict.fromkeys(names, 0), dict.fromkeys(names, 0)  # steps, and blocks that they left
     while clock and min(made.values()) < STEPS and not told.failures:
         for name in choose.sample(names, len(names)):
-            _interrupted(told, name, trainings[name], interrupter, choose, long[name])
-            gc.collect()
+            # With the interrupted steps, since others fill again what an interrupt empties, such as a pool of buffers.
             already = sys.getallocatedblocks()
+            _interrupted(told, name, trainings[name], interrupter, choose, long[name])
             for training in trainings[name]:
                 for _ in range(ROUND):
                     training.step()
@@ -109,6 +109,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
             blocks[name] += sys.getallocatedblocks() - already
             made[name] += 2 * ROUND
     told.tried = sum(made.values())
+    told.facts["blocks of Python's memory grown"] = blocks
     for name in names:
         if blocks[name] > BLOCKS * made[name] + SOME:
             told.failures.append(f"{name}: {made[name]} steps left {blocks[name]} blocks of memory")
