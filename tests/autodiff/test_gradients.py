@@ -17,6 +17,7 @@ from emberlet.autodiff import Autodiff, checkpoint
 from emberlet.backend import Backend, get_backend
 from emberlet.errors import ArgumentError, BackendError, DTypeError, EmberletError
 from emberlet.functional.transformer.dot_product_attention import dot_product_attention
+from support.rows import every
 
 INNER = ["python", "numpy", "wasm"]
 
@@ -123,7 +124,7 @@ KINKS: dict[str, tuple[Any, list[float]]] = {
 }
 
 
-@pytest.mark.parametrize("name", KINKS)
+@every("name", KINKS)
 def test_gradients_at_kinks_are_pytorchs(name: str, backend: Backend) -> None:
     f, wanted = KINKS[name]
     points = [(p, w) for p, w in zip(POINTS, wanted, strict=True) if name != "acosh" or not p < 1]

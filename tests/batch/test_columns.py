@@ -27,6 +27,7 @@ from emberlet.batch.pieces import MOST_BYTES, MOST_ROWS, PLANS, Pieces, rows_at_
 from emberlet.errors import DTypeError, EmberletError, FormatError, ShapeError
 from emberlet.host.cli.model import Input
 from PIL import Image
+from support.rows import every
 
 RNG = np.random.default_rng(0)
 
@@ -90,7 +91,7 @@ def test_frames_give_their_columns_under_texts() -> None:
         of_batch([1])
 
 
-@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 2, 4), (0, 2), (2, 0), (2, 3, 0), (1, 1)])
+@every("shape", [(3,), (3, 2), (3, 2, 4), (0, 2), (2, 0), (2, 3, 0), (1, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, np.float16, ml_dtypes.bfloat16])
 def test_arrays_come_back_from_arrow(shape: tuple[int, ...], dtype: Any) -> None:
     x = RNG.integers(0, 2, shape).astype(dtype)
@@ -328,7 +329,7 @@ def test_rows_of_another_shape_are_refused(column: Any, i: Input, says: str) -> 
         fit(column, i)
 
 
-@pytest.mark.parametrize("want", [d for d in dtypes.ALL if d.kind in ("float", "int", "uint", "bool")])
+@every("want", [d for d in dtypes.ALL if d.kind in ("float", "int", "uint", "bool")])
 @pytest.mark.parametrize("have", ["float64", "float16", "int64", "uint8", "bool", "bfloat16"])
 def test_numbers_change_only_where_every_one_is_kept(have: str, want: Any) -> None:
     """Numbers become floats of any width, and integers become integers that hold the values; nothing else changes."""

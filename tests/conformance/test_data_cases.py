@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from support.rows import every
 
 from .data_cases import run_stored_case, stored_cases
 
 
 @pytest.mark.parametrize("backend", ["numpy", "python"])
-@pytest.mark.parametrize("name", stored_cases())
+@every("name", stored_cases())
 def test_stored_cases_give_the_expected_outputs(name: str, backend: str) -> None:
     run_stored_case(name, backend)
 

@@ -20,6 +20,7 @@ from emberlet.codegen import load
 from emberlet.codegen.ops import REGISTRY
 from emberlet.errors import EmberletError
 from onnx import defs, helper, numpy_helper
+from support.rows import every
 
 from .cases import _run, compare, node_cases
 
@@ -181,7 +182,7 @@ OPERATORS = chosen()
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("op", sorted(OPERATORS))
+@every("op", sorted(OPERATORS))
 def test_every_subset_of_the_optional_inputs_gives_the_outputs_of_the_reference(op: str) -> None:
     failures, compared, backend = [], 0, get_backend("numpy")
     for name in OPERATORS[op]:

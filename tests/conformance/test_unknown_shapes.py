@@ -21,6 +21,7 @@ from emberlet.errors import ModelError
 from models.index import cases
 from onnx import numpy_helper
 from support.onnx_models import generated
+from support.rows import every
 
 from .cases import _run, compare, node_cases
 
@@ -79,7 +80,7 @@ def changed(model: onnx.ModelProto, inputs: list[Any], way: str) -> tuple[onnx.M
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("operator", sorted(CASES))
+@every("operator", sorted(CASES))
 def test_what_is_inferred_holds_whatever_is_known_of_the_inputs(operator: str, way: str) -> None:
     backend = get_backend("numpy")
     for n, name in enumerate(CASES[operator]):
@@ -115,7 +116,7 @@ def test_what_is_inferred_holds_whatever_is_known_of_the_inputs(operator: str, w
 
 
 @pytest.mark.parametrize("way", ["as it is", *WAYS])
-@pytest.mark.parametrize("case", list(cases(contrib=True)), ids=lambda c: c.id)
+@every("case", list(cases(contrib=True)))
 def test_operators_of_microsoft_whatever_is_known_of_their_inputs(case: Any, way: str) -> None:
     proto, arrays, want = onnx.load(case.model), case.inputs(), case.outputs()
     inputs = [arrays[i.name] for i in proto.graph.input]

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import EPSILON, same, tensor
+from support.rows import every
 
 # The kernels of the backend "loops" are the python backend's here.
 pytestmark = pytest.mark.parametrize("backend", ["python", "numpy"], indirect=True)
@@ -77,7 +78,7 @@ ONE |= dict.fromkeys("abs ceil floor isfinite isinf isnan negative positive roun
 ONE |= {"logical_not": ["bool"], "bitwise_invert": ["bool", *INTEGERS]}
 
 
-@pytest.mark.parametrize("name", sorted(ONE))
+@every("name", sorted(ONE))
 @settings(**SETTINGS)
 @given(data=st.data())
 def test_functions_of_one_array(backend, name, data):
@@ -93,7 +94,7 @@ TWO |= dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), INTEGERS)
 TWO |= dict.fromkeys(("floor_divide", "remainder", "pow"), NUMBERS)
 
 
-@pytest.mark.parametrize("name", sorted(TWO))
+@every("name", sorted(TWO))
 @settings(**SETTINGS)
 @given(data=st.data())
 def test_functions_of_two_arrays_broadcast_and_promote(backend, name, data):
@@ -209,7 +210,7 @@ MOVEMENTS = (
 ).split()
 
 
-@pytest.mark.parametrize("name", MOVEMENTS)
+@every("name", MOVEMENTS)
 @settings(**SETTINGS)
 @given(data=st.data())
 def test_movement_and_sets(backend, name, data):

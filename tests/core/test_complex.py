@@ -15,6 +15,7 @@ from emberlet import fft, linalg
 from emberlet import functional as F
 from emberlet.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
 from support.every_backend import WGPU
+from support.rows import every
 
 R = np.random.RandomState(4)
 Z, W = R.randn(3, 4) + 1j * R.randn(3, 4), R.randn(3, 4) + 1j * R.randn(3, 4)
@@ -73,7 +74,7 @@ def same(found: Any, wanted: Any, rtol: float = 1e-6) -> None:
     np.testing.assert_allclose(array, wanted, rtol=rtol, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", UNARY)
+@every("name", UNARY)
 def test_a_function_of_complex_numbers_is_numpys(name: str, backend: str) -> None:
     options = {"axis": 1} if name in ("cumulative_sum", "cumulative_prod") else {}
     if name == "flip":
@@ -93,7 +94,7 @@ def test_a_function_of_two_complex_numbers_is_numpys(name: str, backend: str) ->
             same(getattr(emberlet, name)(*given), getattr(np, name)(x, y))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_a_call_with_complex_numbers_is_numpys(name: str, backend: str) -> None:
     given = [emberlet.asarray(v) for v in (Z, W, A)]
     same(CALLS[name](emberlet, *given), CALLS[name](np, Z, W, A))

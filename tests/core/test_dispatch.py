@@ -12,6 +12,7 @@ import sys
 from functools import cache
 
 import pytest
+from support.rows import every
 
 from .dispatched_calls import CALLS
 
@@ -50,6 +51,6 @@ def outcomes() -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("call", CALLS.strip().splitlines())
+@every("call", CALLS.strip().splitlines())
 def test_a_call_takes_tensors_and_gives_the_same(call: str) -> None:
     assert outcomes()[call] == ""

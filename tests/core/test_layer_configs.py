@@ -10,6 +10,7 @@ import emberlet
 import pytest
 from emberlet import Config, nn
 from emberlet.errors import EmberletError, FormatError
+from support.rows import every
 
 from .test_burn_names import names
 from .test_default_layers import LAYERS, content
@@ -18,13 +19,13 @@ from .test_default_layers import LAYERS, content
 OTHERS = {"ActivationConfig", "CrossAttentionConfig", "InitializerConfig", "NormalizationConfig"}
 
 
-@pytest.mark.parametrize("name", sorted(n for n in names()["nn"] if n.endswith("Config") and n not in OTHERS))
+@every("name", sorted(n for n in names()["nn"] if n.endswith("Config") and n not in OTHERS))
 def test_burns_configs_are_here(name: str) -> None:
     config = getattr(nn, name)
     assert issubclass(config, Config) and getattr(nn, name) is config
 
 
-@pytest.mark.parametrize("call", [c for c in LAYERS if hasattr(getattr(nn, c.split("(")[0]), "forward")])
+@every("call", [c for c in LAYERS if hasattr(getattr(nn, c.split("(")[0]), "forward")])
 def test_a_config_builds_what_the_constructor_builds(call: str) -> None:
     name, arguments = call.split("(", 1)
     found = []

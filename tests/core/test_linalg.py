@@ -15,6 +15,7 @@ from emberlet import functional as F
 from emberlet import linalg
 from emberlet.errors import ArgumentError, EmberletError, ShapeError, UnsupportedError
 from support.every_backend import ALL
+from support.rows import every
 
 from tools.micropython import Port
 
@@ -50,7 +51,7 @@ def on(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     return lambda a: F.asarray(np.ascontiguousarray(a), backend=request.param)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every("shape", SHAPES)
 @pytest.mark.parametrize("full", [True, False])
 def test_singular_values(on: Callable[[Any], Any], shape: tuple[int, ...], full: bool) -> None:
     a = matrices(shape)
@@ -74,7 +75,7 @@ def test_singular_values_of_a_matrix_of_lower_rank_are_whole(on: Callable[[Any],
     assert zeros.S.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every("shape", SHAPES)
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 def test_qr(on: Callable[[Any], Any], shape: tuple[int, ...], mode: Any) -> None:
     a = matrices(shape)
@@ -85,7 +86,7 @@ def test_qr(on: Callable[[Any], Any], shape: tuple[int, ...], mode: Any) -> None
     near(r, np.linalg.qr(a, mode).R)  # LAPACK's signs
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every("shape", SHAPES)
 def test_lu(on: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
     a = matrices(shape)
     p, lower, upper = (np.asarray(t) for t in linalg.lu(on(a)))
@@ -180,7 +181,7 @@ def test_powers(on: Callable[[Any], Any], n: int) -> None:
         assert found.dtype is emberlet.int64 and found.tolist() == np.linalg.matrix_power(whole, n).tolist()
 
 
-@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+@every("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 @pytest.mark.parametrize("keepdims", [True, False])
 def test_norms_of_matrices(on: Callable[[Any], Any], order: Any, keepdims: bool) -> None:
     a = matrices((2, 4, 3))
@@ -230,7 +231,7 @@ def test_results_have_the_dtype_of_the_matrix(dtype: str, result: str) -> None:
 SINGULAR = np.array([[1, 2], [2, 4]], np.float32)
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "error", "words"),
     [
         (lambda on: linalg.inv(on(np.zeros((2, 2), np.float32))), ArgumentError, "singular; linalg.pinv"),

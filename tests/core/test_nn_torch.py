@@ -4,6 +4,7 @@ import emberlet as el
 import numpy as np
 import pytest
 from emberlet import nn
+from support.rows import every
 
 from . import module_rows
 from .module_rows import GRU, LSTM, attention, bigru, bilstm, fixture, recurrent
@@ -100,7 +101,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@every("name", LAYERS)
 def test_layer(case, name):
     case = case(name)
     module = LAYERS[name]()

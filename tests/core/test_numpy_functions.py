@@ -10,6 +10,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from support.every_backend import WGPU
+from support.rows import every
 
 R = np.random.RandomState(11)
 A, B, V, W = R.randn(4, 5), R.randn(4, 5), R.randn(7), R.randn(3)
@@ -105,7 +106,7 @@ def parts(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "python", "loops", WGPU])
-@pytest.mark.parametrize("name", CALLS)
+@every("name", CALLS)
 def test_a_function_is_numpys(name: str, backend: str) -> None:
     with np.errstate(all="ignore"):
         wanted = parts(CALLS[name](np, np.asarray))

@@ -9,6 +9,7 @@ import emberlet
 import numpy as np
 import pytest
 from support.every_backend import WGPU
+from support.rows import every
 
 FILE = Path(__file__).parent / "numpy_idioms.txt"
 # What NumPy has and emberlet does not.
@@ -41,11 +42,11 @@ def parts(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "python", WGPU])
-@pytest.mark.parametrize("theirs", [i for i in idioms() if i not in MISSING])
+@every("theirs", [i for i in idioms() if i not in MISSING])
 def test_an_idiom_gives_what_numpy_gives(theirs: str, backend: str) -> None:
     given = arrays()
     if backend == "wgpu" and ".fft" in theirs:
-        pytest.skip("complex numbers are on numpy and python (test_complex.py)")
+        return  # complex numbers are on numpy and python (test_complex.py)
     wanted = parts(eval(theirs, {"np": np, **given}))
     emberlet.set_default_backend(backend)
     try:

@@ -14,6 +14,7 @@ from emberlet import functional as F
 from models.index import Case, cases
 from support.every_backend import EVERY
 from support.onnx_functions import HANDLERS, Call, backend_of, close, key, run
+from support.rows import every
 
 
 @cache
@@ -51,7 +52,7 @@ def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any],
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize("name", node_cases())
+@every("name", node_cases())
 def test_node_case(name: str, backend: str) -> None:
     case = node_cases()[name]
     graph = case.model.graph
@@ -69,7 +70,7 @@ def test_node_case(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize("case", single_node_models(), ids=lambda case: case.id)
+@every("case", single_node_models())
 def test_single_node_model(case: Case, backend: str) -> None:
     model = onnx.load(case.model)
     weights = {w.name: onnx.numpy_helper.to_array(w) for w in model.graph.initializer}

@@ -17,6 +17,7 @@ from emberlet.sizes.questions import assume_equal, divides, known_equal, within_
 from emberlet.sizes.scope import HIGHEST, Scope
 from emberlet.sizes.size import SizeNeeded, is_open, least, most, surely_less, typical
 from emberlet.wgpu_backend.plan.counts import counts_of
+from support.rows import every
 
 RANGES = {"n": (1, 5), "m": (2, 4), "past": (0, 6)}
 TYPICAL = {"n": 4, "m": 3, "past": 5}
@@ -67,7 +68,7 @@ abs(past - 9); round(n); math.floor(past); math.ceil(past); math.trunc(n * m); (
 """.replace("\n", ";").split(";")
 
 
-@pytest.mark.parametrize("text", [text.strip() for text in OPERATIONS if text.strip()])
+@every("text", [text.strip() for text in OPERATIONS if text.strip()])
 def test_an_operation_gives_what_it_gives_for_every_number(text: str) -> None:
     scope, sizes = symbols()
     found = eval(text, {"math": math, **sizes})
@@ -137,7 +138,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("text", KNOWN)
+@every("text", KNOWN)
 def test_expressions_are_simplified_without_a_guard(text: str) -> None:
     scope, sizes = symbols()
     found = eval(text, {**vars(size), **vars(questions), **sizes})
@@ -232,7 +233,7 @@ COMPARISONS = {
 }
 
 
-@pytest.mark.parametrize("text", COMPARISONS)
+@every("text", COMPARISONS)
 def test_a_comparison_notes_a_guard_only_where_values_differ(text: str) -> None:
     scope, sizes = symbols()
     for _ in range(2):  # the answer is remembered

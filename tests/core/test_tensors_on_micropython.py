@@ -9,6 +9,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.rows import every
 
 from tools.micropython import Port
 
@@ -156,7 +157,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return [line[len("result ") :] for line in out.splitlines() if line.startswith("result ")]
 
 
-@pytest.mark.parametrize("index", range(len(EXPRESSIONS)), ids=EXPRESSIONS)
+@every("index", range(len(EXPRESSIONS)))
 def test_an_expression_gives_on_micropython_what_numpy_gives(results, index):
     said = results[index]
     assert not said.startswith("failed"), said

@@ -15,6 +15,7 @@ from emberlet import nn
 from emberlet.backend import get_backend
 from emberlet.errors import EmberletError
 from emberlet.host.interface.declarations import read
+from support.rows import every
 
 from .torch_calls import arrays, calls
 
@@ -34,14 +35,14 @@ def scope(name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("call", [call for call, refused in calls() if not refused])
+@every("call", [call for call, refused in calls() if not refused])
 def test_a_call_gives_pytorchs_answer(call: str) -> None:
     found = np.asarray(eval(call, scope("numpy")))
     assert found.shape == answers()[call].shape
     np.testing.assert_allclose(found.astype(np.float64), answers()[call].astype(np.float64), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("call", [call for call, refused in calls() if refused])
+@every("call", [call for call, refused in calls() if refused])
 def test_a_call_that_means_something_else_is_refused(call: str) -> None:
     for name in ("numpy", "python"):
         with pytest.raises(EmberletError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from emberlet.codegen import generate
+from support.rows import every
 
 from tools.components import require
 from tools.document_blocks import PAGES, Block, Program, blocks_of, programs_of
@@ -40,7 +41,7 @@ def _where(value: Block | Program) -> str:
     return value.where
 
 
-@pytest.mark.parametrize("block", ALL, ids=_where)
+@every("block", ALL)
 def test_every_block_runs_or_says_why_not(block: Block) -> None:
     """A block is run, is an output or text to read, or carries one of the reasons above."""
     if block.runs:
@@ -62,7 +63,7 @@ def test_every_block_runs_or_says_why_not(block: Block) -> None:
                     assert known, f"{block.where} shows {line!r}; not in {named}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@every("page", PAGES)
 def test_every_block_has_a_fence(page: Path) -> None:
     """A block that is only indented could not say whether it runs."""
     text = re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -130,14 +131,14 @@ def test_the_generated_model_is_shown_as_it_is(page: str, tmp_path: Path) -> Non
         assert line in generated or line.strip() in ("...", ""), f"{page} shows {line!r}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@every("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@every("page", PAGES)
 def test_only_the_page_on_installing_says_how_to_install(page: Path) -> None:
     """Other pages only name the extra, so that a change of how to install it concerns docs/install.md alone."""
     if page.name != "install.md":

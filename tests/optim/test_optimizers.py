@@ -12,6 +12,7 @@ from emberlet import nn, optim
 from emberlet.errors import ArgumentError, EmberletError, LoadError
 from emberlet.module import Module
 from emberlet.optim import GradientsAccumulator, GradientsParams, Group
+from support.rows import every
 
 from .settings import RATE, RATES, SETTINGS, STEPS, dtype_of, start
 
@@ -70,7 +71,7 @@ def train(name: str, backend: str) -> tuple[list[float], Any]:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "python"])
-@pytest.mark.parametrize("name", SETTINGS)
+@every("name", SETTINGS)
 def test_ten_steps_end_where_pytorch_ends(name: str, backend: str) -> None:
     losses, found = train(name, backend)
     np.testing.assert_allclose(losses, ANSWERS[name + "/losses"], rtol=1e-6, atol=1e-6)

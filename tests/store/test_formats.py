@@ -14,6 +14,7 @@ import pytest
 from emberlet import dtypes, store
 from emberlet.errors import EmberletError, FormatError
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 # -- GGUF
 
@@ -191,7 +192,7 @@ def model(initializers, path=None, **options):
 
 
 @pytest.mark.parametrize("raw", [True, False])
-@pytest.mark.parametrize("name", ["FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT8",
+@every("name", ["FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT8",
                                   "UINT16", "UINT32", "UINT64", "BOOL", "INT4", "UINT4", "FLOAT8E4M3FN"])  # fmt: skip
 def test_initializers_are_what_onnx_reads(name, raw):
     kind = getattr(TensorProto, name)

@@ -16,6 +16,7 @@ from emberlet.host.cli import main
 from emberlet.module import Module
 from emberlet.module.narrowing import PrecisionWarning, holds
 from onnx import helper, numpy_helper
+from support.rows import every
 
 
 class Net(Module):
@@ -30,16 +31,13 @@ def dtypes_of(path: Path) -> dict[str, str]:
     return {name: entry.dtype.name for name, entry in store.open(path).items()}
 
 
-@pytest.mark.parametrize(
-    ("values", "dtype", "expected"),
-    [
+@every(("values", "dtype", "expected"), [
         ([1.0, -65504.0], "float16", True), ([65519.0], "float16", True), ([65520.0], "float16", False),
         ([np.inf, np.nan, 1.0], "float16", True), ([-3.4e38], "float16", False), ([-3.4028234e38], "bfloat16", False),
         ([3.38e38], "bfloat16", True), ([1.0, 1e-9], "float16", True), ([1e-9], "float16", False),
         ([1e-4, 2e-8], "float16", True), ([0.0, 0.0], "float16", True), ([6e-8], "float16", True),
         ([1e-30], "bfloat16", True), ([], "float16", True), ([np.inf, 1e-9], "float16", False),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 @pytest.mark.parametrize("backend", ["numpy", "python"])
 def test_a_dtype_holds_what_stays_finite_and_does_not_vanish(
     values: Any, dtype: str, expected: bool, backend: str

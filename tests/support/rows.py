@@ -12,6 +12,10 @@ import pytest
 SHOWN = 20
 
 
+def _named(row: Iterable[Any]) -> str:
+    return ", ".join(str(getattr(value, "id", value)) for value in row)
+
+
 def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed or,
     unless all of them do, are skipped. Fixtures are made once for all rows."""
@@ -32,9 +36,9 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Call
                 try:
                     test(**fixtures, **dict(zip(held, row, strict=True)))
                 except pytest.skip.Exception as reason:
-                    skipped.append((", ".join(map(str, row)), reason))
+                    skipped.append((_named(row), reason))
                 except (Exception, pytest.fail.Exception) as error:
-                    failures.append((", ".join(map(str, row)), error))
+                    failures.append((_named(row), error))
             if len(skipped) == len(rows):
                 pytest.skip(str(skipped[0][1]))
             failures += skipped  # nobody sees that only some rows run

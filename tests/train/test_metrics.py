@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 from support.backends import NAMES
+from support.rows import every
 
 from tools.micropython import Port
 
@@ -85,7 +86,7 @@ for _average in ("macro", "micro"):
 
 
 @pytest.mark.parametrize("backend", NAMES)
-@pytest.mark.parametrize("name", EXPECTED)
+@every("name", EXPECTED)
 def test_metric_over_batches_is_torchmetrics_of_all_rows(name: str, backend: str) -> None:
     make, output, targets, expected = EXPECTED[name]
     found = over(make(), output, targets, backend)

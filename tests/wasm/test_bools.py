@@ -9,6 +9,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet.backend import get_backend
+from support.rows import every
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "logical_not": lambda f, a, b: f.logical_not(a),
@@ -44,7 +45,7 @@ def test_operations_on_bools_give_numpys_results(name: str, transposed: bool) ->
 
 
 @pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize("op", ["logical_and", "logical_or", "logical_xor", "eq", "ne", "where"])
+@every("op", ["logical_and", "logical_or", "logical_xor", "eq", "ne", "where"])
 @pytest.mark.parametrize("shape", [(37,), (5, 8), ()], ids=str)
 def test_constants_beside_bools(op: str, value: bool, shape: tuple[int, ...]) -> None:
     def both(k: Any, x: Any) -> Any:

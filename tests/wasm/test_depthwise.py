@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend.compiled import compile
+from support.rows import every
 
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "as it is": lambda x: x,
@@ -24,7 +25,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("image", VIEWS)
+@every("image", VIEWS)
 @pytest.mark.parametrize("of_filter", [v for v in VIEWS if "every" not in v and "parts" not in v])
 def test_a_depthwise_convolution_of_a_view_gives_numpys_result(image: str, of_filter: str) -> None:
     random = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 
@@ -97,7 +98,7 @@ def test_function_of_two_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "uint8", "int16", "uint16"])
-@pytest.mark.parametrize(
+@every(
     "name",
     ["add", "mul", "div", "floor_divide", "remainder", "fmod", "pow", "shift_left", "shift_right", "maximum", "lt"],
 )

@@ -23,6 +23,7 @@ from emberlet.wgpu_backend.wasm.image import Image
 from fuzz.differential import engine as fuzzing
 from fuzz.differential.kinds import graphs
 from support.divided import Divided, in_parts
+from support.rows import every
 
 from tools.paths import ROOT
 
@@ -43,7 +44,7 @@ def test_random_graphs_in_parts_give_the_bytes_of_one_thread(
     assert divided.shared > 100
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_products_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
     choose = random.Random(seed)
     m, k, n = (choose.choice([1, 2, 5, 6, 13, 30, 64, 100]) for _ in range(3))
@@ -80,7 +81,7 @@ def test_long_reductions_to_one_number_are_shared(divided: type[Divided], op: st
     assert divided.shared
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_convolutions_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
     choose = random.Random(seed)
     groups = choose.choice([1, 1, 2, 8])

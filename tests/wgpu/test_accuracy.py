@@ -9,6 +9,7 @@ from emberlet import asarray, dtypes
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.kernels.table import Options
+from support.rows import every
 
 LEVELS = [300.0, 6e4, 1e-6]
 REDUCTIONS = {
@@ -51,7 +52,7 @@ def _near(found, want, dtype, what):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", REDUCTIONS)
+@every("name", REDUCTIONS)
 def test_reductions_and_norms_at_every_level(gpu, dtype, level, name):
     choose = np.random.default_rng(4)
     drawn = level * (1 + choose.standard_normal((2, 4, 8, 96)) / 8)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.wgpu_backend.run.assignment import AXES, LONGEST, _axes, _words, write_region
+from support.rows import every
 
 
 def placed(gpu: Any, array: Any) -> Any:
@@ -38,7 +39,7 @@ def part(choose: random.Random, n: int) -> Any:
     return slice(high, low or None, -choose.randint(1, 3))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_drawn_regions_get_numpys_elements(gpu: Any, seed: int) -> None:
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     dtype = choose.choice(["float32", "int32", "uint32", "float32", "int64", "bool"])

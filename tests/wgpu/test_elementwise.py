@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.backend.protocol import BINARY, UNARY
+from support.rows import every
 
 SPECIAL = [
     0.0,
@@ -55,14 +56,14 @@ def test_float_binary_agrees_on_every_pair_of_special_values(twin, make, op):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("op", INT_UNARY)
+@every("op", INT_UNARY)
 def test_integer_unary_wraps_like_numpy(twin, make, op, dtype):
     x = make((40,), dtype, -100, 100)
     twin.check(lambda k, x: k.unary(op, x), x)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("op", INT_BINARY)
+@every("op", INT_BINARY)
 def test_integer_binary_wraps_and_divides_by_zero_like_the_protocol(twin, make, op, dtype):
     if op in ("shift_left", "shift_right"):
         a, b = make((6, 7), dtype, 0, 100), make((6, 7), dtype, 0, min(dtype.bits, 20))
@@ -98,7 +99,7 @@ def test_floats_below_16_bits_are_computed_on_the_host(twin, gpu, make, target):
     assert gpu.fallbacks["binary"] == before + 1
 
 
-@pytest.mark.parametrize("target", [*INTEGERS, dtypes.bool, dtypes.float32], ids=str)
+@every("target", [*INTEGERS, dtypes.bool, dtypes.float32])
 @pytest.mark.parametrize("source", INTEGERS, ids=str)
 def test_cast_between_integers_wraps(twin, make, source, target):
     twin.check(lambda k, x: k.cast(x, target), make((30,), source, -100, 120))

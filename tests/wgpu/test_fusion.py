@@ -7,6 +7,7 @@ import random
 import pytest
 from emberlet import dtypes
 from emberlet.wgpu_backend.plan.make import make_plan
+from support.rows import every
 
 
 def _dispatches(gpu, *tensors):
@@ -107,7 +108,7 @@ def _grow(k, choose, pool):
     return k.concat([x, choose.choice(same)], choose.randrange(len(x.shape)))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_random_graphs_keep_their_values(twin, make, seed):
     def graph(k, *inputs):
         choose = random.Random(seed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 
-import pytest
 from emberlet.wgpu_backend.lower import index as ix
+from support.rows import every
 
 
 def _factors(n: int, choose: random.Random) -> list[int]:
@@ -34,7 +34,7 @@ def _flatten(at: list[int], shape: list[int]) -> int:
     return flat
 
 
-@pytest.mark.parametrize("seed", range(150))
+@every("seed", range(150))
 def test_moves_composed_symbolically_give_the_positions_of_moves_composed_in_numbers(seed: int) -> None:
     choose = random.Random(seed)
     shape = _factors(choose.choice([24, 30, 36, 60, 64]), choose)

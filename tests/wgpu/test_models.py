@@ -10,6 +10,7 @@ from emberlet.backend import get_backend
 from emberlet.codegen import load
 from emberlet.wgpu_backend.compiled import compile
 from models.index import Case, cases
+from support.rows import every
 
 from tools.paths import SHARED
 
@@ -36,7 +37,7 @@ def _tensor(array):
     return get_backend("numpy").from_bytes(array.tobytes(), dtypes.dtype(array.dtype.name), array.shape)
 
 
-@pytest.mark.parametrize("case", _one_of_each(), ids=lambda case: case.id)
+@every("case", _one_of_each())
 def test_a_compiled_network_gives_onnxruntimes_outputs(gpu, case):
     before = dict(gpu.fallbacks)
     given = case.inputs()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from emberlet import asarray, dtypes
 from emberlet import functional as F
+from support.rows import every
 
 EAGER = {
     "x * k": lambda x, k: x * (k + 0.5),
@@ -53,7 +54,7 @@ EAGER = {
 }
 
 
-@pytest.mark.parametrize("name", EAGER)
+@every("name", EAGER)
 def test_a_hundred_numbers_take_the_pipelines_of_one(gpu, name):
     work = EAGER[name]
     values = np.random.default_rng(1).integers(-9, 9, (16, 24)).astype("float32")

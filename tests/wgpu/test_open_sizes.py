@@ -16,6 +16,7 @@ from emberlet.model import Model
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.device import open_device
+from support.rows import every
 
 MODELS = "tests/models"
 
@@ -94,7 +95,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_random_functions_equal_numpy_at_every_size(seed):
     rng = random.Random(seed)
     steps = [(rng.choice(list(OPERATIONS)), rng.randrange(1 << 30)) for _ in range(rng.randint(2, 5))]

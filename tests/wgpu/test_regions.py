@@ -12,6 +12,7 @@ import pytest
 from emberlet import dtypes
 from emberlet.wgpu_backend.record.node import Node
 from emberlet.wgpu_backend.run import assignment, storage
+from support.rows import every
 
 
 def positions(shape: tuple[int, ...], starts: list[int], sizes: list[int], steps: list[int]) -> list[int]:
@@ -22,7 +23,7 @@ def positions(shape: tuple[int, ...], starts: list[int], sizes: list[int], steps
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_the_positions_of_a_region_are_those_of_a_slice(seed: int) -> None:
     choose = random.Random(seed)
     shape = tuple(choose.choice([1, 2, 3, 5, 8]) for _ in range(choose.randint(1, 4)))

@@ -14,6 +14,7 @@ from emberlet.wgpu_backend.plan.counts import Counts, count, counts_of
 from emberlet.wgpu_backend.plan.data import Plan
 from emberlet.wgpu_backend.plan.open_ports import OpenPort, sizes_of
 from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom
+from support.rows import every
 
 RANGES = {"past": (0, 40), "new": (1, 9), "batch": (1, 6)}
 
@@ -57,7 +58,7 @@ def environments(rng, count=12):
     return corners + [{n: rng.randint(*r) for n, r in RANGES.items()} for _ in range(count)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_bounds_of_a_size_hold_for_every_number(seed):
     rng = random.Random(seed)
     scope, sizes = scope_and_sizes(rng)
@@ -90,7 +91,7 @@ def test_bounds_of_a_size_hold_for_every_number(seed):
             assert fa(env) % 4 == 0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_a_comparison_answers_alike_wherever_its_guards_hold(seed):
     rng = random.Random(1000 + seed)
     scope, sizes = scope_and_sizes(rng)

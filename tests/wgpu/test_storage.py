@@ -11,6 +11,7 @@ from emberlet.backend import get_backend
 from emberlet.wgpu_backend.run import storage
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.rows import every
 
 HELD = [d for d in dtypes.ALL if storage.word(d) is not None and not d.name.startswith("q")]
 LIMITS = {"int64": (-(1 << 31), (1 << 31) - 1), "uint64": (0, (1 << 32) - 1)}
@@ -71,7 +72,7 @@ def test_both_ways_give_the_same_words_and_bring_the_elements_back(dtype, data):
     assert ways[0] == ways[1]
 
 
-@pytest.mark.parametrize("dtype", HELD, ids=str)
+@every("dtype", HELD)
 @pytest.mark.parametrize("shape", [(3, 5), (), (0, 2)], ids=str)
 @pytest.mark.parametrize("computed", [False, True])
 def test_elements_awaited_are_those_read_at_once(gpu, make, dtype, shape, computed):

@@ -13,11 +13,10 @@ from emberlet.wgpu_backend import WgpuBackend, tuning
 from emberlet.wgpu_backend.lower.tiles import Tile
 from emberlet.wgpu_backend.run import measure_tiles
 from support.kernel_programs.programs import weight
+from support.rows import every
 
 
-@pytest.mark.parametrize(
-    ("numbers", "usable"),
-    [
+@every(("numbers", "usable"), [
         ([2, 4, 1, 8, 0, 1], True), ([2, 4, 1, 8, 0], False), ([2, 4, 1, 8, 0, 1, 1], False),
         ([2, 4, 1, 8.0, 0, 1], False), ([2, 4, True, 8, 0, 1], False), ("241801", False),
         ((2, 4, 1, 8, 0, 1), False),
@@ -32,9 +31,7 @@ from support.kernel_programs.programs import weight
         ([2, 4, 1, 8, 0, 16], False), ([2, 4, 1, 12, 0, 4], False), ([2, 4, 1, 12, 0, 1], True),
         ([8, 4, 1, 256, 0, 4], True), ([8, 8, 1, 256, 0, 4], False), ([8, 8, 1, 128, 0, 4], True),
         ([8, 8, 1, 256, 0, 1], True),
-    ],
-    ids=str,
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_numbers_of_a_tile_that_could_have_been_chosen(numbers: Any, usable: bool) -> None:
     assert tuning._is_tile(numbers) == usable
 
