@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--engine", action="append", metavar="TEXT", help="only engines whose name contains it")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of each engine (default: 3)")
     parser.add_argument("--seconds", type=float, default=3, metavar="S", help="of steps in a turn (default: 3)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), metavar="M", help="no second turn begins later")
     parser.add_argument("--limit", type=float, default=300, metavar="S", help="of a process, compiling included")
     parser.add_argument("--torch", default=sys.executable, metavar="PYTHON", help="a Python that has torch")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
@@ -114,26 +117,27 @@ def main(argv: list[str] | None = None) -> int:
     lines = [
         "# Training",
         "",
-        f"`python3 dev.py bench train`: steps a second with Adam, the best of {options.rounds} turns of "
-        f"{options.seconds:.0f} s each; emberlet's NumPy and tinygrad's host run on one thread. The most memory is "
+        f"`python3 dev.py bench train`: steps a second with Adam, the best of up to {options.rounds} turns of "
+        f"{options.seconds:g} s each; emberlet's NumPy and tinygrad's host run on one thread. The most memory is "
         "that of the process, with the engine itself. First losses: those of 10 steps, within 1e-4 of PyTorch's. "
         f"{os.cpu_count()} CPUs, Python {platform.python_version()}; load of the machine when it began: {load:.1f}. "
         "Above 1, times say little.",
         "",
     ]
-    for network in options.networks or NETWORKS:
-        found: dict[str, Any] = {}
-        for turn in range(options.rounds):
-            for engine in chosen:
-                python = pythons[engine]
-                if python is None:
-                    found[engine] = MISSING
-                elif turn == 0 or isinstance(found[engine], dict):
-                    new = trained(python, engine, network, options.seconds, options.limit)
-                    found[engine] = better(found.get(engine), new)
-                    shown = f"{new['rate']:.1f} steps a second" if isinstance(new, dict) else new
-                    print(f"{network}, turn {turn + 1}, {engine}: {shown}", flush=True)
-        lines += table(network, found)
+    networks = options.networks or list(NETWORKS)
+    found: dict[str, dict[str, Any]] = {network: {} for network in networks}
+    end = time.monotonic() + 60 * options.minutes
+    for turn, network, engine in itertools.product(range(options.rounds), networks, chosen):
+        python, runs = pythons[engine], found[network]
+        if python is None:
+            runs[engine] = MISSING
+        elif turn == 0 or (isinstance(runs[engine], dict) and time.monotonic() < end):
+            new = trained(python, engine, network, options.seconds, options.limit)
+            runs[engine] = better(runs.get(engine), new)
+            shown = f"{new['rate']:.1f} steps a second" if isinstance(new, dict) else new
+            print(f"{network}, turn {turn + 1}, {engine}: {shown}", flush=True)
+    for network in networks:
+        lines += table(network, found[network])
     text = "\n".join(lines)
     (options.out or HERE / "results" / "train.md").write_text(text, encoding="utf-8")
     print(text)
