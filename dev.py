@@ -112,7 +112,9 @@ def fuzz(args: list[str]) -> int:
     """
     if args[:1] == ["array-api"]:
         given = os.environ | {"EMBERLET_EXAMPLES": args[1] if len(args) > 1 else "200"}
-        files = [str(ROOT / "tests" / "core" / f"test_array_api{part}.py") for part in ("", "_properties")]
+        files = [
+            str(ROOT / "tests" / "core" / f"test_array_api{part}.py") for part in ("", "_properties", "_extensions")
+        ]
         return subprocess.call([sys.executable, "-m", "pytest", "-q", *files], env=given)
     sys.path.insert(0, str(ROOT / "tests"))
     os.environ["EMBERLET_PLANS"] = "always"

@@ -214,6 +214,14 @@ def test_transforms_take_numpys_numbers_and_lists() -> None:
     same(fft.ifft(fft.fft([1.0, 2.0, 4.0])), np.array([1.0, 2.0, 4.0]) + 0j)
 
 
+@pytest.mark.parametrize("name", ["log", "log1p", "atan", "atanh"])
+def test_poles_are_infinite(backend: str, name: str) -> None:
+    poles = np.array({"atan": [1j, -1j], "atanh": [1, -1], "log1p": [-1]}.get(name, [0]), complex)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, "arc" + name[1:] if name[0] == "a" else name)(poles)
+    np.testing.assert_array_equal(np.asarray(getattr(F, name)(emberlet.asarray(poles))), expected)
+
+
 def test_an_integer_beyond_every_float_is_refused() -> None:
     with pytest.raises(DTypeError, match="too large for complex64"):
         emberlet.asarray([1j, 10**400])

@@ -71,7 +71,7 @@ def same(x: Tensor, expected: Any, rtol: float = 0.0, atol: float = 0.0, *, zero
     found = np.asarray(x)
     if expected.dtype.kind in "fV" and expected.dtype.name not in ("float64", "float32"):
         found, expected = found.astype(np.float64), expected.astype(np.float64)
-    if expected.dtype.kind == "f":
+    if expected.dtype.kind in "fc":
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
         if zeros:
             np.testing.assert_array_equal(np.signbit(found) & (found == 0), np.signbit(expected) & (expected == 0))

@@ -32,18 +32,26 @@ def _expm1(v: complex) -> complex:
 
 def _log1p(v: complex) -> complex:
     a, b = v.real, v.imag
-    return complex(math.log1p(a * (2 + a) + b * b) / 2, math.atan2(b, 1 + a)) if abs(v) < 0.5 else cmath.log(1 + v)
+    return complex(math.log1p(a * (2 + a) + b * b) / 2, math.atan2(b, 1 + a)) if abs(v) < 0.5 else _log(1 + v)
 
 
 def _log(v: complex) -> complex:
     return cmath.log(v) if v else complex(-math.inf, cmath.phase(v))
 
 
+def _atan(v: complex) -> complex:
+    return complex(v.real, math.copysign(math.inf, v.imag)) if v in (1j, -1j) else cmath.atan(v)
+
+
+def _atanh(v: complex) -> complex:
+    return complex(math.copysign(math.inf, v.real), v.imag) if v in (1, -1) else cmath.atanh(v)
+
+
 _UNARY: dict[str, Callable[[complex], Any]] = {
     "neg": lambda v: -v, "abs": abs, "sign": _sign, "sqrt": cmath.sqrt, "exp": cmath.exp, "expm1": _expm1,
     "log": _log, "log1p": _log1p, "sin": cmath.sin, "cos": cmath.cos, "tan": cmath.tan, "asin": cmath.asin,
-    "acos": cmath.acos, "atan": cmath.atan, "sinh": cmath.sinh, "cosh": cmath.cosh, "tanh": cmath.tanh,
-    "asinh": cmath.asinh, "acosh": cmath.acosh, "atanh": cmath.atanh, "isnan": cmath.isnan, "isinf": cmath.isinf,
+    "acos": cmath.acos, "atan": _atan, "sinh": cmath.sinh, "cosh": cmath.cosh, "tanh": cmath.tanh,
+    "asinh": cmath.asinh, "acosh": cmath.acosh, "atanh": _atanh, "isnan": cmath.isnan, "isinf": cmath.isinf,
     "logical_not": lambda v: not v,
 }  # fmt: skip
 
