@@ -1,29 +1,25 @@
-"""The wgpu backend: each primitive records a Node (record/recording.py); reading a value fuses and runs the recorded
-graph."""
+"""The wgpu backend: recorded operations (record/), computed on a GPU when a value is read."""
 
 from emberlet import dtypes, shapes
-from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.sizes.questions import known_equal, within_words
-from emberlet.sizes.size import is_open, least
+from emberlet.errors import BackendError, UnsupportedError
+from emberlet.sizes.size import is_open
+from emberlet.tensor import Tensor
 
-from .kernels.loop import MAX_ITERATIONS
-from .lower.reductions import identity
-from .record.index_ranges import check_range
-from .record.recording import Recording
+from .device import FINALIZERS, can_wait
+from .kernels.table import Options
+from .plan.make import make_plan
+from .record.node import numbers, refuse_values, signature, unpacked
+from .record.primitives import Primitives
 from .run import storage
+from .run.caches import LRUCache
 
 LONG = 1 << 18  # from this many elements on, a reduction takes two steps
 PIECES = 1024
-SPREAD = 1 << 16  # sums that are enough for a GPU to compute side by side
-LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can process
+MAX_INPUTS = 7  # inputs of a custom kernel: WebGPU guarantees 8 storage buffers, one of which is the result
+_PLAN_TEXT = 4 << 20  # bytes of plans (mostly WGSL) cached for graphs that were realized before
 
 
-def _is_number(x):
-    """Whether all elements of x are known to be one number."""
-    return x.data.op == "full" and not is_open(x.data.arg)
-
-
-class WgpuBackend(Recording):
+class WgpuBackend(Primitives):
     """Tensors on GPU number `index`. strict: an operation that would run on the host raises UnsupportedError instead.
 
     planning: the backend records for plans to be saved, and never opens a device. check_indices: indices computed on
@@ -34,7 +30,14 @@ class WgpuBackend(Recording):
 
     name = "wgpu"
     OVERRIDES = ("dot_product_attention",)
-    float64_is_float32 = True
+
+    def __init__(self, index=0, device=None, strict=False, planning=False, check_indices=False):
+        Primitives.__init__(self, index, strict, planning, check_indices)
+        self._device = device
+        self._opened = False
+        self._half = None
+        self._options = None
+        self._plans = LRUCache(_PLAN_TEXT)
 
     def open_early(self):
         """Begin to open the device in a thread; a model is read and traced in the meantime."""
@@ -43,9 +46,38 @@ class WgpuBackend(Recording):
 
             open_early(self.index)
 
+    @property
+    def device(self):
+        """The Device (device.py), opened on first use. Raises BackendError if the machine has none."""
+        if self._device is None or (self._device.lost and self._opened):
+            if self.planning:
+                raise BackendError("this wgpu backend only makes plans and has no device to compute values on")
+            from .device import open_device
+
+            self._device = open_device(self.index)
+            self._opened = True
+        return self._device
+
+    @property
+    def options(self):
+        """The kernels.Options of the device; WebGPU's baseline if the backend only plans."""
+        if self._options is None:
+            self._options = Options() if self.planning else Options.of(self.device)
+        return self._options
+
+    @property
+    def half(self):
+        """Whether float16 is stored as f16."""
+        if self._half is None:
+            self._half = not self.planning and "shader-f16" in self.device.raw.features
+        return self._half
+
+    def _can_wait(self):
+        return can_wait()
+
     def resident(self, model, entries, capacity):
         """The object that runs the steps of a Session (resident.py, awaited_steps.py), or None."""
-        from .device import FINALIZERS, must_await
+        from .device import must_await
 
         if not FINALIZERS:
             from .awaited_steps import AwaitedSteps
@@ -65,140 +97,13 @@ class WgpuBackend(Recording):
 
         return Engine(self)
 
-    # -- creation -------------------------------------------------------------------------------------------------
-
-    def full(self, shape, value, dtype):
-        if is_open(value):
-            if not within_words(value):
-                value = value.__index__()
-            if dtype.is_float and dtype.bits < 32:
-                return self.cast(self.full(shape, value, dtypes.float32), dtype)
-        elif dtype.is_float and dtype.bits == 16:
-            value = self.host.to_list(self.host.full((), value, dtype))[0]  # rounded to the dtype
-        return self._record("full", (), (shape, value, dtype), "full", value, dtype, tuple(shape))
-
-    def _folded(self, shape, function, *tensors):
-        """The result of `function(host, *tensors)` for tensors that are each filled with one number; so is the
-        result."""
-        host = self.host
-        scalars = [host.full((), t.data.arg, t.dtype) for t in tensors]
-        out = function(host, *scalars)
-        return self.full(shape, host.to_list(out)[0], out.dtype)
-
-    def arange(self, start, step, count, dtype):
-        args = (start, step, count, dtype)
-        if not within_words(start) or not within_words(start + step * (count - 1)):
-            return self.on_host("arange", args)
-        return self._record("arange", (), args, "arange", (start, step), dtype, (count,))
-
-    def random_bits(self, shape, key, counter):
-        return self._tensor("random", (), (key, counter), dtypes.uint32, shape)
-
-    # -- elementwise ----------------------------------------------------------------------------------------------
-
-    def unary(self, op, x):
-        if _is_number(x):
-            return self._folded(x.shape, lambda host, a: host.unary(op, a), x)
-        dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
-        return self._record("unary", (x,), (op, x), "unary", op, dtype, x.shape)
-
-    def binary(self, op, a, b):
-        dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
-        shape = shapes.broadcast(a.shape, b.shape)
-        if _is_number(a) and _is_number(b):
-            return self._folded(shape, lambda host, a, b: host.binary(op, a, b), a, b)
-        return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
-
-    def where(self, condition, a, b):
-        shape = shapes.broadcast(condition.shape, a.shape, b.shape)
-        if _is_number(condition) and _is_number(a) and _is_number(b):
-            return self._folded(shape, lambda host, c, a, b: host.where(c, a, b), condition, a, b)
-        return self._record("where", (condition, a, b), (condition, a, b), "where", None, a.dtype, shape)
-
-    def cast(self, x, dtype, saturate=True):
-        if x.dtype is dtype:
-            return x
-        if _is_number(x):
-            return self._folded(x.shape, lambda host, a: host.cast(a, dtype, saturate), x)
-        return self._record("cast", (x,), (x, dtype, saturate), "cast", saturate, dtype, x.shape)
-
-    def bitcast(self, x, dtype):
-        if x.dtype.bits == 64 or x.dtype.is_bool or dtype.is_bool:
-            return self.on_host("bitcast", (x, dtype))
-        return self._record("bitcast", (x,), (x, dtype), "bitcast", None, dtype, x.shape)
-
-    # -- reductions, order ----------------------------------------------------------------------------------------
-
-    def reduce(self, op, x, axes, keepdims):
-        dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
-        shape = shapes.reduced(x.shape, axes, keepdims)
-        args = (op, x, axes, keepdims)
-        extent = shapes.size([x.shape[a] for a in axes])
-        if _is_number(x) and op in ("max", "min", "any", "all") and least(extent) > 0 and dtype is x.dtype:
-            return self.full(shape, x.data.arg, dtype)
-        if self._is_long(extent, shape, [x.shape[a] for a in axes]) and x.data.op != "host":
-            if op in ("sum", "prod") and x.dtype.is_float and x.dtype.bits == 16:
-                # Partial results in the narrow dtype would overflow or be rounded.
-                wide = self.cast(x, dtypes.float32)
-                return self.cast(self.reshape(self._reduce_twice(op, wide, tuple(axes)), shape), x.dtype)
-            return self.reshape(self._reduce_twice(op, x, tuple(axes)), shape)
-        return self._record("reduce", (x,), args, "reduce", (op, tuple(axes), keepdims), dtype, shape)
+    # -- operations --------------------------------------------------------------------------------------------------
 
     def _is_long(self, extent, shape, lengths):
-        """Whether a reduction of `extent` elements each, axes of `lengths`, to `shape` takes two steps."""
         return extent > LONG
 
     def _pieces(self, length):
-        """How many pieces the longest axis of such a reduction is cut into."""
         return min(PIECES, length)
-
-    def _reduce_twice(self, op, x, axes):
-        """A long reduction in two steps: the longest axis is cut into pieces, so that many workgroups share the
-        work."""
-        long = axes[0]
-        for a in axes:
-            if x.shape[a] > x.shape[long]:
-                long = a
-        n = x.shape[long]
-        pieces = self._pieces(n)
-        length = (n + pieces - 1) // pieces
-        if pieces * length != n:
-            fill = identity(op, storage.register(x.dtype))
-            bounds = x.data.bounds
-            x = self.pad(x, [(0, pieces * length - n if a == long else 0) for a in range(len(x.shape))], fill)
-            if op in ("max", "min"):
-                x.data.bounds = bounds  # the fill is never the result
-        y = self.reshape(x, x.shape[:long] + (pieces, length) + x.shape[long + 1 :])
-        # Axis `long` of y counts the pieces; reduced axes behind it are shifted by one.
-        first = tuple([a + 1 if a >= long else a for a in axes])
-        partial = self.reduce(op, y, first, False)
-        kept = len([a for a in range(long) if a not in axes])
-        return self.reduce(op, partial, (kept,), False)
-
-    def argreduce(self, op, x, axis, keepdims):
-        shape = shapes.reduced(x.shape, (axis,), keepdims)
-        args = (op, x, axis, keepdims)
-        if x.shape[axis] > LONGEST:
-            return self.on_host("argreduce", args)
-        return self._record("argreduce", (x,), args, "argreduce", (op, axis, keepdims), dtypes.int64, shape)
-
-    def cumulative(self, op, x, axis):
-        if x.shape[axis] > LONGEST:
-            return self.on_host("cumulative", (op, x, axis))
-        return self._record("cumulative", (x,), (op, x, axis), "cumulative", (op, axis), x.dtype, x.shape)
-
-    def sort(self, x, axis, descending):
-        if x.data.op == "host":
-            return self.on_host("sort", (x, axis, descending))
-        last = len(x.shape) - 1
-        axes = [i for i in range(last + 1) if i != axis] + [axis]
-        y = self.permute(x, axes) if axis != last else x
-        order = self._sorted_positions(y, descending)
-        values = self.gather(y, order, last)
-        if axis == last:
-            return values, order
-        back = [axes.index(i) for i in range(last + 1)]
-        return self.permute(values, back), self.permute(order, back)
 
     def _sorted_positions(self, x, descending):
         """int64 positions that sort x along its last axis, stably (kernels/sort.py)."""
@@ -211,57 +116,6 @@ class WgpuBackend(Recording):
             order = self._tensor("merge_runs", (x.data, order.data), (descending, run), dtypes.int64, x.shape)
             run *= 2
         return order
-
-    # -- linear algebra and windows -------------------------------------------------------------------------------
-
-    def matmul(self, a, b):
-        shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
-        if a.data.op == "full" and is_open(a.size) and not is_open(a.shape[-1]) and not is_open(b.size):
-            # All rows are equal, so one row's product, which has no open size, is computed once.
-            one = self.full((1,) * (len(a.shape) - 1) + a.shape[-1:], a.data.arg, a.dtype)
-            return self.expand(self.matmul(one, b), shape)
-        return self._record("matmul", (a, b), (a, b), "matmul", None, a.dtype, shape)
-
-    def conv(self, x, weight, bias, stride, padding, dilation, groups):
-        out = self._conv(x, weight, stride, padding, dilation, groups, x.dtype)
-        if bias is not None:
-            out = self.binary("add", out, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
-        return out
-
-    def _conv(self, x, weight, stride, padding, dilation, groups, dtype):
-        """`conv` without a bias, whose sums are of `dtype`."""
-        x, padding = self._around(x, padding, 0)
-        spatial = [
-            shapes.window(x.shape[2 + i], weight.shape[2 + i], stride[i], padding[i], dilation[i])
-            for i in range(len(stride))
-        ]
-        shape = (x.shape[0], weight.shape[0]) + tuple(spatial)
-        arg = (tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation), groups)
-        args = (x, weight, None, stride, padding, dilation, groups)
-        return self._record("conv", (x, weight), args, "conv", arg, dtype, shape)
-
-    def parts_of_sum(self, shape, batch):
-        """How many parts of a batch the gradient of a convolution's weight of this shape is summed in."""
-        if is_open(batch):
-            return 1
-        return max([1] + [n for n in range(2, batch + 1) if batch % n == 0 and n * shapes.size(shape) <= SPREAD])
-
-    def _around(self, x, padding, value):
-        """x and the padding that a kernel applies; padding that depends on open sizes is added to x first."""
-        for low, high in padding:
-            if is_open(low) or is_open(high):
-                return self.pad(x, ((0, 0), (0, 0)) + tuple(padding), value), ((0, 0),) * len(padding)
-        return x, padding
-
-    def pool(self, op, x, kernel, stride, padding, dilation):
-        lowest = -float("inf") if x.dtype.is_float else max(x.dtype.range[0], -(1 << 31))
-        x, padding = self._around(x, padding, 0 if op == "sum" else lowest)
-        spatial = [
-            shapes.window(x.shape[2 + i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(len(kernel))
-        ]
-        arg = (op, tuple(kernel), tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation))
-        args = (op, x, kernel, stride, padding, dilation)
-        return self._record("pool", (x,), args, "pool", arg, x.dtype, x.shape[:2] + tuple(spatial))
 
     def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
         """The composite of that name (functional/transformer) in one kernel, if that is a good choice."""
@@ -286,75 +140,6 @@ class WgpuBackend(Recording):
         shape = q.shape[:3] + (values.shape[3],)
         return self._record("dot_product_attention", tensors, args, "attention", arg, q.dtype, shape)
 
-    def recurrent_steps(self, cell, part, states, backwards, lengths):
-        """All steps of a recurrent layer, if their number is open (record/recurrence.py)."""
-        from .record.recurrence import recurrent_steps
-
-        return recurrent_steps(self, cell, part, states, backwards, lengths)
-
-    # -- indexing -------------------------------------------------------------------------------------------------
-
-    def _check_indices(self, x, indices, axis):
-        """Refuse indices outside an axis if they are still on the host; kernels clamp all others."""
-        node = indices.data
-        if node.op == "data" and node.count and not node.exact:
-            node.bounds = storage.extremes(node.arg, node.word, node.count)
-            node.exact = True
-        if node.op == "data" and node.count:
-            check_range(node.bounds, x.shape[axis], "axis {}".format(axis))
-
-    def take(self, x, indices, axis):
-        self._check_indices(x, indices, axis)
-        shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
-        return self._record("take", (x, indices), (x, indices, axis), "take", axis, x.dtype, shape)
-
-    def gather(self, x, indices, axis):
-        self._check_indices(x, indices, axis)
-        return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
-
-    def scatter(self, x, indices, updates, axis, op):
-        steps = indices.shape[axis]
-        if steps > MAX_ITERATIONS:
-            # Split the updates, so that no invocation loops too long.
-            for at in range(0, steps, MAX_ITERATIONS):
-                starts = [at if a == axis else 0 for a in range(len(indices.shape))]
-                sizes = [min(MAX_ITERATIONS, steps - at) if a == axis else d for a, d in enumerate(indices.shape)]
-                ones = (1,) * len(sizes)
-                part, values = [self.slice(t, starts, sizes, ones) for t in (indices, updates)]
-                x = self.scatter(x, part, values, axis, op)
-            return x
-        args = (x, indices, updates, axis, op)
-        return self._record("scatter", (x, indices, updates), args, "scatter", (axis, op), x.dtype, x.shape)
-
-    def nonzero(self, x):
-        return self.on_host("nonzero", (x,))
-
-    def assign_region(self, x, starts, sizes, steps, value):
-        """x with `value`, of shape `sizes`, at starts[i] + j * steps[i] along each axis i: a parallel map, whereas a
-        scatter would copy x in one invocation. None if a step is neither 1 nor -1."""
-        starts, turned = list(starts), [1] * len(steps)
-        for i in range(len(steps)):
-            if sizes[i] > 1 and steps[i] == -1:
-                starts[i] -= sizes[i] - 1
-                turned[i] = -1
-            elif sizes[i] > 1 and steps[i] != 1:
-                return None
-        if not value.size or "host" in (x.data.op, value.data.op):
-            return None
-        if -1 in turned:
-            ends = [sizes[i] - 1 if turned[i] < 0 else 0 for i in range(len(sizes))]
-            value = self.slice(value, ends, sizes, turned)
-        # The starts are those of slices, which kernels read at run time; paddings are part of a kernel.
-        room = [x.shape[i] - sizes[i] for i in range(len(sizes))]
-        moved = [room[i] - starts[i] for i in range(len(sizes))]
-
-        def placed(part, fill):
-            part = self.pad(part, [(r, r) for r in room], fill)
-            return self.slice(part, moved, x.shape, (1,) * len(moved))
-
-        inside = placed(self.full(sizes, True, dtypes.bool), False)
-        return self.where(inside, placed(value, 0), x)
-
     def write_region(self, x, starts, sizes, steps, value):
         """Assign in place if no other tensor shares the elements of x; else do nothing and return False."""
         if self.planning:
@@ -363,46 +148,134 @@ class WgpuBackend(Recording):
 
         return write_region(self, x, starts, sizes, steps, value)
 
-    # -- movement -------------------------------------------------------------------------------------------------
+    def launch(self, name, source, inputs, dtype, shape, groups, values=None):
+        """A tensor of `dtype` and `shape`, computed by a kernel of your own (docs/writing-a-kernel.md).
 
-    def reshape(self, x, shape):
-        shape = tuple(shape)
-        if known_equal(shape, x.shape):
-            return x
-        if x.data.op == "full":
-            return self.full(shape, x.data.arg, x.dtype)
-        return self._record("reshape", (x,), (x, shape), "reshape", None, x.dtype, shape)
+        source: WGSL with an entry point `main`, or the path of a .wgsl file; placeholders `{{ … }}` are filled from
+        `values` and by emberlet. Group 0 binds the inputs in order, then the result: arrays of 32-bit words, row-major
+        without gaps (f32 for floats, i32 and u32 for integers, u32 for bools; f16 for float16 where the device has it).
+        The kernel is compiled once per source. inputs: at most 7 Tensors; groups: workgroups (x, y, z), or (elements,
+        workgroup size) for as many workgroups as the elements need. The launch is recorded like every operation, and so
+        becomes part of plans; its inputs are computed first. Raises BackendError for a tensor of another backend or one
+        that is not on the GPU.
+        """
+        dtype = dtypes.dtype(dtype)
+        for d in list(shape) + [x.size for x in inputs if isinstance(x, Tensor)]:
+            if is_open(d):
+                d.scope.need(d, "kernel {} takes fixed sizes: the number".format(name))
+        for x in inputs:
+            if not isinstance(x, Tensor):
+                raise BackendError("kernel {} was given {}, expected Tensors".format(name, type(x).__name__))
+            if x.backend is not self:
+                raise BackendError("kernel {} of {!r} was given a tensor of {!r}".format(name, self, x.backend))
+            if x.data.op == "host" or not x.size:
+                raise BackendError("kernel {} was given {} {}, which has no buffer".format(name, x.dtype, x.shape))
+        if storage.word(dtype) is None:
+            raise BackendError("kernel {} cannot return {}, which the GPU does not support".format(name, dtype))
+        if len(inputs) > MAX_INPUTS:
+            raise BackendError("kernel {} has {} inputs; at most {} fit".format(name, len(inputs), MAX_INPUTS))
+        from .kernels.launch import prepared
 
-    def permute(self, x, axes):
-        shape = [x.shape[a] for a in axes]
-        if x.data.op == "full":
-            return self.full(shape, x.data.arg, x.dtype)
-        return self._record("permute", (x,), (x, axes), "permute", tuple(axes), x.dtype, shape)
+        arg = (name,) + prepared(name, source, inputs, self.word(dtype), shape, groups, values)
+        return self._tensor("kernel", tuple([unpacked(x.data) for x in inputs]), arg, dtype, shape)
 
-    def expand(self, x, shape):
-        if x.data.op == "full":
-            return self.full(shape, x.data.arg, x.dtype)
-        return self._record("expand", (x,), (x, shape), "expand", None, x.dtype, shape)
+    # -- data in and out ---------------------------------------------------------------------------------------------
 
-    def slice(self, x, starts, sizes, steps):
-        if x.data.op == "full":
-            return self.full(sizes, x.data.arg, x.dtype)
-        arg = (tuple(starts), tuple(steps))
-        return self._record("slice", (x,), (x, starts, sizes, steps), "slice", arg, x.dtype, sizes)
+    def _computed(self, node):
+        if node.buffer is None:
+            refuse_values(node)
+        return self.device.read(node.buffer, node.nbytes)
 
-    def pad(self, x, padding, value):
-        padding = tuple([tuple(p) for p in padding])
-        shape = [x.shape[i] + padding[i][0] + padding[i][1] for i in range(len(x.shape))]
-        return self._record("pad", (x,), (x, padding, value), "pad", (padding, value), x.dtype, shape)
+    async def to_data_async(self, x):
+        """The elements as a TensorData; for devices that can only be awaited."""
+        from emberlet.tensor_data import TensorData
 
-    def rotate(self, x, shift, axis):
-        """x with its elements `shift` places further along axis, 0 < shift < its length, wrapping around: a slice of x
-        beside itself, whose start is data of the kernel."""
-        starts = [0] * len(x.shape)
-        starts[axis] = x.shape[axis] - shift
-        return self.slice(self.concat((x, x), axis), starts, x.shape, (1,) * len(starts))
+        if x.data.op in ("host", "data") or not x.size:
+            return await Primitives.to_data_async(self, x)
+        self.realize(x)
+        if x.data.buffer is None:
+            refuse_values(x.data)
+        words = await self.device.read_async(x.data.buffer, x.data.nbytes)
+        return TensorData(storage.narrow(words, x.dtype, x.size, x.data.word), x.shape, x.dtype)
 
-    def concat(self, tensors, axis):
-        shape = list(tensors[0].shape)
-        shape[axis] = sum([t.shape[axis] for t in tensors])
-        return self._record("concat", tuple(tensors), (tensors, axis), "concat", axis, tensors[0].dtype, shape)
+    def realize(self, *tensors):
+        """Compute recorded tensors: one plan, one submission. Intermediate ones that are still referenced are kept too.
+
+        Nodes that depend on an input of a plan being traced stay recorded.
+        """
+        with self._lock:
+            for x in tensors:
+                if x.data.op == "data" and x.data.count:
+                    self.upload(x.data)
+            roots, order = self._to_compute(tensors)
+            if not roots:
+                return
+            from .run.runtime import run_once
+
+            plan, externals, words = self._plan(order, roots)
+            outputs = run_once(self.device, plan, externals)
+            if not FINALIZERS:
+                leaves = {id(node.buffer) for node in order}
+                for given in externals:
+                    if id(given) not in leaves:  # numbers that only this run has used
+                        given.free()
+            for i in range(len(roots)):
+                roots[i].become_buffer(outputs[i], words[i])
+
+    def _plan(self, order, roots):
+        """(plan, Allocations of its externals, words of the roots) for `roots`; `order` holds all they depend on. The
+        same graph over other values and numbers gets the same plan."""
+        key = signature(order, roots)
+        found = self._plans.get(key)
+        if found is None:
+            try:
+                plan, externals = make_plan(roots, self.options, apart=True)
+            except UnsupportedError:
+                # Tensors of many pages leave no binding for the numbers, so these are written into the kernels of this
+                # graph.
+                plan, externals = make_plan(roots, self.options)
+                return plan, [self.upload(n) for n in externals], [r.word for r in roots]
+            place = {}
+            for i in range(len(order)):
+                place[id(order[i])] = i
+            # Each external's place in `order`, or the places of the nodes whose numbers it holds.
+            given = []
+            for n in externals:
+                given.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
+            found = (plan, given, [r.word for r in roots])
+            self._plans.put(key, found, plan.text_bytes())
+        plan, given, words = found
+        return plan, [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given], words
+
+    def _numbers(self, order, places):
+        """The Allocation of a kernel's numbers; places: [(a node's place in `order`, which of its `numbers`)]."""
+        words = [numbers(order[at])[which] for at, which in places]
+        allocation = self.device.allocate(4 * len(words))
+        self.device.write(allocation, storage.unsigned(words))
+        return allocation
+
+    def constant(self, node):
+        """The value that a `program` takes for a leaf that is not an input."""
+        return self.upload(node)
+
+    def program(self, plan, constants, inputs, results, owner):
+        """A Program that runs the plan many times (run/runtime.py)."""
+        from .run.runtime import Program
+
+        return Program(self.device, plan, constants, inputs, results, owner=owner)
+
+    def upload(self, node):
+        """The Allocation of a leaf, uploaded first if its data are still on the host."""
+        if node.op == "data":
+            with self._lock:
+                if node.op == "data":  # again: another thread may have been first
+                    allocation = self.device.allocate(node.nbytes)
+                    self.device.write(allocation, node.arg)
+                    node.become_buffer(allocation)
+        if node.buffer.device is not self.device:
+            raise BackendError(
+                "a tensor, {} {}, is on another GPU device or on one that was lost; this is {!r}".format(
+                    node.dtype, node.shape, self
+                )
+            )
+        return node.buffer

@@ -17,6 +17,7 @@ from emberlet.backend import get_backend
 from emberlet.errors import UnsupportedError
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.record.primitives import Primitives
 from emberlet.wgpu_backend.wasm import WasmBackend
 
 from tools.paths import ROOT
@@ -54,7 +55,7 @@ def test_an_operation_without_a_kernel_names_itself_and_the_guides_decomposition
     guide = (ROOT / "docs" / "writing-a-kernel.md").read_text(encoding="utf-8")
     found = {}
     exec(textwrap.dedent(_steps_of_the_guide()[0][1]), found)
-    monkeypatch.setattr(WgpuBackend, "alternate", found["alternate"], raising=False)
+    monkeypatch.setattr(Primitives, "alternate", found["alternate"], raising=False)
     for backend in (gpu, get_backend("wasm")):
         x = backend.from_list([float(i * i) for i in range(12)], dtypes.float32, (3, 4))
         wide = emberlet.asarray([[2**40]], device=backend)
@@ -81,7 +82,7 @@ def test_the_steps_of_the_guide_make_a_kernel_of_the_library(gpu, tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file, code in steps:
         path = tmp_path / file
-        if file.endswith("backend.py"):
+        if file.endswith("primitives.py"):
             # A method goes to the end of the class.
             path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n\n" + textwrap.indent(code, "    "), "utf-8")
         elif path.exists():

@@ -14,11 +14,11 @@ from emberlet.errors import BackendError, UnsupportedError
 from emberlet.sizes.scope import Scope
 from emberlet.sizes.size import is_open
 from emberlet.wgpu_backend import WgpuBackend
-from emberlet.wgpu_backend.backend import LONGEST
 from emberlet.wgpu_backend.plan.counts import count, counts_of
 from emberlet.wgpu_backend.plan.data import Plan
 from emberlet.wgpu_backend.record import bounds
 from emberlet.wgpu_backend.record.node import Node
+from emberlet.wgpu_backend.record.primitives import LONGEST
 from emberlet.wgpu_backend.record.size_values import LONGEST as LONGEST_HISTORY
 from emberlet.wgpu_backend.record.size_values import MOST, size_values
 

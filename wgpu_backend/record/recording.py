@@ -1,4 +1,4 @@
-"""Recording operations and realizing them: everything in the wgpu backend except the primitives."""
+"""Recording operations: what every backend does that records Nodes and computes them later, except the primitives."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend import Backend
@@ -6,11 +6,8 @@ from emberlet.errors import BackendError, UnsupportedError
 from emberlet.sizes.size import Size, is_open
 from emberlet.tensor import Tensor
 
-from ..device import FINALIZERS, can_wait, lock
-from ..kernels.table import Options
-from ..plan.make import make_plan
+from ..device import lock
 from ..run import storage
-from ..run.caches import LRUCache
 from .bounds import UNKNOWN, interval, sources, within
 from .host_evaluation import evaluate, given
 from .node import (
@@ -20,12 +17,9 @@ from .node import (
     is_leaf,
     live_nodes,
     no_kernel,
-    numbers,
     of_open_size,
     refuse_values,
-    signature,
     topological,
-    unpacked,
 )
 from .size_values import size_values
 
@@ -34,10 +28,8 @@ try:
 except ImportError:  # MicroPython
     _ref = None
 
-MAX_INPUTS = 7  # inputs of a custom kernel: WebGPU guarantees 8 storage buffers, one of which is the result
 MANY_STEPS = 16  # of a recurrent layer, from which recording them in each call takes most of its time
 LOOK = 1 << 16  # the host finds the extremes of tensors up to this many elements
-_PLAN_TEXT = 4 << 20  # bytes of plans (mostly WGSL) cached for graphs that were realized before
 
 
 def _tells(argument):
@@ -54,43 +46,22 @@ def _warn(text):
 
 
 class Recording(Backend):
-    """Tensors whose data are Nodes; see WgpuBackend."""
+    """Tensors whose data are Nodes. half: whether float16 is stored as f16. The arguments are those of WgpuBackend."""
 
-    def __init__(self, index=0, device=None, strict=False, planning=False, check_indices=False):
+    half = False
+    float64_is_float32 = True
+
+    def __init__(self, index=0, strict=False, planning=False, check_indices=False):
         Backend.__init__(self, index)
         self.checks_indices = check_indices
         self._checks = 0
         self._loops = 0
-        self._device = device
-        self._opened = False
         self._host = None
-        self._half = None
         self.strict = strict
         self.fallbacks = {}
         self._warned = False
         self.planning = planning
-        self._options = None
         self._lock = lock()
-        self._plans = LRUCache(_PLAN_TEXT)
-
-    @property
-    def device(self):
-        """The Device (device.py), opened on first use. Raises BackendError if the machine has none."""
-        if self._device is None or (self._device.lost and self._opened):
-            if self.planning:
-                raise BackendError("this wgpu backend only makes plans and has no device to compute values on")
-            from ..device import open_device
-
-            self._device = open_device(self.index)
-            self._opened = True
-        return self._device
-
-    @property
-    def options(self):
-        """The kernels.Options of the device; WebGPU's baseline if the backend only plans."""
-        if self._options is None:
-            self._options = Options() if self.planning else Options.of(self.device)
-        return self._options
 
     @property
     def host(self):
@@ -103,13 +74,6 @@ class Recording(Backend):
             except Exception:
                 self._host = get_backend("python")
         return self._host
-
-    @property
-    def half(self):
-        """Whether float16 is stored as f16."""
-        if self._half is None:
-            self._half = not self.planning and "shader-f16" in self.device.raw.features
-        return self._half
 
     def word(self, dtype):
         """The stored type of dtype: "f32", "i32", "u32", "f16", or None if the GPU cannot hold it."""
@@ -167,9 +131,12 @@ class Recording(Backend):
         node.bounds = None
         return within(interval(node), node.dtype)
 
+    def open_early(self):
+        """Begin to open what computes, where that takes long."""
+
     def _can_wait(self):
-        """Whether Python can block until the device is done."""
-        return can_wait()
+        """Whether Python can block until values are computed."""
+        return True
 
     def _look(self, node):
         """Find the exact interval of an integer node. False if its values are out of reach: a plan is being traced, or
@@ -209,37 +176,6 @@ class Recording(Backend):
         if isinstance(out, tuple):
             return tuple([self._from_host(o) for o in out])
         return self._from_host(out)
-
-    def launch(self, name, source, inputs, dtype, shape, groups, values=None):
-        """A tensor of `dtype` and `shape`, computed by a kernel of your own (docs/writing-a-kernel.md).
-
-        source: WGSL with an entry point `main`, or the path of a .wgsl file; placeholders `{{ … }}` are filled from
-        `values` and by emberlet. Group 0 binds the inputs in order, then the result: arrays of 32-bit words, row-major
-        without gaps (f32 for floats, i32 and u32 for integers, u32 for bools; f16 for float16 where the device has it).
-        The kernel is compiled once per source. inputs: at most 7 Tensors; groups: workgroups (x, y, z), or (elements,
-        workgroup size) for as many workgroups as the elements need. The launch is recorded like every operation, and so
-        becomes part of plans; its inputs are computed first. Raises BackendError for a tensor of another backend or one
-        that is not on the GPU.
-        """
-        dtype = dtypes.dtype(dtype)
-        for d in list(shape) + [x.size for x in inputs if isinstance(x, Tensor)]:
-            if is_open(d):
-                d.scope.need(d, "kernel {} takes fixed sizes: the number".format(name))
-        for x in inputs:
-            if not isinstance(x, Tensor):
-                raise BackendError("kernel {} was given {}, expected Tensors".format(name, type(x).__name__))
-            if x.backend is not self:
-                raise BackendError("kernel {} of {!r} was given a tensor of {!r}".format(name, self, x.backend))
-            if x.data.op == "host" or not x.size:
-                raise BackendError("kernel {} was given {} {}, which has no buffer".format(name, x.dtype, x.shape))
-        if storage.word(dtype) is None:
-            raise BackendError("kernel {} cannot return {}, which the GPU does not support".format(name, dtype))
-        if len(inputs) > MAX_INPUTS:
-            raise BackendError("kernel {} has {} inputs; at most {} fit".format(name, len(inputs), MAX_INPUTS))
-        from ..kernels.launch import prepared
-
-        arg = (name,) + prepared(name, source, inputs, self.word(dtype), shape, groups, values)
-        return self._tensor("kernel", tuple([unpacked(x.data) for x in inputs]), arg, dtype, shape)
 
     def visible(self, x):
         """x on the host backend if its elements never left the host, so that reading them waits for nothing; else
@@ -309,33 +245,25 @@ class Recording(Backend):
         node = x.data
         if node.op == "data":
             return node.arg
-        if x.size == 0:
+        if not x.size:
             return b""
         if self.planning:
             refuse_values(node)
             evaluate([node], self.host)
             return node.arg
         self.realize(x)
-        if node.buffer is None:
-            refuse_values(node)
-        return self.device.read(node.buffer, node.nbytes)
+        return self._computed(node)
+
+    async def to_data_async(self, x):
+        """The elements as a TensorData."""
+        from emberlet.tensor_data import TensorData
+
+        return TensorData(self.to_bytes(x), x.shape, x.dtype)
 
     def to_bytes(self, x):
         if x.data.op == "host":
             return self.host.to_bytes(x.data.arg)
         return storage.narrow(self._words(x), x.dtype, x.size, x.data.word)
-
-    async def to_data_async(self, x):
-        """The elements as a TensorData; for devices that can only be awaited."""
-        from emberlet.tensor_data import TensorData
-
-        if x.data.op in ("host", "data") or not x.size:
-            return TensorData(self.to_bytes(x), x.shape, x.dtype)
-        self.realize(x)
-        if x.data.buffer is None:
-            refuse_values(x.data)
-        words = await self.device.read_async(x.data.buffer, x.data.nbytes)
-        return TensorData(storage.narrow(words, x.dtype, x.size, x.data.word), x.shape, x.dtype)
 
     def to_list(self, x):
         if x.data.op == "host":
@@ -344,30 +272,6 @@ class Recording(Backend):
         if sizes is not None:
             return sizes
         return storage.to_list(self._words(x), x.dtype, x.size, x.data.word)
-
-    def realize(self, *tensors):
-        """Compute recorded tensors: one plan, one submission. Intermediate ones that are still referenced are kept too.
-
-        Nodes that depend on an input of a plan being traced stay recorded.
-        """
-        with self._lock:
-            for x in tensors:
-                if x.data.op == "data" and x.data.count:
-                    self.upload(x.data)
-            roots, order = self._to_compute(tensors)
-            if not roots:
-                return
-            from ..run.runtime import run_once
-
-            plan, externals, words = self._plan(order, roots)
-            outputs = run_once(self.device, plan, externals)
-            if not FINALIZERS:
-                leaves = {id(node.buffer) for node in order}
-                for given in externals:
-                    if id(given) not in leaves:  # numbers that only this run has used
-                        given.free()
-            for i in range(len(roots)):
-                roots[i].become_buffer(outputs[i], words[i])
 
     def _to_compute(self, tensors):
         """(the nodes to compute: those of `tensors`, and intermediate ones still referenced; all nodes they depend on,
@@ -383,61 +287,3 @@ class Recording(Backend):
         if roots:
             roots.extend(live_nodes(order, roots))
         return roots, order
-
-    def _plan(self, order, roots):
-        """(plan, Allocations of its externals, words of the roots) for `roots`; `order` holds all they depend on. The
-        same graph over other values and numbers gets the same plan."""
-        key = signature(order, roots)
-        found = self._plans.get(key)
-        if found is None:
-            try:
-                plan, externals = make_plan(roots, self.options, apart=True)
-            except UnsupportedError:
-                # Tensors of many pages leave no binding for the numbers, so these are written into the kernels of this
-                # graph.
-                plan, externals = make_plan(roots, self.options)
-                return plan, [self.upload(n) for n in externals], [r.word for r in roots]
-            place = {}
-            for i in range(len(order)):
-                place[id(order[i])] = i
-            # Each external's place in `order`, or the places of the nodes whose numbers it holds.
-            given = []
-            for n in externals:
-                given.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
-            found = (plan, given, [r.word for r in roots])
-            self._plans.put(key, found, plan.text_bytes())
-        plan, given, words = found
-        return plan, [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given], words
-
-    def _numbers(self, order, places):
-        """The Allocation of a kernel's numbers; places: [(a node's place in `order`, which of its `numbers`)]."""
-        words = [numbers(order[at])[which] for at, which in places]
-        allocation = self.device.allocate(4 * len(words))
-        self.device.write(allocation, storage.unsigned(words))
-        return allocation
-
-    def constant(self, node):
-        """The value that a `program` takes for a leaf that is not an input."""
-        return self.upload(node)
-
-    def program(self, plan, constants, inputs, results, owner):
-        """A Program that runs the plan many times (run/runtime.py)."""
-        from ..run.runtime import Program
-
-        return Program(self.device, plan, constants, inputs, results, owner=owner)
-
-    def upload(self, node):
-        """The Allocation of a leaf, uploaded first if its data are still on the host."""
-        if node.op == "data":
-            with self._lock:
-                if node.op == "data":  # again: another thread may have been first
-                    allocation = self.device.allocate(node.nbytes)
-                    self.device.write(allocation, node.arg)
-                    node.become_buffer(allocation)
-        if node.buffer.device is not self.device:
-            raise BackendError(
-                "a tensor, {} {}, is on another GPU device or on one that was lost; this is {!r}".format(
-                    node.dtype, node.shape, self
-                )
-            )
-        return node.buffer

@@ -1,18 +1,13 @@
-"""The wasm backend: records and fuses operations like the wgpu backend and runs them in WebAssembly with 128-bit
-vectors. In a tab, compiled models may run on several threads (engine/)."""
+"""The wasm backend: recorded operations (../record/), computed in WebAssembly with 128-bit vectors. In a tab, compiled
+models may run on several threads (engine/)."""
 
 from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError
 
-from ..backend import WgpuBackend
 from ..plan.make import make_plan
 from ..record.bounds import interval
-from ..record.host_evaluation import evaluate
-from ..record.node import (
-    numbers,
-    refuse_values,
-    signature,
-)
+from ..record.node import numbers, refuse_values, signature
+from ..record.primitives import Primitives
 from ..run import storage
 from ..run.caches import LRUCache
 from . import engine
@@ -25,7 +20,7 @@ _MODULES = 32 << 20  # bytes of modules, with what engines make of them: a few o
 _EXPANDED = 20  # how much larger than its module that is
 
 
-class WasmBackend(WgpuBackend):
+class WasmBackend(Primitives):
     """Computes tensors with WebAssembly. strict: raise UnsupportedError instead of computing on the host.
 
     When a value is read, everything recorded so far is computed as one module, which is cached for the same graph with
@@ -37,15 +32,13 @@ class WasmBackend(WgpuBackend):
     OVERRIDES = ("matmul_8bit", "conv_8bit")
 
     def __init__(self, index=0, strict=False, planning=False):
-        WgpuBackend.__init__(self, index, strict=strict, planning=planning)
-        self._options = Options(planning or engine.relaxed())
+        Primitives.__init__(self, index, strict, planning)
+        self.options = Options(planning or engine.relaxed())
         self._plans = LRUCache(_MODULES)
         if index:
             raise BackendError('"wasm:{}" does not exist; there is only one wasm backend'.format(index))
         if not planning:
             engine.available()
-
-    half = False
 
     def _is_long(self, extent, shape, lengths):
         return extent >= LEAST_WORK and shapes.size(shape) < ENOUGH and self._pieces(max(lengths)) > 1
@@ -63,9 +56,6 @@ class WasmBackend(WgpuBackend):
         """The same as `wasm.set_threads`."""
         return engine.set_threads(count)
 
-    def open_early(self):
-        """Does nothing: WebAssembly has no device that takes long to open."""
-
     def resident(self, model, entries, capacity):
         """The object that runs the steps of a Session (wasm/resident.py). None if a state grows: a plan has one size,
         so each step would make one."""
@@ -80,14 +70,6 @@ class WasmBackend(WgpuBackend):
         from .training import Engine
 
         return Engine(self)
-
-    def _can_wait(self):
-        return True
-
-    def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
-        from emberlet.functional.transformer.dot_product_attention import compose_attention
-
-        return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
 
     def matmul_8bit(self, a, b):
         """a @ b for int32 values within ±255. The operands are recorded as int16; kernels/integers.py sums their
@@ -109,9 +91,6 @@ class WasmBackend(WgpuBackend):
 
     def write_region(self, x, starts, sizes, steps, value):
         return False
-
-    def upload(self, node):
-        raise BackendError("the wasm backend has no GPU to upload to")
 
     # -- values ---------------------------------------------------------------------------------------------------
 
@@ -160,25 +139,10 @@ class WasmBackend(WgpuBackend):
             self._plans.put(key, found, _EXPANDED * len(image.module))
         return found
 
-    def _words(self, x):
-        node = x.data
-        if node.op != "data":
-            if not x.size:
-                return b""
-            if self.planning:
-                refuse_values(node)
-                evaluate([node], self.host)
-                return node.arg
-            self.realize(x)
+    def _computed(self, node):
         if node.op != "data":
             refuse_values(node)
         return node.arg
-
-    async def to_data_async(self, x):
-        """The elements as a TensorData, without waiting."""
-        from emberlet.tensor_data import TensorData
-
-        return TensorData(self.to_bytes(x), x.shape, x.dtype)
 
     def constant(self, node):
         return node.arg
