@@ -24,6 +24,6 @@ def reduced(shape, axes, keepdims):
     return tuple([shape[i] for i in range(len(shape)) if i not in axes])
 
 
-def whole(n):
+def as_int(n):
     """n as an integer; a symbolic size of a plan is returned as it is."""
     return n if isinstance(n, int) else int(n)

@@ -1,6 +1,6 @@
 """Arithmetic on shapes and axes that every backend and every functional family needs.
 
-`axes_of`, `reduced` and `whole` are loaded from reduced_shapes.py on first use.
+`axes_of`, `reduced` and `as_int` are loaded from reduced_shapes.py on first use.
 """
 
 from .errors import refuse

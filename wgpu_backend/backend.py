@@ -229,7 +229,7 @@ class WgpuBackend(Primitives):
         found = self._plans.get(key)
         if found is None:
             try:
-                plan, externals = make_plan(roots, self.options, apart=True)
+                plan, externals = make_plan(roots, self.options, bind_numbers=True)
             except UnsupportedError:
                 # Tensors of many pages leave no binding for the numbers, so these are written into the kernels of this
                 # graph.

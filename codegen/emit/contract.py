@@ -151,15 +151,15 @@ def numbered(names: Sequence[str], width: int) -> tuple[str, int, int, list[str]
     if width == 1:
         return f'f"{before[0]}{{i}}{after[0]}"', start, step, []
     if len(set(before)) == 1:
-        head, tail, parts = _apart(after)
+        head, tail, parts = _split(after)
         return f'f"{before[0]}{{i}}{head}{{part}}{tail}"', start, step, parts
     if len(set(after)) == 1:
-        head, tail, parts = _apart(before)
+        head, tail, parts = _split(before)
         return f'f"{head}{{part}}{tail}{{i}}{after[0]}"', start, step, parts
     return None
 
 
-def _apart(words: Sequence[str]) -> tuple[str, str, list[str]]:
+def _split(words: Sequence[str]) -> tuple[str, str, list[str]]:
     """The common prefix and suffix of the names, in whole words of letters, and what is between them."""
     pieces = [re.findall(r"[A-Za-z]+|[^A-Za-z]+", w) for w in words]
     lead, least = 0, min(map(len, pieces))

@@ -127,7 +127,7 @@ class ModuleWriter:
         if filled and sum(self._filled.values()) > MAX_FILLS:
             raise Problem(f"weights that are one number each would take more than {MAX_FILLS} bytes together")
         name = self._layer_name(node, kind, weights.values())
-        key = (kind, args, kwargs, tuple((k, v.key()) for k, v in sorted(weights.items())), self._apart(name, weights))
+        key = (kind, args, kwargs, tuple((k, v.key()) for k, v in sorted(weights.items())), self._key(name, weights))
         if key in self._layers:
             return self._layers[key]
         dtype = next((v.dtype for v in weights.values() if v.dtype.is_float), None)
@@ -145,7 +145,7 @@ class ModuleWriter:
         self.fields.append(Assign((f"self.{name}",), value))
         return Attribute(SELF, name), name
 
-    def _apart(self, name: str, weights: Mapping[str, Value]) -> Hashable:
+    def _key(self, name: str, weights: Mapping[str, Value]) -> Hashable:
         """A key that keeps layers with the same weights apart; here they are one layer, so there is none."""
         return None
 

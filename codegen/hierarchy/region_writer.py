@@ -340,7 +340,7 @@ class RegionWriter(ModuleWriter):
 
         return members if self.is_root else _MEMBERS
 
-    def _apart(self, name: str, weights: Mapping[str, Value]) -> Hashable:
+    def _key(self, name: str, weights: Mapping[str, Value]) -> Hashable:
         if self.roles is not None and any(v.origin is None for v in weights.values()):
             return name
         return name if all(len(v.shape) == 1 for v in weights.values()) else None

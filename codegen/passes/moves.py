@@ -141,9 +141,9 @@ def divided(node: Node[Any], walk: Walk) -> Change | None:
     shape = target((b[2], b[0], b[1], b[3]), node, walk, nodes)
     if shape is None:
         return None
-    apart = interim(walk.fresh(node.name + "::apart"))
-    nodes.append(Reshape(apart.name, (flat.inputs[0], shape), (apart,), ReshapeConfig(None, True)))
-    made = Transpose(node.name, (apart,), node.outputs, TransposeConfig((1, 2, 0, 3)))
+    unmerged = interim(walk.fresh(node.name + "::apart"))
+    nodes.append(Reshape(unmerged.name, (flat.inputs[0], shape), (unmerged,), ReshapeConfig(None, True)))
+    made = Transpose(node.name, (unmerged,), node.outputs, TransposeConfig((1, 2, 0, 3)))
     return instead(node, "separated {} pairs of merged axes before a permutation", *nodes, made)
 
 

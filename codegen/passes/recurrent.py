@@ -114,8 +114,8 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
             if first:
                 make(Reshape, results[0], shape, ReshapeConfig(None, False), node.outputs[0])
             else:
-                apart = make(Reshape, results[0], shape, ReshapeConfig(None, False))
-                make(Transpose, apart, (), TransposeConfig((0, 2, 1, 3)), node.outputs[0])
+                unmerged = make(Reshape, results[0], shape, ReshapeConfig(None, False))
+                make(Transpose, unmerged, (), TransposeConfig((0, 2, 1, 3)), node.outputs[0])
     return instead(node, "made layers of {} recurrent nodes", *nodes)
 
 

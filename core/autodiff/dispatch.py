@@ -104,20 +104,20 @@ def noted(backend, args, out, pull):
     return _parts(backend, Node(parents, pull), out, [0])
 
 
-def _parts(backend, whole, out, count):
-    """The results of the node `whole`; count: how many there were before, in a list."""
+def _parts(backend, node, out, count):
+    """The results of a node; count: how many there were before, in a list."""
     found = []
     for x in out:
         if not isinstance(x, Tensor):
-            found.append(_parts(backend, whole, x, count))
+            found.append(_parts(backend, node, x, count))
             continue
-        node = Node((whole,), whole_of, slot=count[0]) if x.dtype.is_float else None
+        own = Node((node,), collected, slot=count[0]) if x.dtype.is_float else None
         count[0] += 1
-        found.append(Tensor(Value(x, node), x.dtype, x.shape, backend))
+        found.append(Tensor(Value(x, own), x.dtype, x.shape, backend))
     return tuple(found)
 
 
-def whole_of(gradient):
+def collected(gradient):
     """The `pull` of one of several results, which the backward pass collects by itself."""
 
 

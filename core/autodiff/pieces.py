@@ -23,7 +23,7 @@ class Pieces:
             self.rest = other if self.rest is None else add(self.rest, other)
         return self
 
-    def whole(self):
+    def joined(self):
         """The gradient as a tensor."""
         out, parts = self.rest, self.parts
         axis = self._axis()

@@ -114,7 +114,7 @@ def backward(roots, seeds, retain=False):
     for node in _ordered(root):
         gradient = pending.pop(id(node), None)
         if isinstance(gradient, Pieces):
-            gradient = gradient.whole()
+            gradient = gradient.joined()
         if node.required:
             out.keep(node, gradient)
         if gradient is None or node.pull is None:

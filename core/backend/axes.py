@@ -222,7 +222,7 @@ def _checked(dims):
         for axis, label in given.items() if isinstance(given, dict) else ():
             pair = isinstance(label, tuple) and len(label) == 2
             label = label[0] if pair else label
-            if not _whole(axis) or not isinstance(label, str) or not label:
+            if not _is_index(axis) or not isinstance(label, str) or not label:
                 raise BackendError(
                     'write an open axis of {0!r} as {{2: "cache"}} or {{2: ("cache", 2048)}}, found {1!r}'.format(
                         name, given
@@ -231,7 +231,7 @@ def _checked(dims):
     return dims
 
 
-def _whole(n):
+def _is_index(n):
     return hasattr(n, "__index__") or type(n) is int
 
 
@@ -246,9 +246,9 @@ def _limit(name, given):
         pair, step = (given[0], given[-1]), given.step
     else:
         pair = given if isinstance(given, (tuple, list)) else (1, given)
-        if len(pair) == 2 and pair[1] is None and _whole(pair[0]) and 0 <= pair[0] <= HIGHEST:
+        if len(pair) == 2 and pair[1] is None and _is_index(pair[0]) and 0 <= pair[0] <= HIGHEST:
             return int(pair[0]), HIGHEST, None, 1
-    if len(pair) != 2 or not _whole(pair[0]) or not _whole(pair[1]):
+    if len(pair) != 2 or not _is_index(pair[0]) or not _is_index(pair[1]):
         raise BackendError(
             "the limit of the open axis {!r} is a number, None, a pair (lowest, highest) or a range, found {!r}".format(
                 name, given

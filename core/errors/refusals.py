@@ -55,7 +55,7 @@ _SAYS = {
     "len": "DType:len() of a tensor without axes",
     "array API": "Argument:emberlet supports the array API up to 2024.12, not {}",
     "copy": "Argument:numbers and lists must be copied; pass copy=None or copy=True",
-    "word": "Argument:{} is {}, found {!r}",
+    "choice": "Argument:{} is {}, found {!r}",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} has no embedded weights; use from_file",
     "no weights": "Load:{} does not say where its weights are; use from_file",

@@ -71,7 +71,7 @@ def nan(x):
     return NAN
 
 
-def whole(function):
+def rounding(function):
     """A rounding function that keeps infinities, NaN and the sign of zero."""
 
     def rounded(x):

@@ -52,7 +52,7 @@ def _of(op, dtype):
     if op == "bitwise_not":
         return lambda v: ~v, lambda v: ~v
     if op in _ROUNDING:
-        f = scalars.whole(_ROUNDING[op])
+        f = scalars.rounding(_ROUNDING[op])
         return f, f
     f, on_error = _FLOAT[op]
     return f, scalars.guarded(f, on_error)

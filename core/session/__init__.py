@@ -22,7 +22,7 @@ class Session:
     """
 
     def __init__(self, model, capacity=None, initial=None, dims=None, state=None):
-        most = whole(capacity)
+        most = int_or_none(capacity)
         if capacity is not None and (most is None or most < 1):
             raise EmberletError("capacity is a number of positions, 1 or more, found {!r}".format(capacity))
         for word, value in (("initial", initial), ("dims", dims)):
@@ -145,7 +145,7 @@ class Session:
             rooms.append(room)
         near = values + [x for x in arguments if isinstance(x, Tensor)]
         if not done:
-            near += [r.whole for r in rooms if r is not None]
+            near += [r.array for r in rooms if r is not None]
         outputs = self._outputs(results, near, done)
         realize = getattr(values[0].backend, "realize", None) if values else None
         if realize is not None and not done:  # or a GPU would keep recording the history of a state
@@ -460,7 +460,7 @@ class Session:
         """
         self._idle()
         found = n
-        n = whole(n)
+        n = int_or_none(n)
         if n is None or not 0 <= n <= self.length:
             raise EmberletError("rewind needs 0 to {} positions, found {!r}".format(self.length, found))
         if not n:
@@ -517,7 +517,7 @@ class Session:
         return ones((batch, self.length + new), dtype=dtypes.int64, device=self._home())
 
     def _new(self, new, batch):
-        sizes = whole(new), whole(batch)
+        sizes = int_or_none(new), int_or_none(batch)
         if sizes[0] is None or sizes[1] is None or sizes[0] < 0 or sizes[1] < 1:
             raise EmberletError("new positions are 0 or more, of a batch of 1 or more; found {!r}".format((new, batch)))
         return sizes
@@ -562,7 +562,7 @@ def check_count(model, taken, total):
         )
 
 
-def whole(n):
+def int_or_none(n):
     """n as an int, NumPy's integers included; None if it is not a whole number."""
     if isinstance(n, bool):
         return None

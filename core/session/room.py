@@ -10,16 +10,16 @@ LEAST = 16  # initial positions of a room without a given capacity
 
 
 class Room:
-    """An array of `length` positions along `axis`. whole: the Tensor of all of them."""
+    """An array of `length` positions along `axis`. array: the Tensor of all of them."""
 
     def __init__(self, x, axis, length):
         shape = x.shape[:axis] + (length,) + x.shape[axis + 1 :]
         self.axis = axis
         self.length = length
-        self.whole = empty(x.backend, shape, x.dtype)
+        self.array = empty(x.backend, shape, x.dtype)
         self._kept = 0  # positions that others may still read
         self._owner = None
-        write(self.whole, x, axis, 0)
+        write(self.array, x, axis, 0)
 
     @staticmethod
     def of(x, axis, capacity):
@@ -30,9 +30,9 @@ class Room:
 
     def view(self, length):
         """The first `length` positions, as a Tensor of the same memory."""
-        shape = self.whole.shape
+        shape = self.array.shape
         sizes = shape[: self.axis] + (length,) + shape[self.axis + 1 :]
-        return self.whole.backend.slice(self.whole, (0,) * len(shape), sizes, (1,) * len(shape))
+        return self.array.backend.slice(self.array, (0,) * len(shape), sizes, (1,) * len(shape))
 
     def open(self, session, length):
         """Whether the session may write after its first `length` positions."""
@@ -71,7 +71,7 @@ class Growing(Tensor):
                 return None  # the session itself raises when it is full
             room = self.room = Room(self, axis, 2 * total)
         for x in tensors[1:]:
-            write(room.whole, x, axis, at)
+            write(room.array, x, axis, at)
             at += x.shape[axis]
         self.grown = room.view(total)
         return self.grown
@@ -103,15 +103,15 @@ def empty(backend, shape, dtype):
     return Tensor((allocate(dtype, size(shape)), 0, None), dtype, shape, backend)
 
 
-def write(whole, x, axis, at):
-    """Put x at position `at` of an axis of `whole`."""
+def write(array, x, axis, at):
+    """Put x at position `at` of an axis of `array`."""
     if not x.size:
         return
-    if whole.backend.name == "numpy":
+    if array.backend.name == "numpy":
         key = (slice(None),) * axis + (slice(at, at + x.shape[axis]),)
-        whole.data[key] = x.data
+        array.data[key] = x.data
         return
     from ..python_backend.scattering import write_region
 
     starts = (0,) * axis + (at,) + (0,) * (len(x.shape) - axis - 1)
-    write_region(whole.data[0], whole.shape, starts, x.shape, (1,) * len(x.shape), x)
+    write_region(array.data[0], array.shape, starts, x.shape, (1,) * len(x.shape), x)

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from emberlet.codegen.emit.contract import Repeated, _apart, _listed, numbered
+from emberlet.codegen.emit.contract import Repeated, _split, _listed, numbered
 from emberlet.codegen.emit.expression import WIDTH
 from support.rows import every
 
@@ -145,7 +145,7 @@ def test_a_rule_of_names_is_one_number_and_one_word(names: str, width: int, foun
     ],
 )
 def test_the_words_that_differ_are_what_lies_between_equal_ends(words: str, found: Any) -> None:
-    lead, trail, parts = _apart(words.split())
+    lead, trail, parts = _split(words.split())
     assert [lead + part + trail for part in parts] == words.split()
     if "" not in found[2]:
         assert (lead, trail, parts) == found

@@ -93,9 +93,9 @@ def test_the_stand_ins_for_what_micropython_lacks():
 
 
 def test_rounding_keeps_the_sign_of_zero_and_infinities():
-    floor = scalars.whole(math.floor)
+    floor = scalars.rounding(math.floor)
     assert [floor(x) for x in (1.5, -1.5, INF, -INF)] == [1.0, -2.0, INF, -INF] and math.isnan(floor(NAN))
-    assert math.copysign(1, scalars.whole(math.ceil)(-0.5)) == -1.0
+    assert math.copysign(1, scalars.rounding(math.ceil)(-0.5)) == -1.0
     assert [scalars.sign(x) for x in (2.5, -2.5, 0.0)] == [1, -1, 0.0] and math.isnan(scalars.sign(NAN))
     safe = scalars.guarded(math.exp, lambda x: "raised")
     assert safe(0.0) == 1.0 and safe(1e9) == "raised"

@@ -33,7 +33,7 @@ def run(what):
             out = session.step(F.asarray(value, dtype={dtype!r}))
             out = out if isinstance(out, tuple) else (out,)
             found.append([out[0].tolist(), session.length])
-            places.append([id(r.whole.data[0]) for r in session._rooms if r is not None])
+            places.append([id(r.array.data[0]) for r in session._rooms if r is not None])
         elif kind == "fork":
             session = session.fork()
         elif kind == "snapshot":

@@ -84,7 +84,7 @@ def test_a_room_of_too_many_rows_is_not_made() -> None:
 def room(axis: int, length: int) -> GpuRoom:
     found: GpuRoom = GpuRoom.__new__(GpuRoom)
     found.axis, found.length = axis, length
-    found.whole = SimpleNamespace(data=SimpleNamespace(buffer=SimpleNamespace(gpu="room")))
+    found.array = SimpleNamespace(data=SimpleNamespace(buffer=SimpleNamespace(gpu="room")))
     return found
 
 

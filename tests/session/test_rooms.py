@@ -11,7 +11,7 @@ from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import EmberletError
 from emberlet.model import Model
-from emberlet.session import copied, shape_of, whole
+from emberlet.session import copied, int_or_none, shape_of
 from emberlet.session.room import LEAST, Growing, Room, shares
 
 
@@ -29,9 +29,9 @@ def test_a_room_begins_with_its_state_and_has_space(home: Any) -> None:
     assert [Room.of(x, 1, capacity).length for capacity in (None, 5, 40)] == [LEAST, 5, 40]
     assert Room.of(rows(home, *range(LEAST)), 1, None).length == 2 * LEAST
     room = Room(x, 1, 5)
-    assert (room.whole.shape, room.whole.dtype, room.axis, room.length) == ((1, 5, 2), x.dtype, 1, 5)
+    assert (room.array.shape, room.array.dtype, room.axis, room.length) == ((1, 5, 2), x.dtype, 1, 5)
     assert room.view(2).tolist() == x.tolist() and room.view(2).shape == (1, 2, 2)
-    assert shares(room.view(1), room.whole) and not shares(room.whole, x) and shares(x, x)
+    assert shares(room.view(1), room.array) and not shares(room.array, x) and shares(x, x)
     assert (
         not shares(x, 3)
         and not shares(3, x)
@@ -48,7 +48,7 @@ def test_appending_writes_behind_the_state(home: Any) -> None:
     past = Growing(room, 2, None)
     found = F.concat([past, rows(home, 3), rows(home, 4, 5)], axis=1)
     assert found.tolist() == rows(home, 1, 2, 3, 4, 5).tolist() and found is past.grown
-    assert past.room is room and shares(found, room.whole) and past.tolist() == rows(home, 1, 2).tolist()
+    assert past.room is room and shares(found, room.array) and past.tolist() == rows(home, 1, 2).tolist()
     again = F.concat([past, rows(home, 9)], axis=1)  # the place behind it is taken
     assert again.tolist() == rows(home, 1, 2, 9).tolist() and found.tolist() == rows(home, 1, 2, 3, 4, 5).tolist()
     other = Growing(room, 2, None)
@@ -130,7 +130,7 @@ def test_inputs_may_be_given_by_the_names_of_parameters() -> None:
 
 
 def test_numbers_and_shapes_of_what_is_given() -> None:
-    assert [whole(n) for n in (3, np.int8(4), True, 2.0, "a", None, np.array([1, 2]), np.array(5))] == [
+    assert [int_or_none(n) for n in (3, np.int8(4), True, 2.0, "a", None, np.array([1, 2]), np.array(5))] == [
         3, 4, None, None, None, None, None, 5
     ]  # fmt: skip
     assert shape_of([[1, 2, 3], [4, 5, 6]]) == (2, 3) and shape_of(np.zeros((4, 0))) == (4, 0) and shape_of(3) == ()

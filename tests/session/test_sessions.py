@@ -155,10 +155,10 @@ def test_a_step_appends_in_place(backend: str) -> None:
     places = set()
     for _ in range(16):
         session.step([[7, 3]])
-        places.add(tuple(id(room.whole.data if backend == "numpy" else room.whole.data[0]) for room in session._rooms))
+        places.add(tuple(id(room.array.data if backend == "numpy" else room.array.data[0]) for room in session._rooms))
     assert len(places) == 1
     for room, value in zip(session._rooms, session._values, strict=True):
-        assert shares(value, room.whole)
+        assert shares(value, room.array)
 
 
 def test_without_a_capacity_the_memory_doubles() -> None:

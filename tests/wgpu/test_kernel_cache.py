@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: Any) -> Path:
 
 def _told(roots: list[Any], options: Options, apart: bool) -> Any:
     """A plan as nested values that can be compared."""
-    plan, externals = make_plan(roots, options, apart=apart)
+    plan, externals = make_plan(roots, options, bind_numbers=apart)
     steps = [(s.kernel, s.buffers, s.groups, s.pages, s.flops, s.nbytes) for s in plan.steps]
     given = [[(k, i) for k, i in n.arg] if n.op == "numbers" else id(n) for n in externals]
     return plan.kernels, steps, plan.outputs, [(b.kind, b.nbytes) for b in plan.buffers], given

@@ -14,10 +14,9 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.errors import BackendError, ShapeError
 from emberlet.tensor import Tensor
-from emberlet.wgpu_backend import WgpuBackend, device, plan_file, resident
+from emberlet.wgpu_backend import WgpuBackend, backend, device, plan_file, resident
 from emberlet.wgpu_backend.awaited_steps import AwaitedSteps
 from emberlet.wgpu_backend.device import Allocation
-from emberlet.wgpu_backend.record import recording
 from emberlet.wgpu_backend.run import runtime
 from emberlet.wgpu_backend.run.carried import Carried
 from emberlet.wgpu_backend.run.stepwise import measure
@@ -53,7 +52,7 @@ def tensor(gpu: Any, *values: float) -> Tensor:
 def test_a_run_without_finalizers_frees_its_numbers_and_temporaries_only(
     gpu: Any, freed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (recording, runtime):
+    for module in (backend, runtime):
         monkeypatch.setattr(module, "FINALIZERS", False)
     x = tensor(gpu, *range(1, 301))
     scaled = x * 2.5  # the number is passed to the kernel in a buffer
@@ -351,7 +350,7 @@ def test_who_runs_the_steps_of_a_session(gpu: Any, monkeypatch: pytest.MonkeyPat
     assert planning.resident(model, [], None) is None
     monkeypatch.setattr(resident, "must_await", lambda: True)
     assert gpu.resident(model, [], None) is None  # a plan could not be waited for
-    monkeypatch.setattr(device, "FINALIZERS", False)
+    monkeypatch.setattr(backend, "FINALIZERS", False)
     assert gpu.resident(model, [], None) is None
     monkeypatch.setattr(device, "must_await", lambda: True)
     assert type(gpu.resident(model, [], None)) is AwaitedSteps

@@ -98,7 +98,7 @@ def test_kernels_of_random_graphs_declare_names_once_and_no_word_of_wgsl(device_
             continue
         roots = [x.data for x in found if x.size and x.data.op != "host"]
         for apart in (True, False):
-            for _, source in make_plan(roots, Options(device_class), apart=apart)[0].kernels if roots else ():
+            for _, source in make_plan(roots, Options(device_class), bind_numbers=apart)[0].kernels if roots else ():
                 _check(source)
 
 

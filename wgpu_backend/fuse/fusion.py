@@ -57,11 +57,11 @@ class Item:
 
 
 class Stored(dict):
-    """id -> node of everything that gets a buffer. apart: whether kernels take the numbers of fills, slices and so on
-    (node.numbers) from a buffer, so that one kernel serves any values. limits: the Limits of the device's arrays, None
-    for WebGPU's baseline."""
+    """id -> node of everything that gets a buffer. bind_numbers: whether kernels take the numbers of fills, slices and
+    so on (node.numbers) from a buffer, so that one kernel serves any values. limits: the Limits of the device's arrays,
+    None for WebGPU's baseline."""
 
-    apart = False
+    bind_numbers = False
     limits = None
 
 

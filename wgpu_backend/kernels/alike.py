@@ -33,7 +33,7 @@ class Alike:
         if options.alike is None:
             return
         common = "{} {} {} {} ".format(
-            options.alike(), stored.apart, stored.limits.page_bytes, stored.limits.known_lengths
+            options.alike(), stored.bind_numbers, stored.limits.page_bytes, stored.limits.known_lengths
         )
         for item in items:
             try:
@@ -115,7 +115,7 @@ def _keyed(item, stored, options, common):
         parts.append("{} {} {}".format(node.dtype.name, node.word, _text(node.shape)))
         if loaded:
             continue
-        argument = structure(node) if stored.apart else node.arg
+        argument = structure(node) if stored.bind_numbers else node.arg
         parts.append("{} {} {}".format(node.op, _text(argument), [places[id(s)] for s in node.srcs]))
     parts.append(_anchor(item, places, options))
     parts.append(str([places[id(n)] for n in item.chain]))

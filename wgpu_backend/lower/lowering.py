@@ -49,7 +49,7 @@ class Lowering:
     def number(self, node, which, plain, type):
         """Number `which` of node.numbers as a Value: the literal `plain`, or an element of the kernel's buffer of
         numbers if the kernel is to serve other numbers too."""
-        if not self.stored.apart:
+        if not self.stored.bind_numbers:
             return self.build.const(plain, type)
         if self._numbers is None:
             self._numbers = Node("numbers", (), [], dtypes.uint32, (0,))
@@ -306,10 +306,10 @@ def _arange(self, node, indices):
     type = storage.register(node.dtype)
     make = self.build.make
     out = self.build.index(indices[0] if indices else ix.ZERO, type)
-    apart = self.stored.apart and own_numbers(node)
-    if apart or not known_equal(step, 1):
+    bound = self.stored.bind_numbers and own_numbers(node)
+    if bound or not known_equal(step, 1):
         out = make("mul", type, (out, self.number(node, 1, step, type)))
-    if apart or not known_equal(start, 0):
+    if bound or not known_equal(start, 0):
         out = make("add", type, (out, self.number(node, 0, start, type)))
     return self.round(out, node.dtype)
 
@@ -344,11 +344,11 @@ def _expand(self, node, indices):
 def _slice(self, node, indices):
     (x,) = node.srcs
     starts, steps = node.arg
-    apart = own_numbers(node) if self.stored.apart else ()
+    bound = own_numbers(node) if self.stored.bind_numbers else ()
     inner = []
     for i in range(len(indices)):
         start = ix.const(starts[i])
-        if i in apart:
+        if i in bound:
             # The range covers every slice of this length and step.
             reach = (node.shape[i] - 1) * abs(steps[i])
             low, high = (0, x.shape[i] - 1 - reach) if steps[i] > 0 else (reach, x.shape[i] - 1)

@@ -16,13 +16,13 @@ from . import estimates
 from .data import Buffer, Plan, Step
 
 
-def make_plan(roots, options, packed=True, apart=False, sizes=None):
+def make_plan(roots, options, packed=True, bind_numbers=False, sizes=None):
     """`plan_with`, fusing less until no kernel exceeds the device's number of bindings."""
     inputs = options.max_bindings - 2
     outside = None
     while True:
         try:
-            return plan_with(roots, options, inputs, packed, apart, sizes, outside)
+            return plan_with(roots, options, inputs, packed, bind_numbers, sizes, outside)
         except TooManyBindings as error:
             inputs -= 1
             outside = inputs
@@ -34,18 +34,18 @@ class TooManyBindings(Exception):
     """A kernel would bind more buffers than the device allows."""
 
 
-def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None, max_outside=None):
+def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes=None, max_outside=None):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes of its external buffers.
 
     options: kernels.Options, whose `build` makes kernels; max_inputs: the most tensors a kernel may read; packed:
-    whether narrow results may be packed (fusion.py), in which case the `word` of each root says so; apart: whether
-    numbers in the graph (fills, starts of slices, …) are passed to kernels at run time, as externals ("numbers" nodes),
-    for graphs that recur with other numbers. A plan of one model is faster with them compiled in. sizes: the Scope of
-    the open sizes (`counts_of` turns what depends on them into Counts). max_outside: the most nodes that a row region
-    may read, None for any number: those that are not tensors are usually computed from the same few.
+    whether narrow results may be packed (fusion.py), in which case the `word` of each root says so; bind_numbers:
+    whether numbers in the graph (fills, starts of slices, …) are passed to kernels at run time, as externals ("numbers"
+    nodes), for graphs that recur with other numbers. A plan of one model is faster with them compiled in. sizes: the
+    Scope of the open sizes (`counts_of` turns what depends on them into Counts). max_outside: the most nodes that a row
+    region may read, None for any number: those that are not tensors are usually computed from the same few.
     """
     fusion = Fusion(roots, max_inputs, packed, options.computed_again, options.packed_again, max_outside)
-    fusion.stored.apart = apart
+    fusion.stored.bind_numbers = bind_numbers
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
     plan = Plan()
     number = {}

@@ -208,8 +208,8 @@ def structure(node):
     if node.op == "pad":
         return node.arg[0]
     if node.op == "slice":
-        apart = own_numbers(node)
-        return (node.arg[1], tuple([None if i in apart else node.arg[0][i] for i in range(len(node.shape))]))
+        bound = own_numbers(node)
+        return (node.arg[1], tuple([None if i in bound else node.arg[0][i] for i in range(len(node.shape))]))
     return node.arg
 
 

@@ -127,7 +127,7 @@ class WasmBackend(Primitives):
             added = {}
             for n in prepare(roots):
                 added[id(n)] = n
-            plan, externals = make_plan(roots, self.options, apart=True)
+            plan, externals = make_plan(roots, self.options, bind_numbers=True)
             image = Image(plan)
             given = []
             for number, n in zip(plan.externals, externals):

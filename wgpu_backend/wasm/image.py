@@ -37,9 +37,9 @@ class Image:
             at += (scales + 63) // 64 * 64
         scratch = at
         most = max([0] + [f.scratch for _, f in plan.kernels])
-        apart = (most + 63) // 64 * 64  # bytes between the scratch memories of two threads
+        stride = (most + 63) // 64 * 64  # bytes between the scratch memories of two threads
         self.threads = threads.MOST if split.pays([plan.kernels[s.kernel][1] for s in plan.steps]) else 1
-        at += most + (self.threads - 1) * apart
+        at += most + (self.threads - 1) * stride
         self.nbytes = at + 64
         pages = (self.nbytes + PAGE - 1) // PAGE
         if pages > MOST:
@@ -56,7 +56,7 @@ class Image:
         if self.threads > 1:
             functions.append(("barrier", threads.barrier()))
             self.exported.append("part")
-        functions.append(("part", threads.part(steps, scratch, apart, self.threads > 1)))
+        functions.append(("part", threads.part(steps, scratch, stride, self.threads > 1)))
         functions.append(("run", threads.alone()))
         if parts:
             self.exported.append("expand")

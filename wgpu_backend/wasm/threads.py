@@ -26,12 +26,12 @@ WAIT_NS = 10 * 1000 * 1000 * 1000
 _UNREACHABLE = b"\x00"
 
 
-def part(steps, scratch, apart, several):
+def part(steps, scratch, stride, several):
     """The function "part". steps: (kernel's name, its addresses, its Function); scratch: the address of the scratch
-    memory of thread 0; apart: bytes to that of the next thread; several: whether more than one thread may call it."""
+    memory of thread 0; stride: bytes to that of the next thread; several: whether more than one thread may call it."""
     f = Function("part", ("i32", "i32"))
     thread, threads = f.param(0), f.param(1)
-    own = f.let(op("i32.add", i32(scratch), op("i32.mul", thread, i32(apart))))
+    own = f.let(op("i32.add", i32(scratch), op("i32.mul", thread, i32(stride))))
     alone = False  # whether code for thread 0 only is open
     behind = False  # whether a step was written that others must not overtake
 

@@ -60,7 +60,7 @@ def _layer(a: Argument, walk: Walk) -> Linear | MatMul | None:
 
 
 @dataclass
-class Apart:
+class PartsInFront:
     """A value that holds `count` parts side by side on its last axis, and the shape and order of axes in which each is
     used."""
 
@@ -71,7 +71,7 @@ class Apart:
     order: tuple[int, ...]
 
 
-def apart(a: Argument, walk: Walk) -> Apart | None:
+def parts_in_front(a: Argument, walk: Walk) -> PartsInFront | None:
     """A layer's result, if an axis for its parts was brought to the front."""
     front = walk.made_by(a, Transpose)
     source = walk.made_by(front.inputs[0], Reshape) if front is not None else None
@@ -85,12 +85,12 @@ def apart(a: Argument, walk: Walk) -> Apart | None:
     if perm[0] != lead or not isinstance(count, int) or not 1 < count <= MOST or before[:lead] != after[:lead]:
         return None
     order = tuple(p - (p > lead) for p in perm[1:])
-    return Apart(source, count, lead, (*after[:lead], *after[lead + 1 :]), order)
+    return PartsInFront(source, count, lead, (*after[:lead], *after[lead + 1 :]), order)
 
 
 def part(node: Gather | Slice | Split, walk: Walk, parts: dict[str, Split]) -> Change | None:
     """The parts that a node takes, as outputs of a split of the layer's result."""
-    found = apart(node.inputs[0], walk)
+    found = parts_in_front(node.inputs[0], walk)
     at = _picked(node)
     if found is None or not at or max(at) >= found.count:
         return None
@@ -112,7 +112,7 @@ def part(node: Gather | Slice | Split, walk: Walk, parts: dict[str, Split]) -> C
     return replace(change, values={o.name: typed.get(v.name, v) for o, v in pairs if v is not None})
 
 
-def _placed(x: Argument, found: Apart, node: Node[Any], walk: Walk, nodes: list[Node[Any]]) -> Argument | None:
+def _placed(x: Argument, found: PartsInFront, node: Node[Any], walk: Walk, nodes: list[Node[Any]]) -> Argument | None:
     """A part in the shape and order of axes in which it is used; the nodes for that are added to `nodes`."""
 
     def add(kind: type[Node[Any]], what: str, config: Any, *more: Argument) -> Argument:

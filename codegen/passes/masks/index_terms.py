@@ -211,8 +211,8 @@ class Bounds:
             if t.equal:
                 if n.value is not None:
                     return n.value == 0
-                apart = self.never_negative(n - constant(1)) or self.never_negative(n.scaled(-1) - constant(1))
-                return False if apart else t
+                never = self.never_negative(n - constant(1)) or self.never_negative(n.scaled(-1) - constant(1))
+                return False if never else t
             if self.never_negative(n):
                 return True
             return False if self.never_negative(n.scaled(-1) - constant(1)) else t

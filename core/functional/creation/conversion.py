@@ -70,7 +70,7 @@ def cast(x, dtype, saturate=True, round_mode="up"):
     round_mode: the direction in which float8_e8m0fnu rounds to a power of two: "up", "down" or "nearest".
     """
     if round_mode not in ("up", "down", "nearest"):
-        refuse("word", "cast: round_mode", "'up', 'down' or 'nearest'", round_mode)
+        refuse("choice", "cast: round_mode", "'up', 'down' or 'nearest'", round_mode)
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
     if dtype is x.dtype:

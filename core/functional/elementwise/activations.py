@@ -108,7 +108,7 @@ def hard_swish(x):
 def gelu(x, approximate="none"):
     """x times the standard normal distribution function at x; approximate="tanh" uses the tanh approximation."""
     if approximate not in ("none", "tanh"):
-        refuse("word", "gelu: approximate", "'none' or 'tanh'", approximate)
+        refuse("choice", "gelu: approximate", "'none' or 'tanh'", approximate)
     x = floating(x)
     backend = x.backend
     fast = operation(backend, "gelu")

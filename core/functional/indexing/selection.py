@@ -7,7 +7,7 @@ together; their axes replace the first of them if they are adjacent, and come fi
 from ... import dtypes
 from ...backend import operation
 from ...errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from ...shapes import assume_equal, axis_of, broadcast, size, whole
+from ...shapes import as_int, assume_equal, axis_of, broadcast, size
 from ...tensor import Tensor
 from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
 from ..operands import alias, astype, like, tensor
@@ -38,12 +38,12 @@ def _slice_positions(key, n):
     if start is None:
         start = 0 if step > 0 else n - 1
     else:
-        start = whole(start)
+        start = as_int(start)
         start = max(start + n, 0 if step > 0 else -1) if start < 0 else min(start, n if step > 0 else n - 1)
     if stop is None:
         stop = n if step > 0 else -1
     else:
-        stop = whole(stop)
+        stop = as_int(stop)
         stop = max(stop + n, 0 if step > 0 else -1) if stop < 0 else min(stop, n if step > 0 else n - 1)
     count = (stop - start + step - (1 if step > 0 else -1)) // step
     return (start, count, step) if count > 0 else (0, 0, 1)
@@ -111,7 +111,7 @@ def _spans(x, parts):
     """The ints, slices and None of a key as (starts, sizes, steps, resulting shape, [(axis of that shape, advanced
     index)…], whether the advanced indices are not adjacent)."""
     starts, sizes, steps, shape, advanced = [], [], [], [], []
-    gap, apart, axis = False, False, 0
+    gap, separated, axis = False, False, 0
     has_arrays = False
     for k in parts:
         has_arrays = has_arrays or isinstance(k, Tensor)
@@ -121,7 +121,7 @@ def _spans(x, parts):
             gap = gap or bool(advanced)
             continue
         if isinstance(k, Tensor):
-            apart = apart or gap
+            separated = separated or gap
             for i in range(k.ndim if k.dtype.is_bool else 1):
                 n = x.shape[axis]
                 if k.dtype.is_bool and k.shape[i] != n:
@@ -142,7 +142,7 @@ def _spans(x, parts):
                 raise IndexingError("index {} is outside axis {} of length {}".format(k, axis, n))
             if has_arrays:
                 # Beside index arrays an int counts as an index array of one element.
-                apart = apart or gap
+                separated = separated or gap
                 advanced.append((len(shape), k))
                 shape.append(1)
             starts.append(k % n)
@@ -156,7 +156,7 @@ def _spans(x, parts):
             shape.append(count)
             gap = gap or bool(advanced)
         axis += 1
-    return tuple(starts), tuple(sizes), tuple(steps), tuple(shape), advanced, apart
+    return tuple(starts), tuple(sizes), tuple(steps), tuple(shape), advanced, separated
 
 
 def _index_arrays(x, advanced):
@@ -231,7 +231,7 @@ def getitem(x, key):
     parts = _parts(x, key)
     if True in [isinstance(k, bool) for k in parts]:
         x, parts = _with_axes_for_bools(x, parts)
-    starts, sizes, steps, shape, advanced, apart = _spans(x, parts)
+    starts, sizes, steps, shape, advanced, separated = _spans(x, parts)
     if steps.count(1) != len(steps) or not assume_equal(sizes, x.shape, "indexing"):
         x = x.backend.slice(x, starts, sizes, steps)
     if not assume_equal(shape, x.shape, "indexing"):
@@ -246,7 +246,7 @@ def getitem(x, key):
     rest = tuple([x.shape[i] for i in range(x.ndim) if i not in axes])
     merged = size([x.shape[i] for i in axes])
     out = backend.take(reshape(permute_dims(x, order), (merged,) + rest), index, 0)
-    if not apart and axes[0]:
+    if not separated and axes[0]:
         out = moveaxis(out, tuple(range(len(shape))), tuple(range(axes[0], axes[0] + len(shape))))
     return out
 

@@ -2,7 +2,7 @@
 
 from ...backend import operation
 from ...errors import ArgumentError, DTypeError, ShapeError
-from ...shapes import assume_equal, axes_of, axis_of, broadcast, size, whole
+from ...shapes import as_int, assume_equal, axes_of, axis_of, broadcast, size
 from ..operands import alias, tensor
 from ..overriding import composite, one_backend
 from ..reshaping import reshape
@@ -219,7 +219,7 @@ def tile(x, repetitions):
     """x repeated repetitions[i] times along axis i; the shorter of x.shape and repetitions is extended with leading
     ones."""
     x = tensor(x)
-    repetitions = [repetitions] if isinstance(repetitions, int) else [whole(r) for r in repetitions]
+    repetitions = [repetitions] if isinstance(repetitions, int) else [as_int(r) for r in repetitions]
     _not_negative(repetitions, "tile")
     repetitions = [1] * (x.ndim - len(repetitions)) + repetitions
     if len(repetitions) > x.ndim:
@@ -291,7 +291,7 @@ def pad(x, pads, value=0, mode="constant"):
         pads = [(0, 0)] * (x.ndim - 2) + [(pads[2], pads[3]), (pads[0], pads[1])]
     if len(pads) != x.ndim:
         raise ShapeError("pad needs a (low, high) pair for each of {} axes, found {}".format(x.ndim, len(pads)))
-    pads = [tuple([whole(n) for n in p]) for p in pads]
+    pads = [tuple([as_int(n) for n in p]) for p in pads]
     for i in range(x.ndim):
         low, high = pads[i]
         if low < 0 or high < 0:

@@ -5,7 +5,7 @@ Also `decode_image`, from a picture's bytes to a tensor.
 
 from ... import dtypes
 from ...errors import IndexingError, ShapeError, UnsupportedError
-from ...shapes import axis_of, whole
+from ...shapes import as_int, axis_of
 from ..operands import tensor
 
 
@@ -50,7 +50,7 @@ def split_to_sequence(x, split=None, axis=0, keepdims=True):
             raise ShapeError("split must be positive, found {}".format(step))
         lengths = [min(step, n - i) for i in range(0, n, step)]
     else:
-        lengths = [whole(s) for s in split]
+        lengths = [as_int(s) for s in split]
         if sum(lengths) != n:
             raise ShapeError("split {} does not add up to the {} of axis {}".format(lengths, n, axis))
     parts, start = [], 0

@@ -24,10 +24,10 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     backend = x.backend
     if kind == "rbf":
         rows, n, features = x.shape[0], vectors.shape[0], x.shape[1]
-        apart = backend.binary(
+        differences = backend.binary(
             "sub", backend.reshape(x, (rows, 1, features)), backend.reshape(vectors, (1, n, features))
         )
-        squares = backend.reduce("sum", backend.binary("mul", apart, apart), (2,), False)
+        squares = backend.reduce("sum", backend.binary("mul", differences, differences), (2,), False)
         return backend.unary("exp", backend.binary("mul", squares, backend.full((), -gamma, x.dtype)))
     products = matmul(x, vectors.permute_dims((1, 0)))
     if kind == "linear":

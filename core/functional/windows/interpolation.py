@@ -8,7 +8,7 @@ from math import floor
 
 from ... import dtypes
 from ...errors import ArgumentError, ShapeError
-from ...shapes import axis_of, size, whole
+from ...shapes import as_int, axis_of, size
 from ..operands import alias, astype, floating, tensor
 from ..overriding import composite
 from .interpolation_weights import MOST_TAPS, coordinate, nearest, single, taps_around
@@ -114,7 +114,7 @@ def resize(
         scales = [float(s) for s in scales]
         sizes = [n if s == 1 else _scaled(n, s, mode) for n, s in zip(lengths, scales)]
     else:
-        sizes = [whole(s) for s in sizes]
+        sizes = [as_int(s) for s in sizes]
         if keep_aspect_ratio_policy != "stretch":
             choose = min if keep_aspect_ratio_policy == "not_larger" else max
             scale = choose(_ratios(sizes, lengths, mode))
@@ -252,13 +252,13 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     if mode == "area":
         from .pooling import adaptive_avg_pool
 
-        return adaptive_avg_pool(x, [whole(n) for n in size])
+        return adaptive_avg_pool(x, [as_int(n) for n in size])
     if mode == "nearest-exact":
         return _resized(
-            tensor(x), axes, [whole(n) for n in size], scales, mode="nearest", coordinates="half_pixel",
+            tensor(x), axes, [as_int(n) for n in size], scales, mode="nearest", coordinates="half_pixel",
             nearest_mode="round_prefer_ceil",
         )  # fmt: skip
     coordinates = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
     return _resized(
-        tensor(x), axes, [whole(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"
+        tensor(x), axes, [as_int(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"
     )

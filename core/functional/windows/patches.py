@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...errors import ShapeError, refuse
-from ...shapes import axes_of, axis_of, size, strides, whole, window
+from ...shapes import as_int, axes_of, axis_of, size, strides, window
 from ..convolution import padding_pairs
 from ..movement.rearranging import _not_negative
 from ..operands import numeric, tensor
@@ -78,7 +78,7 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
 def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c * taps, positions) -> (n, c, *output_size): windows summed back into an image (PyTorch's fold)."""
     x = numeric(x, "col2im")
-    output_size = tuple([whole(s) for s in output_size])
+    output_size = tuple([as_int(s) for s in output_size])
     _not_negative(output_size, "col2im")
     d = len(output_size)
     kernel = at_least_one(kernel_size, d, "kernel_size")
@@ -140,7 +140,7 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     out = backend.reshape(flat, shape)
     if output_size is None:
         return out
-    grow = [(0, 0), (0, 0)] + [(0, whole(output_size[i]) - pooled[i]) for i in range(d)]
+    grow = [(0, 0), (0, 0)] + [(0, as_int(output_size[i]) - pooled[i]) for i in range(d)]
     return backend.pad(out, tuple(grow), 0)
 
 
@@ -151,7 +151,7 @@ def center_crop_pad(x, shape, axes=None):
     end. Raises ShapeError for a negative length."""
     x = tensor(x)
     axes = list(axes_of(None, x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
-    shape = [whole(d) for d in shape]
+    shape = [as_int(d) for d in shape]
     _not_negative(shape, "center_crop_pad")
     starts, sizes, padding = [0] * x.ndim, list(x.shape), [(0, 0)] * x.ndim
     for axis, wanted in zip(axes, shape):

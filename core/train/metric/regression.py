@@ -104,9 +104,9 @@ def _merged(a, b):
     count = a[0] + b[0]
     means, spreads = [], []
     for i in range(len(a[1])):
-        apart = b[1][i] - a[1][i]
-        means.append(a[1][i] + apart * b[0] / count)
-        spreads.append(a[2][i] + b[2][i] + apart * apart * a[0] * b[0] / count)
+        difference = b[1][i] - a[1][i]
+        means.append(a[1][i] + difference * b[0] / count)
+        spreads.append(a[2][i] + b[2][i] + difference * difference * a[0] * b[0] / count)
     return count, means, spreads, [x + y for x, y in zip(a[3], b[3])]
 
 

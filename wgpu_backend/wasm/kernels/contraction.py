@@ -259,13 +259,13 @@ class Contraction:
                 e.lane = None
                 e.close()
 
-        apart = self._apart(index)
-        if e.coefficient(index, "column") is not None or apart is None:
+        halves = self._by_axis(index)
+        if e.coefficient(index, "column") is not None or halves is None:
             e.bind("column", self.first_column)
             loops(by_vectors)
             return
         # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
-        by_column, by_k = apart
+        by_column, by_k = halves
         places, in_row = self._places(by_column, slot, 4, width)
 
         def tap(n):
@@ -309,7 +309,7 @@ class Contraction:
             in_row = op("i32.and", in_row, neighbor) if n > 1 else neighbor
         return places, f.let(in_row)
 
-    def _apart(self, index):
+    def _by_axis(self, index):
         """The index as the sum of (a part of the grid and column, a part of the taps); None if a term has both."""
         e = self.e
         of_column, of_k = [], []

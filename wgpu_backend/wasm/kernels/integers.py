@@ -175,21 +175,21 @@ class _Integers(Contraction):
         e, f = self.e, self.f
         to = f.local("i32")
         f.set(to, self.packed)
-        apart = self._apart(self.right.attr[1]) if self.right.op == "load" else None
-        if apart is None or e.coefficient(self.right.attr[1], "column") is not None:
+        halves = self._by_axis(self.right.attr[1]) if self.right.op == "load" else None
+        if halves is None or e.coefficient(self.right.attr[1], "column") is not None:
             self._write_pairs(to, lambda: self._eight_of(self.right, "column", self.first_column))
             return
         # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
         slot = self.right.attr[0]
         word = self.low.slots.types[slot]
         n = size(word)
-        places, in_row = self._places(apart[0], slot, n, 8)
+        places, in_row = self._places(halves[0], slot, n, 8)
 
         def contiguous():
-            return f.let(self._eight_at(word, op("i32.add", places[0], f.let(e.index(apart[1], n))), 0))
+            return f.let(self._eight_at(word, op("i32.add", places[0], f.let(e.index(halves[1], n))), 0))
 
         def scattered():
-            offset = f.let(e.index(apart[1], n))
+            offset = f.let(e.index(halves[1], n))
             fours = []
             for first in (0, 4):
                 out = i32x4(0)

@@ -118,9 +118,9 @@ def max_pool(w: Writer, call: Call) -> Any:
     result, given = w.array(y), w.array(g)
     bordered = with_border(x.shape, padding)
     whole = w.scratch(bordered, given.dtype)
-    apart = all(s >= d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
+    disjoint = all(s >= d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
     covered = zip(bordered[2:], y.shape[2:], kernel, stride, strict=True)
-    if not apart or any(k != s or n * k != size for size, n, k, s in covered):
+    if not disjoint or any(k != s or n * k != size for size, n, k, s in covered):
         w.emit(fill, whole, 0, writes=(whole,))
     # With bits, as `where` of ../lowering.py: masked assignments of NumPy take several times as long.
     word = np.dtype(WORDS[given.itemsize])
@@ -137,8 +137,8 @@ def max_pool(w: Writer, call: Call) -> Any:
         w.map(copy_elements, hit.view(np.int8), mask)
         w.map(np.negative, mask, mask)
         place = places[k][1]
-        w.map(np.bitwise_and, given.view(word), mask, place.view(word) if apart else mask)
-        if not apart:
+        w.map(np.bitwise_and, given.view(word), mask, place.view(word) if disjoint else mask)
+        if not disjoint:
             w.map(np.add, place, mask.view(given.dtype), place)
     w.put(call.results[0], whole[inside(x.shape, padding)])
     return None
