@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from emberlet.codegen.emit.contract import Repeated, _split, _listed, numbered
+from emberlet.codegen.emit.contract import Repeated, _listed, _split, numbered
 from emberlet.codegen.emit.expression import WIDTH
 from support.rows import every
 
