@@ -14,6 +14,7 @@ from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, IndexingError, ShapeError
 from emberlet.host.interface import wrong_arguments
+from emberlet.host.interface.guarding import guarded
 from emberlet.host.interface.wrong_arguments import _fits, _in_words, _kind, _misfit, explained, shown
 from support.rows import every
 
@@ -173,6 +174,17 @@ def test_errors_of_other_kinds_and_of_foreign_code_are_kept() -> None:
     assert str(found) == "softmax: x is the str 'a'; it takes a tensor"
     assert explained(call, ([1.0],), {}, raised(DTypeError("own"))) is None
     assert explained(call, (T,), {"axis": "a"}, raised(ShapeError("own"))) is None
+
+
+def test_a_lack_of_memory_is_not_explained_which_would_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(x: object) -> object:
+        raise MemoryError
+
+    asked: list[object] = []
+    monkeypatch.setattr(wrong_arguments, "explained", lambda *given: asked.append(given))
+    with pytest.raises(MemoryError):
+        guarded(full)(np.int64(1))
+    assert not asked
 
 
 def test_arguments_are_named_as_the_caller_wrote_them() -> None:

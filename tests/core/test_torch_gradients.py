@@ -6,6 +6,7 @@ is. tests/autodiff compares these with finite differences, too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from .gradient_answers import kept, wanted, weights
 from .torch_configurations import EACH, KINDS, configuration
 
 FIXTURE = Path(__file__).parent / "fixtures" / "torch_gradients.npz"
-ON_GPU = 2  # of each kind: a kernel is compiled for most of them
+# Of each kind on wgpu and wasm, which compile a kernel for most of them; EACH are all.
+COMPILED = int(os.environ.get("EMBERLET_CONFIGURATIONS", "2"))
 # Of equal elements, PyTorch gives the whole gradient to one in cummax and sort, and a share to each in amax: as here.
 # At the bounds of its range, clip passes the gradient on, and PyTorch's relu6 and hardtanh do not.
 
@@ -87,10 +89,10 @@ def test_every_gradient_is_pytorchs(name: str) -> None:
 @pytest.mark.usefixtures("wgpu_adapter")
 @pytest.mark.needs("gpu-driver")
 def test_gradients_on_the_gpu_are_pytorchs() -> None:
-    found = differences(get_backend("autodiff:wgpu"), ON_GPU)
+    found = differences(get_backend("autodiff:wgpu"), COMPILED)
     assert not found, f"{len(found)} differ\n" + "\n".join(found)
 
 
 def test_gradients_in_webassembly_are_pytorchs() -> None:
-    found = differences(get_backend("autodiff:wasm"), ON_GPU)
+    found = differences(get_backend("autodiff:wasm"), COMPILED)
     assert not found, f"{len(found)} differ\n" + "\n".join(found)

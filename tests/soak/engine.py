@@ -135,7 +135,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--times",
         type=int,
-        help="stop scenarios that count their harms (commands, deployments, scores) at that many of each",
+        help="stop scenarios that count their harms (commands, deployments, scores, trainings) at that many of each",
     )
     parser.add_argument("--seed", type=int, default=None, help="the same moments again, as far as a machine keeps time")
     parser.add_argument("--child", help=argparse.SUPPRESS)

@@ -43,6 +43,8 @@ def guarded(function: Any) -> Any:
             if complex_gate:
                 complex_gate[1](found)
             return found
+        except MemoryError:  # an explanation would need more
+            raise
         except Exception as error:
             if kwargs and isinstance(error, TypeError):
                 renamed = import_module("emberlet.host.interface.elsewhere.names").renamed(function, kwargs)
