@@ -10,8 +10,9 @@ import pytest
 from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.graph import Graph
 from emberlet.codegen.passes import PASSES, run_passes
-from emberlet.codegen.passes.masks import index_terms
-from emberlet.codegen.passes.masks.index_terms import All, Compared, Element, Negated, Number, Part, Term, Terms
+from emberlet.codegen.passes.masks import formulas
+from emberlet.codegen.passes.masks.formulas import All, Compared, Element, Negated, Number, Part, Term
+from emberlet.codegen.passes.masks.index_terms import Terms
 from emberlet.codegen.passes.rewriting import Walk, rewrite
 from emberlet.codegen.reader import read_model
 from hypothesis import HealthCheck, given, settings
@@ -215,11 +216,11 @@ def test_terms_say_what_elements_are(case: tuple[onnx.ModelProto, dict[str, np.n
 
 
 def test_numbers_are_polynomials() -> None:
-    i, n = index_terms.index(0), index_terms.size("n + 2")
+    i, n = formulas.index(0), formulas.size("n + 2")
     assert n is not None
-    product = (i + index_terms.constant(1)) * n - n
+    product = (i + formulas.constant(1)) * n - n
     assert product == i * n
-    assert product.at([index_terms.constant(3)]) == n.scaled(3)
+    assert product.at([formulas.constant(3)]) == n.scaled(3)
     assert (product - i * n).value == 0
 
 

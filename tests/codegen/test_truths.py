@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from emberlet.codegen.passes.masks.index_terms import (
+from emberlet.codegen.passes.masks.formulas import (
     All,
     Bounds,
     Compared,

@@ -23,7 +23,8 @@ from ...ops.expansion import Expand
 from ...ops.movement import AxesConfig, Unsqueeze
 from ...records import replace
 from ..rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of, value_of
-from .index_terms import All, Bounds, Compared, Element, Number, Terms, Truth, constant, index, placed, size
+from .formulas import All, Bounds, Compared, Element, Number, Truth, constant, index, placed, size
+from .index_terms import Terms
 
 LEAST = -1e4  # a number that hides a key when added to its score
 QUERY, KEY = 2, 3

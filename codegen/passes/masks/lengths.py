@@ -20,7 +20,8 @@ from ...ops.expansion import Expand
 from ...ops.movement import AxesConfig, Reshape, Squeeze, Transpose, Unsqueeze
 from ...records import dataclass
 from ..rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of, value_of
-from .index_terms import Bounds, Element, Negated, Number, Terms, Truth, constant, index, negated, placed
+from .formulas import Bounds, Element, Negated, Number, Truth, constant, index, negated, placed
+from .index_terms import Terms
 
 LEAST = -1e4  # a number that hides a key when added to its score
 BATCH, KEY = 0, 3
