@@ -13,7 +13,8 @@ from ..errors import FormatError
 from .arrow_types import Thrift, footer_of
 
 AT_ONCE = 256 << 20  # bytes that the rows read at once may come to, as far as the footer tells
-_BYTE_ARRAY = 6
+_BYTES = (6, 7)  # BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY
+_DELTA_BYTE_ARRAY = 7  # an encoding: a value repeats the beginning of the one before it
 _BINARY, _LIST, _STRUCT = 8, 9, 12
 
 
@@ -57,6 +58,7 @@ def _column(t: Thrift, names: Collection[str]) -> Iterator[tuple[bool, int, int]
             t.skip(kind)
             continue
         said: dict[int, int] = {}
+        encodings: list[int] = []
         name = ""
         for n, inner in t.fields():
             if inner in (4, 5, 6):
@@ -68,10 +70,13 @@ def _column(t: Thrift, names: Collection[str]) -> Iterator[tuple[bool, int, int]
                         raise ValueError("a path that is no list of texts")
                     part = t.binary()
                     name = name if k else part.decode("utf-8", "replace")
+            elif (n, inner) == (2, _LIST):
+                encodings = [_signed(t.varint()) for _ in range(t.items()[0])]
             else:
                 t.skip(inner)
         if name in names:
-            yield said.get(1) == _BYTE_ARRAY and 11 in said, said.get(5, 0), said.get(6, 0)
+            shared = said.get(1) in _BYTES and (11 in said or _DELTA_BYTE_ARRAY in encodings)
+            yield shared, said.get(5, 0), said.get(6, 0)
 
 
 def _signed(value: int) -> int:

@@ -199,3 +199,19 @@ def test_rows_that_share_a_large_value_are_read_a_few_at_a_time(tmp_path):
             opened = pa.PythonFile(file)
             assert rows_at_once(opened, name, range(9), {"text", "row"}, 1000) <= most
             assert rows_at_once(opened, name, range(9), {"row"}, 1000) == 1000
+
+
+@pytest.mark.parametrize(
+    "kind, how",
+    [
+        (pa.binary(1 << 20), {"dictionary_pagesize_limit": 1 << 24}),
+        (pa.binary(), {"use_dictionary": False, "column_encoding": {"c": "DELTA_BYTE_ARRAY"}}),
+    ],
+    ids=["of one size", "beginnings"],
+)
+def test_rows_that_share_bytes_are_read_a_few_at_a_time(kind, how, tmp_path):
+    file = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"c": pa.array([b"x" * (1 << 20)] * 400, kind)}), file, **how)
+    assert file.stat().st_size < 1 << 20
+    with file.open("rb") as opened:
+        assert rows_at_once(pa.PythonFile(opened), "x", range(9), {"c"}, 1000) <= 256
