@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE, Case, cases
 from support.onnx_models import check, parse
+from support.rows import every
 
 SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 BACKENDS = ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
@@ -34,7 +35,7 @@ def _arrays(model: Path, case: Case, backend: str, flat: bool) -> list[bytes]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("case", list(cases(contrib=False)), ids=lambda case: case.id)
+@every("case", list(cases(contrib=False)))
 def test_the_modules_compute_what_the_flat_code_does(case: Case, backend: str) -> None:
     if backend == "wgpu":
         pytest.importorskip("wgpu")

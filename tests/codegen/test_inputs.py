@@ -14,6 +14,7 @@ from emberlet.codegen import generate, load
 from emberlet.errors import DTypeError, EmberletError, ShapeError
 from emberlet.tensor_data import TensorData
 from support.onnx_models import parse
+from support.rows import every
 
 from tools.paths import ROOT
 
@@ -86,7 +87,7 @@ def test_inputs_of_every_kind_give_the_same(model: Any, given: str) -> None:
         np.testing.assert_array_equal(twice, 2 * IDS)
 
 
-@pytest.mark.parametrize(
+@every(
     ("inputs", "error", "says"),
     [
         ((X.astype(np.float64), IDS), DTypeError, r"takes input\.1: float32 \(batch, 3\), found float64 \(2, 3\)"),

@@ -21,6 +21,7 @@ from support.more_pass_patterns import MORE_PATTERNS
 from support.onnx_models import generated, parse
 from support.pass_patterns import PATTERNS as FIRST_PATTERNS
 from support.pass_patterns import floats
+from support.rows import every
 
 PATTERNS = {**FIRST_PATTERNS, **MORE_PATTERNS}
 
@@ -54,7 +55,7 @@ def same(label: str, model: onnx.ModelProto, inputs: list[np.ndarray]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@every("name", PATTERNS)
 def test_a_pattern_is_found_whatever_the_order_of_operands(name: str) -> None:
     pattern = PATTERNS[name]
     model, arrays = pattern.model(), pattern.arrays()
@@ -64,7 +65,7 @@ def test_a_pattern_is_found_whatever_the_order_of_operands(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", near_misses.KINDS)
-@pytest.mark.parametrize("name", PATTERNS)
+@every("name", PATTERNS)
 def test_near_misses_of_a_pattern_compute_the_same_as_before(name: str, kind: str) -> None:
     pattern = PATTERNS[name]
     model, arrays = pattern.model(), pattern.arrays()
@@ -81,7 +82,7 @@ def test_permutations_of_an_input_of_unknown_rank_are_joined() -> None:
     assert same("", model, [floats(2, 3, 4)])
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@every("name", PATTERNS)
 def test_two_changes_of_a_pattern_compute_the_same_as_before(name: str) -> None:
     pattern = PATTERNS[name]
     model, arrays = pattern.model(), pattern.arrays()

@@ -18,6 +18,7 @@ from emberlet import onnxruntime as ours
 from models.index import cases
 from onnx import helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as state
+from support.rows import every
 
 from tools.paths import ROOT
 
@@ -51,7 +52,7 @@ def told(args: Any) -> list[tuple[str, str, list[Any]]]:
     return [(a.name, a.type, a.shape) for a in args]
 
 
-@pytest.mark.parametrize("case", [*cases(contrib=False)], ids=lambda case: case.id)
+@every("case", [*cases(contrib=False)])
 def test_models_say_and_give_the_same(case):
     pair = [session(ort, str(case.model), providers=["CPUExecutionProvider"]) for ort in (theirs, ours)]
     them, us = pair

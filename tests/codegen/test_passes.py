@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from models.index import cases
 from onnx import numpy_helper
 from support.onnx_models import assert_same, generated, parse
+from support.rows import every
 
 RANDOM = np.random.default_rng(5)
 SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -672,7 +673,7 @@ def results(graph: Graph, model: Any, inputs: list[np.ndarray]) -> list[np.ndarr
 REAL = {c.name: c for c in cases() if not c.name.startswith("contrib")}
 
 
-@pytest.mark.parametrize("case", REAL.values(), ids=REAL)
+@every("case", REAL.values())
 def test_no_pass_alone_changes_what_a_real_model_computes(case: Any) -> None:
     model, inputs = read_model(case.model), list(case.inputs().values())
     plain = run_passes(model.graph, ["dead"])[0]
@@ -701,7 +702,7 @@ def test_a_bias_of_more_axes_than_the_product_is_no_layers(rows: str, bias: str)
     assert y.shape == shape
 
 
-@pytest.mark.parametrize("case", REAL.values(), ids=REAL)
+@every("case", REAL.values())
 def test_a_pass_without_what_it_starts_at_finds_nothing(case: Any) -> None:
     """`run_passes` does not import it then. Each pass sees the graph as read, and after all the others."""
     read = read_model(case.model).graph

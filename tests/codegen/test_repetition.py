@@ -23,6 +23,7 @@ from emberlet.codegen.reader.modules import named_scope
 from models.index import HERE, cases
 from onnx import TensorProto, helper, numpy_helper
 from support.nameless import stripped
+from support.rows import every
 
 ARCHITECTURES = HERE / "architectures"
 NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in ARCHITECTURES.glob("*.onnx.gz"))
@@ -87,7 +88,7 @@ def _same_and_no_longer(model: onnx.ModelProto, inputs: list[Any]) -> tuple[list
     return lines, plain
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_an_architecture_without_names_has_its_layers_again(name: str) -> None:
     model = _architecture(name)
     lines, plain = _same_and_no_longer(model, _drawn_inputs(model))
@@ -105,7 +106,7 @@ def test_an_architecture_without_names_computes_the_same_on_other_backends(name:
     assert _results(_written(model), inputs, backend) == _results(_written(model, flat=True), inputs, backend)
 
 
-@pytest.mark.parametrize("path", sorted({case.model for case in cases(contrib=False)}), ids=lambda p: p.parent.name)
+@every("path", sorted({case.model for case in cases(contrib=False)}))
 def test_a_model_of_the_tests_without_names_computes_the_same(path: Path) -> None:
     model = stripped(onnx.load(path))
     case = next(c for c in cases(contrib=False) if c.model == path)
@@ -266,7 +267,7 @@ class _Drawn:
         return x
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_drawn_blocks_are_found_and_compute_the_same(seed: int) -> None:
     drawn = _Drawn(seed)
     model = drawn.model()

@@ -15,6 +15,7 @@ from emberlet.codegen.ir.sizes import scaled
 from emberlet.errors import EmberletError
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as state
+from support.rows import every
 
 SHAPE = (2, 6, 5, 4)
 
@@ -125,7 +126,7 @@ OF_ANY_RANK = {
 }
 
 
-@pytest.mark.parametrize("op", OF_ANY_RANK)
+@every("op", OF_ANY_RANK)
 @pytest.mark.parametrize("sizes", [("n", 1, 4), ("n", 4), (1, "n"), ("n", 1, "m")])
 def test_the_rank_may_depend_on_open_lengths(op: str, sizes: tuple[int | str, ...]) -> None:
     text, opset = OF_ANY_RANK[op]

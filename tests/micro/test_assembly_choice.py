@@ -16,6 +16,7 @@ from emberlet.micro.builder.kernels.layer import dense_view
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.doubled import DividedRequant, DoubledRequant
 from emberlet.micro.builder.quantization.reference import Requant, requantize
+from support.rows import every
 
 PLACES = {"i0": 0, "o": 4096, "wo": 0, "to": 0, "zs": 8192}
 
@@ -49,7 +50,7 @@ def _found(layer: Any, family: str) -> list[str] | None:
 
 
 @pytest.mark.parametrize("family", ALL)
-@pytest.mark.parametrize(
+@every(
     ("requant", "runs"),
     [
         (_plain(), True),

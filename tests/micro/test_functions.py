@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.micro.builder.functions import FROM_MATH, FUNCTIONS, apply, lines
+from support.rows import every
 
 # Functions whose name or parameters differ from F's; the others are called like F's.
 NAMED_OTHERWISE: dict[str, Callable[..., emberlet.Tensor]] = {
@@ -55,7 +56,7 @@ def _as_micropython(chain: tuple[tuple[str, tuple[float, ...]], ...], x: np.ndar
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 def test_a_function_is_that_of_the_functional_layer(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.concatenate([rng.normal(0, 1, 40), rng.normal(0, 8, 40), [3.0, -3.0, 1.0, -1.0, 0.5, -0.5, 2.5]])
@@ -67,7 +68,7 @@ def test_a_function_is_that_of_the_functional_layer(name: str, seed: int) -> Non
     np.testing.assert_allclose(_as_micropython(chain, x), wanted, 1e-6, 1e-7)
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("reciprocal", "pow")])
+@every("name", [name for name in FUNCTIONS if name not in ("reciprocal", "pow")])
 def test_a_function_of_a_far_number_is_a_number(name: str) -> None:
     x = np.array([-1e4, -89.0, 89.0, 1e4])
     chain = ((name, (0.5,) * PARAMETERS[name]),)

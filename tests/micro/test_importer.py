@@ -19,6 +19,7 @@ from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import MODELS, Maker
+from support.rows import every
 
 
 def run_onnx(model: onnx.ModelProto, x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
@@ -87,7 +88,7 @@ def leaves(kind: type) -> set[str]:
     return {kind.__name__} if not below else set().union(*map(leaves, below))
 
 
-@pytest.mark.parametrize("op", sorted(leaves(Elementwise) - NOT_NUMBERS))
+@every("op", sorted(leaves(Elementwise) - NOT_NUMBERS))
 def test_every_function_of_one_number_is_taken(op: str) -> None:
     m = Maker()
     attributes = dict(ELEMENTWISE.get(op, {}))

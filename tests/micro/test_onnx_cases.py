@@ -16,6 +16,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.importer.table import TRANSLATORS
 from onnx import numpy_helper
+from support.rows import every
 
 Array = np.ndarray[Any, Any]
 KINDS = {kind.__name__ for kind in TRANSLATORS}
@@ -108,7 +109,7 @@ WORDS = ("test_quantizelinear_int16", "test_quantizelinear_uint16")
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("op", CASES)
+@every("op", CASES)
 def test_cases_have_their_results_or_a_reason(op: str) -> None:
     wrong, reasons, right = [], set(), 0
     for case in CASES[op]:

@@ -20,6 +20,7 @@ from emberlet.micro.builder.quantization.calibrate import check_samples, each
 from emberlet.micro.builder.quantization.indices import numbers, stored
 from emberlet.micro.builder.quantization.reference import dequantize
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 from tools.micropython import Port
 
@@ -439,7 +440,7 @@ def drawn(name: str, seed: int) -> tuple[Drawn, bytes]:
     return made, made.model()
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@every("name", DRAWS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_numbers_are_those_of_onnxruntime(name: str, seed: int) -> None:
     made, data = drawn(name, seed)

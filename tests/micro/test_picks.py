@@ -17,6 +17,7 @@ from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 Rng = np.random.Generator
 Array = npt.NDArray[Any]
@@ -75,7 +76,7 @@ DRAWS: tuple[Callable[[Rng], onnx.ModelProto], ...] = (tile, expand, pad, space_
 
 
 @pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_elements_go_where_onnxruntime_puts_them(draw: Callable[[Rng], onnx.ModelProto], seed: int) -> None:
     rng = np.random.default_rng(seed)
     data = draw(rng).SerializeToString()

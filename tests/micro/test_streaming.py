@@ -26,6 +26,7 @@ from support.microcontrollers.onnx_models import Array, Maker
 from support.microcontrollers.over_time import network_over_time
 from support.microcontrollers.quantized import Network, samples_of
 from support.onnx_models import expected
+from support.rows import every
 
 from tools.microcontrollers.models import deployed, desktop_boards
 from tools.micropython import Port
@@ -67,7 +68,7 @@ def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 30) ->
             np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_each_step_gives_what_the_whole_window_would(seed: int) -> None:
     model, axis = network_over_time(seed)
     graph = read_graph(model.SerializeToString(), "m")

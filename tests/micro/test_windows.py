@@ -13,6 +13,7 @@ from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.kernels.window import Window, best_unroll, offsets, window_loops
 from emberlet.micro.builder.program import Program, Step
 from support.microcontrollers.in_python import run_in_python
+from support.rows import every
 
 SHAPES = {
     (): (1, 1, 1),
@@ -51,7 +52,7 @@ def covered(window: Window, h: int, w: int) -> list[list[tuple[int, int]]]:
     return [[(y + i * dy, x + j * dx) for i in range(kh) for j in range(kw)] for y, x in product(rows, columns)]
 
 
-@pytest.mark.parametrize("window", windows(), ids=str)
+@every("window", windows())
 def test_a_window_covers_what_loops_say(window: Window) -> None:
     for h, w in ((1, 1), (4, 3), (5, 7)):
         places = covered(window, h, w)
@@ -71,7 +72,7 @@ def test_a_window_covers_what_loops_say(window: Window) -> None:
         assert window_counts(window, h, w, window.pads) == (whole,)
 
 
-@pytest.mark.parametrize("window", windows()[:20], ids=str)
+@every("window", windows()[:20])
 @pytest.mark.parametrize(("channels", "run"), [(1, 1), (4, 4), (6, 3)])
 def test_loops_over_a_window_reach_each_of_its_elements(window: Window, channels: int, run: int) -> None:
     (kh, kw), (dy, dx), pitch = window.kernel, window.dilations, 9 * channels

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from models.index import HERE, Case, cases
+from support.rows import every
 
 CASES = list(cases())
 MODELS = {case.name: case for case in CASES}
@@ -17,14 +18,14 @@ def test_every_file_is_in_the_index() -> None:
     assert indexed == {f for f in there if HERE / "modules" not in f.parents}
 
 
-@pytest.mark.parametrize("case", MODELS.values(), ids=MODELS.keys())
+@every("case", MODELS.values())
 def test_model_is_small_and_names_no_folder_of_the_machine_it_was_made_on(case: Case) -> None:
     data = case.model.read_bytes()
     assert len(data) <= 300_000
     assert not re.search(rb"site-packages|/home/|/Users/|/root/|\.py\"", data)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@every("case", CASES)
 def test_onnxruntime_gives_the_recorded_outputs(case: Case) -> None:
     ort = pytest.importorskip("onnxruntime")
     options = ort.SessionOptions()

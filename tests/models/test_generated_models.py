@@ -6,6 +6,7 @@ import pytest
 from emberlet import Tensor, dtypes, get_backend
 from emberlet.codegen import load
 from models.index import Case, cases
+from support.rows import every
 
 BACKENDS = [
     "numpy",
@@ -27,7 +28,7 @@ def to_array(tensor: Tensor) -> np.ndarray:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.id)
+@every("case", list(cases()))
 def test_generated_model_gives_onnxruntimes_outputs(case: Case, backend: str) -> None:
     if backend == "wgpu":
         pytest.importorskip("wgpu")
