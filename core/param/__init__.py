@@ -106,11 +106,13 @@ class Param:
         if not hasattr(value, "backend"):
             refuse("no value", value)
         self._acquire()
-        self._value = value
-        self._init = None
-        if id is not None:
-            self._id = id
-        self._release()
+        try:
+            self._value = value
+            self._init = None
+            if id is not None:
+                self._id = id
+        finally:
+            self._release()
         return self
 
     # -- what is known without the value -----------------------------------------------------------------------------
