@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from emberlet.micro.builder.emit.inputs import inputs_source
 from emberlet.micro.builder.emit.model import model_source
 from emberlet.micro.builder.graph import Sums
 from emberlet.micro.builder.kernels.layer import dense_view
@@ -43,7 +45,9 @@ PROGRAMS: dict[str, Program] = {
 def modules_functions(name: str) -> dict[str, Any]:
     """What a module defines, its kernels aside, without what it loads."""
     text = model_source(PROGRAMS[name])
-    names: dict[str, Any] = {"_w": b"", "_t": b""}
+    kernels: dict[str, Any] = {}
+    exec(inputs_source(PROGRAMS[name], "bytecode"), kernels)
+    names: dict[str, Any] = {"_w": b"", "_t": b"", "_kernels": SimpleNamespace(**kernels)}
     tree = ast.parse(text)
     kept: list[ast.stmt] = []
     for node in tree.body:

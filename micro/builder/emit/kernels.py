@@ -10,6 +10,7 @@ from ..functions import FROM_MATH
 from ..kernels.recurrent import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
+from .inputs import inputs_source
 
 _PREPARE = {
     "viper": """\
@@ -74,7 +75,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     """
     functions, begin, groups = _layers(program, dialect, arch)
     lines = [*begin, *(line for group in groups for line in group)]
-    text = "\n\n".join(functions)
+    text = "\n\n".join([*functions, *filter(None, [inputs_source(program, dialect)])])
     run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
     return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 

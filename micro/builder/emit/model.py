@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from ..program import Port, Program
+from .inputs import has_grid, steps
 from .loading import Deployed, Pack, Partition, loading
 from .trees import trees_functions, trees_state
 
@@ -91,6 +92,8 @@ def _state(program: Program, other: str = "") -> str:
     else:
         arena = f"A = bytearray({program.arena})\n_all = memoryview(A)\n"
     lines = ["W, T = _kernels.prepare(_w, _t)", arena]
+    if has_grid(program) or any(p.cuts is not None or p.columns is not None for p in program.inputs):
+        lines.insert(0, "from array import array\n")
     for which, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         if program.is_float:
             lines.append(f"{which} = {_tuple([f'({p.place}, {p.size})' for p in ports])}")
@@ -102,6 +105,8 @@ def _state(program: Program, other: str = "") -> str:
     if any(p.cuts is not None for p in program.inputs):
         lines += trees_state(program)
     lines += _columns(program)
+    if has_grid(program):
+        lines.append(f"_steps = {_tuple([str(steps(p)) for p in program.inputs])}")
     labels = next((p.labels for p in program.outputs if p.labels), ())
     if labels:
         lines.append(f"labels = {labels!r}")
@@ -122,7 +127,7 @@ def _columns(program: Program) -> list[str]:
         steps = np.where(factor == 0, BEYOND, port.scale / np.where(factor == 0, 1, factor))
         first, second = (tuple(float(f"{v:.9g}") for v in values) for values in (port.columns.offset, steps))
         lines.append(f"    {which}: (array('f', {first!r}), array('f', {second!r})),")
-    return ["from array import array", "", "columns = {", *lines, "}  # input: offsets and steps"] if lines else []
+    return ["columns = {", *lines, "}  # input: offsets and steps"] if lines else []
 
 
 def _grid(port: Port) -> str:
@@ -206,18 +211,7 @@ _INT8 = '''
 def put(numbers, which=0):
     """Write numbers, row by row and channels last, into an input."""
     to = inputs[which]
-    scale, zero = input_grids[which]
-    i = 0
-PUT_WORDS
-PUT_COLUMNS
-    for v in numbers:
-        if i < len(to):
-            q = round(STEPS) + zero
-            to[i] = 0 if q < 0 else 255 if q > 255 else q
-        i += 1
-    if i != len(to):
-        raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
-
+PUT
 
 def get(which=0):
     """The numbers of an output, as a list."""
@@ -235,8 +229,36 @@ def best(which=0):
     return k
 '''
 
+# Sixty-four numbers at a time: a copy of all as floats takes four times an input's memory.
+_PUT_BYTES = """\
+    size = len(to)
+    if type(numbers) in (bytes, bytearray):
+        numbers = memoryview(numbers)  # of which an array takes the numbers, not the bits
+    try:
+        count = len(numbers)
+        for i in range(0, size if count == size else 0, 64):
+            _put(array("f", numbers[i : i + 64]), to[i:], which)
+    except TypeError:  # an iterator
+        part, count = array("f", bytes(256)), 0
+        for v in numbers:
+            if count < size:
+                part[count & 63] = v
+            count += 1
+            if count & 63 == 0 or count == size:
+                _put(part[: (count - 1 & 63) + 1], to[count - 1 & -64 :], which)
+    if count != size:
+        raise ValueError("input {} takes {} numbers, found {}".format(which, size, count))
+
+
+def _put(part, to, which):
+    if _kernels.put(part, to, len(part), *_steps[which]):
+        raise ValueError("input {} takes finite numbers".format(which))
+"""
+
 _PUT_WORDS = """\
     if which in {0}:
+        scale, zero = input_grids[which]
+        i = 0
         for v in numbers:
             q = round(v / scale) + zero
             q = 0 if q < 0 else 65535 if q > 65535 else q
@@ -246,6 +268,21 @@ _PUT_WORDS = """\
             i += 2
         if i != len(to):
             raise ValueError("input {{}} takes {{}} numbers, found {{}}".format(which, len(to) // 2, i // 2))
+        return
+"""
+
+_PUT_COLUMNS = """\
+    if which in columns:
+        offsets, divisors = columns[which]
+        zero = input_grids[which][1]
+        i = 0
+        for v in numbers:
+            if i < len(to):
+                q = round((v - offsets[i]) / divisors[i]) + zero
+                to[i] = 0 if q < 0 else 255 if q > 255 else q
+            i += 1
+        if i != len(to):
+            raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
         return
 """
 
@@ -262,12 +299,11 @@ def _int8(program: Program) -> str:
     ins, outs = (
         tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
     )
-    columns, steps = "", "v / scale"
+    parts = [_PUT_WORDS.format(ins)] if ins else []
     if any(port.columns for port in program.inputs):
-        columns = "    offsets, divisors = columns.get(which, (None, None))\n"
-        steps = "v / scale if offsets is None else (v - offsets[i]) / divisors[i]"
-    text = _INT8.replace("PUT_WORDS\n", _PUT_WORDS.format(ins) if ins else "")
-    text = text.replace("PUT_COLUMNS\n", columns).replace("STEPS", steps)
+        parts.append(_PUT_COLUMNS)
+    parts.append(_PUT_BYTES if has_grid(program) else "")
+    text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
 

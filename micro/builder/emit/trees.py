@@ -8,42 +8,23 @@ import numpy as np
 
 from ..kernels.trees import MIDDLE
 from ..program import Program
+from .inputs import starts_kind
 
 _PUT = '''
 def put(numbers, which=0):
     """Write the features, as numbers."""
-    i = 0
-    for v in numbers:
-        if i < FEATURES:
-            _one[0] = v  # rounded to 32 bits, as the trees' own numbers are
-            _rank(_one[0], i)
-COPIES        i += 1
-    if i != FEATURES:
-        raise ValueError("the model takes FEATURES features, found {}".format(i))
-
-
-def _rank(v, i):
-    low, high = _starts[i], _starts[i + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if v > _cuts[middle]:
-            low = middle + 1
-        else:
-            high = middle
-    rank = low - _starts[i] if v == v else _nan[i]
-STORE
+    if type(numbers) in (bytes, bytearray):
+        numbers = memoryview(numbers)  # of which an array takes the numbers, not the bits
+    numbers = array("f", numbers)
+    if len(numbers) != FEATURES:
+        raise ValueError("the model takes FEATURES features, found {}".format(len(numbers)))
+COPIES    _kernels.rank(numbers, input, len(numbers), _cuts, _starts, _nan)
 '''
 
 _COPIES = """\
-            for k in range(len(_copies)):
-                if _copies[k] == i:
-                    _rank(_one[0], FEATURES + k)
+    for k in _copies:
+        numbers.append(numbers[k])
 """
-
-_STORE = (
-    "    input[i] = rank",
-    "    input[2 * i] = rank & 255\n    input[2 * i + 1] = rank >> 8",
-)
 
 _GET = '''
 def _sums():
@@ -90,10 +71,8 @@ def trees_state(program: Program) -> list[str]:
     starts = [0, *accumulate(map(len, cuts))]
     numbers = np.asarray([n for row in cuts for n in row], "<f4").tobytes()
     return [
-        "from array import array\n",
         f"_cuts = array('f', {numbers!r})",
-        f"_starts = array({'H' if starts[-1] < 65536 else 'I'!r}, {starts!r})",
-        "_one = array('f', [0.0])",
+        f"_starts = array({starts_kind(program.inputs[0])!r}, {starts!r})",
         f"_nan = array('H', {list(nan)!r})",
         *([f"_copies = {copies!r}"] if copies else []),
     ]
@@ -104,6 +83,5 @@ def trees_functions(program: Program) -> str:
     port, sums = program.inputs[0], program.outputs[0].sums
     assert sums is not None and port.cuts is not None
     get = _GET.format(middle=MIDDLE, step=sums.step, transform=_TRANSFORMS[sums.transform])
-    put = _PUT.replace("STORE", _STORE[port.size > len(port.cuts)])
-    put = put.replace("COPIES", _COPIES if port.nan[1] else "")
+    put = _PUT.replace("COPIES", _COPIES if port.nan[1] else "")
     return put.replace("FEATURES", str(len(port.cuts) - len(port.nan[1]))) + "\n" + get

@@ -1,0 +1,216 @@
+"""`put` gives the bytes that NumPy gives, whatever holds the numbers, on every kind of processor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.micro.builder.boards import BOARDS
+from emberlet.micro.builder.build import Options
+from emberlet.micro.builder.compile import compile_mpy
+from emberlet.micro.builder.emit.inputs import inputs_source, steps
+from emberlet.micro.builder.kernels.layer import Array
+from emberlet.micro.builder.program import Port, Program
+
+from tools.boards_in_qemu import EmulatedBoard
+from tools.microcontrollers.models import build_digits, deployed, desktop_boards
+from tools.micropython import Port as MicroPython
+from tools.micropython_builds import firmware
+
+SCALES = (1 / 255, 2 / 255, 0.1, 1.0, 2.0**-8, 0.7734, 3.3e-4, 812.5)
+
+
+def program(port: Port) -> Program:
+    return Program("net", False, (), (port,), (port,), 40, np.zeros(0, np.uint8), ())
+
+
+def numbers(scale: float, rng: np.random.Generator) -> Array:
+    """Numbers inside and outside of a grid, halfway between its steps, and at the ends of float32."""
+    far = [0.0, -0.0, 1e-40, -1e-40, 3e38, -3e38, 0.5, -0.5]
+    drawn = [rng.standard_normal(300) * 150 * scale, rng.integers(-600, 600, 300) / 2 * scale, far]
+    return np.concatenate(drawn).astype(np.float32)
+
+
+PUT = """
+import struct
+from array import array
+import kernels
+
+with open("{folder}/numbers", "rb") as f:
+    x = array("f", f.read())
+y = bytearray(len(x) // {cases})
+for k, steps in enumerate({steps}):
+    part = x[k * len(y) : (k + 1) * len(y)]
+    assert kernels.put(part, y, len(y), *steps) == 0
+    print(*y)
+"""
+
+
+def cases() -> tuple[list[Port], Array]:
+    rng = np.random.default_rng()
+    ports = [Port("x", (1,), 0, s, int(z)) for s in SCALES for z in (0, 255, rng.integers(1, 255))]
+    return ports, np.stack([numbers(port.scale, rng) for port in ports])
+
+
+def check(ports: list[Port], x: Array, said: str) -> None:
+    found = np.array([line.split() for line in said.splitlines() if line], int)
+    for port, given, y in zip(ports, x, found, strict=True):
+        quotient = given.astype(float) / port.scale
+        due = np.clip(np.rint(quotient) + port.zero, 0, 255)
+        # Only a number that float32 rounds to a tie may go to either side of it.
+        tie = np.abs(quotient - np.floor(quotient) - 0.5) <= np.abs(quotient) * 2.0**-24
+        np.testing.assert_array_equal(y[~tie], due[~tie], f"{port.scale} {port.zero}")
+        assert np.abs(y - due).max() <= 1
+        halves = np.rint(quotient * 2) / 2 == quotient
+        exact = tie & halves & (np.float32(port.scale) == port.scale)
+        np.testing.assert_array_equal(y[exact], due[exact])
+
+
+@pytest.mark.parametrize("dialect", ["viper", "bytecode"])
+@pytest.mark.parametrize("port_name", ["unix_port", "armhf_port"])
+def test_numbers_become_bytes(dialect: str, port_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    port: MicroPython = request.getfixturevalue(port_name)
+    ports, x = cases()
+    head = "import micropython\n" if dialect == "viper" else ""
+    (tmp_path / "kernels.py").write_text(head + inputs_source(program(ports[0]), dialect), encoding="utf-8")
+    (tmp_path / "numbers").write_bytes(x.tobytes())
+    script = f"import sys\nsys.path.insert(0, '{tmp_path}')\n"
+    script += PUT.format(folder=tmp_path, cases=len(ports), steps=[steps(p) for p in ports])
+    check(ports, x, port.run(script, micropypath=[]).check().stdout)
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.BOARDS)
+def test_numbers_become_bytes_on_boards(name: str) -> None:
+    board = EmulatedBoard(name)
+    ports, x = cases()
+    source = "import micropython\n" + inputs_source(program(ports[0]), "viper")
+    files = {"kernels.mpy": compile_mpy(source, "kernels", board.arch), "numbers": x.tobytes()}
+    script = PUT.format(folder="/rom", cases=len(ports), steps=[steps(p) for p in ports])
+    check(ports, x, board.run(script, files))
+
+
+COUNTED = """
+import digits
+x = [i / 64 for i in range(64)]
+digits.put(x)
+start = end = 0
+start = count()
+digits.put(x)
+end = count()
+print((end - start) // 64)
+"""
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", ["m7", "m0"])
+def test_a_number_of_a_list_takes_some_hundred_instructions(name: str) -> None:
+    """A count, not a time; in bytecode they were 2,000 and 3,500."""
+    board = EmulatedBoard(name)
+    built = build_digits(boards=[replace(BOARDS["rp2"], name=name, arch=board.arch)])
+    assert int(board.run(COUNTED, built.deployed[board.arch])) < 900
+
+
+KINDS = """
+import json, sys
+sys.path[:] = ["{folder}"]
+import digits
+from array import array
+
+x = [i % 17 / 16 for i in range(64)]
+
+
+def written(numbers):
+    digits.input[:] = bytes(64)
+    digits.put(numbers)
+    return list(digits.input)
+
+
+due = written(x)
+for numbers in (tuple(x), array("f", x), array("d", x), memoryview(array("f", x)), (v for v in x), iter(x)):
+    assert written(numbers) == due, numbers
+whole = [i % 3 for i in range(64)]
+due = written(whole)
+for numbers in (bytes(whole), bytearray(whole), memoryview(bytes(whole)), array("h", whole), range(0)):
+    if len(numbers):
+        assert written(numbers) == due, numbers
+for wrong in (x[:63], x + [0.0], [], (v for v in x[:5]), (v for v in x + x), bytes(65), ["a"] * 64,
+              x[:63] + [float("nan")], [float("inf")] + x[1:]):
+    try:
+        digits.put(wrong)
+        print("taken:", wrong)
+    except (ValueError, TypeError) as error:
+        print(error)
+"""
+
+
+def test_numbers_may_lie_in_anything(unix_port: MicroPython, tmp_path: Path) -> None:
+    options = Options("digits", "file", desktop_boards())  # type: ignore[arg-type]
+    for folder in (deployed(build_digits(boards=desktop_boards()), options, tmp_path, "x64"), tmp_path):
+        said = unix_port.run(KINDS.format(folder=folder), micropypath=[]).check().stdout.splitlines()
+        counts = [f"input 0 takes 64 numbers, found {n}" for n in (63, 65, 0, 5, 128, 65)]
+        assert said[:6] == counts and "str" in said[6] + "str"
+        assert said[7:] == ["input 0 takes finite numbers"] * 2
+
+
+RANK = """
+from array import array
+import kernels
+
+
+def read(name, kind):
+    with open("{folder}/" + name, "rb") as f:
+        return array(kind, f.read())
+
+
+x = read("numbers", "f")
+y = bytearray(len({starts}) - 1)
+for k in range(0, len(x), len(y)):
+    kernels.rank(x[k : k + len(y)], y, len(y), read("cuts", "f"), array("H", {starts}), array("H", {nan}))
+    print(*y)
+"""
+
+
+def ranked() -> tuple[Port, dict[str, Any], Array, Array]:
+    """A port with thresholds, what the script needs, rows of numbers, and their ranks."""
+    rng = np.random.default_rng()
+    cuts = [np.unique(np.float32(rng.standard_normal(n) * 10.0**k)) for k, n in enumerate((1, 0, 7, 200, 3, 30))]
+    cuts[2] = np.unique(np.float32([-3.4e38, -1e-40, 0.0, 1e-40, 5.5, 3.4e38]))
+    nan = rng.integers(0, 3, len(cuts)).tolist()
+    rows = [[rng.choice(c) if len(c) and k % 3 == 0 else rng.standard_normal() * 30 for c in cuts] for k in range(60)]
+    rows += [[v] * len(cuts) for v in (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, -1e-40, 3.4e38)]
+    x = np.array(rows, np.float32)
+    due = np.array([[nan[i] if v != v else np.searchsorted(cuts[i], v) for i, v in enumerate(row)] for row in x])
+    starts = [0, *np.cumsum([len(c) for c in cuts]).tolist()]
+    port = Port("x", (len(cuts),), 0, cuts=tuple(tuple(map(float, c)) for c in cuts))
+    return port, {"starts": starts, "nan": nan, "cuts": np.concatenate(cuts)}, x, due
+
+
+@pytest.mark.parametrize("dialect", ["viper", "bytecode"])
+@pytest.mark.parametrize("port_name", ["unix_port", "armhf_port"])
+def test_features_become_ranks(dialect: str, port_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    running: MicroPython = request.getfixturevalue(port_name)
+    port, told, x, due = ranked()
+    head = "import micropython\n" if dialect == "viper" else ""
+    (tmp_path / "kernels.py").write_text(head + inputs_source(program(port), dialect), encoding="utf-8")
+    (tmp_path / "numbers").write_bytes(x.tobytes())
+    (tmp_path / "cuts").write_bytes(told["cuts"].tobytes())
+    script = f"import sys\nsys.path.insert(0, '{tmp_path}')\n"
+    script += RANK.format(folder=tmp_path, starts=told["starts"], nan=told["nan"])
+    said = running.run(script, micropypath=[]).check().stdout
+    np.testing.assert_array_equal(np.array([line.split() for line in said.splitlines()], int), due)
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.BOARDS)
+def test_features_become_ranks_on_boards(name: str) -> None:
+    board = EmulatedBoard(name)
+    port, told, x, due = ranked()
+    source = "import micropython\n" + inputs_source(program(port), "viper")
+    files = {"kernels.mpy": compile_mpy(source, "kernels", board.arch)}
+    files |= {"numbers": x.tobytes(), "cuts": told["cuts"].tobytes()}
+    said = board.run(RANK.format(folder="/rom", starts=told["starts"], nan=told["nan"]), files)
+    np.testing.assert_array_equal(np.array([line.split() for line in said.splitlines() if line], int), due)
