@@ -208,7 +208,8 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     kept = Kept(cache / "placed.jsonl")
     if asked.left:
         chosen = [b for b in chosen if (known := kept.verdict(b)) is None or not known.caught]
-    chosen.sort(key=lambda b: (b.number, b.room))  # so that a run that is ended early has seen all rooms
+    # So that a run that is ended early has seen all rooms, and first what no run has tried.
+    chosen.sort(key=lambda b: (kept.verdict(b) is not None, b.number, b.room))
     if not chosen:
         raise StepError(f"no bug is named so; rooms: {', '.join(sorted({b.room for b in every}))}")
     start = time.monotonic()

@@ -19,7 +19,7 @@ from .layers import Drawn, case_of, changed, lines, program, valid
 
 NEEDS: tuple[str, ...] = ()
 TRIED = 12
-FAR = (1000, -1000, 7, -9)
+FAR = (1000, -1000)
 __all__ = ["NEEDS", "difference", "draw", "program", "simpler"]
 
 
@@ -36,7 +36,7 @@ def draw(choose: random.Random) -> Drawn | None:
 
 
 def with_bad_indices(drawn: Drawn) -> Case | None:
-    """The call as it is, then with an index out of range, then as it is."""
+    """The call as it is, then with an index out of range, mostly one beside an axis, then as it is."""
     case = case_of(drawn, "invalid calls")
     if case is None:
         return None
@@ -47,7 +47,8 @@ def with_bad_indices(drawn: Drawn) -> Case | None:
         return None
     bad: list[Any] = [np.array(a) for a in good]
     at = choose.choice(places)
-    far = choose.choice(FAR)
+    edges = sorted({edge for a in good for n in a.shape for edge in (n, -n - 1)})
+    far = choose.choice(edges if edges and choose.random() < 0.8 else FAR)
     if bad[at].dtype.kind == "u" or not np.iinfo(bad[at].dtype).min <= far <= np.iinfo(bad[at].dtype).max:
         far = 100
     bad[at].reshape(-1)[choose.randrange(bad[at].size)] = far
