@@ -144,9 +144,20 @@ def _spoil(array: Any) -> None:
 
 def overwrite(result: Any, shared: bool = False) -> int:
     """Overwrite every tensor of a result; returns how many there are. shared: its elements may be shared until they are
-    assigned to, as docs/tensors.md says of eager results; otherwise their memory is overwritten as well."""
+    assigned to, as docs/tensors.md says of eager results; otherwise their memory is overwritten as well.
+
+    Raises:
+        Broken: Overwriting one result changes another.
+    """
     if isinstance(result, (list, tuple)):
-        return sum(overwrite(x, shared) for x in result)
+        before, count = [leaves(x) for x in result], 0
+        for number, x in enumerate(result):
+            if any(x is earlier for earlier in result[:number]):
+                continue
+            if said := _changed(leaves(x), before[number]):
+                raise Broken(f"overwriting a result changes result {number}, {said}")
+            count += overwrite(x, shared)
+        return count
     if isinstance(result, dict):
         return sum(overwrite(x, shared) for x in result.values())
     if isinstance(result, np.ndarray):

@@ -87,6 +87,8 @@ SEQUENCES = [
     ("self.a{i} = nn.Rnn({c}, {c}, reverse={r}, backend=B)", "self.a{i}({v})[0]"),
     ("self.a{i} = nn.MultiHeadAttention({c}, {g}, backend=B)",
      "self.a{i}({v}, {w}, {w}, mask_attn=nn.causal_mask(*[{v}.shape[1]] * 2, backend={v}.backend)).context"),
+    ("self.a{i} = nn.MultiHeadAttention({c}, {g}, quiet_softmax={r}, backend=B)",
+     "self.a{i}({v}, {w}, {w}, mask_attn=~nn.causal_mask(*[{v}.shape[1]] * 2, backend={v}.backend)).context"),
     ("self.a{i} = nn.Linear({c}, {c}, bias={b}, backend=B)", "self.a{i}({v}) + {w}"),
     ("self.a{i} = nn.Linear(2 * {c}, {c}, bias={b}, backend=B)", "F.gelu(self.a{i}(F.concat([{v}, {w}], axis=-1)))"),
     ("self.a{i} = nn.Linear({c}, {c}, bias={b}, backend=B)",
