@@ -93,7 +93,7 @@ class Resident:
 
 
 class GpuRoom(Room):
-    """A Room in GPU memory: one buffer, that of `whole`. copied: whether to copy x into it now."""
+    """A Room in GPU memory: one buffer, that of `array`. copied: whether to copy x into it now."""
 
     def __init__(self, x, axis, length, copied=True):
         backend = x.backend
@@ -102,7 +102,7 @@ class GpuRoom(Room):
         node.buffer = backend.device.allocate(node.nbytes)
         self.axis = axis
         self.length = length
-        self.whole = Tensor(node, x.dtype, shape, backend)
+        self.array = Tensor(node, x.dtype, shape, backend)
         self._kept = 0
         self._owner = None
         if copied and x.size:
@@ -137,7 +137,7 @@ class GpuRoom(Room):
             elif i < self.axis:
                 outer *= shape[i]
         nbytes = shape[self.axis] * inner
-        target = self.whole.data.buffer.gpu
+        target = self.array.data.buffer.gpu
         for i in range(outer if nbytes else 0):
             encoder.copy_buffer_to_buffer(source, i * nbytes, target, i * self.length * inner, nbytes)
 
@@ -275,7 +275,7 @@ class _Call:
         """Lend the program the buffers of the states that it appends to in place. Called by the Program."""
         states = self.planned.in_place
         if states:
-            program.use_buffers({states[a][0]: self.arguments[a].room.whole.data.buffer for a in states})
+            program.use_buffers({states[a][0]: self.arguments[a].room.array.data.buffer for a in states})
 
     @property
     def out(self):

@@ -9,7 +9,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 from emberlet.training_step.function import loss_in
 
-from .compiled import Planned
+from .planned import Planned
 from .record.node import Node, ValueNeeded
 from .record.tracing import assemble, trace
 from .run.carried import copy_pages

@@ -3,7 +3,7 @@
 from emberlet import dtypes
 from emberlet.tensor import Tensor
 
-from ..compiled import Planned
+from ..planned import Planned
 from ..record.node import Node, ValueNeeded
 from ..record.tracing import assemble, trace
 from ..run import storage

@@ -116,7 +116,7 @@ class Resident:
             x = arguments[e.input]
             if n > x.room.length:
                 x.room = type(x.room)(x, e.axis, 2 * n)
-            rooms.append(x.room.whole.data)
+            rooms.append(x.room.array.data)
         if len({room.shape[e.axis] for room, e in zip(rooms, grown, strict=True)}) > 1:
             return None
         found = plan.run(arguments, lengths, rooms)
