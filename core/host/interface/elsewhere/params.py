@@ -32,7 +32,12 @@ def attach(param: Any) -> None:
     """Complete the class Param."""
     for name, method in import_module("emberlet.param.methods").METHODS.items():
         setattr(param, name, method)
-    param.initialized = staticmethod(lambda id, value: param(value, id))
+
+    def initialized(id: Any, value: Any) -> Any:
+        """Burn's Param::initialized: `Param(value, id)`."""
+        return param(value, id)
+
+    param.initialized = staticmethod(initialized)
     param.__getattr__ = _find
 
 
