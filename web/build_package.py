@@ -10,14 +10,20 @@ import io
 import json
 import re
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from build_page import WEB, BuildError, build_runtime, refresh
-from packages import ROOT, PackageError, plan_runtime_files, without_comments
+from build_page import DIGITS, WEB, BuildError, build_runtime, graph, refresh
+from packages import ROOT, PackageError, bytecode, emberlet_files, plan_runtime_files, without_comments, write_zip
 
 PACKAGE = WEB / "package"
-MODULES = tuple("emberlet adapter arrays arriving download either kept kinds sources thread threads wasm".split())
-TYPES = ("emberlet", "wasm")
+MODULES = tuple(
+    "emberlet adapter arrays arriving compiling download either kept kinds onnx onnxruntime ports sources tensors "
+    "thread threads wasm".split()
+)
+TYPES = ("emberlet", "onnxruntime", "wasm")
+OF_PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+SCRIPT = "emberlet_compile.py"
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 OF_MICROPYTHON = ("micropython.mjs", "micropython.wasm")
 NODE_PARTS = (
@@ -38,14 +44,43 @@ def build_modules(folder: Path) -> None:
     for name in TYPES:
         refresh(PACKAGE / f"{name}.d.mts", folder / f"{name}.d.mts")
     write_changed(folder / "python.mjs", python_module())
+    write_changed(folder / "version.mjs", f'export const version = "{version()}";\n')
+
+
+def build_compiler(folder: Path) -> None:
+    """Write the worker that compiles ONNX files to `folder`: Pyodide, and emberlet with its compiler. Raises
+    BuildError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pyodide = WEB / "node_modules" / "pyodide"
+    for name in (*OF_PYODIDE, "pyodide-lock.json"):
+        if not (pyodide / name).is_file():
+            raise BuildError(f"web/node_modules/pyodide/{name} is missing: run `npm ci` in web/")
+    for name in OF_PYODIDE:
+        refresh(pyodide / name, folder / name)
+    lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
+    own = json.dumps({"info": lock["info"], "packages": {}})  # none of Pyodide's packages is needed
+    write_changed(folder / "lock.mjs", f"export const lockFileContents = {json.dumps(own)};\n")
+    refresh(PACKAGE / "compiler" / "worker.mjs", folder / "worker.mjs")
+    parts = {"emberlet": emberlet_files(), "compiler": emberlet_files(compiler=True)}
+    try:
+        files = {
+            name: data
+            for part in bytecode(parts, (DIGITS / "digits.onnx").read_bytes()).values()
+            for name, data in part.items()
+        }
+    except PackageError as error:
+        raise BuildError(str(error)) from error
+    write_zip(folder / "compiler.zip", files | {SCRIPT: (PACKAGE / "compiler" / SCRIPT).read_bytes()})
 
 
 def build_package(folder: Path) -> str:
     """Write the package's folder, as npm unpacks it; returns its version. Raises BuildError."""
     build_modules(folder)
+    build_compiler(folder / "compiler")
     manifest = json.loads((PACKAGE / "package.json").read_text(encoding="utf-8"))
     manifest["version"] = version()
     manifest["files"] = sorted(path.name for path in folder.iterdir() if path.suffix in (".mjs", ".mts", ".wasm"))
+    manifest["files"].append("compiler")
     write_changed(folder / "package.json", json.dumps(manifest, indent=2) + "\n")
     refresh(PACKAGE / "README.md", folder / "README.md")
     for name in LICENSES:
@@ -62,8 +97,8 @@ def pack(out: Path, folder: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for path in sorted(folder.iterdir()):
-            entry = tarfile.TarInfo(f"package/{path.name}")
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = tarfile.TarInfo(f"package/{path.relative_to(folder).as_posix()}")
             entry.size = path.stat().st_size
             entry.mode = 0o644
             entry.mtime = 499162500  # as npm does
@@ -73,11 +108,12 @@ def pack(out: Path, folder: Path) -> Path:
 
 
 def sizes(folder: Path) -> tuple[int, int]:
-    """The gzipped bytes of our own code in the package, and those of MicroPython."""
-    code = [path for path in folder.iterdir() if path.suffix in (".mjs", ".wasm")]
-    size = {path.name: len(gzip.compress(path.read_bytes(), 9, mtime=0)) for path in code}
-    theirs = sum(size.pop(name) for name in OF_MICROPYTHON)
-    return sum(size.values()), theirs
+    """The gzipped bytes that a page with a plan loads: our own code, and MicroPython."""
+
+    def total(names: Iterable[str]) -> int:
+        return sum(len(gzip.compress((folder / name).read_bytes(), 9, mtime=0)) for name in names)
+
+    return total(graph(folder / "emberlet.mjs", folder)), total(OF_MICROPYTHON)
 
 
 def for_browsers(script: str) -> str:

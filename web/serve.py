@@ -313,7 +313,8 @@ def _pack(out: Path) -> int:
             print(f"cannot build the package: {error}", file=sys.stderr)
             return 1
         ours, theirs = sizes(Path(folder))
-    print(f"wrote {archive}: {archive.stat().st_size:,} bytes; gzipped, {ours:,} are ours and {theirs:,} MicroPython's")
+    size = archive.stat().st_size
+    print(f"wrote {archive}: {size:,} bytes; gzipped, plans need {ours:,} of ours and {theirs:,} of MicroPython")
     return 0
 
 

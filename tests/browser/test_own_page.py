@@ -212,10 +212,13 @@ def refused(page: Page, call: str) -> str:
         ('load("other.plan")', "could not download other.plan: the server answered 404"),
         ('load("index.html")', "could not download index.html: the server answered with a web page"),
         ('load("damaged.plan")', "damaged.plan: "),
-        ("load(new TextEncoder().encode('\\n<!doctype html>'))", "plan is a web page, not a model; is the path right?"),
+        (
+            "load(new TextEncoder().encode('\\n<!doctype html>'))",
+            "the file is a web page, not a model; is the path right?",
+        ),
         (
             'load(new File([new Uint8Array([8, 10, 18, 7, 112, 121])], "net.onnx"))',
-            "net.onnx is an ONNX model: compile it first, with emberlet compile net.onnx --out net.plan",
+            "net.onnx is an ONNX model, and the compiler could not start",
         ),
         ('load(new File(["weights"], "net.bin"))', "net.bin is not a compiled model, or it is damaged"),
         ('load("model.plan", { device: "wasm" })', 'device: "wasm" needs a fallback, a .wasm file'),

@@ -155,6 +155,7 @@ def test_the_installed_package_is_whole_and_small(project: Path) -> None:
     manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
     assert manifest["version"] == emberlet.__version__
     assert {"README.md", "LICENSE-MIT", "emberlet.d.mts", "micropython.wasm"} <= {p.name for p in folder.iterdir()}
+    assert {"worker.mjs", "pyodide.asm.wasm", "compiler.zip"} <= {p.name for p in (folder / "compiler").iterdir()}
     ours, theirs = build_package.sizes(folder)
     assert ours < 63_000, f"{ours} bytes of our own code, gzipped"
     assert theirs < 230_000
@@ -203,7 +204,7 @@ def test_every_module_that_the_runtime_imports_at_its_start_is_shipped() -> None
 
 
 def test_the_lines_that_the_readme_shows_run(page: Page, project: Path) -> None:
-    first, options, open_sizes, fallback, states, *_ = fenced("js")
+    *_, first, options, open_sizes, fallback, states, _, _ = fenced("js")
     found = module(page, project, f"{first}\nexport const found = [...logits];")
     np.testing.assert_allclose([found], expected(ZEROS), atol=1e-4)
     load = 'import { load } from "emberlet-web";'
@@ -600,6 +601,15 @@ await Promise.all([session.release(), model.release()]);
 const either = await load("model.plan", { fallback: "model.wasm" });
 if (either.device === "wasm") either.runNow({ image: zeros });
 const compiled = await loadCompiled(new Uint8Array(3));
+const onnx = await load("model.onnx", { dims: { batch: 1, length: [1, 512] }, freeze: { rate: 16000, on: [true] } });
+const chosen: number | undefined = onnx.chosen["batch"];
+const ort = await import("emberlet-web/onnxruntime");
+const tensor = new ort.Tensor("float32", new Float32Array(64), [1, 1, 8, 8]);
+const values: Float32Array = tensor.data;
+const asked = await ort.InferenceSession.create("model.onnx", { executionProviders: ["webgpu", "wasm"] });
+const { logits: scored } = await asked.run({ image: tensor }, ["logits"]);
+const spots = scored!.data as Float32Array;
+ort.env.wasm.numThreads = 2;
 const device: "wasm" = compiled.device;
 """
 BAD = """

@@ -41,9 +41,12 @@ export class Arriving {
   }
 
   // These first bytes and all the others.
-  async whole(start) {
+  async whole(start, counted = () => {}) {
     const parts = [start];
-    for (let part = await this.part(); part; part = await this.part()) parts.push(part);
+    for (let part = await this.part(); part; part = await this.part()) {
+      parts.push(part);
+      counted(part.length);
+    }
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
 

@@ -1,4 +1,5 @@
-/** Runs plans, which `emberlet compile model.onnx` writes, on WebGPU. Every error is an Error of one sentence. */
+/** Runs ONNX files, and what `emberlet compile model.onnx` writes, on WebGPU or in WebAssembly. Every error is an Error of
+ * one sentence. */
 
 import type { WasmModel } from "./wasm.mjs";
 
@@ -51,19 +52,30 @@ export interface Port {
 }
 
 export interface LoadOptions {
-  /** Whether a plan that is downloaded is kept in the browser's Cache, by content. Default: true. */
+  /** Whether what is downloaded and compiled is kept in the browser's Cache, by content. Default: true. */
   cache?: boolean;
-  /** Called for every part that arrives; bytes are uncompressed. `total` is known once the plan's header has arrived. */
-  onProgress?: (progress: { loaded: number; total: number | undefined }) => void;
+  /** Called for every part that arrives; bytes are uncompressed. `total` is known once a plan's header has arrived;
+   * `stage` is "compile" while an ONNX file is compiled. */
+  onProgress?: (progress: { loaded: number; total: number | undefined; stage: "download" | "compile" }) => void;
   /** Aborts the download. */
   signal?: AbortSignal;
   /** The address of micropython.wasm, if a bundler moved it. Default: beside the package's modules. */
   wasm?: string;
-  /** The most threads of the fallback, at most 8 (wasm.d.mts). */
+  /** The most threads in WebAssembly, at most 8 (wasm.d.mts). */
   threads?: number;
+  /** Decides instead of the browser's adapter. "wasm" takes an ONNX file, a .wasm file or a `fallback`. */
+  device?: "webgpu" | "wasm";
+  /** For an ONNX file: sizes that it leaves open, by name, or as "input:axis". A range is for WebGPU only. */
+  dims?: Readonly<Record<string, number | readonly [lowest: number, highest: number, step?: number]>>;
+  /** For an ONNX file: inputs that become constants. */
+  freeze?: Readonly<Record<string, Frozen>>;
+  /** The address of the package's folder `compiler/`, if a bundler moved it. */
+  compiler?: string;
 }
 
-/** Where a plan comes from: its address, or its bytes. */
+export type Frozen = number | boolean | string | readonly Frozen[];
+
+/** Where a model comes from: its address, or its bytes. */
 export type Source = string | URL | Request | ArrayBuffer | ArrayBufferView | Blob | Response | ReadableStream<Uint8Array>;
 
 /** The same with a file for browsers without a GPU: `fallback` is a file that
@@ -73,10 +85,15 @@ export function load(
   source: Source,
   options: LoadOptions & {
     fallback: string | URL | Request | ArrayBuffer | ArrayBufferView | Blob;
-    /** Decides instead of the browser's adapter. */
-    device?: "webgpu" | "wasm";
   },
 ): Promise<(Model | WasmModel) & { readonly reason: string }>;
+
+/** Compile an ONNX file in a worker, and load what it becomes: a plan on the GPU, a module in WebAssembly otherwise.
+ * `chosen`: sizes that the file leaves open and `dims` does not give, by name. */
+export function load(
+  source: `${string}.onnx`,
+  options?: LoadOptions,
+): Promise<(Model | WasmModel) & { readonly reason: string; readonly chosen: Readonly<Record<string, number>> }>;
 
 /** Open the GPU and load a plan: its weights go to the GPU as they arrive, while its kernels compile. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;

@@ -2,7 +2,7 @@
 //
 //   import { load } from "emberlet-web"; // or "./emberlet/emberlet.mjs"
 //
-//   const model = await load("model.plan"); // what `emberlet compile model.onnx` wrote
+//   const model = await load("model.onnx"); // or what `emberlet compile model.onnx` wrote: a .plan or a .wasm file
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
 // Inputs and results are typed arrays in row-major order. Every failure is an Error whose message is one sentence for
@@ -28,19 +28,18 @@ export async function load(source, options = {}) {
   if (device && device !== "webgpu" && device !== "wasm") {
     throw new TypeError(`device is "webgpu" or "wasm"; found: ${device}`);
   }
-  if (device === "wasm" && !fallback) throw new TypeError('device: "wasm" needs a fallback, a .wasm file');
-  if (!fallback) return onGpu(source, options);
+  if (!fallback) return begun(source, options);
   const inWasm = async () => (await import("./wasm.mjs")).load(fallback, { signal, threads });
-  return loadEither(() => onGpu(source, options), inWasm, device);
+  return loadEither(() => begun(source, { ...options, device: "webgpu" }), inWasm, device);
 }
 
-async function onGpu(source, { cache = true, onProgress = () => {}, signal, wasm, threads }) {
+async function begun(source, options) {
   try {
     try {
-      return await begin(source, { cache, onProgress, signal, wasm, threads });
+      return await begin(source, options);
     } catch (error) {
       if (!error.fromCache) throw error;
-      return await begin(source, { cache, onProgress, signal, wasm, threads }); // the stored plan was damaged and has been deleted
+      return await begin(source, options); // the stored plan was damaged and has been deleted
     }
   } catch (error) {
     throw error.told ? error : told(error);
@@ -63,19 +62,34 @@ export function prepare({ wasm, counted } = {}) {
   return interpreter;
 }
 
-async function begin(source, { cache, onProgress, signal, wasm, threads }) {
+async function begin(source, options) {
+  const { cache = true, onProgress = () => {}, signal, wasm, threads, device } = options;
   const arrived = { interpreter: 0, plan: 0 };
   let total; // bytes of the plan, known once its header has arrived
+  let stage = "download";
   const progress = (what) => (bytes) => {
     arrived[what] += bytes;
-    onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter });
+    onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter, stage });
   };
-  const starting = prepare({ wasm, counted: progress("interpreter") });
-  starting.catch(() => {});
-  const opening = open(source, { cache, signal });
+  const starting = device === "wasm" ? null : prepare({ wasm, counted: progress("interpreter") });
+  starting?.catch(() => {});
+  const opening = open(source, { cache, signal, counted: progress("plan") });
   opening.catch(() => {});
   const plan = await opening;
   if (plan.compiled) return (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
+  if (plan.onnx) {
+    const compiling = () => {
+      stage = "compile";
+      progress("plan")(0);
+    };
+    const ofPlan = (bytes) => begun(bytes, { cache: false, signal, wasm });
+    const { loadOnnx } = await import("./onnx.mjs");
+    return loadOnnx(plan, { ...options, cache, ofPlan, progress: progress("plan"), compiling });
+  }
+  if (device === "wasm") {
+    plan.arriving.cancel();
+    throw new TypeError(`${plan.name} is a plan, for the GPU: device: "wasm" needs a fallback, a .wasm file`);
+  }
   const mp = await starting;
   const key = ++count;
   const counted = progress("plan");

@@ -1,7 +1,9 @@
-// Stores plans in the browser's Cache by content, so that a plan is downloaded once, even if its address changes.
+// Stores models in the browser's Cache by content, so that a model is downloaded once, even if its address changes.
 //
 // A plan's header has the checksums of all its weights, so the header's SHA-256 identifies the content. For each
 // address the last plan is recorded: later visits download only the header, and use the stored plan without a network.
+// An ONNX file is identified by the SHA-256 of all its bytes, and stored with what was compiled from it; later visits ask
+// the server for the file's date or tag only.
 
 const NAME = "emberlet-plans";
 const KEYS = "https://emberlet.invalid/"; // never fetched; keys of a Cache must be URLs
@@ -66,7 +68,29 @@ export class Kept {
   async remember(url, key, length) {
     const before = await this.last(url);
     await this.#cache.put(address(url), Response.json({ key, length }));
-    if (before && before.key !== key) await this.#forgetUnused(before.key);
+    if (before?.key && before.key !== key) await this.#forgetUnused(before.key);
+  }
+
+  // An ONNX file's bytes, and what is compiled from it: a Response, or undefined.
+  read(path) {
+    return this.#cache.match(`${KEYS}${path}`);
+  }
+
+  // With a full disk nothing is kept, and nothing fails.
+  async store(path, bytes, headers) {
+    await this.#cache.put(`${KEYS}${path}`, new Response(bytes, { headers })).catch(() => {});
+  }
+
+  // Delete what begins with `prefix` but not with `kept`.
+  async drop(prefix, kept) {
+    for (const { url } of await this.#cache.keys()) {
+      if (url.startsWith(`${KEYS}${prefix}`) && !url.startsWith(`${KEYS}${kept}`)) await this.#cache.delete(url);
+    }
+  }
+
+  // Record that the address leads to this ONNX file. tag: what the server says of it, to ask later whether it changed.
+  async rememberOnnx(url, model, tag) {
+    await this.#cache.put(address(url), Response.json({ model, tag })).catch(() => {});
   }
 
   async forget(key) {

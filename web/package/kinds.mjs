@@ -19,7 +19,7 @@ export function refusal(name, kind) {
     plan: `${name} is a plan, for the GPU: load it with "emberlet-web"`,
     wasm: `${name} is a WebAssembly module: load it with "emberlet-web/wasm"`,
     html: `${name} is a web page, not a model; is the path right?`,
-    onnx: `${name} is an ONNX model: compile it first, with emberlet compile ${name} --out ${name.replace(/\.onnx$/, "")}.plan`,
+    onnx: `${name} is an ONNX model: load it with "emberlet-web"`,
   };
   return sentences[kind] ?? `${name} is not a compiled model, or it is damaged`;
 }

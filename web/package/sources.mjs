@@ -5,41 +5,62 @@ import { download } from "./download.mjs";
 import { Kept } from "./kept.mjs";
 import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 
-// { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module,
-// its bytes. keeping: also gets the rest as it
-// arrives, or null. key: that of a plan from the Cache, which is deleted if it is damaged.
+// { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module
+// and { name, onnx } of an ONNX file, their bytes. keeping: also gets the rest as it arrives, or null. key: that of a plan
+// from the Cache, which is deleted if it is damaged.
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
-export async function open(source, { cache = true, signal, fetcher = globalThis.fetch } = {}) {
+export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {} } = {}) {
   const wrong = wrongSource(source);
   if (wrong) throw new TypeError(wrong);
   const given = await streamOf(source);
-  if (given) return begun(source?.name ?? "plan", given);
+  if (given) return begun(source?.name ?? "the file", given, counted);
   const url = new URL(source.url ?? source, globalThis.document?.baseURI ?? globalThis.location?.href).href;
   const name = url.split(/[?#]/)[0].split("/").pop() || url;
   const kept = cache && url.startsWith("http") ? await Kept.open() : null;
   const last = await kept?.last(url);
   const options = { signal };
-  if (last && (await kept.find(last.key))) {
+  const stored = last?.model && (await kept.read(`onnx/${last.model}`));
+  if (stored && (await isUnchanged(source, last.tag, options, fetcher))) {
+    return { name, onnx: new Uint8Array(await stored.arrayBuffer()) };
+  }
+  if (last?.key && (await kept.find(last.key))) {
     // Request only the header. A server without range requests sends everything; the download is then aborted.
     const range = { ...options, headers: { Range: `bytes=0-${last.length - 1}` } };
     try {
       const response = await download(source, { options: range, fetcher });
-      const found = await begun(name, response.body);
-      const cached = await again(kept, url, found);
+      const found = await begun(name, response.body, counted);
+      const cached = found.header && (await again(kept, url, found));
       if (cached) return cached;
       if (response.status !== 206) return keep(kept, url, found);
-      found.arriving.cancel();
+      found.arriving?.cancel();
     } catch (error) {
       if (!error.unreachable) throw error;
       return { ...(await begun(name, (await kept.find(last.key)).body)), key: last.key };
     }
   }
-  const found = await begun(name, (await download(source, { options, fetcher })).body);
-  return (kept && (await again(kept, url, found))) ?? keep(kept, url, found);
+  const response = await download(source, { options, fetcher });
+  const found = await begun(name, response.body, counted);
+  if (found.onnx && kept) {
+    const model = await Kept.keyOf(found.onnx);
+    await kept.store(`onnx/${model}`, found.onnx);
+    await kept.rememberOnnx(url, model, tagOf(response));
+  }
+  return (kept && found.header && (await again(kept, url, found))) || keep(kept, url, found);
 }
 
+// Whether the server says that a file is what it was; also so if no server answers.
+async function isUnchanged(source, tag, options, fetcher) {
+  try {
+    return Boolean(tag) && tagOf(await download(source, { options: { ...options, method: "HEAD" }, fetcher })) === tag;
+  } catch (error) {
+    return Boolean(error.unreachable);
+  }
+}
+
+const tagOf = ({ headers }) => headers.get("etag") ?? headers.get("last-modified");
+
 async function keep(kept, url, found) {
-  if (!kept || found.compiled) return found;
+  if (!kept || !found.header) return found;
   const keeping = kept.write(url, await Kept.keyOf(found.header), found.header.length);
   await keeping.write(found.header);
   return { ...found, keeping };
@@ -47,7 +68,6 @@ async function keep(kept, url, found) {
 
 // The plan with this header from the Cache, if it is there; the download is then aborted.
 async function again(kept, url, found) {
-  if (found.compiled) return found;
   const key = await Kept.keyOf(found.header);
   const cached = await kept.find(key);
   if (!cached) return null;
@@ -56,12 +76,13 @@ async function again(kept, url, found) {
   return { ...(await begun(found.name, cached.body)), key };
 }
 
-async function begun(name, stream) {
+async function begun(name, stream, counted) {
   const arriving = new Arriving(stream);
   try {
     const start = await header(arriving);
     const kind = kindOf(start);
     if (kind === "wasm") return { name, compiled: await arriving.whole(start) };
+    if (kind === "onnx") return { name, onnx: await arriving.whole(start, counted) };
     if (kind !== "plan") {
       arriving.cancel();
       throw new Error(refusal(name, kind));

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
-from emberlet.backend import get_backend
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal, smaller
 from emberlet.tensor import Tensor
@@ -39,7 +38,7 @@ def traced_for(
         raise ModelError("a model that is saved as a plan must return a tensor, or a tuple of tensors, on the GPU")
     # Results are written with one word per element, also a result that is an input.
     traced.roots = [unpacked(r) for r in traced.roots]
-    evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
+    evaluate(constants(traced.roots, launched=False), backend.host)
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(known_equal(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan must not return empty tensors")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
-from emberlet.backend import get_backend
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
 from emberlet.errors import ModelError, ShapeError
 from emberlet.functional.arrays import asarray
@@ -164,8 +163,7 @@ def _planned(
     scope = opening.scope if opening else None
     traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
     checks = checked_indices(traced, backend)
-    host = get_backend("numpy")
-    reorder_weights(traced.roots, lambda nodes: evaluate(nodes, host), {})
+    reorder_weights(traced.roots, lambda nodes: evaluate(nodes, backend.host), {})
     plans = {
         name: make_plan(traced.roots, Options(c, subgroups=s), False, sizes=scope) for name, (c, s) in CLASSES.items()
     }

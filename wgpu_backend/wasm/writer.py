@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from emberlet.backend import get_backend
 from emberlet.backend.axes import argument_names
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal
@@ -44,8 +43,7 @@ def save(
     backend = WasmBackend(planning=True)
     traced, results = traced_for(model, examples, backend)
     checks = checked_indices(traced, backend)
-    host = get_backend("numpy")
-    materialize(traced.roots, host)
+    materialize(traced.roots, backend.host)
     prepare(traced.roots)
     simple, _ = make_plan(traced.roots, Options(relaxed=False), False)
     plan, externals = make_plan(traced.roots, Options(), False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import EmberletError
@@ -39,15 +40,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from emberlet.wgpu_backend.plan.writer import save
-
     out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
     mark = MARKS.get(os.path.splitext(out)[1].lower(), b"")
     inputs = outputs.model_files(arguments.model)
     outputs.check(out, inputs=inputs, endings=[*MARKS], mark=mark, overwrite=arguments.overwrite)
-    with step(f"loading {arguments.model}"):
-        loaded = models.load(arguments.model, None, arguments.freeze)
-    dims, given = sizing.ranges(arguments.dim, loaded)
+    weights = None if arguments.weights == "float32" else arguments.weights
+    plan, dims, chosen = write(arguments.model, out, arguments.dim, arguments.freeze, weights)
+    size = os.path.getsize(out)
+    served = "".join(f", {name} {limits[0]} to {limits[-1]}{_by(limits)}" for name, limits in dims.items())
+    print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
+    if chosen:
+        name = next(iter(chosen))
+        also = "" if out.endswith(".wasm") else f", or --dim {name}=1..512 for a range"
+        has = ", ".join(f"{name}={n}" for name, n in chosen.items())
+        said = f"the model leaves sizes open, and the file has {has}; for others: --dim {name}=8{also}"
+        print(plain(said))
+    return 0
+
+
+def write(
+    path: str, out: str, dim: Sequence[str], freeze: Sequence[str], weights: str | None
+) -> tuple[Any, dict[str, sizing.Range], sizing.Sizes]:
+    """Write the compiled model; returns its plan, the range of each dimension that is left open, and the sizes that
+    were chosen because `dim` gives none. dim, freeze: the words of --dim and --freeze.
+
+    Raises EmberletError, OSError.
+    """
+    from emberlet.wgpu_backend.plan.writer import save
+
+    with step(f"loading {path}"):
+        loaded = models.load(path, None, freeze)
+    dims, given = sizing.ranges(dim, loaded)
     sizes = sizing.sizes(given, loaded)
     for name, limits in dims.items():
         low, high, each = limits[0], limits[-1], limits.step if isinstance(limits, range) else 1
@@ -64,20 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
             inputs=[i.name for i in loaded.inputs],
             outputs=list(loaded.outputs) or None,
             dims=dims,
-            weights=None if arguments.weights == "float32" else arguments.weights,
+            weights=weights,
         )
 
     with step("planning"):
         plan, taken = sizing.fitted(loaded, sizes, attempt)
-    size = os.path.getsize(out)
-    served = "".join(f", {name} {limits[0]} to {limits[-1]}{_by(limits)}" for name, limits in dims.items())
-    print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
-    if chosen := [f"{name}={n}" for name, n in taken.items() if name not in sizes]:
-        name = chosen[0].partition("=")[0]
-        also = "" if out.endswith(".wasm") else f", or --dim {name}=1..512 for a range"
-        said = f"the model leaves sizes open, and the file has {', '.join(chosen)}; for others: --dim {name}=8{also}"
-        print(plain(said))
-    return 0
+    return plan, dims, {name: n for name, n in taken.items() if name not in sizes}
 
 
 def _by(limits: sizing.Range) -> str:

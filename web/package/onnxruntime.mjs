@@ -1,0 +1,176 @@
+// onnxruntime-web's API in front of emberlet: change the import, and nothing else.
+//
+//   import * as ort from "emberlet-web/onnxruntime";
+//
+//   const session = await ort.InferenceSession.create("model.onnx");
+//   const results = await session.run({ image: new ort.Tensor("float32", pixels, [1, 1, 8, 8]) });
+//
+// https://onnxruntime.ai/docs/api/js has the documentation of these names; those that are not here throw an Error.
+
+import { load } from "./emberlet.mjs";
+import { kindOf, refusal } from "./kinds.mjs";
+import { portsOf } from "./ports.mjs";
+import { open } from "./sources.mjs";
+import { Tensor, missing } from "./tensors.mjs";
+import { version } from "./version.mjs";
+
+export { Tensor };
+
+export const env = {
+  logLevel: "warning",
+  debug: false,
+  trace: false,
+  versions: { common: "1.30.0", web: "1.30.0", emberlet: version }, // whose API this is
+  wasm: {}, // numThreads is used; the other settings have no meaning here
+  webgl: {},
+  webgpu: {},
+};
+
+const KEPT = 8; // compiled models of a session, one for each combination of open sizes
+const DEVICES = { webgpu: "webgpu", wasm: "wasm", cpu: "wasm" };
+const create = Symbol("create");
+
+export class InferenceSession {
+  #compile;
+  #open;
+  #models = new Map(); // JSON of sizes -> Promise of a model
+  #released = false;
+
+  constructor(token, ports, compile, sizes) {
+    if (token !== create) throw new TypeError("use InferenceSession.create");
+    this.#compile = compile;
+    const described = ({ name, type, shape }, i) => {
+      const sized = shape.map((size, axis) => (typeof size === "string" ? sizes[size || `${name}:${axis}`] ?? size : size));
+      return Object.freeze({ name: name || String(i), isTensor: true, type, shape: Object.freeze(sized) });
+    };
+    this.inputMetadata = Object.freeze(ports.inputs.map(described));
+    this.outputMetadata = Object.freeze(ports.outputs.map(described));
+    this.inputNames = Object.freeze(ports.inputs.map(({ name }) => name));
+    this.outputNames = Object.freeze(ports.outputs.map(({ name }) => name));
+    this.#open = this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
+  }
+
+  // (address, options), (bytes, options) or (buffer, byteOffset, byteLength, options).
+  static async create(source, ...more) {
+    const options = more.find((one) => typeof one === "object" && one !== null) ?? {};
+    const [offset, length] = more.filter((one) => typeof one === "number");
+    const given = source instanceof ArrayBuffer ? new Uint8Array(source, offset ?? 0, length) : source;
+    checkOptions(options);
+    const found = await open(given);
+    if (!found.onnx) {
+      found.arriving?.cancel();
+      throw new Error(`${refusal(found.name, found.compiled ? "wasm" : kindOf(found.header))}; a session takes an ONNX file`);
+    }
+    const dims = options.freeDimensionOverrides ?? {};
+    const bytes = new File([found.onnx], found.name);
+    const device = deviceOf(options.executionProviders);
+    const threads = env.wasm.numThreads || undefined;
+    const compile = (sizes) => load(bytes, { ...options.emberlet, device, threads, dims: { ...dims, ...sizes } });
+    const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
+    if (!session.#open) await session.#model({});
+    return session;
+  }
+
+  // feeds: a Tensor for each input. fetches: the names of the wanted results, an array or the keys of an object, whose
+  // Tensors are filled. Options are not needed here.
+  async run(feeds, fetches, options) {
+    if (this.#released) throw new Error("the session was released; create another");
+    if (typeof feeds !== "object" || feeds === null || feeds instanceof Tensor || Array.isArray(feeds)) {
+      throw new TypeError("'feeds' must be an object that has input names as keys and tensors as values");
+    }
+    const isOptions = options === undefined && fetches && !Array.isArray(fetches) && !Object.keys(fetches).some((name) => this.outputNames.includes(name));
+    const wanted = isOptions || !fetches ? this.outputNames : Array.isArray(fetches) ? fetches : Object.keys(fetches);
+    const unknown = wanted.find((name) => !this.outputNames.includes(name));
+    if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
+    const { given, sizes } = this.#checked(feeds);
+    const results = await (await this.#model(sizes)).run(given);
+    return Object.fromEntries(
+      wanted.map((name) => {
+        const type = this.outputMetadata[this.outputNames.indexOf(name)].type;
+        const found = new Tensor(type, results[name], [...results[name].shape]);
+        const place = isOptions || Array.isArray(fetches) ? null : fetches?.[name];
+        if (!place) return [name, found];
+        if (place.type !== type || place.size !== found.size) throw new Error(`the result ${name} is ${type} [${found.dims}]; its tensor in 'fetches' is ${place.type} [${place.dims}]`);
+        place.data.set(found.data);
+        return [name, place];
+      }),
+    );
+  }
+
+  async release() {
+    this.#released = true;
+    const models = [...this.#models.values()];
+    this.#models.clear();
+    for (const model of models) await model.then((one) => one.release()).catch(() => {});
+  }
+
+  // The arrays of the inputs by name, and the sizes of open axes.
+  #checked(feeds) {
+    const unknown = Object.keys(feeds).find((name) => !this.inputNames.includes(name));
+    if (unknown !== undefined) throw new Error(`invalid feed name: ${unknown}; the model has ${this.inputNames.join(", ")}`);
+    const sizes = {};
+    const given = {};
+    for (const { name, type, shape } of this.inputMetadata) {
+      const tensor = feeds[name];
+      if (!(tensor instanceof Tensor)) throw new Error(`input '${name}' is missing in 'feeds'; it is a Tensor of ${type} [${shape}]`);
+      const { dims } = tensor;
+      const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${dims}]`);
+      if (tensor.type !== type || dims.length !== shape.length) throw wrong();
+      for (const [axis, size] of shape.entries()) {
+        if (typeof size === "number") {
+          if (size !== dims[axis]) throw wrong();
+          continue;
+        }
+        const key = size || `${name}:${axis}`;
+        if ((sizes[key] ?? dims[axis]) !== dims[axis]) throw new Error(`${key} is ${sizes[key]} in one input and ${dims[axis]} in ${name}`);
+        sizes[key] = dims[axis];
+      }
+      given[name] = tensor.data;
+    }
+    return { given, sizes };
+  }
+
+  #model(sizes) {
+    const key = JSON.stringify(sizes);
+    const found = this.#models.get(key) ?? this.#compile(sizes);
+    this.#models.delete(key);
+    this.#models.set(key, found); // the newest is the last
+    found.catch(() => this.#models.delete(key));
+    if (this.#models.size > KEPT) {
+      const [oldest, model] = this.#models.entries().next().value;
+      this.#models.delete(oldest);
+      model.then((one) => one.release()).catch(() => {});
+    }
+    return found;
+  }
+}
+
+for (const name of ["startProfiling", "endProfiling"]) {
+  Object.defineProperty(InferenceSession.prototype, name, {
+    value: missing(`InferenceSession.${name}`, 'emberlet-web\'s own models have profile()'),
+  });
+}
+
+// The first provider that this package has; undefined to choose by the browser.
+function deviceOf(providers) {
+  if (!providers) return undefined;
+  const names = providers.map((one) => (typeof one === "string" ? one : one.name));
+  const known = names.filter((name) => name in DEVICES).map((name) => DEVICES[name]);
+  if (!known.length) throw new Error(`no execution provider is available: ${names.join(", ")}; emberlet-web/onnxruntime has webgpu and wasm`);
+  return known.includes("webgpu") && known.includes("wasm") && known[0] === "webgpu" ? undefined : known[0];
+}
+
+function checkOptions({ preferredOutputLocation: place, externalData, enableGraphCapture }) {
+  const places = typeof place === "object" ? Object.values(place) : [place ?? "cpu"];
+  if (places.some((one) => one !== "cpu")) missing("preferredOutputLocation", "results are in memory of the processor")();
+  if (externalData?.length) missing("externalData", "save the model as one file, as onnx.save does below 2 GB")();
+  if (enableGraphCapture) missing("enableGraphCapture", "runs are planned ahead always")();
+}
+
+export const registerBackend = missing("registerBackend");
+export const listSupportedBackends = () => [
+  { name: "webgpu", bundled: true },
+  { name: "wasm", bundled: true },
+];
+
+export default { InferenceSession, Tensor, env, listSupportedBackends, registerBackend };
