@@ -51,7 +51,7 @@ for k, steps in enumerate({steps}):
 
 def cases() -> tuple[list[Port], Array]:
     rng = np.random.default_rng()
-    ports = [Port("x", (1,), 0, s, int(z)) for s in SCALES for z in (0, 255, rng.integers(1, 255))]
+    ports = [Port("x", (9,), 0, s, int(z)) for s in SCALES for z in (0, 255, rng.integers(1, 255))]
     return ports, np.stack([numbers(port.scale, rng) for port in ports])
 
 

@@ -13,6 +13,10 @@ import numpy as np
 
 from ..program import Port, Program
 
+FEW = 8
+"""As many numbers cost less in bytecode: a call of a kernel, and what prepares it, take 19,000 instructions on a
+Cortex-M7."""
+
 SLACK = 8192
 """How far from a tie, in units of 2**-28 of a mantissa's quotient, a product with the reciprocal decides: its error is
 below 2**12 + 34."""
@@ -28,8 +32,10 @@ def steps(port: Port) -> tuple[int, int, int, int]:
 
 
 def has_grid(program: Program) -> bool:
-    """Whether `put` writes bytes of a grid into one of the inputs."""
-    return not program.is_float and any(p.cuts is None and p.columns is None and p.width == 1 for p in program.inputs)
+    """Whether `put` writes many bytes of a grid into one of the inputs: more than FEW numbers."""
+    return not program.is_float and any(
+        p.cuts is None and p.columns is None and p.width == 1 and p.size > FEW for p in program.inputs
+    )
 
 
 def inputs_source(program: Program, dialect: str) -> str:

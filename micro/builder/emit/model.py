@@ -255,6 +255,18 @@ def _put(part, to, which):
         raise ValueError("input {} takes finite numbers".format(which))
 """
 
+_PUT_FEW = """\
+    scale, zero = input_grids[which]
+    i = 0
+    for v in numbers:
+        if i < len(to):
+            q = round(v / scale) + zero
+            to[i] = 0 if q < 0 else 255 if q > 255 else q
+        i += 1
+    if i != len(to):
+        raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
+"""
+
 _PUT_WORDS = """\
     if which in {0}:
         scale, zero = input_grids[which]
@@ -302,7 +314,8 @@ def _int8(program: Program) -> str:
     parts = [_PUT_WORDS.format(ins)] if ins else []
     if any(port.columns for port in program.inputs):
         parts.append(_PUT_COLUMNS)
-    parts.append(_PUT_BYTES if has_grid(program) else "")
+    if any(p.cuts is None and p.columns is None and p.width == 1 for p in program.inputs):
+        parts.append(_PUT_BYTES if has_grid(program) else _PUT_FEW)
     text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
