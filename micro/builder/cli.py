@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
 from .build import INT4, KERNELS, LEAST_AGREEMENT, METHODS, WEIGHTS, BuildResult, Options, build, module_name
-from .cost import Cost, report, shortfalls
+from .cost import Cost, flash_of, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.loading import Partition
 from .quantization.calibrate import samples_from
@@ -94,6 +96,7 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
     p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")
     p.add_argument("--overwrite", action="store_true", help="replace files that no earlier build wrote")
+    p.add_argument("--json", action="store_true", help="print the report as one JSON object, for scripts")
     p.add_argument("--micropython", metavar="RELEASE", help="oldest release that loads the .mpy files, such as 1.22")
 
 
@@ -144,8 +147,11 @@ def _build(a: argparse.Namespace) -> int:
     built = build(graph, options, samples)
     inputs = [a.model, a.calibration] if a.calibration else [a.model]
     written = write(built, options, a.out, inputs=inputs, overwrite=a.overwrite)
-    print_report(built, options)
-    print(f"  written to {a.out}: {len(written)} files")
+    if a.json:
+        print(json.dumps(facts(built, options) | {"files": [str(path) for path in written]}, indent=1))
+    else:
+        print_report(built, options)
+        print(f"  written to {a.out}: {len(written)} files")
     return 0 if all(not shortfalls(_cost(built, b), b, a.weights) for b in boards) else 1
 
 
@@ -182,6 +188,36 @@ def _partition(weights: str, where: str, board: Board | None) -> Partition | Non
 
 def _cost(built: BuildResult, board: Board) -> Cost:
     return built.costs[board.arch] if board.arch in built.costs else built.costs[""]
+
+
+def facts(built: BuildResult, options: Options) -> dict[str, Any]:
+    """What `print_report` prints, for scripts. Sizes are in bytes, times in milliseconds; a board's `missing` says what
+    does not fit."""
+    boards = {}
+    for b in options.boards:
+        cost = _cost(built, b)
+        missing = shortfalls(cost, b, options.weights)
+        boards[b.name] = {
+            "title": b.title,
+            "arch": b.arch,
+            "fits": not missing,
+            "missing": missing,
+            "memory": {"needed": cost.ram, "available": b.heap},
+            "flash": {"needed": cost.flash, "available": flash_of(b, options.weights)},
+            "milliseconds": cost.milliseconds(b),
+            "mhz": b.mhz,
+        }
+    agreement = built.agreement
+    return {
+        "name": options.name,
+        "weights": options.weights,
+        "inputs": [port.text() for port in built.program.inputs],
+        "outputs": [port.text() for port in built.program.outputs],
+        "costs": {arch or "bytecode": {**vars(cost), "ram": cost.ram} for arch, cost in built.costs.items()},
+        "boards": boards,
+        "agreement": None if agreement is None else {**vars(agreement), "share": agreement.share},
+        "notes": list(built.notes),
+    }
 
 
 def print_report(built: BuildResult, options: Options) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.host import cli
+from emberlet.micro.builder.cost import size_text, time_text
 from emberlet.micro.builder.deploy import commands, deploy
 from onnx import TensorProto, helper
 
@@ -47,6 +48,22 @@ def test_build_writes_sources_and_files_for_each_board(
         assert sorted(names) == ["zahl_7.bpk", "zahl_7.mpy", "zahl_7_kernels.mpy"]
         assert all((out / arch / name).exists() for name in names)
     assert (out / "zahl_7_bytecode.py").exists()
+
+
+def test_the_report_is_json_for_scripts(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its numbers are those that people read."""
+    more = ["--name", "net", "--board", "rp2", "--board", "esp8266"]
+    assert build(samples, tmp_path / "read", *more) == 0
+    text = capsys.readouterr().out
+    assert build(samples, tmp_path / "parsed", *more, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    rp2 = facts["boards"]["rp2"]
+    assert rp2["fits"] and rp2["missing"] == [] and facts["costs"]["armv6m"]["macs"] == 86848
+    assert f"about {time_text(rp2['milliseconds'])} at {rp2['mhz']} MHz" in text
+    assert f"flash {size_text(rp2['flash']['needed'])} of {size_text(rp2['flash']['available'])}" in text
+    assert f"memory {size_text(rp2['memory']['needed'])} of {size_text(rp2['memory']['available'])}" in text
+    assert f"the same largest output in {facts['agreement']['share']:.1%}" in text
+    assert all(Path(name).is_file() for name in facts["files"])
 
 
 @pytest.mark.parametrize(
