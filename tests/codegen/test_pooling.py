@@ -15,7 +15,6 @@ from onnx import numpy_helper
 from support.onnx_models import assert_same, generated, parse
 
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-CAST = {"int64": 7, "bool": 9, "float": 1}
 
 
 def pooled(

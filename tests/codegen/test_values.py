@@ -110,7 +110,6 @@ def segmented() -> TensorProto:
     return tensor
 
 
-TWO = [0, 1]
 LIES = [
     (segmented(), False, "a tensor in segments is not supported"),
     (shaped(helper.make_tensor("t", TensorProto.STRING, [2], [b"a", b"b"]), 3), False, "holds 2 strings"),

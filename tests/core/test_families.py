@@ -20,7 +20,6 @@ from tools.paths import ROOT
 
 FUNCTIONAL = ROOT / "core" / "functional"
 # Helpers that families share; not families themselves.
-SHARED = {"__init__", "operands"}
 
 
 def listed(family):
@@ -100,7 +99,6 @@ GUARDED = {
     "warnings",
 }
 # The one door to the host side, each time under a guard or where CPython is certain.
-HOST = "host"
 
 
 def imports(tree):

@@ -18,7 +18,6 @@ from emberlet.micro.builder.program import Port, Program, Step
 
 BYTES = Port("x", (2, 3), 0, 0.125, 100)
 OUT = Port("a b", (4,), 6, 0.5, 7, "class")
-WORDS = Port("words", (3,), 10, 2.0**-10, 1 << 15, width=2)
 CUTS = ((1.5, 2.0), (), (0.25,))
 
 

@@ -20,8 +20,6 @@ from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.streaming import streamed
 from support.microcontrollers.graphs_over_time import BANDS, CHANNELS, Over, over_time
 
-Array = np.ndarray[Any, Any]
-
 
 def along(found: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
     """The axis along which a stream's output is a part of the whole window's."""
