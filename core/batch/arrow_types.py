@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ..errors import FormatError
+from ..host import npy
 
 KNOWN = frozenset(
     ["arrow.bool8", "arrow.fixed_shape_tensor", "arrow.json", "arrow.uuid", "pandas.interval", "pandas.period",
@@ -28,6 +29,7 @@ KNOWN = frozenset(
 )  # fmt: skip
 """Extension types whose classes decode their parameters as numbers or JSON."""
 
+TENSOR = "arrow.fixed_shape_tensor"
 RAY = frozenset(["ray.data.arrow_tensor", "ray.data.arrow_tensor_v2", "ray.data.arrow_variable_shaped_tensor"])
 """Ray's tensors: known too, if their parameters are JSON. Some versions of Ray write and read pickles instead."""
 
@@ -56,19 +58,21 @@ def open_parquet(system: Any, path: str, shown: str) -> Iterator[parquet.Parquet
 
 def check(name: str, parameters: bytes, where: str) -> None:
     """Raise FormatError, unless the extension type of this name is known and its parameters are data."""
-    if name in RAY:
-        try:
-            json.loads(parameters)
-        except (ValueError, RecursionError):
-            raise FormatError(
-                f"{where} has the extension type {name!r} with parameters that are not JSON; write it with Ray 2.55 or "
-                "later"
-            ) from None
-    elif name not in KNOWN:
+    if name not in KNOWN and name not in RAY:
         raise FormatError(
             f"{where} has the extension type {name!r}, which is not read, because such a type may run code; store the "
             "column as numbers, lists, text or bytes"
         )
+    try:  # Arrow reads JSON by recursion: one that is nested deeply would end the process
+        found = json.loads(parameters) if parameters or name in RAY else {}
+    except (ValueError, RecursionError):
+        advice = "; write it with Ray 2.55 or later" if name in RAY else ""
+        raise FormatError(
+            f"{where} has the extension type {name!r} with parameters that are not JSON{advice}"
+        ) from None
+    axes = found.get("shape") if name == TENSOR and isinstance(found, dict) else None
+    if isinstance(axes, list) and len(axes) > npy.MAX_RANK:
+        raise FormatError(f"{where} holds tensors of {len(axes)} axes; at most {npy.MAX_RANK} are read")
 
 
 def check_type(kind: Any, where: str) -> None:

@@ -181,6 +181,27 @@ def test_data_frames(tmp_path: Path) -> None:
         DataframeDataset(pa.table([[1], [2]], names=["a", "a"]))
 
 
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        (b'{"shape":' + b"[" * 500_000 + b"]" * 500_000 + b"}", "parameters that are not JSON"),
+        (b"[" * 500_000, "parameters that are not JSON"),
+        (b'{"shape":[' + b"1," * 64 + b"2]}", "tensors of 65 axes; at most 64 are read"),
+    ],
+    ids=["nested", "unending", "axes"],
+)
+def test_tensors_of_arrow_have_shapes_that_arrow_can_parse(tmp_path: Path, parameters: bytes, message: str) -> None:
+    metadata = {"ARROW:extension:name": "arrow.fixed_shape_tensor", "ARROW:extension:metadata": parameters}
+    field = pa.field("a", pa.list_(pa.int8(), 2), metadata=metadata)
+    table = pa.Table.from_arrays([pa.array([[1, 2]], field.type)], schema=pa.schema([field]))
+    with pa.ipc.new_file(tmp_path / "rows.arrow", table.schema) as writer:
+        writer.write_table(table)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    for kind, name in ((ArrowDataset, "rows.arrow"), (ParquetDataset, "rows.parquet")):
+        with pytest.raises(FormatError, match=message):
+            kind(tmp_path / name)
+
+
 def test_extension_types_are_refused_before_arrow_opens_them(tmp_path: Path) -> None:
     opened: list[bytes] = []
 
