@@ -38,6 +38,7 @@ _PLAN_RUNTIME = {
     "emberlet": "__init__ shapes tensor_data",
     "emberlet.dtypes": "__init__",
     "emberlet.errors": "__init__ indices refusals",
+    "emberlet.sizes": "__init__ arithmetic polynomial",
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file parts special_types",
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
