@@ -131,34 +131,8 @@ def _list(found, most=100000):
 def sizes_of(counts, ports, given, last=None):
     """The values of the symbols, as a tuple, from the inputs of a call: arrays with a shape, or bytes. last: those of
     the previous call, whose inputs are reused where None is given. Raises ValueError if the inputs do not fit."""
-    equations = []
-    for i in range(len(ports)):
-        if given[i] is None:
-            continue
-        port = ports[i]
-        lengths = getattr(port, "lengths", None) or port.shape
-        shape = getattr(given[i], "shape", None)
-        if shape is not None and len(shape) == len(lengths):
-            equations.extend([(lengths[k], shape[k], port) for k in range(len(shape))])
-        elif hasattr(port, "lengths"):
-            n = bytes_of(given[i], port) if shape is None else shape[0]
-            if shape is None:
-                n = n * 8 // port.dtype.bits
-            equations.append((port.words(), 4 * n, port))
-    known = {}
-    waiting = [e for e in equations if type(e[0]) is not int]
-    while waiting:
-        left = []
-        for count, wanted, port in waiting:
-            unknown = [s for s in _symbols(count, counts) if s not in known]
-            if len(unknown) == 1:
-                known[unknown[0]] = _solved(counts, count, wanted, unknown[0], known, port)
-            elif unknown:
-                left.append((count, wanted, port))
-        if len(left) == len(waiting):
-            port = left[0][2]
-            raise ValueError("cannot tell the shape of {} from bytes: pass an array".format(port))
-        waiting = left
+    equations = _equations(ports, given)
+    known = _known(counts, [e for e in equations if type(e[0]) is not int])
     for i in range(len(last or ())):
         known.setdefault(i, last[i])
     missing = [counts.symbols[i][0] for i in range(len(counts.symbols)) if i not in known]
@@ -178,6 +152,42 @@ def sizes_of(counts, ports, given, last=None):
             port = port.closed(values) if hasattr(port, "closed") else port
             raise ValueError("takes {} where {}".format(port, _named(counts, sizes)))
     return sizes
+
+
+def _equations(ports, given):
+    """[(a number or Polynomial, its value, the port)] of a call's inputs."""
+    out = []
+    for i in range(len(ports)):
+        if given[i] is None:
+            continue
+        port = ports[i]
+        lengths = getattr(port, "lengths", None) or port.shape
+        shape = getattr(given[i], "shape", None)
+        if shape is not None and len(shape) == len(lengths):
+            out.extend([(lengths[k], shape[k], port) for k in range(len(shape))])
+        elif hasattr(port, "lengths"):
+            n = bytes_of(given[i], port) if shape is None else shape[0]
+            if shape is None:
+                n = n * 8 // port.dtype.bits
+            out.append((port.words(), 4 * n, port))
+    return out
+
+
+def _known(counts, waiting):
+    """{symbol: its value}, where equations of one unknown symbol each tell it."""
+    known = {}
+    while waiting:
+        left = []
+        for count, wanted, port in waiting:
+            unknown = [s for s in _symbols(count, counts) if s not in known]
+            if len(unknown) == 1:
+                known[unknown[0]] = _solved(counts, count, wanted, unknown[0], known, port)
+            elif unknown:
+                left.append((count, wanted, port))
+        if len(left) == len(waiting):
+            raise ValueError("cannot tell the shape of {} from bytes: pass an array".format(left[0][2]))
+        waiting = left
+    return known
 
 
 def bytes_of(data, port):
