@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .assembly.frame import BUFFERS
 from .assembly.registry import FAMILIES
 from .boards import KB, Board
-from .emit.kernels import assembly_kernels, kernels_source, step_calls
+from .emit.inputs import has_grid
+from .emit.kernels import assembly_kernels, calls_in_run, kernels_source, step_calls
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program, Step
@@ -27,6 +28,16 @@ SCALAR = (0.36, 0.6, 3.0)
 
 OUTPUT = 7
 """Cost of requantizing one sum, in multiply-accumulates of a dense layer."""
+
+VIPER = 11
+"""Instructions of a multiply-accumulate of a dense layer in viper, which is the unit of work."""
+
+START, CALL, PUT, PUT_FEW, GET = 9000, 1200, 650, 2500, 1250
+"""Instructions around the kernels of an int8 model: of `predict` itself, a line of `run`, a number that is put in
+machine code or in bytecode, and a number of the output. Counted on an emulated Cortex-M7."""
+
+BYTECODE = {"armv6m": 1.5}
+"""How many more of them other instruction sets take."""
 
 FLOAT = 110
 """Cost of a float32 multiply-accumulate in bytecode, in int8 multiply-accumulates in machine code."""
@@ -49,8 +60,8 @@ NUMBERS = 1184
 class Cost:
     """Sizes are in bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory
     unless frozen; weights_in_ram: the weights and tables that are copied into memory; stack: the stack of `predict`,
-    most of it in kernel `deepest`; peak: the layer at which the arena is fullest; work: in multiply-accumulates of a
-    dense layer in int8.
+    most of it in kernel `deepest`; peak: the layer at which the arena is fullest; work: of `predict`, in
+    multiply-accumulates of a dense layer in int8.
     """
 
     flash: int
@@ -96,8 +107,17 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int,
         macs=program.macs,
         peak=program.peak,
         is_float=program.is_float,
-        work=sum(_work(step, arch) for step in program.steps) * (FLOAT if program.is_float else 1),
+        work=sum(_work(step, arch) for step in program.steps) * FLOAT if program.is_float else _whole(program, arch),
     )
+
+
+def _whole(program: Program, arch: str) -> float:
+    """The work of `predict` in int8: the layers, the calls of their kernels, and the conversion of numbers."""
+    around = START + CALL * calls_in_run(program, arch) + GET * (program.outputs[0].size if program.outputs else 0)
+    for port in program.inputs:
+        in_bytecode = port.cuts is None and (port.width == 2 or port.columns is not None or not has_grid(program))
+        around += (PUT_FEW if in_bytecode else PUT) * port.size // port.width
+    return sum(_work(step, arch) for step in program.steps) + around * BYTECODE.get(arch, 1) / VIPER
 
 
 def _work(step: Step, arch: str) -> float:

@@ -8,6 +8,9 @@ from dataclasses import replace
 import pytest
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.cost import VIPER
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.quantization.calibrate import samples_from
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
@@ -15,6 +18,7 @@ from tools.microcontrollers.networks import ds_cnn, samples
 from tools.microcontrollers.random_layers import assembly_cases, program_of, viper_cases
 from tools.microcontrollers.running import counted, stack_used, wrong_on_board
 from tools.micropython_builds import firmware
+from tools.paths import ROOT
 
 MACS = 2_656_768
 """Multiply-accumulates of the network below."""
@@ -81,3 +85,39 @@ def test_another_processor_is_named_where_its_code_is_loaded(name: str, other: s
     built = build_digits("romfs", boards=[replace(BOARDS["rp2"], name=other, arch=arch)])
     with pytest.raises(AssertionError, match=f"ValueError: digits_kernels.mpy holds {arch} code.*for this board"):
         EmulatedBoard(name).run("import digits", built.deployed[arch])
+
+
+PREDICTED = """
+import net
+numbers = {numbers}
+net.predict(*numbers)
+start = end = 0
+start = count()
+net.predict(*numbers)
+end = count()
+print(end - start)
+"""
+
+
+@pytest.mark.parametrize("name", ["m7", "m0", "rv32"])
+@pytest.mark.parametrize(
+    ("model", "calibration"),
+    [
+        ("sine/sine.onnx", "sine/heldout.npz"),
+        ("micro_accelerometer/accelerometer.onnx", "micro_accelerometer/calibration.npz"),
+        ("digits/digits.onnx", "micro_digits/calibration.npz"),
+        ("micro_wake_word/wake_word.onnx", "micro_wake_word/calibration.npz"),
+    ],
+)
+def test_the_estimated_instructions_are_near_the_counted_ones(model: str, calibration: str, name: str) -> None:
+    """Of `predict`, conversion of numbers and calls included."""
+    board = EmulatedBoard(name)
+    graph = read_graph(ROOT / "examples" / model, "net")
+    given = samples_from(ROOT / "examples" / calibration, graph)
+    stand_in = replace(BOARDS["rp2"], name=name, arch=board.arch)
+    built = build(graph, Options("net", "romfs", [stand_in]), given)
+    numbers = [given[i][0].reshape(-1).tolist() for i in graph.inputs]
+    counted = int(board.run(PREDICTED.format(numbers=numbers), built.deployed[board.arch]))
+    estimated = built.costs[board.arch].work * VIPER
+    print(model, name, counted, f"{estimated / counted:.2f}")
+    assert 0.65 * counted < estimated < 1.35 * counted

@@ -125,6 +125,12 @@ def timed_run(program: Program, dialect: str, arch: str = "") -> str:
     return "def run(A, W, T, spans):\n" + "".join(f"    {line}\n" for line in lines)
 
 
+def calls_in_run(program: Program, arch: str) -> int:
+    """The lines of `run` in viper or assembly, most of which call a kernel."""
+    _, begin, groups = _layers(program, "viper", arch)
+    return len(begin) + sum(map(len, groups))
+
+
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:
     """The code of the assembly kernels in `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
     return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
