@@ -308,6 +308,34 @@ def test_onnxruntime_s_quick_start_runs_with_another_import(browser: Browser, se
     assert said.strip() == f"data of result tensor 'c': {','.join(map(str, (a @ b).ravel()))}"
 
 
+def test_an_input_without_a_shape_takes_that_of_its_tensor(page: Page, folder: Path) -> None:
+    nodes = [helper.make_node("TopK", ["x", "k"], ["values", "places"])]
+    x = helper.make_tensor_value_info("x", 1, None)  # as helpers of transformers.js have it
+    k = helper.make_tensor_value_info("k", 7, [1])
+    results = [helper.make_tensor_value_info("values", 1, None), helper.make_tensor_value_info("places", 7, None)]
+    graph = helper.make_graph(nodes, "top", [x, k], results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "top.onnx")
+    found = page.evaluate(
+        """async () => {
+          const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
+          const session = await InferenceSession.create("top.onnx");
+          const told = [];
+          for (const [dims, k] of [[[2, 4], 2], [[8], 3]]) {
+            const x = new Tensor("float32", Float32Array.of(3, 1, 4, 1.5, 5, 9, 2, 6), dims);
+            const { values, places } = await session.run({ x, k: new Tensor("int64", [k], [1]) });
+            told.push([values.dims, [...values.data], places.type, [...places.data].map(Number)]);
+          }
+          return told;
+        }""",
+        timeout=SECONDS,
+    )
+    assert found == [
+        [[2, 2], [4, 3, 9, 6], "int64", [2, 0, 1, 3]],
+        [[3], [9, 6, 5], "int64", [5, 7, 4]],
+    ]
+
+
 def test_a_session_answers_as_onnxruntime_s_does(page: Page, folder: Path) -> None:
     found = page.evaluate(
         """async () => {

@@ -9,7 +9,7 @@
 
 import { load } from "./emberlet.mjs";
 import { kindOf, refusal } from "./kinds.mjs";
-import { portsOf } from "./ports.mjs";
+import { portsOf, withShapes } from "./ports.mjs";
 import { open } from "./sources.mjs";
 import { Tensor, missing } from "./tensors.mjs";
 import { version } from "./version.mjs";
@@ -27,27 +27,30 @@ export const env = {
 };
 
 const KEPT = 8; // compiled models of a session, one for each combination of open sizes
+const FEW = 16; // the most integers of an input that become constants where another input has no shape
 const DEVICES = { webgpu: "webgpu", wasm: "wasm", cpu: "wasm" };
 const create = Symbol("create");
 
 export class InferenceSession {
   #compile;
   #open;
-  #models = new Map(); // JSON of sizes -> Promise of a model
+  #unranked; // names of inputs without a shape
+  #models = new Map(); // JSON of what it is compiled for -> Promise of a model
   #released = false;
 
   constructor(token, ports, compile, sizes) {
     if (token !== create) throw new TypeError("use InferenceSession.create");
     this.#compile = compile;
     const described = ({ name, type, shape }, i) => {
-      const sized = shape.map((size, axis) => (typeof size === "string" ? sizes[size || `${name}:${axis}`] ?? size : size));
+      const sized = (shape ?? []).map((size, axis) => (typeof size === "string" ? sizes[size || `${name}:${axis}`] ?? size : size));
       return Object.freeze({ name: name || String(i), isTensor: true, type, shape: Object.freeze(sized) });
     };
     this.inputMetadata = Object.freeze(ports.inputs.map(described));
     this.outputMetadata = Object.freeze(ports.outputs.map(described));
     this.inputNames = Object.freeze(ports.inputs.map(({ name }) => name));
     this.outputNames = Object.freeze(ports.outputs.map(({ name }) => name));
-    this.#open = this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
+    this.#unranked = ports.inputs.filter(({ shape }) => !shape).map(({ name }) => name);
+    this.#open = this.#unranked.length > 0 || this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
   }
 
   // (address, options), (bytes, options) or (buffer, byteOffset, byteLength, options).
@@ -62,12 +65,15 @@ export class InferenceSession {
       throw new Error(`${refusal(found.name, found.compiled ? "wasm" : kindOf(found.header))}; a session takes an ONNX file`);
     }
     const dims = options.freeDimensionOverrides ?? {};
-    const bytes = new File([found.onnx], found.name);
     const device = deviceOf(options.executionProviders);
     const threads = env.wasm.numThreads || undefined;
-    const compile = (sizes) => load(bytes, { ...options.emberlet, device, threads, dims: { ...dims, ...sizes } });
+    const compile = ({ sizes, shapes, freeze }) => {
+      const bytes = Object.keys(shapes).length ? withShapes(found.onnx, shapes) : found.onnx;
+      const own = { ...options.emberlet, device, threads, freeze, dims: { ...dims, ...sizes } };
+      return load(new File([bytes], found.name), own);
+    };
     const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
-    if (!session.#open) await session.#model({});
+    if (!session.#open) await session.#model({ sizes: {}, shapes: {}, freeze: {} });
     return session;
   }
 
@@ -82,8 +88,8 @@ export class InferenceSession {
     const wanted = isOptions || !fetches ? this.outputNames : Array.isArray(fetches) ? fetches : Object.keys(fetches);
     const unknown = wanted.find((name) => !this.outputNames.includes(name));
     if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
-    const { given, sizes } = this.#checked(feeds);
-    const results = await (await this.#model(sizes)).run(given);
+    const { given, ...settled } = this.#checked(feeds);
+    const results = await (await this.#model(settled)).run(given);
     return Object.fromEntries(
       wanted.map((name) => {
         const type = this.outputMetadata[this.outputNames.indexOf(name)].type;
@@ -104,18 +110,24 @@ export class InferenceSession {
     for (const model of models) await model.then((one) => one.release()).catch(() => {});
   }
 
-  // The arrays of the inputs by name, and the sizes of open axes.
+  // The arrays of the inputs by name, and what the model is compiled for: the sizes of open axes, the shapes of inputs
+  // without one and, beside such inputs, integers as constants, such as the k of TopK.
   #checked(feeds) {
     const unknown = Object.keys(feeds).find((name) => !this.inputNames.includes(name));
     if (unknown !== undefined) throw new Error(`invalid feed name: ${unknown}; the model has ${this.inputNames.join(", ")}`);
-    const sizes = {};
-    const given = {};
+    const [sizes, shapes, freeze, given] = [{}, {}, {}, {}];
     for (const { name, type, shape } of this.inputMetadata) {
       const tensor = feeds[name];
       if (!(tensor instanceof Tensor)) throw new Error(`input '${name}' is missing in 'feeds'; it is a Tensor of ${type} [${shape}]`);
       const { dims } = tensor;
       const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${dims}]`);
-      if (tensor.type !== type || dims.length !== shape.length) throw wrong();
+      const unranked = this.#unranked.includes(name);
+      if (tensor.type !== type || (dims.length !== shape.length && !unranked)) throw wrong();
+      if (this.#unranked.length && /^u?int(32|64)$/.test(type) && dims.length < 2 && tensor.size <= FEW) {
+        freeze[name] = dims.length ? Array.from(tensor.data, Number) : Number(tensor.data[0]);
+        continue;
+      }
+      if (unranked) shapes[name] = dims;
       for (const [axis, size] of shape.entries()) {
         if (typeof size === "number") {
           if (size !== dims[axis]) throw wrong();
@@ -127,12 +139,12 @@ export class InferenceSession {
       }
       given[name] = tensor.data;
     }
-    return { given, sizes };
+    return { given, sizes, shapes, freeze };
   }
 
-  #model(sizes) {
-    const key = JSON.stringify(sizes);
-    const found = this.#models.get(key) ?? this.#compile(sizes);
+  #model(settled) {
+    const key = JSON.stringify(settled);
+    const found = this.#models.get(key) ?? this.#compile(settled);
     this.#models.delete(key);
     this.#models.set(key, found); // the newest is the last
     found.catch(() => this.#models.delete(key));
