@@ -50,8 +50,8 @@ class Answer:
 
 
 def contract(first: list[str], backends: list[str], say: Any) -> int:
-    """Run the cases of some kinds on some backends in turns, then the whole contract. say(test, why): called for the
-    first failure."""
+    """Run the cases of some kinds on some backends in turns, each on half of their ways, then the whole contract.
+    say(test, why): called for the first failure."""
     sys.path[:0] = ["tests", "."]
     os.environ["EMBERLET_PLANS"] = "always"
     os.environ["EMBERLET_CACHE"] = tempfile.mkdtemp(prefix="emberlet-contract-")
@@ -60,6 +60,8 @@ def contract(first: list[str], backends: list[str], say: Any) -> int:
     short = importlib.import_module("contract.test_contract")
     properties = importlib.import_module("contract.properties")
     properties.ONLY = tuple(backends)  # type: ignore[attr-defined]
+    share = properties.SHARE
+    properties.SHARE = dict.fromkeys(share, 0.5)  # type: ignore[attr-defined]
     left = {name: short.asked(name)[1] for name in first}
     done = dict.fromkeys(first, 0)
     while left:
@@ -77,7 +79,7 @@ def contract(first: list[str], backends: list[str], say: Any) -> int:
             left[name] -= count
             if not left[name]:
                 del left[name]
-    properties.ONLY = None  # type: ignore[attr-defined]
+    properties.ONLY, properties.SHARE = None, share  # type: ignore[attr-defined]
     arguments = ["tests/contract", "-x", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     return int(pytest.main(arguments, plugins=[Answer(say)]))
 
