@@ -158,6 +158,20 @@ def test_functions_may_stand_for_names_of_activations() -> None:
     np.testing.assert_array_equal(to_array(named[0]), to_array(own[0]))
 
 
+def test_usual_activations_take_the_backend_s_own_loop_by_name_and_as_functions(monkeypatch: Any) -> None:
+    """F.tanh is wrapped once somebody asks for it; that must not cost the fast loop."""
+    numpy = el.get_backend("numpy")
+    calls: list[int] = []
+    loop = type(numpy).gru_steps
+    monkeypatch.setattr(type(numpy), "gru_steps", lambda *args: calls.append(1) or loop(*args))
+    shapes = ((5, 2, 3), (1, 12, 3), (1, 12, 4))
+    given = [el.asarray(np.random.default_rng(0).normal(size=s).astype(np.float32), backend=numpy) for s in shapes]
+    for activations in (None, ("Sigmoid", "Tanh"), (F.sigmoid, F.tanh)):
+        F.gru(*given, activations=activations)
+    F.gru(*given, activations=(F.sigmoid, F.relu))
+    assert len(calls) == 3
+
+
 @pytest.mark.parametrize(
     ("shapes", "more"),
     [

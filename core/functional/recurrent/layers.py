@@ -24,6 +24,11 @@ from ..operands import astype, floating, like, tensor
 from ..overriding import composite
 
 _default_functions = {}  # activation names -> functions
+
+
+def _are(a, b):
+    """Whether a and b are one function. CPython wraps a public function once somebody has asked for it."""
+    return getattr(a, "__wrapped__", a) is getattr(b, "__wrapped__", b)
 _REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
@@ -234,7 +239,7 @@ class _RnnCell(_Cell):
 
     def all_steps(self):
         fast = operation(self.backend, "rnn_steps")
-        if fast is None or self.clip or self.f is not tanh:
+        if fast is None or self.clip or not _are(self.f, tanh):
             return None
         return lambda part, states, backwards: fast(part, self.r, states, backwards)
 
@@ -263,7 +268,7 @@ class _GruCell(_Cell):
 
     def all_steps(self):
         fast = operation(self.backend, "gru_steps")
-        if fast is None or self.clip or (self.f, self.g) != (sigmoid, tanh):
+        if fast is None or self.clip or not (_are(self.f, sigmoid) and _are(self.g, tanh)):
             return None
         rest = (self.own[0] if self.own else None, self.linear_before_reset)
         return lambda part, states, backwards: fast(part, self.r, states, backwards, *rest)
@@ -294,7 +299,7 @@ class LstmCell(_Cell):
     def all_steps(self):
         fast = operation(self.backend, "lstm_steps")
         special = self.clip or self.input_forget or self.own
-        if fast is None or special or (self.f, self.g, self.h) != (sigmoid, tanh, tanh):
+        if fast is None or special or not (_are(self.f, sigmoid) and _are(self.g, tanh) and _are(self.h, tanh)):
             return None
         return lambda part, states, backwards: fast(part, self.r, states, backwards)
 
