@@ -29,6 +29,8 @@ _default_functions = {}  # activation names -> functions
 def _are(a, b):
     """Whether a and b are one function. CPython wraps a public function once somebody has asked for it."""
     return getattr(a, "__wrapped__", a) is getattr(b, "__wrapped__", b)
+
+
 _REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
