@@ -26,6 +26,7 @@ LOOKED_UP = 1.5e-6  # seconds more that are none: a compiled function looks up t
 TURNS = 5
 MORE = 20  # turns where the plan seems slower, which is often other work of the machine
 LEAST = 5e-4  # seconds of a turn
+REST = 0.2  # seconds before such a turn of a millisecond: BLAS's threads keep a core after the other way's product
 MOST = 0.02  # seconds: beyond a hundredth of it, the next size is left out
 Arguments = Callable[[int], list[Any]]
 
@@ -149,6 +150,8 @@ def ratio(name: str, arguments: Arguments, n: int) -> tuple[float, float] | None
         if turn >= TURNS and seconds[1] <= SLOWER * seconds[0]:
             break
         for i, way in enumerate(ways):
+            if turn >= TURNS and seconds[0] > 1e-3:
+                time.sleep(REST)
             seconds[i] = min(seconds[i], best(way, times))
     return seconds[1] / seconds[0], seconds[0]
 
