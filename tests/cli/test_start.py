@@ -8,7 +8,8 @@ import pytest
 
 # package -> its modules; each module that `emberlet run` imports needs a reason to be here.
 IMPORTED = """
-emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes tensor
+emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes sizes
+emberlet: tensor
 emberlet.backend: protocol
 emberlet.codegen: budget checkpoint_names emit evaluation generation hierarchy ir ops passes protobuf reader records
 emberlet.codegen: weights
@@ -29,7 +30,7 @@ emberlet.functional: arrays convolution dense max_pooling operands rectifiers re
 emberlet.host: blas_kernels cli counts digests extras folders interface listing memory models npy numpy_backend
 emberlet.host: other_formats public sharing streams
 emberlet.host.interface: elsewhere guarding module_gate python_numbers
-emberlet.host.interface.elsewhere: calls functions names
+emberlet.host.interface.elsewhere: calls functions names params
 emberlet.host.models: calls inputs
 emberlet.module: narrowing
 emberlet.host.folders: folder outputs
@@ -40,6 +41,7 @@ emberlet.host.sharing: fields protocols
 emberlet.module: layouts loading methods
 emberlet.nn: conv linear names params
 emberlet.param: methods
+emberlet.sizes: arithmetic
 """
 # Modules of the standard library and of others that take long to import.
 NOT_NEEDED = (

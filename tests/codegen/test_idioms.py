@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,9 @@ def test_sums_of_sizes_are_those_of_numbers(left: list[int | str], right: list[i
 
     def number(d: int | str | None) -> int | None:
         found = sizes.terms(d)
-        return None if found is None else sum(n * (values[k] if k else 1) for k, n in found.items())
+        return (
+            None if found is None else sum(n * math.prod(values[name] for name in names) for names, n in found.items())
+        )
 
     def total(items: list[int | str]) -> int | str | None:
         out: int | str | None = 0

@@ -218,7 +218,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
     ),
     "expanding shape (1, 4) to (1200000, 4) is not supported": lambda: one("Expand", [1, 4], {"s": _i(1200000, 4)}),
     "input 'x' has shape (1, 0), which holds no elements": lambda: one("Relu", [1, 0]),
-    "is malformed (": lambda: model(
+    "the weights (24,) should be (1, 8, 3)": lambda: model(
         [("LSTM", "x W R", "y", {"hidden_size": 2})], [3, 1, 3], {"W": _r(24), "R": _r(1, 8, 2)}
     ),
     "(AveragePool): the result is empty": lambda: one("AveragePool", [1, 2, 3], kernel_shape=[4]),

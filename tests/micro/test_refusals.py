@@ -220,8 +220,8 @@ def test_the_modules_for_ports_without_machine_code_import_what_every_port_has()
         nodes = ast.walk(ast.parse(built.sources[name]))
         found = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
         assert found <= {"sys", "m_kernels", "m_bytecode"}, name
-    lines = [line.strip() for line in built.sources["m_bytecode.py"].splitlines() if "import" in line]
-    assert lines == ["from array import array"]
+    lines = {line.strip() for line in built.sources["m_bytecode.py"].splitlines() if "import" in line}
+    assert lines == {"from array import array"}
 
 
 # -- what bytes cannot do, and what is not done at all ----------------------------------------------------------------

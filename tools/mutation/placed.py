@@ -214,7 +214,7 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
         raise StepError(f"no bug is named so; rooms: {', '.join(sorted({b.room for b in every}))}")
     start = time.monotonic()
     commit = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], cwd=root, capture_output=True, text=True, check=True
+        ["git", "rev-parse", "--short=8", "HEAD"], cwd=root, capture_output=True, check=True, encoding="utf-8"
     ).stdout.strip()
     jobs = min(asked.jobs, len(chosen))
     rooms = [Room(Copy(root, cache / f"placed-{k}", packages), asked.seed) for k in range(jobs)]
