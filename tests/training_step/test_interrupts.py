@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emberlet import nn, optim
 from emberlet.errors import IndexingError
+from emberlet.host.numpy_backend.compile.threads import schedule, workers
 from support.interrupted import interrupted
 
 from .networks import batch, dense, squares, values
@@ -72,7 +73,10 @@ def test_an_interrupt_while_a_plan_is_made(backend: str) -> None:
         assert equal(everything(model, optimizer), wanted[2]), at
 
 
-def test_an_error_in_a_step() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_step(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    monkeypatch.setattr(schedule, "large", lambda *_: threads > 1)
+    monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
     model = nn.Embedding(4, 3, backend="numpy")
     optimizer = optim.AdamConfig(epsilon=1e-3).init()
     step = model.compile_step(lambda m, x: (m(x) ** 2).mean(), optimizer)
@@ -81,5 +85,6 @@ def test_an_error_in_a_step() -> None:
     with pytest.raises(IndexingError):
         step(0.1, np.array([[1, 7]]))
     assert equal(everything(model, optimizer), before)
-    step(0.1, np.array([[1, 3]]))
+    for _ in range(3):
+        step(0.1, np.array([[1, 3]]))
     assert not equal(everything(model, optimizer), before)

@@ -168,9 +168,10 @@ class StepPlan(Plan):
         """Run the step from the values of one side to the other; returns what the loss function returned."""
         if self._generation != generation:
             self._generation, self._bound = generation, [None, None]
-        run = self._bound[side]
+        # What an error or an interrupt ended is not run again: its threads would be told so once more.
+        run, self._bound[side] = self._bound[side], None
         if run is None:
-            run = self._bound[side] = self._bind(sides, side)
+            run = self._bind(sides, side)
         with np.errstate(all="ignore"):
             for k, position in self._copied_in:
                 np.copyto(run.inputs[k], given[position])
@@ -180,6 +181,7 @@ class StepPlan(Plan):
                 raise IndexingError(str(error)) from None
             for root, i in self._copied_out:
                 np.copyto(sides[1 - side][i], run.outputs[root])
+        self._bound[side] = run
         found: list[Any] = [None] * len(self.root_arrays)
         for k in self._given_out:
             a = run.outputs[k].copy()
