@@ -64,6 +64,8 @@ def ways(step: Step, threads: int, cuts: dict[int, list[int]], owner: Any) -> It
     if step.over is not None:
         kind, out = "map", step.over
     elif step.function is np.matmul:
+        if min(a.ndim for a in step.args[:2]) < 2:  # a vector: its result has no axis of rows, or none of columns
+            return
         kind, out = "product", step.args[2]
     elif getattr(step.function, "__name__", "") == "reduce" and isinstance(
         getattr(step.function, "__self__", None), np.ufunc
