@@ -7,7 +7,9 @@ import copy
 import os
 import pickle
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import emberlet
@@ -98,18 +100,33 @@ def _compiled(backend: str) -> Way:
     return Way(f"compiled for {backend}", backend, open_)
 
 
-def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
+_before: list[Any] = []  # what each call that is inside of `_dividing` found; calls may overlap
+_dividing_lock = threading.Lock()
+
+
+@contextmanager
+def _dividing() -> Iterator[None]:
+    """Divide plans of any size among two threads; the last call that leaves puts back what the first found."""
     from emberlet.host.numpy_backend.compile.threads import schedule, workers
 
+    with _dividing_lock:
+        _before.append(_before[0] if _before else (workers.available, schedule.large))
+        workers.available, schedule.large = (lambda mkl=False: 2), (lambda count, mkl: True)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        with _dividing_lock:
+            found = _before.pop()
+            if not _before:
+                workers.available, schedule.large = found
+
+
+def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
     fast = compiled(case.make(), "numpy", [])
 
     def run(arrays: tuple[Any, ...]) -> Any:
-        before = workers.available, schedule.large
-        workers.available, schedule.large = (lambda mkl=False: 2), (lambda count, mkl: True)  # type: ignore[assignment]
-        try:
+        with _dividing():
             return fast(*tensors(arrays, "numpy"))
-        finally:
-            workers.available, schedule.large = before
 
     return run
 
