@@ -8,8 +8,7 @@ import os
 import pickle
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import emberlet
@@ -100,33 +99,27 @@ def _compiled(backend: str) -> Way:
     return Way(f"compiled for {backend}", backend, open_)
 
 
-_before: list[Any] = []  # what each call that is inside of `_dividing` found; calls may overlap
-_dividing_lock = threading.Lock()
-
-
-@contextmanager
-def _dividing() -> Iterator[None]:
-    """Divide plans of any size among two threads; the last call that leaves puts back what the first found."""
-    from emberlet.host.numpy_backend.compile.threads import schedule, workers
-
-    with _dividing_lock:
-        _before.append(_before[0] if _before else (workers.available, schedule.large))
-        workers.available, schedule.large = (lambda mkl=False: 2), (lambda count, mkl: True)  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        with _dividing_lock:
-            found = _before.pop()
-            if not _before:
-                workers.available, schedule.large = found
+_before: list[Any] = []  # what each call on two threads found; calls may overlap
+_changing = threading.Lock()
 
 
 def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
+    from emberlet.host.numpy_backend.compile.threads import schedule, workers
+
     fast = compiled(case.make(), "numpy", [])
 
     def run(arrays: tuple[Any, ...]) -> Any:
-        with _dividing():
+        # No Python function is called here but the model, since calls are where a case is interrupted.
+        with _changing:
+            _before.append(_before[0] if _before else (workers.available, schedule.large))
+            workers.available, schedule.large = (lambda mkl=False: 2), (lambda count, mkl: True)  # type: ignore[assignment]
+        try:
             return fast(*tensors(arrays, "numpy"))
+        finally:
+            with _changing:
+                found = _before.pop()
+                if not _before:  # the last call that leaves puts back what the first found
+                    workers.available, schedule.large = found
 
     return run
 
