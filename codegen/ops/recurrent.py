@@ -88,7 +88,7 @@ class Recurrent(Node[RecurrentConfig], ABC):
         if len(found) != len(wanted) or any(
             isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(found, wanted, strict=True)
         ):
-            raise Problem(f"the {what} {found} should be {wanted}: {self.gates} gates for each unit")
+            raise Problem(f"the {what} {found} should be {wanted}")
 
     def options(self, e: Emitter) -> dict[str, Liftable | Default]:
         c = self.config
