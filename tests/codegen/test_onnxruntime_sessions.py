@@ -45,6 +45,22 @@ def test_the_cpu_runs_one_plan_on_numpy() -> None:
     assert isinstance(made._model, Compiled)
 
 
+def test_a_sequence_stays_one_output_in_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "always")  # the second call is run by the plan
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[3, 6] x) => (seq(float[3, 2]) y) {
+      two = Constant<value_int = 2>()
+      z = Mul(x, x)
+      y = SplitToSequence<axis = 1>(z, two)
+    }"""
+    data = onnx.parser.parse_model(text).SerializeToString()
+    feed = {"x": np.arange(18, dtype=np.float32).reshape(3, 6)}
+    (wanted,) = of(theirs, data, providers=["CPUExecutionProvider"]).run(None, feed)
+    made = of(ours, data)
+    for _ in range(3):
+        (found,) = made.run(None, feed)
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_without_numpy_plain_python_runs_the_model_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "backend_of", lambda provider: "python")
     made = of(ours, model())

@@ -55,7 +55,7 @@ STEPS = [
     ("", "{v} / (F.max(F.abs({v})) + 1.0) + 1.0"),
     ("", "{v} - F.mean({v}, axis=1, keepdims=True)"),
     ("", "F.softmax({v}, axis=-1)"),
-    ("", "F.where({v} > 0, {v}, {w})"),
+    ("", "F.where({v} > 0, {v} + {w}, {w})"),
     ("", "{v} + {w}"),
     ("", "{v} * 0.5 - {w}"),
     ("", "F.clip({v}, F.min({w}), None)"),

@@ -1,5 +1,7 @@
 """Small networks on images and on sequences: convolutions, poolings, norms, recurrences and attention with their
-options, between concatenations, residual sums, masks, slices and transposes; on every way, as in modules.py."""
+options, between concatenations, residual sums, masks, slices and transposes; on every way, as in modules.py.
+
+Functions that jump are drawn of the input alone: of a value that was rounded, a last digit decides where they jump."""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ from .modules import Drawn, difference, program, simpler
 NEEDS: tuple[str, ...] = ()
 __all__ = ["NEEDS", "difference", "draw", "program", "simpler"]
 
-# (line of __init__ or "", line of forward); {c} the channels, {g} the groups, {v} and {w} values of the same shape
+# (line of __init__ or "", line of forward); {c} the channels, {g} the groups, {v} and {w} values of the same shape, {x}
+# the input, which has that shape as well
 SAME = [
     ("", "{v} + {w}"),
     ("", "{v} * 0.5 - {w}"),
-    ("", "F.where({v} > {w}, {v}, {w} * 0.5)"),
+    ("", "F.where({v} > {w}, {v} * 0.5, {v} - {w} * 0.5)"),
     ("", "F.relu({v})"),
     ("", "F.leaky_relu({v}, 0.1)"),
     ("", "F.clip({v}, None, 0.5)"),
@@ -24,8 +27,9 @@ SAME = [
     ("", "F.hard_swish({v})"),
     ("", "F.minimum({v}, {w}) + F.max({v}, axis=1, keepdims=True)"),
     ("", "{v} / (F.max(F.abs({v})) + 1.0) + 1.0"),
-    ("", "F.astype({v} > 0, D.float32) * {w}"),
-    ("", "F.astype(F.astype({v} * 4.0, D.int32), D.float32) * 0.25 + {w}"),
+    ("", "F.astype({x} > 0, D.float32) * {w}"),
+    ("", "F.astype({v} > 0, D.float32) * {v} - {w}"),
+    ("", "F.astype(F.astype({x} * 4.0, D.int32), D.float32) * 0.25 + {w}"),
     ("", "F.softmax({v}, axis=1)"),
     ("", "F.softmax({v} * 2.0, axis=-1)"),
     ("", "F.flip({v}, -1) - {w}"),
@@ -100,8 +104,8 @@ SEQUENCES = [
     ("", "F.tanh(F.matmul({v}, F.matmul(F.permute_dims({v}, (0, 2, 1)), {w})) * 0.1)"),
     ("", "F.matmul(F.softmax(F.matmul({v}, F.permute_dims({w}, (0, 2, 1))), -1), {v})"),
     ("", "F.cumulative_sum({v}, axis=1) * 0.25"),
-    ("", "F.take({v}, F.argmax({v}, axis=1)[0] % {v}.shape[1], 1)[:, :1] + {w}"),
-    ("", "F.take_along_axis({v}, F.argsort({w}, axis=1), 1)"),
+    ("", "F.take({v}, F.argmax({x}, axis=1)[0] % {v}.shape[1], 1)[:, :1] + {w}"),
+    ("", "F.take_along_axis({v}, F.argsort({x}, axis=1), 1)"),
     ("", "F.concat([{v}[:, 1:], {w}[:, :1]], axis=1)"),
     ("", "F.concat([{v}, F.ones(({v}.shape[0], 1, {c}), dtype=D.float32, device={v}.backend)], axis=1)[:, 1:]"),
     ("", "F.max({v}, axis=1, keepdims=True) - {w}"),
@@ -126,10 +130,11 @@ def draw(choose: random.Random) -> Drawn | None:
             init, forward, change = choose.choice(SMALLER)
             size = change(*size)
         else:
-            init, forward = choose.choice(IMAGES if images else SEQUENCES)
+            fitting = [s for s in (IMAGES if images else SEQUENCES) if size == sizes[0] or "{x}" not in s[1]]
+            init, forward = choose.choice(fitting)
         alike = [k for k in range(i + 1) if sizes[k] == sizes[at]]
         values = {"i": i, "c": c, "g": groups, "k": choose.randint(0, 2 * c), "b": choose.random() < 0.7,
-                  "r": choose.random() < 0.5, "v": f"v{at}", "w": f"v{choose.choice(alike)}"}  # fmt: skip
+                  "r": choose.random() < 0.5, "x": "v0", "v": f"v{at}", "w": f"v{choose.choice(alike)}"}  # fmt: skip
         made.append(init.format(**values))
         lines.append(forward.format(**values))
         sizes.append(size)

@@ -37,6 +37,8 @@ def _parts(structure: Any) -> list[Any]:
 
 
 def _order(traced: Trace) -> list[int] | None:
+    if traced.structure[0] is list:  # one result, a list: several results are a tuple
+        return None
     flat = _parts(traced.structure)
     if any(numpy_dtype(v.dtype).isbuiltin != 1 for v in traced.roots) or any(k != "tensor" for k, _ in flat):
         return None
@@ -113,8 +115,8 @@ class Plan:
 
     steps: the calls, over arrays without memory; pays: whether they are quicker than the model itself, which otherwise
     runs; nbytes: what one set of buffers takes; inputs: the positions of the
-    arguments that the results depend on; order: the number of each result's array, where the results are nothing but
-    tensors of dtypes that NumPy has itself, else None; fits: whether arguments are those it was
+    arguments that the results depend on; order: the number of each result's array, where the results are a tensor or a
+    tuple of tensors, of dtypes that NumPy has itself, else None; fits: whether arguments are those it was
     made for (matching.py), or None where they are not all Tensors.
     """
 
