@@ -117,6 +117,13 @@ class Page:
         except BrowserError as error:
             raise BrowserError(f"{error}\nthe page's log: {self.log()}") from None
 
+    def alive(self) -> bool:
+        """Whether it still answers: a tab whose renderer crashed does not."""
+        try:
+            return bool(self.evaluate("() => true"))
+        except BrowserError:
+            return False
+
     def log(self) -> list[str]:
         """Console messages, uncaught errors and failed requests since the last call."""
         lines: list[str] = self._browser.command("log", page=self._number)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.browser.shared_page import SharedPage
 
 from tools.chromium import NEEDED, Browser, Page
 from tools.components import require
@@ -70,18 +71,24 @@ def site(built: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def pyodide_page(browser: Browser, runtimes: Server) -> Page:
+def shared_pyodide(browser: Browser, runtimes: Server) -> SharedPage:
+    """The tab of `pyodide_page`."""
+    return SharedPage(browser, runtimes.url + "support/pyodide.html")
+
+
+@pytest.fixture
+def pyodide_page(shared_pyodide: SharedPage) -> Page:
     """A page with Pyodide loaded and emberlet and wgpu-py importable."""
-    page = browser.open(runtimes.url + "support/pyodide.html")
-    page.wait("() => globalThis.ready || globalThis.failed", timeout=60000)
-    failed = page.evaluate("() => globalThis.failed")
-    assert not failed, failed
-    return page
+    return shared_pyodide.page()
 
 
 @pytest.fixture(scope="session")
-def micropython_page(browser: Browser, runtimes: Server) -> Page:
+def shared_micropython(browser: Browser, runtimes: Server) -> SharedPage:
+    """The tab of `micropython_page`."""
+    return SharedPage(browser, runtimes.url + "support/micropython.html")
+
+
+@pytest.fixture
+def micropython_page(shared_micropython: SharedPage) -> Page:
     """A page that runs MicroPython, each script in an interpreter of its own."""
-    page = browser.open(runtimes.url + "support/micropython.html")
-    page.wait("() => globalThis.ready")
-    return page
+    return shared_micropython.page()
