@@ -6,8 +6,8 @@ not fit there either, and in other brackets, each item gets its own line with a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, assert_never
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from emberlet.dtypes import DType
 
@@ -191,60 +191,87 @@ def precedence(e: Expr) -> int:
 
 def flat(e: Expr) -> str:
     """`e` on one line."""
-    kind = e.__class__  # most are one of these, and a pattern is slower
+    kind = e.__class__  # most are one of these
     if kind is Name:
         return e.id  # type: ignore[union-attr]
-    if kind is Literal:
-        return e.text  # type: ignore[union-attr]
+    if isinstance(e, Literal):  # and what derives from it
+        return e.text
     if kind is Attribute and e.object.__class__ is Name:  # type: ignore[union-attr]
         return f"{e.object.id}.{e.name}"  # type: ignore[union-attr]
+    return _FLAT[kind](e)
+
+
+def _attribute(e: Attribute) -> str:
+    number = isinstance(e.object, Literal) and e.object.text[0].isdigit()
+    return f"{_inside(e.object, ATOM if number else POSTFIX)}.{e.name}"
+
+
+def _index(e: Index) -> str:
+    key = flat(e.key)
+    if isinstance(e.key, Tuple) and e.key.items:
+        key = key[1:-1]
+    return f"{_inside(e.object, POSTFIX)}[{key}]"
+
+
+def _call(e: Call) -> str:
     match e:
-        case Name(text) | Literal(text):
-            return text
-        case Attribute(base, name):
-            number = isinstance(base, Literal) and base.text[0].isdigit()
-            return f"{_inside(base, ATOM if number else POSTFIX)}.{name}"
-        case Index(base, key):
-            if isinstance(key, Tuple) and key.items:
-                inner = ", ".join(flat(k) for k in key.items) + ("," if len(key.items) == 1 else "")
-                return f"{_inside(base, POSTFIX)}[{inner}]"
-            return f"{_inside(base, POSTFIX)}[{flat(key)}]"
-        case SliceKey(start, stop, step):
-            # A formatter treats the colon as an operator if an operand is more than a name or a number.
-            space = "" if all(p is None or _plain(p) for p in (start, stop, step)) else " "
-            text = ("" if start is None else flat(start) + space) + ":" + ("" if stop is None else space + flat(stop))
-            if step is None:
-                return text
-            return text + (space if stop is not None else "") + ":" + space + flat(step)
         case Call(Name("tuple"), (Comprehension() as items,), ()):
             return f"tuple({flat(items)[1:-1]})"
-        case Call(function, args, kwargs):
-            given = [flat(a) for a in args] + [f"{k}={flat(v)}" for k, v in kwargs]
-            return f"{_inside(function, POSTFIX)}({', '.join(given)})"
-        case Tuple(items):
-            return "(" + ", ".join(flat(i) for i in items) + (",)" if len(items) == 1 else ")")
-        case List(items):
-            return "[" + ", ".join(flat(i) for i in items) + "]"
-        case Dict(items):
-            return "{" + ", ".join(f"{flat(k)}: {flat(v)}" for k, v in items) + "}"
-        case Unary("not", operand):
-            return "not " + _inside(operand, PRECEDENCE["not"])
-        case Unary(op, operand):
-            return op + _inside(operand, PRECEDENCE["~"])
-        case Binary(op, left, right):
-            mine = PRECEDENCE[op]
-            compare = mine == PRECEDENCE["=="]
-            sides = (mine + 1, mine) if op == "**" else (mine + compare, mine + 1)
-            if op == "**" and _simple(left) and _simple(right):
-                return flat(left) + "**" + flat(right)  # a formatter writes a power of simple operands without spaces
-            return f"{_inside(left, sides[0])} {op} {_inside(right, sides[1])}"
-        case Conditional(test, then, otherwise):
-            return f"{_inside(then, 1)} if {_inside(test, 1)} else {_inside(otherwise, 0)}"
-        case Comprehension(item, target, iterable, then):
-            more = "" if then is None else f" for {then[0]} in {_inside(then[1], 1)}"
-            return f"[{flat(item)} for {target} in {_inside(iterable, 1)}{more}]"
-        case other:
-            assert_never(other)
+    given = [flat(a) for a in e.args] + [f"{k}={flat(v)}" for k, v in e.kwargs]
+    return f"{_inside(e.function, POSTFIX)}({', '.join(given)})"
+
+
+def _tuple(e: Tuple) -> str:
+    return f"({_listed(e.items)}{',' if len(e.items) == 1 else ''})"
+
+
+def _unary(e: Unary) -> str:
+    if e.op == "not":
+        return "not " + _inside(e.operand, PRECEDENCE["not"])
+    return e.op + _inside(e.operand, PRECEDENCE["~"])
+
+
+def _comprehension(e: Comprehension) -> str:
+    more = "" if e.then is None else f" for {e.then[0]} in {_inside(e.then[1], 1)}"
+    return f"[{flat(e.item)} for {e.target} in {_inside(e.iterable, 1)}{more}]"
+
+
+def _listed(items: Iterable[Expr]) -> str:
+    return ", ".join(flat(i) for i in items)
+
+
+def _slice(e: SliceKey) -> str:
+    # A formatter treats the colon as an operator if an operand is more than a name or a number.
+    space = "" if all(p is None or _plain(p) for p in (e.start, e.stop, e.step)) else " "
+    start = "" if e.start is None else flat(e.start) + space
+    text = start + ":" + ("" if e.stop is None else space + flat(e.stop))
+    if e.step is None:
+        return text
+    return text + (space if e.stop is not None else "") + ":" + space + flat(e.step)
+
+
+def _binary(e: Binary) -> str:
+    if e.op == "**" and _simple(e.left) and _simple(e.right):
+        return flat(e.left) + "**" + flat(e.right)  # a formatter writes a power of simple operands without spaces
+    mine = PRECEDENCE[e.op]
+    compare = mine == PRECEDENCE["=="]
+    left, right = (mine + 1, mine) if e.op == "**" else (mine + compare, mine + 1)
+    return f"{_inside(e.left, left)} {e.op} {_inside(e.right, right)}"
+
+
+_FLAT: dict[type, Callable[[Any], str]] = {
+    Attribute: _attribute,
+    Index: _index,
+    SliceKey: _slice,
+    Call: _call,
+    Tuple: _tuple,
+    List: lambda e: f"[{_listed(e.items)}]",
+    Dict: lambda e: "{" + ", ".join(f"{flat(k)}: {flat(v)}" for k, v in e.items) + "}",
+    Unary: _unary,
+    Binary: _binary,
+    Conditional: lambda e: f"{_inside(e.then, 1)} if {_inside(e.test, 1)} else {_inside(e.otherwise, 0)}",
+    Comprehension: _comprehension,
+}
 
 
 def _plain(e: Expr) -> bool:

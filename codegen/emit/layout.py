@@ -91,11 +91,7 @@ class _Layout:
             case Assign(targets, Conditional(test, then, otherwise) as value, _) if not _fits(value, indent, s):
                 return self.statement(If(test, [Assign(targets, then)], [Assign(targets, otherwise)]), indent)
             case Assign((_,), Binary("+")) if not _fits(s.value, indent, s) and (parts := _lists(s.value)):
-                match parts[0]:
-                    case List((item,)) if "\n" in spread(item, indent + 4, 0, 1):
-                        parts[0] = List((self.named(item, "first", indent),))
-                first, *more = (replace(s, value=part, grows=n > 0) for n, part in enumerate(parts))
-                return [*self.before, *self.block([first], indent), *self.block(list(more), indent)]
+                return self.growing(s, parts, indent)
             case Assign(targets, value):
                 head = len(", ".join(targets)) + 3
                 value = self.fit(value, indent, head if indent + head < WIDTH else 4)
@@ -104,10 +100,8 @@ class _Layout:
                 value = self.fit(value, indent, 0)
                 return [*self.before, Do(value)]
             case Return(values):
-                if len(values) == 1:
-                    fitted: tuple[Expr, ...] = (self.fit(values[0], indent, 7),)
-                else:
-                    fitted = tuple(self.fit(v, indent + 4, 0, 1) for v in values)  # a comma follows
+                alone = len(values) == 1
+                fitted = (self.fit(values[0], indent, 7),) if alone else self.fit_items(values, indent)
                 return [*self.before, Return(fitted)]
             case If(test, then, otherwise):
                 test = self.fit(test, indent, 3, 1)
@@ -121,6 +115,14 @@ class _Layout:
                 return [While(test, self.block(body, indent + 4))]
             case _:
                 return [s]
+
+    def growing(self, s: Assign, parts: list[Expr], indent: int) -> list[Statement]:
+        """A sum of lists as statements: the first list is assigned, the others are added."""
+        match parts[0]:
+            case List((item,)) if "\n" in spread(item, indent + 4, 0, 1):
+                parts[0] = List((self.named(item, "first", indent),))
+        first, *more = (replace(s, value=part, grows=n > 0) for n, part in enumerate(parts))
+        return [*self.before, *self.block([first], indent), *self.block(list(more), indent)]
 
     def block(self, statements: list[Statement], indent: int) -> list[Statement]:
         return [made for s in statements for made in _Layout(self.taken | self.mine).statement(s, indent)]
@@ -142,53 +144,68 @@ class _Layout:
     def steps(self, e: Expr, indent: int) -> Iterable[Expr]:
         """`e` with its operands assigned to variables one after the other."""
         match e:
-            case Binary(op, left, right):
-                hints = ("first", "rest") if _lists(e) else ("left", "right")
-                if not _short(left):
-                    left = self.named(left, hints[0], indent)
-                    yield Binary(op, left, right)
-                if not _short(right):
-                    yield Binary(op, left, self.named(right, hints[1], indent))
+            case Binary():
+                yield from self.binary_steps(e, indent)
             case Unary(op, operand):
                 yield Unary(op, self.named(operand, "operand", indent))
             case Conditional():
                 yield self.named(e, "chosen", indent)
             case Attribute(base, name):
                 yield Attribute(self.named(base, "base", indent), name)
-            case Index(base, key):
-                if not dotted(base):
-                    base = self.named(base, "base", indent)
-                    yield Index(base, key)
-                if isinstance(key, Tuple):
-                    yield Index(base, Tuple(tuple(self.fit(k, indent + 4, 0, 1) for k in key.items)))
-                elif isinstance(key, SliceKey):
-                    for smaller in self.steps(key, indent):
-                        yield Index(base, smaller)
-                elif not _short(key):
-                    yield Index(base, self.named(key, "index", indent))
-            case SliceKey(start, stop, step):
-                if start is not None and not _short(start):
-                    start = self.named(start, "start", indent)
-                    yield SliceKey(start, stop, step)
-                if stop is not None and not _short(stop):
-                    yield SliceKey(start, self.named(stop, "stop", indent), step)
-            case Call(function, args, kwargs):
-                if isinstance(function, Attribute) and not dotted(function):
-                    function = Attribute(self.named(function.object, "base", indent), function.name)
-                    yield Call(function, args, kwargs)
-                given = tuple((k, self.fit(v, indent + 4, len(k) + 1, 1)) for k, v in kwargs)
-                yield Call(function, tuple(self.fit(a, indent + 4, 0, 1) for a in args), given)
-            case Tuple(items):
-                yield Tuple(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
-            case List(items):
-                yield List(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
+            case Index():
+                yield from self.index_steps(e, indent)
+            case SliceKey():
+                yield from self.slice_steps(e, indent)
+            case Call():
+                yield from self.call_steps(e, indent)
+            case Tuple(items) | List(items):
+                yield type(e)(self.fit_items(items, indent))
             case Dict(pairs):
                 yield Dict(tuple((k, self.fit(v, indent + 4, 8, 1)) for k, v in pairs))
-            case Comprehension(item, target, iterable, None):
-                if not _short(iterable):
-                    yield Comprehension(item, target, self.named(iterable, "items", indent))
-            case Name() | Literal():
-                pass
+            case Comprehension(item, target, iterable, None) if not _short(iterable):
+                yield Comprehension(item, target, self.named(iterable, "items", indent))
+
+    def binary_steps(self, e: Binary, indent: int) -> Iterable[Expr]:
+        left = e.left
+        hints = ("first", "rest") if _lists(e) else ("left", "right")
+        if not _short(left):
+            left = self.named(left, hints[0], indent)
+            yield Binary(e.op, left, e.right)
+        if not _short(e.right):
+            yield Binary(e.op, left, self.named(e.right, hints[1], indent))
+
+    def index_steps(self, e: Index, indent: int) -> Iterable[Expr]:
+        base, key = e.object, e.key
+        if not dotted(base):
+            base = self.named(base, "base", indent)
+            yield Index(base, key)
+        if isinstance(key, Tuple):
+            yield Index(base, Tuple(self.fit_items(key.items, indent)))
+        elif isinstance(key, SliceKey):
+            for smaller in self.steps(key, indent):
+                yield Index(base, smaller)
+        elif not _short(key):
+            yield Index(base, self.named(key, "index", indent))
+
+    def slice_steps(self, e: SliceKey, indent: int) -> Iterable[Expr]:
+        start, stop = e.start, e.stop
+        if start is not None and not _short(start):
+            start = self.named(start, "start", indent)
+            yield SliceKey(start, stop, e.step)
+        if stop is not None and not _short(stop):
+            yield SliceKey(start, self.named(stop, "stop", indent), e.step)
+
+    def call_steps(self, e: Call, indent: int) -> Iterable[Expr]:
+        function = e.function
+        if isinstance(function, Attribute) and not dotted(function):
+            function = Attribute(self.named(function.object, "base", indent), function.name)
+            yield Call(function, e.args, e.kwargs)
+        given = tuple((k, self.fit(v, indent + 4, len(k) + 1, 1)) for k, v in e.kwargs)
+        yield Call(function, self.fit_items(e.args, indent), given)
+
+    def fit_items(self, items: tuple[Expr, ...], indent: int) -> tuple[Expr, ...]:
+        """Each item on lines of its own, behind which a comma stands."""
+        return tuple(self.fit(i, indent + 4, 0, 1) for i in items)
 
     def named(self, e: Expr, hint: str, indent: int) -> Expr:
         name, n = hint, 1

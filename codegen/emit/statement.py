@@ -95,24 +95,8 @@ def render(statements: list[Statement], indent: int) -> list[str]:
 def _render(s: Statement, indent: int) -> list[str]:
     pad = " " * indent
     match s:
-        case Assign(targets, value, comment):
-            if len(targets) == 1 and value == Name(targets[0]):
-                return []
-            if s.grows and isinstance(value, Binary) and value.left == Name(targets[0]):
-                value = value.right
-            head = ", ".join(targets) + (" += " if s.grows else " = ")
-            if len(targets) > 1 and indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
-                pad, head = "", "".join([" " * indent, "(\n", *(f"{' ' * indent}    {t},\n" for t in targets)])
-                text = head + " " * indent + ") = " + spread(value, indent, 4)
-            else:
-                bare = _bare(value) if len(targets) > 1 else None
-                if bare is not None and indent + len(head) + len(bare) <= WIDTH:
-                    text = pad + head + bare
-                else:
-                    text = pad + head + spread(value, indent, len(head))
-            tail = "  # " + comment if comment else ""
-            room = WIDTH - len(text.splitlines()[-1])
-            return (text + (tail if len(tail) <= room else "")).splitlines()
+        case Assign():
+            return _assignment(s, indent)
         case Do(value):
             return (pad + spread(value, indent)).splitlines()
         case If(test, then, otherwise):
@@ -135,16 +119,42 @@ def _render(s: Statement, indent: int) -> list[str]:
         case Delete(names):
             return [pad + "del " + ", ".join(names)]
         case Return(values):
-            if len(values) == 1:
-                return (pad + "return " + spread(values[0], indent, 7)).splitlines()
-            line = pad + "return " + ", ".join(flat(v) for v in values)
-            if values and len(line) <= WIDTH:
-                return [line]
-            return (pad + "return " + spread(Tuple(values), indent, 7)).splitlines()
+            return _returned(values, indent)
         case Comment(text):
             return [f"{pad}# {text}"]
         case other:
             assert_never(other)
+
+
+def _returned(values: tuple[Expr, ...], indent: int) -> list[str]:
+    head = " " * indent + "return "
+    if len(values) == 1:
+        return (head + spread(values[0], indent, 7)).splitlines()
+    line = head + ", ".join(flat(v) for v in values)
+    if values and len(line) <= WIDTH:
+        return [line]
+    return (head + spread(Tuple(values), indent, 7)).splitlines()
+
+
+def _assignment(s: Assign, indent: int) -> list[str]:
+    targets, value, pad = s.targets, s.value, " " * indent
+    if len(targets) == 1 and value == Name(targets[0]):
+        return []
+    if s.grows and isinstance(value, Binary) and value.left == Name(targets[0]):
+        value = value.right
+    head = ", ".join(targets) + (" += " if s.grows else " = ")
+    if len(targets) > 1 and indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
+        listed = "".join(f"{pad}    {t},\n" for t in targets)
+        text = f"{pad}(\n{listed}{pad}) = " + spread(value, indent, 4)
+    else:
+        bare = _bare(value) if len(targets) > 1 else None
+        if bare is not None and indent + len(head) + len(bare) <= WIDTH:
+            text = pad + head + bare
+        else:
+            text = pad + head + spread(value, indent, len(head))
+    tail = "  # " + s.comment if s.comment else ""
+    room = WIDTH - len(text.splitlines()[-1])
+    return (text + (tail if len(tail) <= room else "")).splitlines()
 
 
 def _bare(value: Expr) -> str | None:

@@ -88,18 +88,11 @@ class Naming:
                 self._scored(scores)
                 return None
             case Call(Attribute(Name("F"), "concat"), (Tuple(items), *_), _):
-                self.joins.update((i.id, self.at) for i in items if isinstance(i, Name))
-                match items:
-                    case (Binary("-", Name(center), Name(half)), Binary("+", left, right)):
-                        if (left, right) == (Name(center), Name(half)):  # corners of boxes
-                            self.uses.setdefault(center, "center")
-                            self.uses.setdefault(half, "half_size")
+                self._joined(items)
                 return None
             case Call(Attribute(Name("F"), function), args, options):
                 roles = ARGUMENT_ROLES.get(function, ())
-                for name, value in options:
-                    if name in OPTION_ROLES:
-                        self._used(value, OPTION_ROLES[name])
+                self._options(options)
             case Call(Attribute(_, field), (Name(ids),), _) if is_layer(e) and field.endswith(EMBEDDINGS):
                 word = field.removesuffix("s").removesuffix("_embedding")
                 if word != "patch":  # into which an image is cut
@@ -120,6 +113,19 @@ class Naming:
             if role and role not in PLAIN:
                 self._used(a, role)
         return None
+
+    def _options(self, options: tuple[tuple[str, Expr], ...]) -> None:
+        for name, value in options:
+            if name in OPTION_ROLES:
+                self._used(value, OPTION_ROLES[name])
+
+    def _joined(self, items: tuple[Expr, ...]) -> None:
+        self.joins.update((i.id, self.at) for i in items if isinstance(i, Name))
+        match items:
+            case (Binary("-", Name(center), Name(half)), Binary("+", left, right)):
+                if (left, right) == (Name(center), Name(half)):  # corners of boxes
+                    self.uses.setdefault(center, "center")
+                    self.uses.setdefault(half, "half_size")
 
     def _used(self, e: Expr, role: str) -> None:
         """Note what a variable is used for if an expression is a view of it."""
@@ -190,33 +196,39 @@ class Naming:
             start = self.at
             for e in expressions(s):
                 self._read(e)
-            match s:
-                case Assign(targets, value):
-                    for i, t in enumerate(targets):
-                        if t == "_" or "." in t or "[" in t:
-                            continue
-                        self._write(t, self.at + 0.5)
-                        self.made_by.setdefault(t, (value, i, len(targets)))
-                case For(target, _, _):
-                    for t in target.split(", "):
-                        self._write(t, self.at + 0.5)
-                case Def(name, parameters, body):
-                    self.frozen |= {name, *parameters}
-                    found: Counter[str] = Counter()
-                    assigned(body, found)
-                    self.frozen |= set(found)
+            self._targets(s)
             for body in inner(s):
                 self._scan(body)
             if isinstance(s, For | While):
-                # Variables of one iteration are still live in the next, unless each iteration assigns them before
-                # reading.
-                touched: Counter[str] = Counter()
-                reads([s], touched)
-                assigned([s], touched)
-                for name in set(touched) - _own(s):
-                    if name in self.first:
-                        self.last[name] = max(self.last[name], self.at + 0.75)
-                        self.first[name] = min(self.first[name], start + 0.25)
+                self._keep(s, start)
+
+    def _targets(self, s: Statement) -> None:
+        """Note the variables that the statement itself assigns."""
+        match s:
+            case Assign(targets, value):
+                for i, t in enumerate(targets):
+                    if t == "_" or "." in t or "[" in t:
+                        continue
+                    self._write(t, self.at + 0.5)
+                    self.made_by.setdefault(t, (value, i, len(targets)))
+            case For(target, _, _):
+                for t in target.split(", "):
+                    self._write(t, self.at + 0.5)
+            case Def(name, parameters, body):
+                self.frozen |= {name, *parameters}
+                found: Counter[str] = Counter()
+                assigned(body, found)
+                self.frozen |= set(found)
+
+    def _keep(self, loop: For | While, start: float) -> None:
+        """Variables of one iteration are still live in the next, unless each iteration assigns them before reading."""
+        touched: Counter[str] = Counter()
+        reads([loop], touched)
+        assigned([loop], touched)
+        for name in set(touched) - _own(loop):
+            if name in self.first:
+                self.last[name] = max(self.last[name], self.at + 0.75)
+                self.first[name] = min(self.first[name], start + 0.25)
 
     def names(self) -> dict[str, str]:
         chosen: dict[str, str] = {}
@@ -293,8 +305,6 @@ class Naming:
                 return "scores" if self._role_of(other, chosen) == "scores" else "mask"
             case Call(Attribute(Name("F"), "where"), (test, Literal(), _), _):
                 return "mask" if self._role_of(test, chosen) == "mask" else ""
-            case Call(Attribute(Name("F"), "logical_and" | "logical_or" | "logical_not"), _, _):
-                return "mask"
             case Call(Attribute(Name("F"), function), _, _):
                 return FUNCTION_ROLES.get(function, "")
             case Call(Attribute(Name("self"), layer), _, _):
@@ -305,20 +315,23 @@ class Naming:
                 word = chosen.get(variable, "")
                 word = word.rstrip("0123456789")
                 return "" if word in (*PLAIN, ASIDE, "skip", "other") else word
-            case Binary(">=", left, right) if self._is_positions(left) and self._is_positions(right):
-                return "causal"
-            case Binary(op, left, right) if op in ("==", "!=", "<", "<=", ">", ">=", "&", "|"):
-                return "mask"
-            case Binary(op, left, right) if op in ("*", "/", "+", "-"):
-                for side in (left, right):
-                    role = self._role_of(side, chosen)
-                    if role in ("query", "key", "value", "scores", "mask", "positions"):
-                        return role
-                return ""
+            case Binary(op, left, right):
+                return self._role_of_binary(op, left, right, chosen)
             case Unary(_, operand):
                 return self._role_of(operand, chosen)
             case _:
                 return ""
+
+    def _role_of_binary(self, op: str, left: Expr, right: Expr, chosen: Mapping[str, str]) -> str:
+        if op == ">=" and self._is_positions(left) and self._is_positions(right):
+            return "causal"
+        if op in ("==", "!=", "<", "<=", ">", ">=", "&", "|"):
+            return "mask"
+        for side in (left, right) if op in ("*", "/", "+", "-") else ():
+            role = self._role_of(side, chosen)
+            if role in ("query", "key", "value", "scores", "mask", "positions"):
+                return role
+        return ""
 
     def _kept(self, e: Expr, chosen: Mapping[str, str]) -> str:
         """The word for the value that an expression is only a view of."""

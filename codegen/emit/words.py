@@ -17,6 +17,7 @@ _ROLES = (
 )
 LAYER_ROLES = {attribute: role for role, attributes in _ROLES for attribute in attributes}
 FUNCTION_ROLES = {
+    **dict.fromkeys(("logical_and", "logical_or", "logical_not"), "mask"),
     "arange": "positions",
     "softmax": "weights",
     "concat": "joined",

@@ -300,14 +300,19 @@ def _arguments(group: Group, taken: Names) -> tuple[list[str], list[list[Expr]],
             places[i] = len(values)
             values.append([Spare(flat(some)) if v is None else v for v in column])
             words.append(group.words[i] or "size")
+    _name_inner(words, group.words, places)
+    return [taken.unique(w) for w in words], values, places
+
+
+def _name_inner(words: list[str], of_columns: Sequence[str], places: dict[int, int]) -> None:
+    """Of two widths of one word, the one that is not used last is the inner one."""
     for word, inner_word in _WIDTHS.items():
         mine = [k for k, w in enumerate(words) if w == word]
-        last = max((i for i in range(len(columns)) if group.words[i] == word and i in places), default=-1)
+        last = max((i for i, w in enumerate(of_columns) if w == word and i in places), default=-1)
         if last >= 0 and (len(mine) == 2 or (len(mine) == 1 and places[last] != mine[0])):
             for k in mine:
                 if k != places[last]:
                     words[k] = inner_word
-    return [taken.unique(w) for w in words], values, places
 
 
 _VAGUE = ("", "size", "normalized_shape")  # words that say less than others for the same number, the vaguest first

@@ -54,6 +54,20 @@ def hoisted(nodes: Sequence[Node[Any]], paths: list[Path]) -> list[Path]:
         for a in node.uses():
             if a.name in maker:
                 users.setdefault(maker[a.name], []).append(i)
+    _share_tables(nodes, paths)
+    for i, here in enumerate(paths):
+        level = _list_level(here, [paths[u] for u in users.get(i, [])])
+        if level is None:
+            continue
+        chain = _independent(i, level + 1, nodes, paths, maker, here[: level + 1])
+        if chain is not None:
+            for j in chain:
+                paths[j] = here[:level]
+    return paths
+
+
+def _share_tables(nodes: Sequence[Node[Any]], paths: list[Path]) -> None:
+    """Move the readers of another module's table to the module that holds both."""
     tables: dict[Hashable, int] = {}
     for i, node in enumerate(nodes):
         table = node.table()
@@ -65,15 +79,6 @@ def hoisted(nodes: Sequence[Node[Any]], paths: list[Path]) -> list[Path]:
             key = getattr(held, "matrix", None)
             if key is not None and key.key() in tables and tables[key.key()] != i:
                 paths[i] = common(paths[i], paths[tables[key.key()]][:-1])
-    for i, here in enumerate(paths):
-        level = _list_level(here, [paths[u] for u in users.get(i, [])])
-        if level is None:
-            continue
-        chain = _independent(i, level + 1, nodes, paths, maker, here[: level + 1])
-        if chain is not None:
-            for j in chain:
-                paths[j] = here[:level]
-    return paths
 
 
 def _list_level(here: Path, others: Iterable[Path]) -> int | None:

@@ -194,27 +194,29 @@ def _same(a: Statement, b: Statement, env: dict[str, str], hidden: set[str], swa
             if any("." in t or "[" in t for t in targets) and targets != others:
                 return False
             env.update(zip(others, targets, strict=True))
+            same = True
         case Return(values), Return(others):
-            if len(values) != len(others):
-                return False
-            if not all(_equal(v, o, env, hidden, tried) for v, o in zip(values, others, strict=True)):
-                return False
-        case For(target, iterable, body), For(other_target, other, other_body):
-            if len(body) != len(other_body) or not _equal(iterable, other, env, hidden, tried):
-                return False
-            mine, its = target.split(", "), other_target.split(", ")
-            if len(mine) != len(its):
-                return False
-            env.update(zip(its, mine, strict=True))
-            if not all(_same(s, o, env, hidden, tried) for s, o in zip(body, other_body, strict=True)):
-                return False
+            pairs = zip(values, others, strict=False)
+            same = len(values) == len(others) and all(_equal(v, o, env, hidden, tried) for v, o in pairs)
+        case For(), For():
+            same = _same_loop(a, b, env, hidden, tried)
         case Do(value), Do(other):
-            if not _equal(value, other, env, hidden, tried):
-                return False
+            same = _equal(value, other, env, hidden, tried)
         case _:
-            return False
-    swapped.update(tried)
-    return True
+            same = False
+    if same:
+        swapped.update(tried)
+    return same
+
+
+def _same_loop(a: For, b: For, env: dict[str, str], hidden: set[str], swapped: dict[str, str]) -> bool:
+    if len(a.body) != len(b.body) or not _equal(a.iterable, b.iterable, env, hidden, swapped):
+        return False
+    mine, its = a.target.split(", "), b.target.split(", ")
+    if len(mine) != len(its):
+        return False
+    env.update(zip(its, mine, strict=True))
+    return all(_same(s, o, env, hidden, swapped) for s, o in zip(a.body, b.body, strict=True))
 
 
 def _equal(a: Any, b: Any, env: dict[str, str], hidden: set[str], swapped: dict[str, str]) -> bool:

@@ -6,6 +6,7 @@ and its parts belong to the enclosing module.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from itertools import pairwise
@@ -249,46 +250,41 @@ class _Tree:
 
 def _interfaces(root: Region, results: set[str]) -> None:
     """Fill in the inputs and outputs of every region below `root`; a region without outputs is dissolved."""
-    readers: dict[str, int] = {}
+    readers = Counter(results)
+    _count_readers(root, readers)
+    _fill(root, readers)
 
-    def count(region: Region) -> None:
-        for item in region.items:
-            if isinstance(item, Region):
-                count(item)
-            else:
-                for name in {a.name for a in item.uses()}:
-                    readers[name] = readers.get(name, 0) + 1
 
-    count(root)
-    for name in results:
-        readers[name] = readers.get(name, 0) + 1
+def _count_readers(region: Region, readers: Counter[str]) -> None:
+    for item in region.items:
+        if isinstance(item, Region):
+            _count_readers(item, readers)
+        else:
+            readers.update({a.name for a in item.uses()})
 
-    def fill(region: Region) -> tuple[dict[str, Argument], dict[str, Argument], dict[str, int]]:
-        needed: dict[str, Argument] = {}
-        made: dict[str, Argument] = {}
-        inside: dict[str, int] = {}
-        items: list[Node[Any] | Region] = []
-        for item in region.items:
-            if isinstance(item, Region):
-                wants, gives, reads = fill(item)
-                for name, n in reads.items():
-                    inside[name] = inside.get(name, 0) + n
-                items += [item] if item.outputs else item.items
-                uses: Iterable[Argument] = wants.values()
-                outs = gives
-            else:
-                uses = item.uses()
-                outs = {o.name: o for o in item.outputs if o.present}
-                for name in {a.name for a in item.uses()}:
-                    inside[name] = inside.get(name, 0) + 1
-                items.append(item)
-            for a in uses:
-                if a.present and a.value is None and a.name not in made:
-                    needed.setdefault(a.name, a)
-            made.update(outs)
-        region.items = items
-        region.inputs = list(needed.values())
-        region.outputs = [a for name, a in made.items() if readers.get(name, 0) > inside.get(name, 0)]
-        return needed, made, inside
 
-    fill(root)
+def _fill(region: Region, readers: Counter[str]) -> tuple[dict[str, Argument], dict[str, Argument], Counter[str]]:
+    """(what a region needs, what it makes, how often a node in it reads each value)."""
+    needed: dict[str, Argument] = {}
+    made: dict[str, Argument] = {}
+    inside: Counter[str] = Counter()
+    items: list[Node[Any] | Region] = []
+    for item in region.items:
+        if isinstance(item, Region):
+            wants, outs, reads = _fill(item, readers)
+            inside += reads
+            items += [item] if item.outputs else item.items
+            uses: Iterable[Argument] = wants.values()
+        else:
+            uses = item.uses()
+            outs = {o.name: o for o in item.outputs if o.present}
+            inside.update({a.name for a in item.uses()})
+            items.append(item)
+        for a in uses:
+            if a.present and a.value is None and a.name not in made:
+                needed.setdefault(a.name, a)
+        made.update(outs)
+    region.items = items
+    region.inputs = list(needed.values())
+    region.outputs = [a for name, a in made.items() if readers[name] > inside[name]]
+    return needed, made, inside

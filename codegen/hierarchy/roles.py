@@ -47,16 +47,28 @@ class Roles:
         self.count: dict[str, int] = {}
         for node in nodes:
             self.ops[node.op()] = self.ops.get(node.op(), 0) + 1
-            if node.op() in _ATTENTIONS and node.domain != "com.microsoft":
-                for a, word in zip(node.inputs, ("query", "key", "value"), strict=False):
-                    self._trace(a.name, word)
-                if len(node.inputs) > 3:
-                    self._masks(node.inputs[3], "bias")
-            if node.op() in ("Cos", "Sin"):
-                self._angles(node)
-            if node.op() == "Add":
-                self._scaled(node)
-                self._placed(node)
+            self._read(node)
+        self._layers(nodes)
+        for name in results:
+            last = self.made.get(name)
+            while last is not None and last.op() in (*_VIEWS, *_SCORES):
+                last = self.made.get(last.inputs[0].name)
+            if last is not None and last.op() in _PRODUCTS and last.value(1) is not None:
+                self.known.setdefault(last.name, "head")
+
+    def _read(self, node: Node[Any]) -> None:
+        if node.op() in _ATTENTIONS and node.domain != "com.microsoft":
+            for a, word in zip(node.inputs, ("query", "key", "value"), strict=False):
+                self._trace(a.name, word)
+            if len(node.inputs) > 3:
+                self._masks(node.inputs[3], "bias")
+        if node.op() in ("Cos", "Sin"):
+            self._angles(node)
+        if node.op() == "Add":
+            self._scaled(node)
+            self._placed(node)
+
+    def _layers(self, nodes: Sequence[Node[Any]]) -> None:
         layers = [n.name for n in nodes if n.op() in (*_PRODUCTS, "Conv")]
         if excites(nodes):
             self.known.update(zip(layers, ("reduce", "expand"), strict=True))
@@ -67,12 +79,6 @@ class Roles:
                 self.known.setdefault(node.name, "project")
             elif node.op() in _PRODUCTS:
                 self._gated(node)
-        for name in results:
-            last = self.made.get(name)
-            while last is not None and last.op() in (*_VIEWS, *_SCORES):
-                last = self.made.get(last.inputs[0].name)
-            if last is not None and last.op() in _PRODUCTS and last.value(1) is not None:
-                self.known.setdefault(last.name, "head")
 
     def _angles(self, node: Node[Any]) -> None:
         """Name the frequencies of a rotary embedding."""

@@ -48,20 +48,13 @@ def _run(nodes: Sequence[Node[Any]], i: int) -> list[Invoke]:
     return run
 
 
-def _loop(
-    run: Sequence[Invoke],
-    rest: Sequence[Node[Any]],
-    results: set[str],
-    lengths: Mapping[tuple[str, ...], int],
-) -> Repeat | None:
-    first = run[0]
-    length = lengths.get(first.config.place[:-1])
-    if length is None:
-        return None
+def _passed(run: Sequence[Invoke]) -> tuple[list[tuple[int, int]], list[int]] | None:
+    """(input, output) of what each call takes from the call before, and the inputs that differ from call to call; None
+    if a call takes anything else from another one."""
     carried: list[tuple[int, int]] = []
     own: list[int] = []
     made = {o.name: (k, j) for k, call in enumerate(run) for j, o in enumerate(call.outputs)}
-    for i in range(len(first.inputs)):
+    for i in range(len(run[0].inputs)):
         names = [call.inputs[i].name for call in run]
         froms = [made.get(n) for n in names]
         if len(set(names)) == 1 and froms[0] is None:
@@ -74,20 +67,34 @@ def _loop(
         if any(f is not None for f in froms):
             return None
         own.append(i)
+    return carried, own
+
+
+def _loop(
+    run: Sequence[Invoke],
+    rest: Sequence[Node[Any]],
+    results: set[str],
+    lengths: Mapping[tuple[str, ...], int],
+) -> Repeat | None:
+    first = run[0]
+    length = lengths.get(first.config.place[:-1])
+    if length is None:
+        return None
+    passed = _passed(run)
+    if passed is None:
+        return None
+    carried, own = passed
     outs = [o for _, o in carried]
     if len(set(outs)) < len(outs):
         return None
     after = set(results)
     for node in rest:
         after.update(a.name for a in node.uses())
-    collected = []
-    for j in range(len(first.outputs)):
-        names = [call.outputs[j].name for call in run]
-        if j in outs:
-            if any(n in after for n in names[:-1]):
-                return None
-        elif any(n in after for n in names):
-            collected.append(j)
+    if any(call.outputs[j].name in after for j in outs for call in run[:-1]):
+        return None
+    collected = [
+        j for j in range(len(first.outputs)) if j not in outs and any(call.outputs[j].name in after for call in run)
+    ]
     if not carried and not collected:
         return None
     if not all(isinstance(call.outputs[o].type, TensorType) for call in run for _, o in carried):

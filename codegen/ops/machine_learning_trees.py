@@ -109,17 +109,7 @@ def checked(rows: Sequence[Row], splits: Value, entries: tuple[Value, Sequence[i
                 parents[where] += 1
     if any(not 0 <= r < len(rows) for r in roots) or any(not 0 <= t < n_targets for t in targets):
         raise Problem("a tree's root or a leaf's target does not exist")
-    open_ = [i for i, n in enumerate(parents) if not n]  # nodes are removed from the roots on; a cycle remains
-    left = len(rows)
-    while open_:
-        row, left = rows[open_.pop()], left - 1
-        for where, leaf in ((row[2], row[4]), (row[3], row[5])):
-            if not leaf:
-                parents[where] -= 1
-                if not parents[where]:
-                    open_.append(where)
-    if left:
-        raise Problem("a tree contains a cycle")
+    _check_no_cycle(rows, parents)
     flat = [v for row in rows for v in row]
     return Trees(
         splits,
@@ -191,6 +181,21 @@ def numbers_of(a: Attributes, name: str, needed: bool = True) -> tuple[float, ..
     return a.floats(name) if needed else a.floats(name, ())
 
 
+def _check_no_cycle(rows: Sequence[Row], parents: list[int]) -> None:
+    """Remove nodes from the roots on: a cycle remains. parents: how many nodes lead to each. Raises Problem."""
+    open_ = [i for i, n in enumerate(parents) if not n]
+    left = len(rows)
+    while open_:
+        row, left = rows[open_.pop()], left - 1
+        for where, leaf in ((row[2], row[4]), (row[3], row[5])):
+            if not leaf:
+                parents[where] -= 1
+                if not parents[where]:
+                    open_.append(where)
+    if left:
+        raise Problem("a tree contains a cycle")
+
+
 def old_trees(a: Attributes, what: str, n_targets: int) -> tuple[Trees, tuple[int, ...]]:
     """The tables of an ensemble written as until version 3, where leaves are nodes, and what each leaf adds is listed
     apart; and the targets that leaves add to. what: "class" or "target". Raises Problem."""
@@ -229,14 +234,7 @@ def old_trees(a: Attributes, what: str, n_targets: int) -> tuple[Trees, tuple[in
             splits.append(0.0)
         else:
             roots[key[0]] = branch[key]
-    adds: list[list[tuple[int, float]]] = [[] for _ in leaf]
-    ids, weights = a.ints(f"{what}_ids"), numbers_of(a, f"{what}_weights")
-    at = list(zip(a.ints(f"{what}_treeids"), a.ints(f"{what}_nodeids"), strict=False))
-    if not len(at) == len(ids) == len(weights):
-        raise Problem(f"{len(at)} leaves, {len(ids)} {what}_ids and {len(weights)} {what}_weights")
-    for key, target, weight in zip(at, ids, weights, strict=True):
-        if key in leaf:
-            adds[leaf[key]].append((target, weight))
+    adds = _added(a, what, leaf)
     entries = [entry for one in adds for entry in one]
     starts = [0]
     for one in adds:
@@ -351,3 +349,16 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
 
 def _float32(node: Node[Any], e: Emitter, scores: Expr) -> Expr:
     return e.call("cast", scores, dtypes.float32) if node.dtype(0) is dtypes.float64 else scores
+
+
+def _added(a: Attributes, what: str, leaf: dict[tuple[int, int], int]) -> list[list[tuple[int, float]]]:
+    """(target, weight) of what each leaf adds. leaf: (tree, node) -> its number. Raises Problem."""
+    adds: list[list[tuple[int, float]]] = [[] for _ in leaf]
+    ids, weights = a.ints(f"{what}_ids"), numbers_of(a, f"{what}_weights")
+    at = list(zip(a.ints(f"{what}_treeids"), a.ints(f"{what}_nodeids"), strict=False))
+    if not len(at) == len(ids) == len(weights):
+        raise Problem(f"{len(at)} leaves, {len(ids)} {what}_ids and {len(weights)} {what}_weights")
+    for key, target, weight in zip(at, ids, weights, strict=True):
+        if key in leaf:
+            adds[leaf[key]].append((target, weight))
+    return adds

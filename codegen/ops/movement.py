@@ -35,6 +35,27 @@ class ReshapeConfig:
     allow_zero: bool
 
 
+def _remaining(x: TensorType, rest: list[Dim], wanted: Shape) -> Dim:
+    """The dimension that -1 stands for beside `rest`. Raises Problem."""
+    # A symbol on both sides cancels: (batch, 16, 2, 2) seen as (batch, -1) is (batch, 64).
+    have_dims: list[Dim] = list(x.shape) if x.shape is not None else [None]
+    for d in list(rest):
+        if isinstance(d, str) and d in have_dims:
+            have_dims.remove(d)
+            rest.remove(d)
+    total, have = product(rest), product(have_dims)
+    if total is None or have is None:
+        symbols = [d for d in have_dims if isinstance(d, str)]
+        numbers = product([d for d in have_dims if not isinstance(d, str)])
+        alone = total and numbers and len(symbols) == 1
+        return scaled(symbols[0], numbers or 0, total or 1) if alone else None
+    if total == 0:
+        return None
+    if have % total:
+        raise Problem(f"an input of shape {x.shape} does not fit the shape {wanted}")
+    return have // total
+
+
 class Reshape(Node[ReshapeConfig]):
     since, static = (1, 5, 13, 14, 19, 21, 23, 24, 25), (1,)
 
@@ -71,31 +92,13 @@ class Reshape(Node[ReshapeConfig]):
                 dims[i] = None if x.shape is None else x.shape[i] if i < len(x.shape) else None
                 if x.shape is not None and i >= len(x.shape):
                     raise Problem(f"the shape {wanted} copies dimension {i} of an input of rank {len(x.shape)}")
-        if -1 not in dims:
-            total, have = product(dims), None if x.shape is None else product(x.shape)
-            if total is not None and have is not None and total != have:
-                raise Problem(f"an input of shape {x.shape} does not fit the shape {tuple(dims)}")
+        if -1 in dims:
+            at = dims.index(-1)
+            dims[at] = _remaining(x, dims[:at] + dims[at + 1 :], wanted)
             return tuple(dims)
-        at = dims.index(-1)
-        # A symbol on both sides cancels: (batch, 16, 2, 2) seen as (batch, -1) is (batch, 64).
-        have_dims: list[Dim] = list(x.shape) if x.shape is not None else [None]
-        rest = dims[:at] + dims[at + 1 :]
-        for d in list(rest):
-            if isinstance(d, str) and d in have_dims:
-                have_dims.remove(d)
-                rest.remove(d)
-        total, have = product(rest), product(have_dims)
-        if total is None or have is None:
-            symbols = [d for d in have_dims if isinstance(d, str)]
-            numbers = product([d for d in have_dims if not isinstance(d, str)])
-            alone = total and numbers and len(symbols) == 1
-            dims[at] = scaled(symbols[0], numbers or 0, total or 1) if alone else None
-        elif total == 0:
-            dims[at] = None
-        elif have % total:
-            raise Problem(f"an input of shape {x.shape} does not fit the shape {wanted}")
-        else:
-            dims[at] = have // total
+        total, have = product(dims), None if x.shape is None else product(x.shape)
+        if total is not None and have is not None and total != have:
+            raise Problem(f"an input of shape {x.shape} does not fit the shape {tuple(dims)}")
         return tuple(dims)
 
     def emit(self, e: Emitter) -> Emission:

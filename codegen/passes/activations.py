@@ -74,36 +74,45 @@ def close(a: float, b: float) -> bool:
 
 def named(node: Node[Any], constant: float, x: Argument, other: Node[Any] | None, walk: Walk) -> Node[Any] | None:
     """The activation equal to constant · x · other, or None."""
-    if isinstance(other, Add) and close(constant, 0.5):
-        for i in (0, 1):
-            inner = walk.producer(other.inputs[1 - i])
-            if number(other.inputs[i]) != 1.0:
-                continue
-            if isinstance(inner, Erf) and scaled(inner.inputs[0], x, math.sqrt(0.5), walk):
-                return Gelu(node.name, (x,), node.outputs, GeluConfig(GeluApproximation.NONE))
-            if isinstance(inner, Tanh) and is_tanh_gelu_argument(inner.inputs[0], x, walk):
-                return Gelu(node.name, (x,), node.outputs, GeluConfig(GeluApproximation.TANH))
-    if isinstance(other, Clip) and close(constant, 1 / 6) and bounds(other) == (0.0, 6.0):
-        shifted = walk.made_by(other.inputs[0], Add)
-        for i in (0, 1) if shifted is not None else ():
-            if shifted is not None and number(shifted.inputs[i]) == 3.0 and shifted.inputs[1 - i].name == x.name:
+    match other:
+        case Add() if close(constant, 0.5):
+            return _gelu(node, x, other, walk)
+        case Clip() if close(constant, 1 / 6) and bounds(other) == (0.0, 6.0):
+            shifted = walk.made_by(other.inputs[0], Add)
+            for i in (0, 1) if shifted is not None else ():
+                if shifted is not None and number(shifted.inputs[i]) == 3.0 and shifted.inputs[1 - i].name == x.name:
+                    return HardSwish(node.name, (x,), node.outputs, None)
+        case Sigmoid() if constant == 1.0:
+            return _swish(node, x, other, walk)
+        case HardSigmoid() if constant == 1.0 and other.inputs[0].name == x.name:
+            if close(other.config.alpha, 1 / 6) and close(other.config.beta, 0.5):
                 return HardSwish(node.name, (x,), node.outputs, None)
-    if constant != 1.0:
-        return None
-    if isinstance(other, Sigmoid):
-        alpha, inner_factors = 1.0, [other.inputs[0]]
-        before = walk.producer(other.inputs[0])
-        if other.inputs[0].name != x.name and isinstance(before, Mul):
-            alpha, inner_factors = product(before, walk)
-        if len(inner_factors) == 1 and inner_factors[0].name == x.name:
-            return Swish(node.name, (x,), node.outputs, AlphaConfig(float(f"{alpha:.7g}")))
-    if isinstance(other, HardSigmoid) and other.inputs[0].name == x.name:
-        if close(other.config.alpha, 1 / 6) and close(other.config.beta, 0.5):
-            return HardSwish(node.name, (x,), node.outputs, None)
-    if isinstance(other, Tanh):
-        soft = walk.made_by(other.inputs[0], Softplus)
-        if soft is not None and soft.inputs[0].name == x.name:
-            return Mish(node.name, (x,), node.outputs, None)
+        case Tanh() if constant == 1.0:
+            soft = walk.made_by(other.inputs[0], Softplus)
+            if soft is not None and soft.inputs[0].name == x.name:
+                return Mish(node.name, (x,), node.outputs, None)
+    return None
+
+
+def _gelu(node: Node[Any], x: Argument, other: Add, walk: Walk) -> Node[Any] | None:
+    for i in (0, 1):
+        inner = walk.producer(other.inputs[1 - i])
+        if number(other.inputs[i]) != 1.0:
+            continue
+        if isinstance(inner, Erf) and scaled(inner.inputs[0], x, math.sqrt(0.5), walk):
+            return Gelu(node.name, (x,), node.outputs, GeluConfig(GeluApproximation.NONE))
+        if isinstance(inner, Tanh) and is_tanh_gelu_argument(inner.inputs[0], x, walk):
+            return Gelu(node.name, (x,), node.outputs, GeluConfig(GeluApproximation.TANH))
+    return None
+
+
+def _swish(node: Node[Any], x: Argument, other: Sigmoid, walk: Walk) -> Node[Any] | None:
+    alpha, inner_factors = 1.0, [other.inputs[0]]
+    before = walk.producer(other.inputs[0])
+    if other.inputs[0].name != x.name and isinstance(before, Mul):
+        alpha, inner_factors = product(before, walk)
+    if len(inner_factors) == 1 and inner_factors[0].name == x.name:
+        return Swish(node.name, (x,), node.outputs, AlphaConfig(float(f"{alpha:.7g}")))
     return None
 
 

@@ -38,15 +38,23 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
     return replaced_by(node, SAID, given)
 
 
+# type -> the number that changes nothing, and the inputs where it may stand
+_NEUTRAL_NUMBERS: dict[type, tuple[float, tuple[int, ...]]] = {
+    Add: (0.0, (0, 1)),
+    Sub: (0.0, (1,)),
+    Mul: (1.0, (0, 1)),
+    Div: (1.0, (1,)),
+    Pow: (1.0, (1,)),
+}
+
+
 def handed_on(node: Node[Any]) -> int | None:
     """The index of the input that equals the node's first output, or None."""
     match node:
-        case Identity():
+        case Identity() | CastLike():
             return 0
         case Cast():
             return 0 if node.type(0) == out_type(node) else None
-        case CastLike():
-            return 0
         case Dropout():
             return None if node.trains() else 0
         case Concat() | Max() | Min() | Sum() | Mean():
@@ -63,14 +71,8 @@ def handed_on(node: Node[Any]) -> int | None:
             return 0 if pads is not None and not any(pads) else None
         case Expand() | Flatten() | Reshape() | Squeeze() | Tile() | Unsqueeze():
             return 0 if same_shape(node.inputs[0], node.outputs[0]) else None
-        case Add():
-            return _neutral(node, 0.0, (0, 1))
-        case Sub():
-            return _neutral(node, 0.0, (1,))
-        case Mul():
-            return _neutral(node, 1.0, (0, 1))
-        case Div() | Pow():
-            return _neutral(node, 1.0, (1,))
+        case _ if type(node) in _NEUTRAL_NUMBERS:
+            return _neutral(node, *_NEUTRAL_NUMBERS[type(node)])
         case _:
             return None
 

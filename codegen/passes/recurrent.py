@@ -90,8 +90,7 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
     states = [one(node.inputs[i]) if i in given else None for i in (5, 6)]
     bias = node.inputs[3] if node.has(3) else None
     inputs = [*node.inputs[:3], bias, *states]
-    while inputs[-1] is None:
-        inputs.pop()
+    del inputs[max(i for i, a in enumerate(inputs) if a is not None) + 1 :]
     results = [interim(walk.fresh(f"{node.name}::{r}")) for r in ("steps", "hidden", "cell")[: 1 + node.states]]
     if both and not first:  # these states have ONNX's order of axes
         results[1:] = [o if o.present else r for o, r in zip(node.outputs[1:], results[1:], strict=False)] + results[
@@ -100,22 +99,18 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
     name = results[0].name if said_by_operator(node.name, node.op()) else node.name
     nodes.append(RecurrentLayer(name, tuple(i or ABSENT for i in inputs), tuple(results), config))
     for out, state in zip(node.outputs[1:], results[1:], strict=False):
-        if not out.present:
-            continue
-        if not both:
+        if out.present and not both:
             make(Unsqueeze, state, (at,), AxesConfig(None), out)
-        elif first:
+        elif out.present and first:
             make(Transpose, state, (), SWAP, out)
-    if node.outputs[0].present:
-        if not both:
-            make(Unsqueeze, results[0], (1 + at,), AxesConfig(None), node.outputs[0])
-        else:
-            shape = (0, 0, 2, _width(node))
-            if first:
-                make(Reshape, results[0], shape, ReshapeConfig(None, False), node.outputs[0])
-            else:
-                unmerged = make(Reshape, results[0], shape, ReshapeConfig(None, False))
-                make(Transpose, unmerged, (), TransposeConfig((0, 2, 1, 3)), node.outputs[0])
+    steps, shape = node.outputs[0], (0, 0, 2, _width(node)) if both else ()
+    if steps.present and not both:
+        make(Unsqueeze, results[0], (1 + at,), AxesConfig(None), steps)
+    elif steps.present and first:
+        make(Reshape, results[0], shape, ReshapeConfig(None, False), steps)
+    elif steps.present:
+        unmerged = make(Reshape, results[0], shape, ReshapeConfig(None, False))
+        make(Transpose, unmerged, (), TransposeConfig((0, 2, 1, 3)), steps)
     return instead(node, "made layers of {} recurrent nodes", *nodes)
 
 

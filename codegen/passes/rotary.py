@@ -208,13 +208,7 @@ class _Halves:
                 half = self.of(node.inputs[0])
                 return None if half is None else self.again(node, (half,))
             case Mul() | Div() | Add() | Sub():
-                for i in (0, 1):
-                    if number(node.inputs[1 - i]) is not None and node.inputs[i].type == node.outputs[0].type:
-                        half = self.of(node.inputs[i])
-                        if half is None:
-                            return None
-                        return self.again(node, (half, node.inputs[1]) if i == 0 else (node.inputs[0], half))
-                return None
+                return self.with_number(node)
             case Unsqueeze():
                 axes, shape = node.axes(), shape_of(node.outputs[0])
                 if axes is None or shape is None or len(shape) - 1 in axes_of(axes, len(shape)):
@@ -236,6 +230,16 @@ class _Halves:
                 return self.repeated(node)
             case _:
                 return None
+
+    def with_number(self, node: Node[Any]) -> Argument | None:
+        """The half of a node of which one input is a number."""
+        for i in (0, 1):
+            if number(node.inputs[1 - i]) is not None and node.inputs[i].type == node.outputs[0].type:
+                half = self.of(node.inputs[i])
+                if half is None:
+                    return None
+                return self.again(node, (half, node.inputs[1]) if i == 0 else (node.inputs[0], half))
+        return None
 
     def repeated(self, node: Node[Any]) -> Argument | None:
         """x, if a value holds each element of x's last axis twice."""

@@ -25,7 +25,8 @@ CUT = "read the parts of {} shapes one by one"
 CHOSEN = "removed {} choices between a size and -1"
 
 
-def run(graph: Graph) -> Rewrite:
+def _sizes_of_inputs(graph: Graph) -> dict[str, Node[Any]]:
+    """Symbol -> a node that reads it from the first input that has it, where its name is free."""
     taken = {a.name for a in graph.inputs} | {o.name for n in graph.walk() for o in n.outputs}
     sizes: dict[str, Node[Any]] = {}
     for given in graph.inputs:
@@ -37,6 +38,11 @@ def run(graph: Graph) -> Rewrite:
                 name = d if d not in taken else f"{d}_size"
                 if name not in taken:
                     sizes[d] = typed(InputSize(f"size {d}", (given,), (interim(name),), InputSizeConfig(axis, d)))
+    return sizes
+
+
+def run(graph: Graph) -> Rewrite:
+    sizes = _sizes_of_inputs(graph)
     had = {n.config.symbol: n for n in graph.nodes if isinstance(n, InputSize)}
     sizes.update(had)
     used: set[str] = set()

@@ -60,19 +60,33 @@ def gradient(
             source = f"{label}::{name}"
         values[name] = source
     path = between(before, set(values), y[0])
-    forward: list[NodeProto] = []
-    for n in path:  # computed again, since the inputs need not be the tensors that xs and zs name
-        copy = type(n)()
-        copy.CopyFrom(n)
-        copy.name = f"{label}::{n.name or n.op_type}"
-        del copy.input[:], copy.output[:]
-        copy.input.extend(values.get(i, i) for i in n.input)
-        copy.output.extend(f"{label}::{o}" for o in n.output)
-        values.update(zip(n.output, copy.output, strict=True))
-        forward.append(copy)
+    # Computed again, since the inputs need not be the tensors that xs and zs name.
+    forward = [_copied(n, label, values) for n in path]
     if y[0] not in values:
         raise Problem(f"no earlier node computes {y[0]!r} from {', '.join(xs)}")
-    of = {values[y[0]]: _ones(tape, values[y[0]])}
+    of = _derivatives(tape, forward, values[y[0]])
+    for x, output in zip(xs, node.output, strict=False):
+        if output:
+            found = of.get(values[x]) or tape.emit("Sub", values[x], values[x])
+            tape.nodes.append(make_node("Identity", [found], [output], name=f"{label}::{output}"))
+    return [*copies, *forward], tape.nodes
+
+
+def _copied(node: NodeProto, label: str, values: dict[str, str]) -> NodeProto:
+    """The node on the given values; its outputs are added to these."""
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.name = f"{label}::{node.name or node.op_type}"
+    del copy.input[:], copy.output[:]
+    copy.input.extend(values.get(i, i) for i in node.input)
+    copy.output.extend(f"{label}::{o}" for o in node.output)
+    values.update(zip(node.output, copy.output, strict=True))
+    return copy
+
+
+def _derivatives(tape: Tape, forward: Sequence[NodeProto], y: str) -> dict[str, str]:
+    """The derivative of `y` by each tensor that no node makes. Raises Problem."""
+    of = {y: _ones(tape, y)}
     for n in reversed(forward):
         given = of.pop(n.output[0], None)
         if given is None:
@@ -83,11 +97,7 @@ def gradient(
         for source, part in zip(n.input, rule(tape, n, given), strict=False):
             if part:
                 of[source] = tape.emit("Add", of[source], part) if source in of else part
-    for x, output in zip(xs, node.output, strict=False):
-        if output:
-            found = of.get(values[x]) or tape.emit("Sub", values[x], values[x])
-            tape.nodes.append(make_node("Identity", [found], [output], name=f"{label}::{output}"))
-    return [*copies, *forward], tape.nodes
+    return of
 
 
 def between(before: Sequence[NodeProto], sources: set[str], y: str) -> list[NodeProto]:

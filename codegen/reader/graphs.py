@@ -201,6 +201,25 @@ class Reader:
                     if key and key not in scope.values:
                         scope.values[key] = Argument(key, UnknownType())
 
+    def add_outputs(
+        self,
+        names: Sequence[str],
+        found: Sequence[Argument],
+        scope: Scope,
+        declared: Mapping[str, ValueInfoProto],
+    ) -> None:
+        """Add a node's outputs to the values of the scope. Raises Problem."""
+        for key, argument in zip(names, found, strict=True):
+            if not key:
+                continue
+            if key in scope.values:
+                raise Problem(
+                    f"writes {quoted(key)}, which an earlier node already writes; every value needs a unique name"
+                )
+            if key in declared and isinstance(argument.type, TensorType):
+                argument = replace(argument, type=self.values.declared(declared[key], argument.type))
+            scope.values[key] = argument
+
     def node(
         self,
         proto: NodeProto,
@@ -245,16 +264,7 @@ class Reader:
             if not node.absorbed:
                 node = node.settled()
                 out.append(node)
-        for key, argument in zip(written, typed, strict=True):
-            if not key:
-                continue
-            if key in scope.values:
-                raise Problem(
-                    f"writes {quoted(key)}, which an earlier node already writes; every value needs a unique name"
-                )
-            if key in declared and isinstance(argument.type, TensorType):
-                argument = replace(argument, type=self.values.declared(declared[key], argument.type))
-            scope.values[key] = argument
+        self.add_outputs(written, typed, scope, declared)
         if typed is not outputs and not node.absorbed:
             out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in written))
 

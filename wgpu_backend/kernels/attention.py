@@ -92,45 +92,10 @@ class _Attention:
             fours.append(self.low.vector(four) or four)
         return fours
 
-    def kernel(self, name):
-        low = self.low
-        srcs = self.node.srcs
-        scale, softcap, has_bias, has_sink = self.node.arg
-        shared = ix.floordiv(self.head, self.group)
-        # A tile may overhang; results beyond the edge are not stored.
-        lines = [line.bounded(0, self.length - 1) for line in self.lines]
-        j = ix.counter("j", self.keys)
-        queries = [self._fours(srcs[0], (self.batch, self.head, line), self.size) for line in lines]
-        keys = self._fours(srcs[1], (self.batch, shared, j), self.size)
-        values = self._fours(srcs[2], (self.batch, shared, j), self.depth)
-        added = None
-        if has_bias:
-            added = [low.operand(srcs[3], [self.batch, self.head, line, j]) for line in lines]
-        sink = low.value(srcs[-1], [self.head]) if has_sink else None
-        results = self._results(lines)
-        out = wgsl.Renderer(low.slots)
-        sink_top, sink_sum = (out.name(sink), "1.0") if has_sink else ("lowest", "0.0")
-        if has_sink and self.split > 1:  # it counts once
-            sink_top = "select(lowest, {}, slice == 0u)".format(sink_top)
-            sink_sum = "select(0.0, 1.0, slice == 0u)"
-        out.line("let lowest = from_bits(0xff800000u);")
+    def _scores(self, out, chunks, softcap, added):
+        """The scores of one key, and the weights that they give it beside the keys before."""
         for r in range(self.rows):
-            for c in range(len(queries[r])):
-                out.line(
-                    "let q{}_{} = {} * {};".format(r, c, self._vec(out, queries[r][c]), wgsl.literal(scale, "f32"))
-                )
-            for c in range(len(values)):
-                out.line("var o{}_{} = vec4<f32>();".format(r, c))
-            out.line("var top{} = {};".format(r, sink_top))
-            out.line("var sum{} = {};".format(r, sink_sum))
-        if self.split > 1:
-            out.open("for (var j = slice; j < {}u; j += {}u) {{".format(self.keys, self.split))
-        else:
-            out.open("for (var j = 0u; j < {}u; j++) {{".format(self.keys))
-        for c in range(len(keys)):
-            out.line("let k{} = {};".format(c, self._vec(out, keys[c])))
-        for r in range(self.rows):
-            dots = ["dot(q{}_{}, k{})".format(r, c, c) for c in range(len(keys))]
+            dots = ["dot(q{}_{}, k{})".format(r, c, c) for c in range(chunks)]
             out.line("var s{} = {};".format(r, " + ".join(dots)))
             if softcap:
                 cap = wgsl.literal(softcap, "f32")
@@ -143,6 +108,40 @@ class _Attention:
             out.line("let weight{0} = exp(s{0} - base{0});".format(r))
             out.line("sum{0} = sum{0} * shrink{0} + weight{0};".format(r))
             out.line("top{0} = new{0};".format(r))
+
+    def kernel(self, name):
+        low = self.low
+        srcs = self.node.srcs
+        scale, softcap, has_bias, has_sink = self.node.arg
+        shared = ix.floordiv(self.head, self.group)
+        # A tile may overhang; results beyond the edge are not stored.
+        lines = [line.bounded(0, self.length - 1) for line in self.lines]
+        j = ix.counter("j", self.keys)
+        queries = [self._fours(srcs[0], (self.batch, self.head, line), self.size) for line in lines]
+        keys = self._fours(srcs[1], (self.batch, shared, j), self.size)
+        values = self._fours(srcs[2], (self.batch, shared, j), self.depth)
+        added = [low.operand(srcs[3], [self.batch, self.head, line, j]) for line in lines] if has_bias else None
+        sink = low.value(srcs[-1], [self.head]) if has_sink else None
+        results = self._results(lines)
+        out = wgsl.Renderer(low.slots)
+        sink_top, sink_sum = (out.name(sink), "1.0") if has_sink else ("lowest", "0.0")
+        if has_sink and self.split > 1:  # it counts once
+            sink_top = "select(lowest, {}, slice == 0u)".format(sink_top)
+            sink_sum = "select(0.0, 1.0, slice == 0u)"
+        out.line("let lowest = from_bits(0xff800000u);")
+        for r in range(self.rows):
+            factor = wgsl.literal(scale, "f32")
+            for c in range(len(queries[r])):
+                out.line("let q{}_{} = {} * {};".format(r, c, self._vec(out, queries[r][c]), factor))
+            for c in range(len(values)):
+                out.line("var o{}_{} = vec4<f32>();".format(r, c))
+            out.line("var top{} = {};".format(r, sink_top))
+            out.line("var sum{} = {};".format(r, sink_sum))
+        first, step = ("slice", "j += {}u".format(self.split)) if self.split > 1 else ("0u", "j++")
+        out.open("for (var j = {}; j < {}u; {}) {{".format(first, self.keys, step))
+        for c in range(len(keys)):
+            out.line("let k{} = {};".format(c, self._vec(out, keys[c])))
+        self._scores(out, len(keys), softcap, added)
         for c in range(len(values)):
             out.line("let x{} = {};".format(c, self._vec(out, values[c])))
             for r in range(self.rows):

@@ -59,8 +59,9 @@ class _Tiled:
     def _line(self, tile, count, offset):
         return ix.add(ix.mul(tile, count), ix.const(offset))
 
-    def kernel(self, name):
-        p, tile, low = self.problem, self.tile, self.lowering
+    def _loops(self):
+        """((counter, extent) of each loop, the inner positions of each step in the innermost one)."""
+        p, tile = self.problem, self.tile
         loops = []
         steps = [[]]
         looped = len(p.inner) - p.unrolled
@@ -74,17 +75,28 @@ class _Tiled:
                 steps = [s + [ix.add(counter, ix.const(u))] for s in steps for u in range(unroll)]
             else:
                 steps = [s + [ix.const(u)] for s in steps for u in range(p.inner[i])]
+        return loops, steps
+
+    def _sums(self):
+        """The sum of each cell of the tile, at its place."""
+        low = self.lowering
+        sums = []
+        for i in range(self.tile.rows):
+            for j in range(self.tile.columns):
+                value = low.build.make("variable", self.type, (), self._cell(i, j))
+                value = low.round(value, self.item.anchor.dtype)
+                sums.append(low.place(self.problem.out(self.grid, self.rows[i], self.columns[j]), value))
+        return sums
+
+    def kernel(self, name):
+        p, tile, low = self.problem, self.tile, self.lowering
+        loops, steps = self._loops()
         left = [[p.left(low, self.grid, row, k) for k in steps] for row in self.rows]
         right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in steps]
         left = self._left_vectors(left)
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
-        sums = []
         split = tile.split > 1 and bool(loops)
-        for i in range(tile.rows):
-            for j in range(tile.columns):
-                value = low.build.make("variable", self.type, (), self._cell(i, j))
-                value = low.round(value, self.item.anchor.dtype)
-                sums.append(low.place(p.out(self.grid, self.rows[i], self.columns[j]), value))
+        sums = self._sums()
         out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
             for q in range(len(self.chunks)):

@@ -84,6 +84,16 @@ def _matmul(node):
     return Problem(rows, columns, lead, (), (inner,), 0, left, right, out)
 
 
+def _is_product(node):
+    """Whether a convolution is a product of matrices: each result reads one pixel."""
+    stride, padding = node.arg[:2]
+    kernel = node.srcs[1].shape[2:]
+    for i in range(len(stride)):
+        if kernel[i] != 1 or stride[i] != 1 or tuple(padding[i]) != (0, 0):
+            return False
+    return True
+
+
 def _conv(node):
     x, weight = node.srcs
     stride, padding, dilation, groups = node.arg
@@ -99,11 +109,7 @@ def _conv(node):
     def channel(grid, inner):
         return ix.add(ix.mul(grid[1], channels), inner[0])
 
-    plain = True
-    for i in range(spatial):
-        if kernel[i] != 1 or stride[i] != 1 or tuple(padding[i]) != (0, 0):
-            plain = False
-    if plain:
+    if _is_product(node):
         columns = 1
         for d in pixels:
             columns *= d

@@ -128,8 +128,8 @@ def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes
     return plan, externals
 
 
-def _share_temporaries(plan):
-    """Renumber temporaries so that those whose lifetimes do not overlap share one buffer (greedy, best fit)."""
+def _lifetimes(plan):
+    """(temporary -> the step that uses it first, -> the step that uses it last)."""
     first = {}
     last = {}
     for at in range(len(plan.steps)):
@@ -138,6 +138,12 @@ def _share_temporaries(plan):
                 if b not in first:
                     first[b] = at
                 last[b] = at
+    return first, last
+
+
+def _share_temporaries(plan):
+    """Renumber temporaries so that those whose lifetimes do not overlap share one buffer (greedy, best fit)."""
+    first, last = _lifetimes(plan)
     free = []
     new_buffers = []
     renumber = {}

@@ -204,22 +204,25 @@ class Renderer:
         self.scopes[-1][value.id] = short
         return short
 
+    def _load(self, value):
+        slot, index = value.attr
+        if "8" in self.types[slot] and not (self.types[slot][:4] == "vec4" and ix.fours(index)):
+            return self._byte(slot, index, value.type)
+        if self.types[slot][:4] != "vec4":
+            text = self._element(slot, index)
+        elif ix.fours(index):
+            return self._component(slot, index) + (" != 0u" if value.type == "bool" else "")
+        else:
+            at = self.index(index)
+            text = "{}[{} % 4u]".format(self._quarter(slot, index, at), at)
+        if "f16" in self.types[slot]:
+            return "f32({})".format(text)
+        return "{} != 0u".format(text) if value.type == "bool" else text
+
     def expression(self, value):
         op = value.op
         if op == "load":
-            slot, index = value.attr
-            if "8" in self.types[slot] and not (self.types[slot][:4] == "vec4" and ix.fours(index)):
-                return self._byte(slot, index, value.type)
-            if self.types[slot][:4] != "vec4":
-                text = self._element(slot, index)
-            elif ix.fours(index):
-                return self._component(slot, index) + (" != 0u" if value.type == "bool" else "")
-            else:
-                at = self.index(index)
-                text = "{}[{} % 4u]".format(self._quarter(slot, index, at), at)
-            if "f16" in self.types[slot]:
-                return "f32({})".format(text)
-            return "{} != 0u".format(text) if value.type == "bool" else text
+            return self._load(value)
         if op == "load4":
             return self._whole(value.attr[0], value.attr[1])
         if op == "component":

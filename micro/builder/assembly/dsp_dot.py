@@ -215,6 +215,39 @@ DENSE = Frame(
 """As CONV."""
 
 
+def _last_group(a: ThumbDsp, f: Frame) -> None:
+    """Where fewer than four channels are left, the others are the one before them again."""
+    a.ldr(R7, SP, f["rem"])
+    a.cmp_imm(R7, 4)
+    a.b_if("ge", "four")
+    for k in (1, 2, 3):
+        a.cmp_imm(R7, k)
+        a.b_if("gt", f"has {k}")
+        for name in "KQY":
+            if k == 1:
+                a.movs(R6, 0)
+            else:
+                a.ldr(R6, SP, f[f"{name}{k - 1}"])
+            a.str_(R6, SP, f[f"{name}{k}"])
+        a.label(f"has {k}")
+    a.label("four")
+
+
+def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, how: str) -> None:
+    if how:
+        doubled(a, (s,), R6, R3, how == "twice")
+    else:
+        a.ldr(R6, R6, 4)
+        a.lsl_reg(R6, R6, R2)
+        if up:
+            a.lsl_reg(s, s, LR)
+        a.smmlar(s, s, R6, R3)
+    if wide:
+        a.usat(s, 16, s)
+    else:
+        _clamp(a, s)
+
+
 def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
     """wide: the outputs are 16-bit numbers; how: a key of DOUBLED."""
     a, f = ThumbDsp(), DENSE
@@ -238,20 +271,7 @@ def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
         a.str_(R6, SP, f[f"Y{k}"])
 
     a.label("channels")
-    a.ldr(R7, SP, f["rem"])
-    a.cmp_imm(R7, 4)
-    a.b_if("ge", "four")
-    for k in (1, 2, 3):
-        a.cmp_imm(R7, k)
-        a.b_if("gt", f"has {k}")
-        for name in "KQY":
-            if k == 1:
-                a.movs(R6, 0)
-            else:
-                a.ldr(R6, SP, f[f"{name}{k - 1}"])
-            a.str_(R6, SP, f[f"{name}{k}"])
-        a.label(f"has {k}")
-    a.label("four")
+    _last_group(a, f)
     a.ldr(R0, SP, f["w"])
     for k, w in ((1, R1), (2, R2), (3, R3)):
         a.ldr(w, SP, f[f"K{k}"])
@@ -289,18 +309,7 @@ def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
         if k:
             a.ldr(R7, SP, f[f"Q{k}"])
             a.add(R6, R7)
-        if how:
-            doubled(a, (s,), R6, R3, how == "twice")
-        else:
-            a.ldr(R6, R6, 4)
-            a.lsl_reg(R6, R6, R2)
-            if up:
-                a.lsl_reg(s, s, LR)
-            a.smmlar(s, s, R6, R3)
-        if wide:
-            a.usat(s, 16, s)
-        else:
-            _clamp(a, s)
+        _requantize_sum(a, s, up, wide, how)
         if k:
             a.ldr(R7, SP, f[f"Y{k}"])
         else:

@@ -173,6 +173,40 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
     a.put(V3, f["t0"])
 
 
+def _requantize_sum(a: Scalar, f: Frame, k: int, split: bool, each: int, how: str) -> None:
+    """V0, the sum of channel `k` of a group, becomes a byte (or 16 bits)."""
+    if not how:
+        a.word(V1, V4, each * k + 4)
+        requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
+        return
+
+    def upper(d: int) -> None:
+        a.word(d, V4, each * k + 4)
+
+    def lower(d: int) -> None:
+        a.word(d, V4, each * k + 8)
+
+    scalar_doubled.doubled(a, f, V0, upper, lower, (V1, V2, V3, V6, V7), str(k), how == "twice")
+    clamp(a, f, V0, V2, str(k))
+
+
+def _step_back(a: Scalar, size: int, each: int) -> None:
+    """Where fewer than four channels are left, begin the next group of four so that it ends with them."""
+    a.number(V3, 4)
+    a.go_if("ge", V2, V3, "four are left")
+    a.minus(V3, V2)  # step back by that many
+    a.times(V0, V3)
+    a.minus(V1, V0)
+    if size == 2:
+        a.minus(V5, V3)
+    a.minus(V5, V3)
+    a.number(V0, each)
+    a.times(V3, V0)
+    a.minus(V4, V3)
+    a.number(V2, 4)
+    a.label("four are left")
+
+
 def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) -> None:
     """All channels of one position, `rows` at a time. If their number is not a multiple of `rows`, the last groups
     overlap."""
@@ -215,19 +249,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) 
     a.get(V7, f["rest"])
     for k, s in enumerate(sums):
         a.copy(V0, s)
-        if how:
-
-            def upper(d: int, at: int = each * k + 4) -> None:
-                a.word(d, V4, at)
-
-            def lower(d: int, at: int = each * k + 8) -> None:
-                a.word(d, V4, at)
-
-            scalar_doubled.doubled(a, f, V0, upper, lower, (V1, V2, V3, V6, V7), str(k), how == "twice")
-            clamp(a, f, V0, V2, str(k))
-        else:
-            a.word(V1, V4, each * k + 4)
-            requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
+        _requantize_sum(a, f, k, split, each, how)
         a.store_byte(V0, V5, size * k)
         if size == 2:  # byte by byte, because such numbers may be unaligned
             a.number(V2, 8)
@@ -247,19 +269,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) 
     a.step(V2, -rows)
     a.go_if_zero("eq", V2, "all channels")
     if rows == 4:
-        a.number(V3, 4)
-        a.go_if("ge", V2, V3, "four are left")
-        a.minus(V3, V2)  # step back by that many
-        a.times(V0, V3)
-        a.minus(V1, V0)
-        if size == 2:
-            a.minus(V5, V3)
-        a.minus(V5, V3)
-        a.number(V0, each)
-        a.times(V3, V0)
-        a.minus(V4, V3)
-        a.number(V2, 4)
-        a.label("four are left")
+        _step_back(a, size, each)
     a.put(V1, f["W"])
     a.put(V4, f["Q"])
     a.put(V5, f["Y"])

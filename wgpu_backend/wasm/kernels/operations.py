@@ -53,40 +53,9 @@ def scalar(name, type, args):
         return op("i32.eqz", _truth(a, type))
     if name.startswith("logical_"):
         return op("i32." + name[8:], _truth(a, type), _truth(b, type))
-    if type == "f32":
-        if name in _FLOAT:
-            return op("f32." + _FLOAT[name], *args)
-        if name == "isnan":
-            return op("f32.ne", a, a)
-        if name == "isinf":
-            return op("f32.eq", op("f32.abs", a), f32(float("inf")))
-        if name == "sign":
-            zero = f32(0.0)
-            below = select(op("f32.lt", a, zero), f32(-1.0), select(op("f32.eq", a, zero), zero, a))
-            return select(op("f32.gt", a, zero), f32(1.0), below)
-    else:
-        if name in _INTEGER:
-            known = _INTEGER[name]
-            return op("i32." + known + ("" if known[-1] != "_" else "s" if type == "i32" else "u"), a, b)
-        if name in _BITS:
-            return op("i32." + _BITS[name], a, b)
-        if name in _SAME_INTEGER or (type == "u32" and name == "abs"):
-            return a
-        if name in ("maximum", "minimum", "max", "min"):
-            kind = ("gt_" if name[:3] == "max" else "lt_") + ("s" if type == "i32" else "u")
-            return select(op("i32." + kind, a, b), a, b)
-        if name == "neg":
-            return op("i32.sub", i32(0), a)
-        if name == "bitwise_not":
-            return op("i32.xor", a, i32(-1))
-        if name == "abs":
-            return select(op("i32.lt_s", a, i32(0)), op("i32.sub", i32(0), a), a)
-        if name == "sign":
-            if type == "u32":
-                return op("i32.ne", a, i32(0))
-            return op("i32.sub", op("i32.gt_s", a, i32(0)), op("i32.lt_s", a, i32(0)))
-        if name in ("isnan", "isinf"):
-            return i32(0)
+    made = _scalar_float(name, args) if type == "f32" else _scalar_integer(name, type, a, b)
+    if made is not None:
+        return made
     if name in library.VECTOR and type == "f32":
         return lane("f32x4.extract_lane", 0, call(name, "v128", op("f32x4.splat", a)))
     if name in library.ONE and type == "f32":
@@ -110,6 +79,45 @@ def _scalar_bool(name, a, b):
     raise UnsupportedError("the wasm backend does not support {} of bool".format(name))
 
 
+def _scalar_float(name, args):
+    a = args[0]
+    if name in _FLOAT:
+        return op("f32." + _FLOAT[name], *args)
+    if name == "isnan":
+        return op("f32.ne", a, a)
+    if name == "isinf":
+        return op("f32.eq", op("f32.abs", a), f32(float("inf")))
+    if name == "sign":
+        zero = f32(0.0)
+        below = select(op("f32.lt", a, zero), f32(-1.0), select(op("f32.eq", a, zero), zero, a))
+        return select(op("f32.gt", a, zero), f32(1.0), below)
+    return None
+
+
+def _scalar_integer(name, type, a, b):
+    if name in _INTEGER:
+        known = _INTEGER[name]
+        return op("i32." + known + ("" if known[-1] != "_" else "s" if type == "i32" else "u"), a, b)
+    if name in _BITS:
+        return op("i32." + _BITS[name], a, b)
+    if name in _SAME_INTEGER or (type == "u32" and name == "abs"):
+        return a
+    if name in ("maximum", "minimum", "max", "min"):
+        kind = ("gt_" if name[:3] == "max" else "lt_") + ("s" if type == "i32" else "u")
+        return select(op("i32." + kind, a, b), a, b)
+    if name == "neg":
+        return op("i32.sub", i32(0), a)
+    if name == "bitwise_not":
+        return op("i32.xor", a, i32(-1))
+    if name == "abs":
+        return select(op("i32.lt_s", a, i32(0)), op("i32.sub", i32(0), a), a)
+    if name == "sign":
+        if type == "u32":
+            return op("i32.ne", a, i32(0))
+        return op("i32.sub", op("i32.gt_s", a, i32(0)), op("i32.lt_s", a, i32(0)))
+    return i32(0) if name in ("isnan", "isinf") else None
+
+
 def vector(name, type, args, plain=None):
     """`scalar` on four numbers at once, bools as masks; None if there is no such instruction.
 
@@ -124,22 +132,7 @@ def vector(name, type, args, plain=None):
     if name.startswith("logical_"):
         return op("v128." + name[8:], _mask(a, type), _mask(b, type))
     if type == "f32":
-        if name in ("maximum", "minimum", "max", "min") and plain is not None and plain == plain:
-            # One instruction on x86, whereas `max` takes eight. A NaN in the first argument is kept.
-            return op("f32x4.p" + name[:3], a, b)
-        if name in _FLOAT:
-            return op("f32x4." + _FLOAT[name], *args)
-        if name == "isnan":
-            return op("f32x4.ne", a, a)
-        if name == "isinf":
-            return op("f32x4.eq", op("f32x4.abs", a), f32x4(float("inf")))
-        if name == "sign":
-            zero = f32x4(0.0)
-            below = bits(op("f32x4.lt", a, zero), f32x4(-1.0), bits(op("f32x4.eq", a, zero), zero, a))
-            return bits(op("f32x4.gt", a, zero), f32x4(1.0), below)
-        if name in library.VECTOR:
-            return call(name, "v128", a)
-        return None
+        return _vector_float(name, args, plain)
     sign = "s" if type == "i32" else "u"
     if name in _INTEGER:
         known = _INTEGER[name]
@@ -157,6 +150,24 @@ def vector(name, type, args, plain=None):
     if name in ("isnan", "isinf"):
         return i32x4(0)
     return None
+
+
+def _vector_float(name, args, plain):
+    a = args[0]
+    if name in ("maximum", "minimum", "max", "min") and plain is not None and plain == plain:
+        # One instruction on x86, whereas `max` takes eight. A NaN in the first argument is kept.
+        return op("f32x4.p" + name[:3], a, args[1])
+    if name in _FLOAT:
+        return op("f32x4." + _FLOAT[name], *args)
+    if name == "isnan":
+        return op("f32x4.ne", a, a)
+    if name == "isinf":
+        return op("f32x4.eq", op("f32x4.abs", a), f32x4(float("inf")))
+    if name == "sign":
+        zero = f32x4(0.0)
+        below = bits(op("f32x4.lt", a, zero), f32x4(-1.0), bits(op("f32x4.eq", a, zero), zero, a))
+        return bits(op("f32x4.gt", a, zero), f32x4(1.0), below)
+    return call(name, "v128", a) if name in library.VECTOR else None
 
 
 def _vector_bool(name, a, b):
