@@ -328,7 +328,7 @@ class Session:
 
             known = self.model.INPUTS[self._entries[i].input][1] if getattr(self.model, "INPUTS", None) else None
             return asarray(value, dtype=None if hasattr(value, "shape") else known, device=self._home(), copy=True)
-        return copied(value) if shares(value, value) else value
+        return separate(value, [value])
 
     def _first(self, i, sizes):
         entry = self._entries[i]

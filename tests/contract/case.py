@@ -88,7 +88,11 @@ def of_other_lengths(arrays: tuple[Any, ...], choose: Any) -> tuple[Any, ...]:
     if not lengths:
         return arrays
     was = choose.choice(lengths)
-    now = choose.choice([1, was - 1, was + 1, was + 3, 2 * was])
+    return of_length(arrays, was, choose.choice([1, was - 1, was + 1, was + 3, 2 * was]))
+
+
+def of_length(arrays: tuple[Any, ...], was: int, now: int) -> tuple[Any, ...]:
+    """The arrays with the length `now` along every axis of the length `was`."""
 
     def changed(a: Any) -> Any:
         for axis in range(a.ndim if isinstance(a, np.ndarray) else 0):
@@ -99,7 +103,22 @@ def of_other_lengths(arrays: tuple[Any, ...], choose: Any) -> tuple[Any, ...]:
     return tuple(map(changed, arrays))
 
 
+def of_growing_lengths(arrays: tuple[Any, ...], choose: Any) -> list[tuple[Any, ...]]:
+    """The arrays with one of their lengths growing by a little, twice."""
+    lengths = sorted({n for a in arrays if isinstance(a, np.ndarray) for n in a.shape if n > 1})
+    if not lengths:
+        return []
+    was = choose.choice(lengths)
+    return [of_length(arrays, was, was + 1), of_length(arrays, was, was + 1 + choose.randint(1, was))]
+
+
 def of_other_dtypes(arrays: tuple[Any, ...], widened: bool = True) -> tuple[Any, ...]:
     """The arrays with floats of another precision (widened: also of more), and integers of another width."""
     other = {"float64": "float32", "int64": "int32", "int32": "int64", **({"float32": "float64"} if widened else {})}
+    return tuple(a.astype(other.get(a.dtype.name, a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays)
+
+
+def of_other_kinds(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arrays with floats as integers of the same width, and the other way around."""
+    other = {"float32": "int32", "int32": "float32", "uint32": "float32", "float64": "int64", "int64": "float64"}
     return tuple(a.astype(other.get(a.dtype.name, a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays)

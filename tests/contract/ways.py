@@ -179,6 +179,11 @@ def _copied(backend: str) -> Way:
 REFUSED = ("must not return empty", "live on the GPU", "cannot be saved", "must return a tensor")
 
 
+def _kinds(arrays: tuple[Any, ...]) -> list[Any]:
+    """What a saved plan is made for."""
+    return [(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+
+
 def _saved(backend: str) -> Way:
     def open_(case: Case, example: tuple[Any, ...]) -> Run:
         from emberlet.wgpu_backend import plan_file
@@ -195,11 +200,11 @@ def _saved(backend: str) -> Way:
                 raise
             device = None if backend == "wasm" else get_backend("wgpu").device
             plan = plan_file.load(path, device)
-        kinds = [(np.shape(a), getattr(a, "dtype", None)) for a in example]
+        kinds = _kinds(example)
 
         def run(arrays: tuple[Any, ...]) -> Any:
-            if [(np.shape(a), getattr(a, "dtype", None)) for a in arrays] != kinds:
-                raise Unavailable("a saved plan has one set of shapes and dtypes")
+            if _kinds(arrays) != kinds:
+                raise Unavailable("a saved plan has one set of shapes, dtypes and numbers")
             given = [x for x in tensors(arrays, "numpy") if isinstance(x, emberlet.Tensor)]
             return tuple(d.to_tensor("numpy") for d in plan.run(*given))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
-from emberlet.errors import EmberletError
+from emberlet.errors import BackendError, EmberletError
 from emberlet.model import Model
 from emberlet.session import copied, int_or_none, shape_of
 from emberlet.session.room import LEAST, Growing, Room, shares
@@ -104,6 +104,26 @@ def test_a_class_without_names_numbers_its_states() -> None:
         Counter().session(state=((1, 5, "replace", None),), initial={"count": 0}).step(
             F.asarray([[1.0]]), F.asarray([[2.0]])
         )
+
+
+class Held(Model):
+    """A state that a step returns and leaves as it is."""
+
+    STATE = ((1, 1, "replace", None),)
+
+    def forward(self, x: Any, kept: Any) -> Any:
+        return x + kept, kept
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy", "wasm", "wgpu"])
+def test_an_initial_state_stays_although_the_callers_tensor_is_assigned_to(backend: str) -> None:
+    try:
+        given = F.asarray([[7.0]], backend=backend)
+    except BackendError as error:
+        pytest.skip(str(error))
+    session = Held().session(initial={"kept": given})
+    given[...] = 113
+    assert session.step(F.asarray([[1.0]], backend=backend)).tolist() == [[8.0]]
 
 
 class Named(Model):

@@ -15,7 +15,7 @@ import numpy as np
 from emberlet.errors import EmberletError
 from support.neighboring_calls import SCOPE, neighbors
 
-from ..case import Case, of_other_dtypes, of_other_lengths, other_values
+from ..case import Case, of_growing_lengths, of_other_dtypes, of_other_kinds, of_other_lengths, other_values
 from ..properties import broken
 from ..reference import Expected, Refused, choice, expected, quiet
 from ..ways import Way
@@ -116,12 +116,15 @@ def further(case: Case) -> list[tuple[Any, ...]]:
     """Arrays of other lengths, of other integers, of other dtypes, for calls after the first two."""
     choose = choice(case.seed, "further")
     arrays = case.calls[0]
-    found = [of_other_lengths(arrays, choose), of_other_lengths(arrays, choose)]
+    found = of_growing_lengths(arrays, choose) if choose.random() < 0.3 else []
+    found = found or [of_other_lengths(arrays, choose), of_other_lengths(arrays, choose)]
     if any(isinstance(a, np.ndarray) and a.dtype.kind == "i" for a in arrays):
         found.append(tuple(a if a.dtype.kind == "f" else other_values(a, choose) for a in arrays))
     if choose.random() < 0.3:
         # A layer may have tables of its own in float32, whose last digit float64 would show.
         found.append(of_other_dtypes(arrays, "nn." not in case.source))
+    if choose.random() < 0.1:
+        found.append(of_other_kinds(arrays))
     return found
 
 

@@ -1,5 +1,6 @@
 """Modules written by hand, as users write them: layers with weights, constants made inside of `forward` and of
-`__init__`, modules without inputs, lists of layers, several results; on every way, copies included."""
+`__init__`, modules without inputs, lists of layers, numbers as arguments, what depends on lengths, several results, by
+name or not; on every way, copies included."""
 
 from __future__ import annotations
 
@@ -19,13 +20,15 @@ NEEDS: tuple[str, ...] = ()
 
 class Drawn(NamedTuple):
     """Lines of `__init__` and of `forward`, of which each defines v0, v1, …; the numbers of the values returned; the
-    shape of the input; a seed."""
+    shape of the input; a seed; whether the results are a dict; whether `forward` takes a number as well."""
 
     made: tuple[str, ...]
     lines: tuple[str, ...]
     returned: tuple[int, ...]
     shape: tuple[int, ...]
     seed: int
+    named: bool = False
+    number: bool = False
 
 
 TABLE = """
@@ -37,7 +40,8 @@ class Table(nn.Module):
         return self.rows + 1.0
 
 """
-# (line of __init__ or "", line of forward); {n} the width, {m} the number of rows, {v} and {w} earlier values
+# (line of __init__ or "", line of forward); {n} the width, {m} the number of rows, {v} and {w} earlier values, k the
+# number
 STEPS = [
     ("self.a{i} = nn.Linear({n}, {n}, backend=B)", "self.a{i}({v})"),
     ("self.a{i} = nn.LayerNorm({n}, backend=B)", "self.a{i}({v})"),
@@ -76,26 +80,53 @@ STEPS = [
 ]  # fmt: skip
 
 
+NUMBERS = (-2.0, 0.5, 1, 3, 2.5)
+WITH_NUMBER = [
+    ("", "{v} * k"),
+    ("", "F.clip({v}, None, k)"),
+    ("", "{v} + {w} if k > 1 else {v} - {w}"),
+    ("", "F.roll({v}, int(k), 0)"),
+    ("", "F.full({v}.shape, float(k), dtype=D.float32, device={v}.backend) - {v}"),
+]
+# What depends on the number of rows, which may be open
+WITH_LENGTHS = [
+    ("", "{v} * (1.0 / {v}.shape[0])"),
+    ("", "{v} * {v}.shape[0] ** -0.5"),
+    ("", "F.concat([{v}[{v}.shape[0] // 2 :], {v}[: {v}.shape[0] // 2]], axis=0)"),
+    ("", "{v} + emberlet.asarray([[float({v}.shape[0])]], device={v}.backend)"),
+    ("", "{v} * F.reshape(F.arange({v}.shape[0], dtype=D.float32, device={v}.backend), (-1, 1))"),
+    ("", "F.pad({v}, ((0, max({v}.shape[0], 4) - {v}.shape[0]), (0, 0)))[: {v}.shape[0]]"),
+]
+
+
 def draw(choose: random.Random) -> Drawn | None:
     m, n = choose.choice([1, 2, 3, 5, 8]), choose.choice([1, 2, 4, 6, 17])
     made: list[str] = []
     lines: list[str] = []
+    number = choose.random() < 0.2
+    steps = [s for s in STEPS if choose.random() < 0.5 or "{m}" not in s[1]]
+    steps += (WITH_NUMBER * 2 if number else []) + WITH_LENGTHS
     for i in range(choose.randint(1, 8)):
-        init, forward = choose.choice(STEPS)
+        init, forward = choose.choice(steps)
         values = {"i": i, "m": m, "n": n, "v": f"v{choose.randint(max(0, i - 2), i)}", "w": f"v{choose.randint(0, i)}"}
         made.append(init.format(**values))
         lines.append(forward.format(**values))
     count = choose.choice([1, 1, 1, 2, 3])
     returned = (len(lines), *(choose.randint(1, len(lines)) for _ in range(count - 1)))
-    return Drawn(tuple(made), tuple(lines), returned, (m, n), choose.randrange(1 << 30))
+    named = choose.random() < 0.15
+    return Drawn(tuple(made), tuple(lines), returned, (m, n), choose.randrange(1 << 30), named, number)
 
 
 def source(drawn: Drawn) -> str:
     made = [f"        {line}" for line in drawn.made if line] or ["        pass"]
     lines = [f"        v{i + 1} = {line}" for i, line in enumerate(drawn.lines)]
-    returned = ", ".join(f"v{i}" for i in dict.fromkeys(drawn.returned))
+    numbers = list(dict.fromkeys(drawn.returned))
+    returned = ", ".join(f"v{i}" for i in numbers)
+    if drawn.named:
+        returned = "{" + ", ".join(f'"of {i}": v{i}' for i in numbers) + "}"
+    taken = "self, v0, k" if drawn.number else "self, v0"
     return "\n".join([
-        TABLE, "class Net(nn.Module):", "    def __init__(self, B):", *made, "", "    def forward(self, v0):", *lines,
+        TABLE, "class Net(nn.Module):", "    def __init__(self, B):", *made, "", f"    def forward({taken}):", *lines,
         f"        return {returned}", "", "", "def make(B):", "    return Net(B)", "",
     ])  # fmt: skip
 
@@ -103,7 +134,10 @@ def source(drawn: Drawn) -> str:
 def case_of(drawn: Drawn) -> Case:
     choose = choice(drawn.seed, "values")
     first = np.random.default_rng(drawn.seed).standard_normal(drawn.shape).astype(np.float32)
-    return Case(source(drawn), ((first,), (other_values(first, choose),)), drawn.seed, "modules")
+    other = other_values(first, choose)
+    one, two = choose.sample(NUMBERS, 2)
+    calls = ((first, one), (other, two)) if drawn.number else ((first,), (other,))
+    return Case(source(drawn), calls, drawn.seed, "modules")
 
 
 def difference(drawn: Drawn) -> str:
@@ -122,6 +156,8 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
         yield drawn._replace(made=drawn.made[:k], lines=drawn.lines[:k], returned=(k,))
     if len(drawn.returned) > 1:
         yield drawn._replace(returned=drawn.returned[:1])
+    if drawn.named:
+        yield drawn._replace(named=False)
     for k in range(len(drawn.lines)):
         if not drawn.lines[k] == f"v{k}":
             made = (*drawn.made[:k], "", *drawn.made[k + 1 :])

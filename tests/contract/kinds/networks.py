@@ -12,8 +12,8 @@ from .modules import Drawn, difference, program, simpler
 NEEDS: tuple[str, ...] = ()
 __all__ = ["NEEDS", "difference", "draw", "program", "simpler"]
 
-# (line of __init__ or "", line of forward); {c} the channels, {g} the groups, {v} and {w} values of the same shape, {x}
-# the input, which has that shape as well
+# (line of __init__ or "", line of forward); {c} the channels, {g} the groups, {n} the batch, {v} and {w} values of the
+# same shape, {x} the input, which has that shape as well
 SAME = [
     ("", "{v} + {w}"),
     ("", "{v} * 0.5 - {w}"),
@@ -86,6 +86,11 @@ SMALLER = [
 SEQUENCES = [
     *SAME,
     ("self.a{i} = nn.Lstm({c}, {c}, bias={b}, reverse={r}, backend=B)", "self.a{i}({v})[0]"),
+    ("self.a{i} = nn.Lstm({c}, {c}, bias={b}, reverse={r}, backend=B)",
+     "self.a{i}({v}, nn.LstmState({v}[:, 0], {w}[:, -1]))[0]"),
+    ("self.a{i}, self.s{i} = nn.Lstm({c}, {c}, backend=B), F.ones(({n}, {c}), device=B) / 2",
+     "self.a{i}({v}, nn.LstmState(self.s{i}, self.s{i}))[0]"),
+    ("self.a{i} = nn.Gru({c}, {c}, bias={b}, backend=B)", "self.a{i}({v}, {w}[:, 0])[0]"),
     ("self.a{i} = nn.Gru({c}, {c}, bias={b}, reset_after={r}, backend=B)", "self.a{i}({v})[0]"),
     ("self.a{i} = nn.Gru({c}, {c}, bias={b}, reverse=True, backend=B)", "self.a{i}({v})[0]"),
     ("self.a{i} = nn.Rnn({c}, {c}, reverse={r}, backend=B)", "self.a{i}({v})[0]"),
@@ -104,6 +109,8 @@ SEQUENCES = [
     ("", "F.tanh(F.matmul({v}, F.matmul(F.permute_dims({v}, (0, 2, 1)), {w})) * 0.1)"),
     ("", "F.matmul(F.softmax(F.matmul({v}, F.permute_dims({w}, (0, 2, 1))), -1), {v})"),
     ("", "F.cumulative_sum({v}, axis=1) * 0.25"),
+    ("", "{v} * (1.0 / {v}.shape[1]) + {w}"),
+    ("", "F.concat([{v}[:, {v}.shape[1] // 2 :], {w}[:, : {v}.shape[1] // 2]], axis=1)"),
     ("", "F.take({v}, F.argmax({x}, axis=1)[0] % {v}.shape[1], 1)[:, :1] + {w}"),
     ("", "F.take_along_axis({v}, F.argsort({x}, axis=1), 1)"),
     ("", "F.concat([{v}[:, 1:], {w}[:, :1]], axis=1)"),
@@ -133,7 +140,7 @@ def draw(choose: random.Random) -> Drawn | None:
             fitting = [s for s in (IMAGES if images else SEQUENCES) if size == sizes[0] or "{x}" not in s[1]]
             init, forward = choose.choice(fitting)
         alike = [k for k in range(i + 1) if sizes[k] == sizes[at]]
-        values = {"i": i, "c": c, "g": groups, "k": choose.randint(0, 2 * c), "b": choose.random() < 0.7,
+        values = {"i": i, "c": c, "n": shape[0], "g": groups, "k": choose.randint(0, 2 * c), "b": choose.random() < 0.7,
                   "r": choose.random() < 0.5, "x": "v0", "v": f"v{at}", "w": f"v{choose.choice(alike)}"}  # fmt: skip
         made.append(init.format(**values))
         lines.append(forward.format(**values))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from emberlet import functional as F
+from emberlet.backend import get_backend
 
 from ..case import HEAD
 from ..properties import COUNTED
@@ -26,8 +27,12 @@ CALLS = [
     "F.dropout_with_mask(F.ones({s}, backend=B), 0.4{seed})[0]",
     "F.dropout_with_mask(F.ones({s}, backend=B), 0.4{seed})[1]",
     "F.multinomial(F.ones((2, {n}), backend=B), 2, True{seed})",
+    "get_backend(B).random_bits({s}, {key}, {counter})",
     "F.random_like(F.ones({s}, backend=B), 'uniform', 0.0, 2.0{seed})",
 ]
+
+
+COUNTERS = (0, 5, (1 << 32) - 1, 1 << 32, (1 << 64) - 2, (1 << 96) + 3)
 
 
 class Drawn(NamedTuple):
@@ -43,14 +48,16 @@ def draw(choose: random.Random) -> Drawn | None:
         shape = tuple(choose.choice([1, 2, 3, 5, 17, 0]) for _ in range(choose.randint(0, 3)))
         seed = f", seed={choose.choice([0, 7, 1 << 31, (1 << 32) + 5, (1 << 63) + 1])}" if choose.random() < 0.3 else ""
         kind = choose.choice(["float32", "float32", "float64", "float16"])
-        calls.append(choose.choice(CALLS).format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed))
+        calls.append(choose.choice(CALLS).format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed,
+            key=choose.choice([0, 7, (1 << 63) + 1]), counter=choose.choice(COUNTERS)))  # fmt: skip
     return Drawn(choose.choice([0, 1, 12345, 1 << 40, choose.randrange(1 << 60)]), tuple(calls))
 
 
 def _sequence(drawn: Drawn, backend: str) -> list[Leaf]:
     F.manual_seed(drawn.seed)
+    scope = {"F": F, "B": backend, "get_backend": get_backend}
     with quiet():
-        return [leaf for call in drawn.calls for leaf in leaves(eval(call, {"F": F, "B": backend}))]
+        return [leaf for call in drawn.calls for leaf in leaves(eval(call, scope))]
 
 
 def difference(drawn: Drawn) -> str:
@@ -87,5 +94,11 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
 
 
 def program(drawn: Drawn) -> str:
-    lines: list[Any] = [HEAD, "for B in ('numpy', 'python', 'wgpu', 'wasm'):", f"    F.manual_seed({drawn.seed})"]
+    lines: list[Any] = [
+        HEAD,
+        "from emberlet.backend import get_backend",
+        "",
+        "for B in ('numpy', 'python', 'wgpu', 'wasm'):",
+        f"    F.manual_seed({drawn.seed})",
+    ]
     return "\n".join([*lines, *(f"    print(B, np.asarray({call}))" for call in drawn.calls)])

@@ -1,5 +1,5 @@
-"""Sessions of drawn models: steps, forks, rewinds, snapshots and resets in a random order, with results and inputs
-overwritten in between, on every backend.
+"""Sessions of drawn models: steps, forks, copies by pickle, rewinds, snapshots and resets in a random order, with
+results, inputs and initial states overwritten in between, on every backend.
 
 The reference keeps the states itself: it calls the model on NumPy with all states as arguments, one value for each
 length that was reached, and truncates or forgets them as docs/sessions.md says.
@@ -7,6 +7,7 @@ length that was reached, and truncates or forgets them as docs/sessions.md says.
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -17,26 +18,30 @@ import numpy as np
 from emberlet.errors import EmberletError
 from emberlet.host.thresholds import lowered, poisoned
 
-from ..case import HEAD, loaded
+from ..case import HEAD, loaded, shown
 from ..properties import COUNTED, overwrite
 from ..reference import choice, differs, leaves, quiet
 from ..ways import BACKENDS, available
 
 NEEDS: tuple[str, ...] = ()
-# (shape, axis along which it grows or None); {s} the state, {x} the input (1, k, 3), {t} the states before
+# {s} the state, {o} another of the replaced states, {x} the input (1, k, 3), {t} and {r} the new states, {y} the result
+# before
 GROWING = ["F.concat([{s}, {x}], axis=1)", "F.concat([{s}, {x} * 2.0], axis=1)",
            "F.concat([{s}, F.tanh({x})], axis=1)"]  # fmt: skip
 REPLACED = ["{s} * 0.5 + F.sum({x}, axis=1)", "F.mean({x}, axis=1)", "F.tanh({s} + 1.0)", "{s}",
-            "F.zeros((1, 3), dtype=D.float32, device={x}.backend)", "F.max({x}, axis=1) - {s}"]  # fmt: skip
+            "F.zeros((1, 3), dtype=D.float32, device={x}.backend)", "F.max({x}, axis=1) - {s}", "{o}", "{o} + 1.0",
+            "{x}[:, 0]", "{x}[:, -1]"]  # fmt: skip
 RESULTS = ["F.sum({t}, axis=1)", "{x} + 1.0", "F.softmax({t} * 1.0, axis=1)", "F.sum({x}, axis=1) + {r}",
            "{r} * 2.0", "{r}", "{t}", "F.matmul({x}, F.permute_dims({t}, (0, 2, 1)))",
-           "F.ones((2,), dtype=D.float32, device={x}.backend)"]  # fmt: skip
-ACTIONS = (*["step"] * 8, *["switch"] * 4, *["fork", "rewind", "snapshot", "state"] * 2, "reset")
+           "F.ones((2,), dtype=D.float32, device={x}.backend)", "{x}[:, :1]", "{t}[:, 1:]", "{r}[:, ::2]", "{y}",
+           "{y}[..., ::2]", "F.reshape({y}, (-1,))"]  # fmt: skip
+ACTIONS = (*["step"] * 8, *["switch"] * 4, *["fork", "rewind", "snapshot", "state"] * 2, "reset", "pickle")
 
 
 class Drawn(NamedTuple):
     """growing, replaced: the lines of the states; results: the lines of the other outputs; actions: (name, number);
-    backend; seed. capacity: of the session, or None."""
+    backend; seed. capacity: of the session, or None. initial: how the replaced states begin: "" zeros, "array" or
+    "tensor" of the caller's."""
 
     growing: tuple[str, ...]
     replaced: tuple[str, ...]
@@ -44,6 +49,7 @@ class Drawn(NamedTuple):
     actions: tuple[tuple[str, int], ...]
     backend: str
     capacity: int | None
+    initial: str
     seed: int
 
 
@@ -51,11 +57,12 @@ def draw(choose: random.Random) -> Drawn | None:
     growing = tuple(choose.choice(GROWING) for _ in range(choose.choice([0, 1, 1, 2])))
     replaced = tuple(choose.choice(REPLACED) for _ in range(choose.choice([0, 0, 1, 1, 2]) or (not growing)))
     fitting = [r for r in RESULTS if _fits(r, growing, replaced)]
-    results = tuple(choose.choice(fitting) for _ in range(choose.choice([1, 1, 2])))
+    results = tuple(choose.choice(fitting) for _ in range(choose.choice([1, 1, 2, 2, 3])))
     actions = tuple((choose.choice(ACTIONS), choose.choice([1, 1, 1, 2, 3])) for _ in range(choose.randint(2, 24)))
     here = sorted({w.backend for w in available()})
     backend = choose.choice([b for b in BACKENDS if b in here and (b != "wgpu" or choose.random() < 0.25)])
-    return Drawn(growing, replaced, results, actions, backend, choose.choice([None, 6, 40]), choose.randrange(1 << 30))
+    return Drawn(growing, replaced, results, actions, backend, choose.choice([None, 6, 40]),
+                 choose.choice(["", "array", "tensor"]) if replaced else "", choose.randrange(1 << 30))  # fmt: skip
 
 
 def _fits(line: str, growing: tuple[str, ...], replaced: tuple[str, ...]) -> bool:
@@ -76,9 +83,13 @@ def source(drawn: Drawn) -> str:
     state = [f'("{n}", "{n}_out", "append", 1)' for n in names if n[0] == "g"]
     state += [f'("{n}", "{n}_out", "replace", None)' for n in names if n[0] == "h"]
     lines = [f"g{i}_out = " + g.format(s=f"g{i}", x="x") for i, g in enumerate(drawn.growing)]
-    lines += [f"h{i}_out = " + h.format(s=f"h{i}", x="x") for i, h in enumerate(drawn.replaced)]
+    replaced = len(drawn.replaced)
+    lines += [f"h{i}_out = " + h.format(s=f"h{i}", o=f"h{(i + 1) % replaced}", x="x")
+              for i, h in enumerate(drawn.replaced)]  # fmt: skip
     grown, last = f"g{len(drawn.growing) - 1}_out", f"h{len(drawn.replaced) - 1}"
-    lines += [f"y{i} = " + r.format(x="x", t=grown, r=last) for i, r in enumerate(drawn.results)]
+    lines += [
+        f"y{i} = " + r.format(x="x", t=grown, r=last, y=f"y{i - 1}" if i else "x") for i, r in enumerate(drawn.results)
+    ]
     return "\n".join([
         "from emberlet.model import Model", "", "", "class Net(Model):",
         f"    INPUTS = ({', '.join(inputs)},)",
@@ -88,6 +99,13 @@ def source(drawn: Drawn) -> str:
         f"    def forward(self, {', '.join(['x', *names])}):", *(f"        {line}" for line in lines),
         f"        return {', '.join(outputs)}", "",
     ])  # fmt: skip
+
+
+def first_states(drawn: Drawn) -> list[Any]:
+    """What the replaced states are in the beginning."""
+    draw = np.random.default_rng(drawn.seed + 1)
+    wanted = [draw.standard_normal((1, 3)).astype(np.float32) for _ in drawn.replaced]
+    return wanted if drawn.initial else [np.zeros_like(w) for w in wanted]
 
 
 class Kept:
@@ -111,11 +129,11 @@ class Kept:
 
     def step(self, x: Any) -> Any:
         """The outputs other than states; None where the capacity is exceeded."""
-        growing, replaced = len(self.drawn.growing), len(self.drawn.replaced)
+        growing = len(self.drawn.growing)
         first = self.states is None
         states = self.states
         if states is None:
-            states = [np.zeros((1, 0, 3), np.float32)] * growing + [np.zeros((1, 3), np.float32)] * replaced
+            states = [np.zeros((1, 0, 3), np.float32)] * growing + list(first_states(self.drawn))
         if growing and self.drawn.capacity and self.length + x.shape[1] > self.drawn.capacity:
             return None
         if first:
@@ -161,8 +179,13 @@ def difference(drawn: Drawn) -> str:
 
 def _acted(drawn: Drawn, choose: random.Random) -> str:
     module = loaded(source(drawn))
-    options = {"capacity": drawn.capacity} if drawn.growing else {}
-    pairs = [(module.Net(drawn.backend).session(**options), Kept(drawn, module.Net("numpy")))]
+    options: dict[str, Any] = {"capacity": drawn.capacity} if drawn.growing else {}
+    given: dict[str, Any] = {f"h{i}": x for i, x in enumerate(first_states(drawn))} if drawn.initial else {}
+    if drawn.initial == "tensor":
+        given = {name: emberlet.asarray(x, backend=drawn.backend) for name, x in given.items()}
+    pairs = [(module.Net(drawn.backend).session(initial=given, **options), Kept(drawn, module.Net("numpy")))]
+    for x in given.values():
+        x[...] = 113
     kept: list[tuple[int, Any, Any]] = []
     now = 0
     values = np.random.default_rng(drawn.seed)
@@ -171,6 +194,8 @@ def _acted(drawn: Drawn, choose: random.Random) -> str:
         where = f"on {drawn.backend}, action {number}, {action}"
         if action == "fork":
             pairs.append((session.fork(), reference.fork()))
+        elif action == "pickle":
+            pairs[now] = (pickle.loads(pickle.dumps(session)), reference)
         elif action == "switch":
             now = (now + n) % len(pairs)
         elif action == "reset":
@@ -259,11 +284,17 @@ def simpler(drawn: Drawn) -> Iterable[Drawn]:
             yield drawn._replace(replaced=replaced)
     if drawn.capacity:
         yield drawn._replace(capacity=None)
+    if drawn.initial:
+        yield drawn._replace(initial="")
 
 
 def program(drawn: Drawn) -> str:
-    capacity = f"capacity={drawn.capacity}" if drawn.growing and drawn.capacity else ""
-    lines = [HEAD, source(drawn), "", f"sessions = [Net({drawn.backend!r}).session({capacity})]", "now = 0"]
+    given = [f"capacity={drawn.capacity}"] if drawn.growing and drawn.capacity else []
+    if drawn.initial:
+        values = ", ".join(f"'h{i}': {shown(x)}" for i, x in enumerate(first_states(drawn)))
+        given.append(f"initial={{{values}}}")
+    made = f"sessions = [Net({drawn.backend!r}).session({', '.join(given)})]"
+    lines = [HEAD, "import pickle", "", source(drawn), "", made, "now = 0"]
     names = names_of(drawn)
     for action, n in drawn.actions:
         now = "sessions[now]"
@@ -271,6 +302,7 @@ def program(drawn: Drawn) -> str:
             "step": f"print({now}.step(np.random.default_rng({n}).standard_normal((1, {n}, 3)).astype(np.float32)))",
             "fork": f"sessions.append({now}.fork())", "switch": f"now = (now + {n}) % len(sessions)",
             "rewind": f"{now}.rewind({n})", "reset": f"{now}.reset()", "snapshot": f"{now}.snapshot()",
+            "pickle": f"{now} = pickle.loads(pickle.dumps({now}))",
             "state": f"print({now}.state({names[n % len(names)]!r}))",
         }[action])  # fmt: skip
     lines.append(f"print([s.state(n) for s in sessions for n in {names}])")
