@@ -26,7 +26,7 @@ class Module:
             yield name, param
 
     def load_record(self, record, strict=True, layout=None):
-        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
+        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns this module.
 
         Values are converted to the parameters' dtypes; no initializer runs. layout: "burn" if the weights of Linear are
         (d_input, d_output), "pytorch" if they are transposed, as in a PyTorch state dict; None: what the file declares.

@@ -15,7 +15,6 @@ from ..store.filters import Filtering
 from ..store.naming import Renaming
 from ..tensor import Tensor
 from .display import Content, DisplaySettings
-from .loading import LoadReport
 from .record import Record
 
 _P = ParamSpec("_P")
@@ -37,8 +36,8 @@ class Module:
         """Computes the result; calling the module calls it. Subclasses override it."""
     def named_params(self) -> Iterator[tuple[str, Param]]:
         """(name, Param) of every parameter, in the order of the attributes; a Param held twice is yielded twice."""
-    def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ..., layout: str | None = ...) -> LoadReport:
-        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
+    def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ..., layout: str | None = ...) -> Self:
+        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns this module.
 
         Values are converted to the parameters' dtypes; no initializer runs. layout: "burn" if the weights of Linear are
         (d_input, d_output), "pytorch" if they are transposed, as in a PyTorch state dict; None: what the file declares.
@@ -110,7 +109,7 @@ class Module:
         Burn's layers (a norm's gamma and beta), which load_file reads as well. Raises DTypeError if an integer does not
         fit, LoadError for other names, OSError; an existing file is then unchanged. Floats that a narrower dtype does not
         hold, and batch norms, stay float32; a PrecisionWarning names the former."""
-    def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> LoadReport:
+    def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> Self:
         """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
     def load_from(self, source: Any, *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., contiguous: bool | None = ..., skip_enum_variants: bool | None = ..., partial: bool = ..., validate: bool = ...) -> LoadResult:
         """Take the values from a weight file of any format; returns a LoadResult with the names that were applied, skipped,

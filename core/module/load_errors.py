@@ -49,10 +49,3 @@ def _first(names, between):
     """The first twenty of a list in a message, and how many more there are."""
     rest = len(names) - 20
     return between.join(names[:20]) + (between + "and {} more".format(rest) if rest > 0 else "")
-
-
-def summary(report):
-    """A LoadReport in one line."""
-    return "LoadReport({} loaded, {} missing, {} unexpected)".format(
-        len(report.loaded), len(report.missing), len(report.unexpected)
-    )

@@ -5,21 +5,6 @@ from ..param import Param
 from . import leaves
 
 
-class LoadReport:
-    """The result of loading: the names loaded, those missing from the record, and those of the record that the module
-    lacks."""
-
-    def __init__(self, loaded, missing, unexpected):
-        self.loaded = loaded
-        self.missing = missing
-        self.unexpected = unexpected
-
-    def __repr__(self):
-        from .load_errors import summary
-
-        return summary(self)
-
-
 def load(module, record, strict, layout=None):
     """See Module.load_record."""
     burnpack = hasattr(record, "raw")
@@ -31,7 +16,6 @@ def load(module, record, strict, layout=None):
 
         adapt = adapter(module, record, layout, Param)
     found = {}  # id of a Param -> (Param, value, identity or None)
-    loaded = []
     absent = []
     wrong = []
     wanted = {}
@@ -47,7 +31,6 @@ def load(module, record, strict, layout=None):
             wrong.append("{}: {}".format(name, error))
             continue
         found[id(param)] = (param, value, names[name].param_id if burnpack else ids and ids.get(name))
-        loaded.append(name)
     # A parameter with several names in the module needs only one of them in the record.
     missing = [name for name, param in absent if id(param) not in found]
     unexpected = [name for name in names if name not in wanted]
@@ -59,4 +42,4 @@ def load(module, record, strict, layout=None):
             return load(module, again, strict, layout)
     for param, value, identity in found.values():
         param.set(value, identity)
-    return LoadReport(loaded, missing, unexpected)
+    return module

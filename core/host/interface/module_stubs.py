@@ -99,7 +99,7 @@ _RESULTS = {
     "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "train": "Self", "valid": "Self",
     "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
     "compile": "_Compiled[_R]", "compile_step": "Any", "session": "Session", "to_record": "Record",
-    "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",
+    "load_record": "Self", "save_file": "int", "load_file": "Self",
     "load_from": "LoadResult", "quantize_weights": "list[str]", "from_linear": "QuantizedLinear",
      "save_into": "int",
     "custom_settings": "DisplaySettings | None", "custom_content": "Content | None",
@@ -331,7 +331,6 @@ def module_stub() -> str:
         + "from ..session import Session\nfrom ..store import LoadResult\n"
         + "from ..store.filters import Filtering\nfrom ..store.naming import Renaming\n"
         + "from ..tensor import Tensor\nfrom .display import Content, DisplaySettings\n"
-        + "from .loading import LoadReport\n"
         + "from .record import Record\n"
         + _CALL
         + "\n".join(_class(module.Module, {"Module": list(_attached("Module", module_methods.METHODS))}))
