@@ -200,3 +200,19 @@ def test_constants_are_floats_after_functions_named_as_builtins(monkeypatch: pyt
     found = {name: getattr(emberlet, name) for name in constants}
     assert {type(v) for v in found.values()} == {float}
     np.testing.assert_array_equal(list(found.values()), [np.e, np.inf, np.nan, np.pi])
+
+
+@every("shape", [(), (2,), (2, 3), (0,), (2, 0), (2, 3, 2)])
+def test_an_axis_of_a_mask_may_have_no_elements(backend, shape):
+    def outcome(xp, mask):
+        x = xp.reshape(xp.arange(int(np.prod(shape)), dtype=xp.float32), shape)
+        key = xp.ones(mask, dtype=xp.bool)
+        try:
+            found = np.asarray(x[key])
+        except IndexError:
+            return "refused"
+        x[key] = 5
+        return found.shape, found.tolist(), np.asarray(x).tolist()
+
+    for mask in [(), (0,), (2,), (0, 0), (0, 3), (2, 0), (3,), (1,), (2, 3), (2, 3, 1), (0, 3, 0)]:
+        assert outcome(emberlet, mask) == outcome(strict, mask), mask

@@ -124,7 +124,7 @@ def _spans(x, parts):
             separated = separated or gap
             for i in range(k.ndim if k.dtype.is_bool else 1):
                 n = x.shape[axis]
-                if k.dtype.is_bool and k.shape[i] != n:
+                if k.dtype.is_bool and k.shape[i] not in (n, 0):  # the standard: 0 selects nothing
                     raise IndexingError(
                         "a bool index of shape {} does not fit axis {} of {}".format(k.shape, axis, x.shape)
                     )
