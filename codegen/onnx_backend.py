@@ -60,7 +60,8 @@ class Prepared(BackendRep):
             if found is not None:
                 return tuple(found)
         results = self._results([to_tensor(x, self.backend) for x in given])
-        return tuple(to_array(r) for r in (results if isinstance(results, tuple) else (results,)))
+        taken: list[Any] = []
+        return tuple(_apart(to_array(r), taken) for r in (results if isinstance(results, tuple) else (results,)))
 
     def _results(self, given: list[Any]) -> Any:
         if self._planned is not None and all(isinstance(x, Tensor) and _has_words(x.dtype) for x in given):
@@ -69,6 +70,18 @@ class Prepared(BackendRep):
             except BackendError:
                 pass  # 64-bit integers that a plan cannot take; any other error the model raises, too
         return self.model(*given)
+
+
+def _apart(value: Any, taken: list[Any]) -> Any:
+    """A result whose arrays are the caller's: writable, and sharing no memory with those in `taken`, of the results
+    before it."""
+    if isinstance(value, list):
+        return [_apart(v, taken) for v in value]
+    if isinstance(value, np.ndarray):
+        if not value.flags.writeable or any(np.may_share_memory(value, t) for t in taken):
+            value = value.copy()
+        taken.append(value)
+    return value
 
 
 def _has_words(dtype: DType) -> bool:

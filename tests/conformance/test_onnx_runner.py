@@ -83,6 +83,20 @@ def test_a_gpu_is_a_device_where_there_is_one() -> None:
         assert y.tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("device", ["CPU", "PYTHON", "WASM"])
+def test_overwriting_one_result_leaves_the_others_as_they_are(device: str) -> None:
+    if not onnx_backend.supports_device(device):
+        pytest.skip(f"there is no {device} here")
+    model = parse("""g (float[2, 3] x) => (float[2, 3] a, float[6] b) {
+      a = Mul(x, x)
+      flat = Constant<value_ints = [-1]>()
+      b = Reshape(a, flat)
+    }""")
+    a, b = onnx_backend.run_model(model, [np.ones((2, 3), np.float32)], device)
+    a[...] = 113
+    np.testing.assert_array_equal(b, np.ones(6, np.float32))
+
+
 def test_other_devices_are_refused() -> None:
     model = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     assert not onnx_backend.supports_device("CUDA")

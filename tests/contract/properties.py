@@ -21,6 +21,8 @@ from .ways import SHARE, Broken, Run, Unavailable, Way, available
 
 COUNTED: Counter[str] = Counter()
 BYTES = (0xFF, 0x7F)
+# How the names of ways begin that run no plan.
+EAGER = ("eager", "copied", "load, forked", "load, pickled")
 # The backends whose ways run; the others are left out without changing what is drawn for these. None: all.
 ONLY: tuple[str, ...] | None = None
 
@@ -52,7 +54,7 @@ def broken(
 def _on(case: Case, way: Way, wanted: list[Expected], choose: random.Random) -> str:
     if way.backend in ("wgpu", "wasm"):
         wanted = [_coarse(w) for w in wanted]
-        if not way.name.startswith(("eager", "copied", "load, forked")):  # all others run plans
+        if not way.name.startswith(EAGER):
             wanted = [_within_words(w) for w in wanted]
     try:
         with quiet():
@@ -121,7 +123,7 @@ def _calls(case: Case, way: Way, run: Run, wanted: list[Expected], choose: rando
             if isinstance(a, np.ndarray):
                 _spoil(a)
         if choose.random() < 0.5:
-            COUNTED["overwritten results"] += overwrite(result, way.name.startswith(("eager", "copied")))
+            COUNTED["overwritten results"] += overwrite(result, way.name.startswith(EAGER))
         else:
             kept.append((number, result, found))
     for number, result, before in kept:
