@@ -100,7 +100,7 @@ def test_digits_are_as_the_reference_infers_them_in_a_heap_of_192_KB(
     assert found == expected(built, images)
 
 
-@pytest.mark.parametrize(("port_name", "times"), [("unix_port", 1000), ("armhf_port", 200)])
+@pytest.mark.parametrize(("port_name", "times"), [("unix_port", 100), ("armhf_port", 20)])
 def test_bytecode_takes_nothing_of_the_heap_either(
     port_name: str, times: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

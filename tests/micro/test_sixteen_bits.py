@@ -38,13 +38,14 @@ Array = np.ndarray[Any, Any]
 KINDS = [QuantType.QInt16, QuantType.QUInt16]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_networks_drawn_at_random_follow_onnxruntime(kind: QuantType) -> None:
+@pytest.mark.parametrize("first", [0, 1])
+def test_networks_drawn_at_random_follow_onnxruntime(first: int) -> None:
+    kind = KINDS[first]
     built_count, worst = 0, 0.0
-    for seed in range(24):
+    for seed in range(first, 24, 2):
         network = image_network(seed)
         samples = samples_of(network, 12)
-        model = quantized(network, samples, activation_type=kind, per_channel=bool(seed % 2))
+        model = quantized(network, samples, activation_type=kind, per_channel=bool(seed // 2 % 2))
         try:
             built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
         except UnsupportedError as problem:
@@ -55,8 +56,8 @@ def test_networks_drawn_at_random_follow_onnxruntime(kind: QuantType) -> None:
         off = np.stack([np.abs(inferred(built, x) - as_written(model, x)) / scale for x in samples])
         built_count, worst = built_count + 1, max(worst, float(off.max()))
         assert off.mean() < 3, (seed, off.mean())
-    print("seeds 0 to 23:", built_count, "networks, steps of 65,536 off at most:", worst)
-    assert built_count >= 10
+    print("seeds to 23:", built_count, "networks, steps of 65,536 off at most:", worst)
+    assert built_count >= 5
     assert worst < 16
 
 

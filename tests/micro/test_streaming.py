@@ -68,7 +68,7 @@ def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 30) ->
             np.testing.assert_array_equal(found, wanted)
 
 
-@every("seed", range(40))
+@every("seed", range(14))
 def test_each_step_gives_what_the_whole_window_would(seed: int) -> None:
     model, axis = network_over_time(seed)
     graph = read_graph(model.SerializeToString(), "m")

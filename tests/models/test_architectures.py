@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,6 +25,12 @@ FEW_NAMES = {"swin_traced", "qwen2_optimized"}
 
 def _model(name: str) -> bytes:
     return gzip.decompress((HERE / f"{name}.onnx.gz").read_bytes())
+
+
+@cache
+def _record(name: str) -> dict[str, Any]:
+    """The weights of the generated module by name."""
+    return translate(_model(name), name)[1].record
 
 
 def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.ndarray]:
@@ -84,7 +92,7 @@ def _folded_biases(keys: set[str], record: set[str]) -> set[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_have_the_names_of_the_source(name: str) -> None:
     """All but the biases that come from a folded batch normalization, which the source does not have."""
-    keys, record = _keys(name), set(translate(_model(name), name)[1].record)
+    keys, record = _keys(name), set(_record(name))
     counted = record - _folded_biases(keys, record)
     assert (len(keys & counted) >= 0.95 * len(counted)) is (name not in FEW_NAMES)
 
@@ -95,7 +103,7 @@ def test_the_names_that_are_missing_are_not_in_the_file(name: str) -> None:
     the exporter merged into others: statistics of folded normalizations, tables that positions were looked up in."""
     keys = _keys(name)
     held = {i.name for i in onnx.load_from_string(_model(name)).graph.initializer}
-    record = set(translate(_model(name), name)[1].record)
+    record = set(_record(name))
     assert keys & held <= record
     # The last two are not used when these models run.
     words = ["norm", "position", "bn", "masked_spec_embed", "pos_conv_embed"]
@@ -106,11 +114,11 @@ def test_the_names_that_are_missing_are_not_in_the_file(name: str) -> None:
 def test_constants_without_a_name_are_named_after_their_use() -> None:
     """A layer scale, which the exporter broadcast and renamed, is timm's vector `gamma`; a table added to a sequence is
     `position_embeddings`."""
-    record = translate(_model("timm_convnext_traced"), "net")[1].record
+    record = _record("timm_convnext_traced")
     assert {k: v.shape for k, v in record.items() if k.endswith("gamma")}["stages.2.blocks.1.gamma"] == (12,)
     for name, key in (("dinov2_traced", "embeddings.position_embeddings"), ("whisper", "position_embeddings")):
-        assert key in translate(_model(name), name)[1].record
-    swin = translate(_model("swin_traced"), "net")[1].record
+        assert key in _record(name)
+    swin = _record("swin_traced")
     assert {k.rpartition(".")[2] for k in swin if ".blocks.1.attention." in k} >= {"mask", "bias"}
 
 

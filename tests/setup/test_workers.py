@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.workers import LONG
+
 from tools.paths import ROOT
 
 FILES = 16
@@ -27,3 +29,22 @@ def test_every_other_test_runs_after_a_worker_has_died(tmp_path: Path) -> None:
     assert f"1 failed, {3 * FILES - 1} passed" in done.stdout, done.stdout + done.stderr
     assert "a worker's process ended by SIGKILL" in done.stdout
     assert "crashed while running 'test_08.py::test_1'" in done.stdout
+
+
+def test_the_long_files_are_there() -> None:
+    assert all((ROOT / file).is_file() for file in LONG)
+
+
+def test_long_files_come_first(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), "utf-8")
+    log = "def test_{0}():\n    open({1!r}, 'a', encoding='utf-8').write(__file__ + chr(10))\n"
+    order = tmp_path / "order.txt"
+    for name in ("tests/a/test_first.py", "tests/a/test_second.py", LONG[0]):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        count = 1 if name in LONG else 3
+        file.write_text("".join(log.format(n, str(order)) for n in range(count)), encoding="utf-8")
+    where = f"pythonpath={ROOT} {ROOT / 'tests'}"
+    command = [sys.executable, "-m", "pytest", "-q", "-n1", "--dist=loadfile", "-p", "no:cacheprovider", "-o", where]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120, capture_output=True)
+    assert order.read_text(encoding="utf-8").splitlines()[0].endswith(LONG[0])

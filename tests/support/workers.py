@@ -8,13 +8,31 @@ from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
+LONG = (
+    "tests/contract/test_contract.py",
+    "tests/fuzz/test_differential.py",
+    "tests/soak/test_soak.py",
+    "tests/fuzz/test_fuzz_readers.py",
+    "tests/models/test_generated_models.py",
+    "tests/core/test_neighboring_calls.py",
+    "tests/micro/test_deploy.py",
+)
+"""Files whose few tests take minutes. They come first, or one worker would run the last of them alone."""
+
 
 class FileScheduling(LoadFileScheduling):
-    """Whole files to each worker. After a crash, the tests that have not run go to the other workers.
+    """Whole files to each worker: long ones first, then those with the most tests. After a crash, the tests that have
+    not run go to the other workers.
 
     xdist 3.8 also hands on the files that the dead worker had finished. A worker that gets two of these has nothing to
     report, so it gets nothing more, and the run waits for ever.
     """
+
+    def _assign_work_unit(self, node: Any) -> None:
+        long = next((file for file in LONG if file in self.workqueue), None)
+        if long is not None:
+            self.workqueue.move_to_end(long, last=False)
+        super()._assign_work_unit(node)
 
     def remove_node(self, node: Any) -> str | None:
         """Returns the test during which the worker died, None where it had nothing left to do."""
