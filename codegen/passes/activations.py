@@ -9,20 +9,9 @@ from ..ir.argument import Argument
 from ..ir.choices import GeluApproximation
 from ..ir.graph import Graph, Node
 from ..ir.types import TensorType
+from ..ops.activations import AlphaConfig, Gelu, GeluConfig, HardSigmoid, Swish
 from ..ops.arithmetic import Add, Clip, Div, Mul, Pow
-from ..ops.elementwise import (
-    AlphaConfig,
-    Erf,
-    Gelu,
-    GeluConfig,
-    HardSigmoid,
-    HardSwish,
-    Mish,
-    Sigmoid,
-    Softplus,
-    Swish,
-    Tanh,
-)
+from ..ops.elementwise import Erf, HardSwish, Mish, Sigmoid, Softplus, Tanh
 from .idempotent import bounds
 from .rewriting import Change, Rewrite, Walk, instead, number, rewrite
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.graph import Graph, Node
+from ..ops.activations import HardSigmoid
 from ..ops.arithmetic import Clip
 from ..ops.constant import Cast
-from ..ops.elementwise import Abs, Ceil, Exp, Floor, HardSigmoid, Neg, Not, Relu, Round, Sigmoid, Sign, Softplus, Sqrt
+from ..ops.elementwise import Abs, Ceil, Exp, Floor, Neg, Not, Relu, Round, Sigmoid, Sign, Softplus, Sqrt
 from ..ops.reduction import ReduceL1, ReduceL2, ReduceSumSquare
 from ..ops.softmax import Softmax
 from .rewriting import Change, Rewrite, Walk, instead, number, replaced_by, rewrite

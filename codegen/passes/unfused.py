@@ -10,20 +10,10 @@ from ..ir.choices import Activation, GeluApproximation
 from ..ir.graph import Graph, Node
 from ..ir.value import scalar_value
 from ..ops import microsoft
+from ..ops.activations import AlphaConfig, Gelu, GeluConfig, HardSigmoid, HardSigmoidConfig, LeakyRelu, Swish
 from ..ops.arithmetic import Add, AlignConfig, Clip, ClipConfig, Mul
 from ..ops.base import transposed
-from ..ops.elementwise import (
-    AlphaConfig,
-    Gelu,
-    GeluConfig,
-    HardSigmoid,
-    HardSigmoidConfig,
-    LeakyRelu,
-    Relu,
-    Sigmoid,
-    Swish,
-    Tanh,
-)
+from ..ops.elementwise import Relu, Sigmoid, Tanh
 from ..ops.linear_algebra import MatMul
 from ..ops.microsoft_products import (
     FusedActivation,

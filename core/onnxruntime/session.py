@@ -8,26 +8,21 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from operator import index
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EmberletError, IndexingError
 from ..host.extras import missing
 from ..host.sharing.interop import is_javascript
-from .errors import (
-    Fail,
-    InvalidArgument,
-    InvalidGraph,
-    InvalidProtobuf,
-    NoSuchFile,
-    RuntimeException,
-)
+from .errors import Fail, InvalidArgument, InvalidGraph, RuntimeException
 from .metadata import DTYPES, ModelMetadata, NodeArg, metadata, node_arg
+from .model_file import read
 from .options import RunOptions, SessionOptions
 from .providers import CPU, WEBGPU, backend_of, chosen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .values import IOBinding, OrtValue
 
 FIX = "Please fix either the inputs/outputs or the model."
@@ -54,7 +49,7 @@ class InferenceSession:
         self._options = SessionOptions() if sess_options is None else sess_options
         self._source = path_or_bytes
         self._tasks: set[asyncio.Future[None]] = set()
-        proto, folder = _read(path_or_bytes)
+        proto, folder = read(path_or_bytes)
         self._meta = metadata(proto)
         self._describe(proto)
         self._choose(proto, folder, providers, provider_options)
@@ -72,7 +67,7 @@ class InferenceSession:
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
         """Switch to other providers. The model is read again."""
-        self._choose(*_read(self._source), providers, provider_options)
+        self._choose(*read(self._source), providers, provider_options)
 
     def _choose(self, proto: Any, folder: Path | None, providers: Any, provider_options: Any) -> None:
         self._providers, self._provider_options = chosen(providers, provider_options)
@@ -379,28 +374,6 @@ class InferenceSession:
     def _picked(self, names: Sequence[str], results: Any) -> list[Any]:
         every = results if isinstance(results, tuple) else (results,)
         return [_own(every[self._place[name]]) for name in names]
-
-
-def _read(source: str | bytes | os.PathLike[str]) -> tuple[Any, Path | None]:
-    """(the ModelProto, the folder of its external data)"""
-    from ..codegen.reader.parsing import parsed
-
-    if isinstance(source, bytes):
-        data, name, folder = source, "model", None
-    else:
-        path = Path(source)
-        if not path.is_file():
-            raise NoSuchFile(f"Load model from {path} failed:Load model {path} failed. File doesn't exist")
-        if path.suffix == ".ort":
-            raise NotImplementedError(
-                f"{path}: the ORT format is not supported; use the ONNX file that it was made from"
-            )
-        data, name, folder = path.read_bytes(), path.name, path.parent
-    try:
-        proto = parsed(data, name)
-    except EmberletError as error:
-        raise InvalidProtobuf(f"Failed to load model because protobuf parsing failed. {error}") from None
-    return proto, folder
 
 
 def _dims(t: Any) -> list[Any]:

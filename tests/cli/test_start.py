@@ -19,7 +19,7 @@ emberlet.codegen.hierarchy: caches classes invoke lists moving options ordering 
 emberlet.codegen.hierarchy: repetition roles runs scopes templates words writer
 emberlet.codegen.hierarchy.repetition: block_names patterns sequence
 emberlet.codegen.ir: argument choices graph keys problem sizes types value
-emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion internal joining
+emberlet.codegen.ops: activations arithmetic attributes base constant convolution elementwise expansion internal joining
 emberlet.codegen.ops: linear_algebra movement normalization places pooling recurrent recurrent_layers reduction slicing
 emberlet.codegen.ops: softmax windows
 emberlet.codegen.passes: common dead fold idempotent identity linear moves recurrent rewriting sizes

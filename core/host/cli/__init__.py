@@ -78,6 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _delegated() -> dict[str, str]:
+    """The commands of other packages that are installed, with their descriptions."""
+    from importlib.util import find_spec
+
+    return {name: about for name, (module, about) in DELEGATED.items() if find_spec(module)}
+
+
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         return _version()
@@ -106,12 +113,8 @@ def _run(arguments: list[str]) -> int:
         if asked is not COMMANDS:
             modules[name] = importlib.import_module("emberlet.host.cli." + file)
             modules[name].configure(sub)
-    if not modules:  # all commands may be listed
-        from importlib.util import find_spec
-
-        for name, (module, about) in DELEGATED.items():
-            if find_spec(module):
-                commands.add_parser(name, help=about)
+    for name, about in () if modules else _delegated().items():  # all commands may be listed
+        commands.add_parser(name, help=about)
     names = [*COMMANDS, *DELEGATED]
     if arguments and arguments[0][:1] != "-" and arguments[0] not in names:
         parser.error(f"there is no command {plain(arguments[0])!r}{nearest(arguments[0], names)}; --help lists them")

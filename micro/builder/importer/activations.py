@@ -11,6 +11,7 @@ import numpy as np
 from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ops import activations
 from emberlet.codegen.ops import arithmetic as a
 from emberlet.codegen.ops import elementwise as e
 from emberlet.codegen.ops.constant import Cast
@@ -66,15 +67,15 @@ PLAIN: dict[type[Node[Any]], Chain] = {
 }
 
 CONFIGURED: dict[type[Node[Any]], Callable[[Any], Chain]] = {
-    e.LeakyRelu: lambda c: (("leaky_relu", (c.alpha,)),),
-    e.Elu: lambda c: (("elu", (c.alpha,)),),
-    e.Celu: lambda c: (("celu", (c.alpha,)),),
-    e.ThresholdedRelu: lambda c: (("thresholded_relu", (c.alpha,)),),
-    e.Selu: lambda c: (("selu", (c.alpha, c.gamma)),),
-    e.HardSigmoid: lambda c: (("hard_sigmoid", (c.alpha, c.beta)),),
-    e.Shrink: lambda c: (("shrink", (c.bias, c.lambd)),),
-    e.Swish: lambda c: (("start", ()), ("affine", (c.alpha, 0.0)), ("sigmoid", ()), ("times_start", ())),
-    e.Gelu: lambda c: (("gelu" if c.approximate == "none" else "gelu_tanh", ()),),
+    activations.LeakyRelu: lambda c: (("leaky_relu", (c.alpha,)),),
+    activations.Elu: lambda c: (("elu", (c.alpha,)),),
+    activations.Celu: lambda c: (("celu", (c.alpha,)),),
+    activations.ThresholdedRelu: lambda c: (("thresholded_relu", (c.alpha,)),),
+    activations.Selu: lambda c: (("selu", (c.alpha, c.gamma)),),
+    activations.HardSigmoid: lambda c: (("hard_sigmoid", (c.alpha, c.beta)),),
+    activations.Shrink: lambda c: (("shrink", (c.bias, c.lambd)),),
+    activations.Swish: lambda c: (("start", ()), ("affine", (c.alpha, 0.0)), ("sigmoid", ()), ("times_start", ())),
+    activations.Gelu: lambda c: (("gelu" if c.approximate == "none" else "gelu_tanh", ()),),
 }
 
 
@@ -98,8 +99,8 @@ def configured(t: Importer, node: Node[Any]) -> None:
     apply_chain(t, node, CONFIGURED[type(node)](node.config))
 
 
-@translates(e.PRelu)
-def prelu(t: Importer, node: e.PRelu) -> None:
+@translates(activations.PRelu)
+def prelu(t: Importer, node: activations.PRelu) -> None:
     """With one slope per channel, the sum of the positive part and the slopes times the negative part."""
     slope = t.array(node, 1, "the slope")
     if np.all(slope == slope.reshape(-1)[0]):

@@ -58,6 +58,7 @@ from .reference import (
     quantize,
     quantize_bias,
     quantize_weights,
+    quantize_weights_by,
     steps_of,
 )
 
@@ -150,18 +151,7 @@ class Quantizer:
         known = self.graph.weight_scales.get(layer.name)
         if known is None:
             return *quantize_weights(layer.weights, least), 0.0
-        given = np.broadcast_to(np.asarray(known, np.float64).reshape(-1), len(layer.weights))
-        scale = np.maximum(given, least)
-        scale = np.where(scale > 0, scale, 1.0)
-        rows = layer.weights.reshape(len(scale), -1).astype(np.float64)
-        zero = self._weight_zero(layer)
-        q = np.clip(np.rint(rows / scale[:, None]), -zero, 255 - zero)
-        lost = 255 * np.abs(q * scale[:, None] - rows).sum(1)
-        return (
-            (q + zero).astype(np.uint8).reshape(layer.weights.shape),
-            scale,
-            float(lost[scale > given].max(initial=0)),
-        )
+        return quantize_weights_by(known, layer.weights, least, self._weight_zero(layer))
 
     def _weight_zero(self, layer: DotFloat | DepthwiseFloat) -> int:
         """The byte that stands for a weight of zero."""

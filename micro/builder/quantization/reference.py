@@ -217,6 +217,20 @@ def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tupl
     return (np.clip(q, -127, 127) + ZERO).astype(np.uint8), scale
 
 
+def quantize_weights_by(
+    known: npt.ArrayLike, weights: npt.NDArray[Any], least: Floats, zero: int
+) -> tuple[Bytes, Floats, float]:
+    """Weights (channels, …) by a model's own scales, at least `least`, to bytes around `zero`; the scales; the largest
+    error of a sum, in steps of the input, for which a coarser scale than the model's is to blame."""
+    given = np.broadcast_to(np.asarray(known, np.float64).reshape(-1), len(weights))
+    scale = np.maximum(given, least)
+    scale = np.where(scale > 0, scale, 1.0)
+    rows = weights.reshape(len(scale), -1).astype(np.float64)
+    q = np.clip(np.rint(rows / scale[:, None]), -zero, 255 - zero)
+    lost = 255 * np.abs(q * scale[:, None] - rows).sum(1)
+    return (q + zero).astype(np.uint8).reshape(weights.shape), scale, float(lost[scale > given].max(initial=0))
+
+
 def quantize_bias(bias: npt.ArrayLike, scale: npt.ArrayLike, what: str = "layer") -> Ints:
     """A bias in steps of its accumulator. Raises UnsupportedError if it does not fit a word."""
     b = np.rint(np.asarray(bias, np.float64) / np.asarray(scale, np.float64))

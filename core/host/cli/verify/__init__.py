@@ -50,11 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     extras.require("verify", "onnx", "numpy")
     import numpy as np
 
-    if not arguments.model.endswith(".onnx"):
-        raise EmberletError(refusal(arguments.model, "an .onnx file"))
-    for option in ("seed", "atol", "rtol"):
-        if not 0 <= getattr(arguments, option):  # nor NaN
-            raise EmberletError(f"--{option} is {getattr(arguments, option)}, expected 0 or more")
+    _check(arguments)
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, arguments.backend, arguments.freeze)
     given = models.read_inputs(loaded, arguments.input, arguments.backend)
@@ -79,14 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise EmberletError(f"{reference} fails on these inputs: {error_text(error)}") from None
     named = zip(loaded.outputs, wanted, strict=True)
     expected = {part: x for name, value in named for part, x in parts(name, value).items()}
-    rows: list[dict[str, Any]] = []
-    for name in {**ours, **expected}:
-        if name not in ours or name not in expected:
-            found = f"only {'emberlet' if name in ours else reference} returns it"
-            rows.append({"output": name, "within": False, "note": found})
-            continue
-        theirs = _array(expected[name])
-        rows.append({"output": name, **compare(ours[name], theirs, arguments.atol, arguments.rtol)})
+    rows = [_row(arguments, name, ours, expected, reference) for name in {**ours, **expected}]
     run_so = _ways(arguments, loaded, inputs, attempt, sizes, call)
     named_patterns = _idioms(arguments, loaded, inputs, attempt, free, sizes) if arguments.idioms else []
     good = all(row["within"] for row in (*rows, *run_so, *named_patterns))
@@ -104,18 +93,30 @@ def run(arguments: argparse.Namespace) -> int:
         print(plain("frozen: " + ", ".join(f"{name} = {first_elements(x)}" for name, x in loaded.frozen.items())))
     if sizes:
         print(plain("sizes: " + ", ".join(f"{name} = {size}" for name, size in sizes.items())))
-    for row in rows:
-        mark = "ok " if row["within"] else "OUT"
-        print(plain(f"{mark} {row['output']}: {row['note']}"))
-    for row in run_so:
-        mark = "ok " if row["within"] else "OUT"
-        print(plain(f"{mark} {row['way']}: {row['note']}"))
-    for row in named_patterns:
-        mark = "ok " if row["within"] else "OUT"
-        print(plain(f"{mark} {row['idiom']} ({'; '.join(row['found'])}): {row['note']}"))
+    for row in (*rows, *run_so, *named_patterns):
+        what = f"{row['idiom']} ({'; '.join(row['found'])})" if "idiom" in row else row.get("output") or row["way"]
+        print(plain(f"{'ok ' if row['within'] else 'OUT'} {what}: {row['note']}"))
     if arguments.idioms and not named_patterns:
         print("no pattern was recognized")
     return 0 if good else 1
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if not arguments.model.endswith(".onnx"):
+        raise EmberletError(refusal(arguments.model, "an .onnx file"))
+    for option in ("seed", "atol", "rtol"):
+        if not 0 <= getattr(arguments, option):  # nor NaN
+            raise EmberletError(f"--{option} is {getattr(arguments, option)}, expected 0 or more")
+
+
+def _row(
+    arguments: argparse.Namespace, name: str, ours: dict[str, Any], expected: dict[str, Any], reference: str
+) -> dict[str, Any]:
+    """How an output compares with the reference's."""
+    if name not in ours or name not in expected:
+        found = f"only {'emberlet' if name in ours else reference} returns it"
+        return {"output": name, "within": False, "note": found}
+    return {"output": name, **compare(ours[name], _array(expected[name]), arguments.atol, arguments.rtol)}
 
 
 def _ways(

@@ -98,14 +98,20 @@ def scheduled(steps: list[Step], buffers: Buffers, threads: int) -> list[Phase]:
             now.loads[t] += seconds(part)
             for array, buffer, changed in _used(part, buffers):
                 now.used.setdefault(id(buffer), []).append((t, array, changed))
-        starts: dict[int, dict[int, int]] = {}  # id of a buffer -> thread -> where it writes first
-        for t, part in best[2] if len(best[2]) > 1 else ():
-            for array in written(part):
-                starts.setdefault(id(buffers.of(array)), {}).setdefault(t, address(array))
-        for key, at in starts.items():
-            if len(at) == threads:
-                cuts[key] = [at[t] for t in range(1, threads)]
+        if len(best[2]) > 1:
+            _note_cuts(cuts, best[2], buffers, threads)
     return [phase.lists for phase in phases]
+
+
+def _note_cuts(cuts: dict[int, list[int]], parts: list[tuple[int, Step]], buffers: Buffers, threads: int) -> None:
+    """Note where each thread begins to write in the buffers that all of them write."""
+    starts: dict[int, dict[int, int]] = {}  # id of a buffer -> thread -> where it writes first
+    for t, part in parts:
+        for array in written(part):
+            starts.setdefault(id(buffers.of(array)), {}).setdefault(t, address(array))
+    for key, at in starts.items():
+        if len(at) == threads:
+            cuts[key] = [at[t] for t in range(1, threads)]
 
 
 def _choices(
