@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,8 +43,11 @@ _WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double; ot
 
 
 @contextmanager
-def open_parquet(system: Any, path: str, shown: str) -> Iterator[parquet.ParquetFile]:
-    """Context manager of the Parquet file at `path`, whose columns were all checked first.
+def open_parquet(
+    system: Any, path: str, shown: str, dictionaries: Sequence[str] = ()
+) -> Iterator[parquet.ParquetFile]:
+    """Context manager of the Parquet file at `path`, whose columns were all checked first. dictionaries: the paths of
+    texts that are read as dictionaries.
 
     Raises FormatError, which names the file, the column and its type, if any column has an unknown extension type;
     OSError, and pyarrow's errors for a damaged file.
@@ -53,7 +56,7 @@ def open_parquet(system: Any, path: str, shown: str) -> Iterator[parquet.Parquet
         for column, name, parameters in extensions(_stored_schemas(footer_of(opened, shown), shown), shown):
             check(name, parameters, f"{shown}: column {column!r}")
         opened.seek(0)
-        yield parquet.ParquetFile(opened, pre_buffer=False)
+        yield parquet.ParquetFile(opened, pre_buffer=False, read_dictionary=list(dictionaries))
 
 
 def check(name: str, parameters: bytes, where: str) -> None:

@@ -48,7 +48,7 @@ def _column(name: str, column: Any) -> Any:
 
     try:
         return _of_arrow(column)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, IndexError) as error:
         raise DTypeError(f"column {name!r} of type {column.type}: {shortened(str(error))}") from None
 
 
@@ -69,7 +69,12 @@ def _of_arrow(column: Any) -> Any:
             return column.to_numpy_ndarray()
         return column.to_numpy(zero_copy_only=False)
     if pa.types.is_dictionary(kind):
-        return _of_arrow(column.dictionary_decode())
+        texts = column.dictionary.to_numpy(zero_copy_only=False)
+        if texts.dtype != object or not len(texts) or pa.types.is_nested(kind.value_type):
+            return _of_arrow(column.dictionary_decode())
+        found = texts[column.indices.fill_null(0).to_numpy(zero_copy_only=False)]  # a text is kept once
+        found[column.is_null().to_numpy(zero_copy_only=False)] = None
+        return found
     if pa.types.is_fixed_size_list(kind) and not column.null_count:
         inner = _of_arrow(column.flatten())
         if not isinstance(inner, np.ndarray):  # of lists of different lengths, or of structs

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv
 
 from ..errors import DTypeError, FormatError
@@ -16,7 +17,7 @@ from ..host import listing, npy
 from . import columns as cols
 from .arrow_types import open_parquet
 from .files import ROW_BITS, File, Part
-from .row_sizes import rows_at_once
+from .row_sizes import sizes
 
 FILE, ROW, ID = "source_file", "source_row", "row_id"
 PLACE = (FILE, ROW, ID)
@@ -43,7 +44,9 @@ def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
     if part.kind == "pictures":
         for start in range(0, len(part.files), how.rows):
             files = part.files[start : start + how.rows]
-            yield _placed(pa.table({"path": [f.path for f in files]}), files, [0] * len(files))
+            numbers = np.array([f.index for f in files], np.int64)
+            paths, shown = ([f.path for f in files], pa.array([f.shown for f in files]))
+            yield _placed(pa.table({"path": paths}), shown, numbers, np.zeros(len(files), np.int64))
         return
     file = part.files[0]
     for first, found in read(part, how):
@@ -52,7 +55,8 @@ def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
             raise FormatError(
                 f"{file.shown}: the column {clash[0]!r} has the name of a column that score writes; rename it"
             )
-        yield _placed(found, [file] * len(found), range(first, first + len(found)))
+        shown = pa.repeat(file.shown, len(found))
+        yield _placed(found, shown, np.int64(file.index), np.arange(first, first + len(found)))
 
 
 def read(part: Part, how: Reading) -> Iterator[tuple[int, pa.Table]]:
@@ -76,11 +80,10 @@ def _line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _placed(found: pa.Table, files: Sequence[File], rows: Sequence[int]) -> pa.Table:
-    shown = pa.array([f.shown for f in files]).dictionary_encode()
-    ids = np.array([f.index for f in files], np.int64) << ROW_BITS | np.asarray(rows, np.int64)
-    for name, column in zip(PLACE, (shown, pa.array(np.asarray(rows, np.int64)), pa.array(ids)), strict=True):
-        found = found.append_column(name, column.cast(pa.string()) if name == FILE else column)
+def _placed(found: pa.Table, shown: pa.Array, numbers: Any, rows: NDArray[np.int64]) -> pa.Table:
+    """With the columns of `PLACE`. shown, numbers: the files' names and indices."""
+    for name, column in zip(PLACE, (shown, pa.array(rows), pa.array(numbers << ROW_BITS | rows)), strict=True):
+        found = found.append_column(name, column)
     return found
 
 
@@ -121,10 +124,13 @@ def _parquet(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Tab
         groups = range(part.start, held.num_row_groups if part.stop is None else part.stop)
         first = sum(held.metadata.row_group(i).num_rows for i in range(part.start))
         with how.system.open_input_file(file.path) as opened:
-            rows = rows_at_once(opened, file.shown, groups, set(names), how.rows)
-        for batch in held.iter_batches(rows, list(groups), names, use_threads=False):
-            yield first, pa.Table.from_batches([batch])
-            first += len(batch)
+            found = sizes(opened, file.shown, groups, set(names), how.rows)
+    with open_parquet(how.system, file.path, file.shown, found.dictionaries) as held:
+        # Arrow cannot join dictionaries in lists: each row group has its own
+        for some in [[group] for group in groups] if found.dictionaries else [list(groups)]:
+            for batch in held.iter_batches(found.rows, some, names, use_threads=False):
+                yield first, pa.Table.from_batches([batch])
+                first += len(batch)
 
 
 def _csv(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from emberlet.batch import columns, files, rows
-from emberlet.batch.row_sizes import rows_at_once
+from emberlet.batch.row_sizes import sizes
 from emberlet.batch.rows import FILE, ID, PLACE, ROW, Reading, schema, tables
+from emberlet.data import ParquetDataset
 from emberlet.errors import EmberletError, FormatError
 from PIL import Image
 from pyarrow import csv, parquet
@@ -197,8 +198,8 @@ def test_rows_that_share_a_large_value_are_read_a_few_at_a_time(tmp_path):
     for name, most in (("small.parquet", 1000), ("large.parquet", 300)):
         with (tmp_path / name).open("rb") as file:
             opened = pa.PythonFile(file)
-            assert rows_at_once(opened, name, range(9), {"text", "row"}, 1000) <= most
-            assert rows_at_once(opened, name, range(9), {"row"}, 1000) == 1000
+            assert sizes(opened, name, range(9), {"text", "row"}, 1000).rows <= most
+            assert sizes(opened, name, range(9), {"row"}, 1000).rows == 1000
 
 
 @pytest.mark.parametrize(
@@ -214,4 +215,56 @@ def test_rows_that_share_bytes_are_read_a_few_at_a_time(kind, how, tmp_path):
     parquet.write_table(pa.table({"c": pa.array([b"x" * (1 << 20)] * 400, kind)}), file, **how)
     assert file.stat().st_size < 1 << 20
     with file.open("rb") as opened:
-        assert rows_at_once(pa.PythonFile(opened), "x", range(9), {"c"}, 1000) <= 256
+        assert sizes(pa.PythonFile(opened), "x", range(9), {"c"}, 1000).rows <= 256
+
+
+def one_list(values):
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def test_a_text_that_a_list_repeats_is_kept_once(tmp_path):
+    """A file of a kilobyte whose row would come to 400 MB."""
+    text = "x" * (1 << 20)
+    column = one_list(pa.array([text, None]).dictionary_encode().take(pa.array([0, 1] + 400 * [0])))
+    parquet.write_table(pa.table({"c": column}), tmp_path / "x.parquet", compression="zstd")
+    before = pa.total_allocated_bytes()
+    found = files.find([str(tmp_path / "x.parquet")])
+    (table,) = rows.tables(files.parts(found, 100)[0], rows.Reading(found.system, ("c",), (), 100))
+    assert pa.total_allocated_bytes() - before < 100 << 20
+    (texts,) = columns.of_batch(table)["c"]
+    assert texts.tolist() == [text, None] + 400 * [text]
+    assert len({id(t) for t in texts}) == 2
+    assert ParquetDataset(tmp_path / "x.parquet")[0]["c"] == texts.tolist()
+
+
+def test_texts_of_lists_are_the_same_with_a_dictionary_and_without(tmp_path):
+    lists = [["a", "b", None], [], ["a"] * 5, None, ["c" * i for i in range(1000)]] * 3
+    for number, how in enumerate(
+        ({}, {"use_dictionary": False}, {"dictionary_pagesize_limit": 100}, {"row_group_size": 2},
+         {"use_dictionary": False, "column_encoding": {"c.list.element": "DELTA_BYTE_ARRAY"}})
+    ):  # fmt: skip
+        file = tmp_path / f"{number}.parquet"
+        parquet.write_table(pa.table({"c": lists, "d": [[{"t": t} for t in r or ()] for r in lists]}), file, **how)
+        found = files.find([str(file)])
+        parts = files.parts(found, 4)
+        read = [t for part in parts for t in rows.tables(part, rows.Reading(found.system, ("c", "d"), (), 4))]
+        assert [row for table in read for row in table["c"].to_pylist()] == lists
+        assert [row for table in read for row in table["d"].to_pylist()] == [[{"t": t} for t in r or ()] for r in lists]
+        assert [row["c"] for row in ParquetDataset(file)] == lists
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.float64(), pa.binary(16), pa.bool_()], ids=str)
+def test_lists_that_come_to_much_more_than_their_file_are_refused(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("emberlet.host.npy.EXPANDED", 1 << 20)
+    value = {"int8": 1, "double": 1.5, "bool": True}.get(str(kind), b"x" * 16)
+    for count, refused in ((3 << 20, True), (1 << 14, False)):
+        column = one_list(pa.repeat(pa.scalar(value, kind), count))
+        parquet.write_table(pa.table({"c": column, "d": [1]}), tmp_path / "x.parquet", compression="zstd")
+        found = files.find([str(tmp_path / "x.parquet")])
+        part = files.parts(found, 100)[0]
+        assert len(list(rows.tables(part, rows.Reading(found.system, ("d",), (), 100)))) == 1
+        if refused:
+            with pytest.raises(FormatError, match="the lists of the column 'c' come to [0-9]+ bytes"):
+                list(rows.tables(part, rows.Reading(found.system, None, (), 100)))
+        else:
+            assert len(list(rows.tables(part, rows.Reading(found.system, None, (), 100)))) == 1

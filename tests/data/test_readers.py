@@ -373,6 +373,29 @@ def test_sqlite_schemas_run_nothing(tmp_path: Path) -> None:
         SqliteDataset(tmp_path / "a.db", "keyed")
 
 
+@pytest.mark.parametrize("sql", ["CREATE/**/VIRTUAL TABLE data USING rtree(a, b, c)", b"CREATE TABLE data(a)", "CREATE TABLE d2(a)"])
+def test_sqlite_tables_whose_statement_says_something_else_are_refused(sql: str | bytes, tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    connection.execute("CREATE VIRTUAL TABLE data USING rtree(a, b, c)")
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'data'", (sql,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(FormatError, match="a\\.db"):
+        SqliteDataset(tmp_path / "a.db")
+
+
+def test_sqlite_tables_are_found_however_their_names_were_written(tmp_path: Path) -> None:
+    names = ("data", '"data"', "'data'", "`data`", "[data]", "IF NOT EXISTS data", "data/**/")
+    for number, name in enumerate(names):
+        connection = sqlite3.connect(tmp_path / f"{number}.db")
+        connection.execute(f"create  table {name}(a)")
+        connection.execute("INSERT INTO data VALUES (1)")
+        connection.commit()
+        connection.close()
+        assert list(SqliteDataset(tmp_path / f"{number}.db")) == [{"a": 1}]
+
+
 def test_sqlite_errors_that_are_not_utf8_are_told(tmp_path: Path) -> None:
     SqliteDataset.write(tmp_path / "a.db", [{"a": 1}])
     data = (tmp_path / "a.db").read_bytes()

@@ -12,7 +12,7 @@ inputs each has seen, how many of them were guided and how many recipes, inputs 
 last run, start included, the slowest of them in such seconds, the most memory
 of the process, interpreter and libraries included, and what failed. A row of several runs says so, since the reader may
 have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and a run with --add starts from
-them.
+them. What failed is kept beside them; a run with --add tries it again first, and lists it no longer once it passes.
 """
 
 from __future__ import annotations
@@ -153,6 +153,12 @@ def _part(name: str, seconds: float, inputs: int, corpus: Path, guided: bool) ->
     return replace(found, rate=round(found.inputs / max(1.0, _processor() - spent)))
 
 
+def _fails(name: str, kept: Path) -> bool:
+    """Whether an input that failed in an earlier run still does, or is not there to be tried."""
+    script = Path(__file__).with_name(name + ".py")
+    return not kept.exists() or subprocess.run([sys.executable, str(script), str(kept)], check=False).returncode != 0
+
+
 def row(log: str, failed: Sequence[str], guided: bool = True) -> Row | str:
     """A row of the table, from what a harness prints at its end."""
 
@@ -212,6 +218,8 @@ def main(arguments: Sequence[str]) -> int:
     good, end = True, time.monotonic() + given.minutes * 60
     for number, name in enumerate(chosen):
         old = before.get(name)
+        if old:  # what failed and was mended since
+            old = replace(old, failures=tuple(f for f in old.failures if _fails(name, CACHE / f)))
         left = RUNS - (old.inputs if old else 0)
         if left <= 0:
             print(f"fuzz readers: {name} has its {RUNS:,} inputs")

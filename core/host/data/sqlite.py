@@ -35,12 +35,11 @@ class SqliteDataset(Dataset):
         self._local = threading.local()
         size = os.stat(self.path).st_size
         rows = self._all("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')", (), STEPS + size)
-        kinds = {name: (kind, sql or "") for kind, name, sql in rows}
+        kinds = {name: kind == "table" and _creates(sql, table) for kind, name, sql in rows}
         if table not in kinds:
             there = listing.names(sorted(map(str, kinds))) or "none"
             raise ArgumentError(f"{path} has no table {table!r}; its tables: {there}")
-        kind, sql = kinds[table]
-        if kind != "table" or sql.lstrip().upper().startswith("CREATE VIRTUAL"):
+        if not kinds[table]:
             raise FormatError(f"{path}: {table!r} is a view or a virtual table; copy its rows with SqliteDataset.write")
         self.columns = [row[1] for row in self._all(f"PRAGMA table_info({_quoted(table)})", (), STEPS)]
         self._rowids = array(
@@ -134,6 +133,19 @@ def _stored(value: Any, name: str, row: int) -> Any:
     raise ArgumentError(
         f"row {row}: {name!r} is a {type(value).__name__}; store numbers, text, bytes (an array's tobytes()) or None"
     )
+
+
+def _creates(sql: Any, table: str) -> bool:
+    """Whether a statement of the schema makes an ordinary table of this name. SQLite stores it as CREATE TABLE and what
+    was written from the name on; a file of somebody else may hold anything that its parser takes."""
+    head = "CREATE TABLE "
+    if not isinstance(sql, str) or sql[: len(head)].upper() != head:
+        return False
+    named = sql[len(head) :]
+    if named.startswith((_quoted(table), _quoted(table).replace('"', "'"), f"`{table}`", f"[{table}]")):
+        return True
+    after = named[len(table) : len(table) + 1]
+    return named.startswith(table) and after.isascii() and not (after.isalnum() or after in ("_", "$"))
 
 
 def _quoted(name: str) -> str:
