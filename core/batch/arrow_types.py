@@ -43,9 +43,7 @@ _WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double; ot
 
 
 @contextmanager
-def open_parquet(
-    system: Any, path: str, shown: str, dictionaries: Sequence[str] = ()
-) -> Iterator[parquet.ParquetFile]:
+def open_parquet(system: Any, path: str, shown: str, dictionaries: Sequence[str] = ()) -> Iterator[parquet.ParquetFile]:
     """Context manager of the Parquet file at `path`, whose columns were all checked first. dictionaries: the paths of
     texts that are read as dictionaries.
 

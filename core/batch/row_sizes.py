@@ -82,8 +82,8 @@ def _row_size(c: _Column, rows: int, width: int, largest: int, shown: str) -> in
     each = width if c.kind == _BYTES else _WIDTHS.get(c.kind, 8)
     if each * c.values > largest:
         raise FormatError(
-            f"{shown}: the lists of the column {c.path[0]!r} come to {each * c.values} bytes, and one row may hold them "
-            f"all; at most {largest} are read: write the file with fewer rows in each row group"
+            f"{shown}: the lists of the column {c.path[0]!r} come to {each * c.values} bytes, and one row may hold "
+            f"them all; at most {largest} are read: write the file with fewer rows in each row group"
         )
     return max(8, each) * c.values // rows + (c.size if c.kind == _TEXTS and shared else 0)
 

@@ -264,7 +264,7 @@ def test_lists_that_come_to_much_more_than_their_file_are_refused(kind, tmp_path
         part = files.parts(found, 100)[0]
         assert len(list(rows.tables(part, rows.Reading(found.system, ("d",), (), 100)))) == 1
         if refused:
-            with pytest.raises(FormatError, match="the lists of the column 'c' come to [0-9]+ bytes"):
+            with pytest.raises(FormatError, match=r"the lists of the column 'c' come to [0-9]+ bytes"):
                 list(rows.tables(part, rows.Reading(found.system, None, (), 100)))
         else:
             assert len(list(rows.tables(part, rows.Reading(found.system, None, (), 100)))) == 1

@@ -373,7 +373,9 @@ def test_sqlite_schemas_run_nothing(tmp_path: Path) -> None:
         SqliteDataset(tmp_path / "a.db", "keyed")
 
 
-@pytest.mark.parametrize("sql", ["CREATE/**/VIRTUAL TABLE data USING rtree(a, b, c)", b"CREATE TABLE data(a)", "CREATE TABLE d2(a)"])
+@pytest.mark.parametrize(
+    "sql", ["CREATE/**/VIRTUAL TABLE data USING rtree(a, b, c)", b"CREATE TABLE data(a)", "CREATE TABLE d2(a)"]
+)
 def test_sqlite_tables_whose_statement_says_something_else_are_refused(sql: str | bytes, tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "a.db")
     connection.execute("CREATE VIRTUAL TABLE data USING rtree(a, b, c)")
@@ -532,6 +534,7 @@ def test_mnist_whose_files_do_not_fit_is_refused(tmp_path: Path) -> None:
         (b"\0\0\x08\1\0\0\0\5abcd", "4 bytes of data where its header says 5"),
         (b"\0\0\x08\1\0\0\0\3abcd", "more than 3 bytes"),
         (b"\0\0\x08\2" + b"\xff" * 8, "would become"),
+        (b"\0\0\x08\3\0\0\0\0" + b"\xff" * 8, "would become"),
         (gzip.compress(b"\0\0\x08\1\0\0\0\4abcd", mtime=0)[:-9], "damaged gzip data"),
         (b"\x1f\x8bno", "damaged gzip data"),
     ],

@@ -11,9 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def killed(work: Callable[[], object], after: float, error: Path, number: int = signal.SIGKILL) -> bool:
+def killed(
+    work: Callable[[], object],
+    after: float,
+    error: Path,
+    number: int = signal.SIGKILL,
+    begun: Callable[[], bool] = lambda: True,
+) -> bool:
     """Do the work in a fork that is killed after some seconds; whether it was killed before it finished. error: a file
-    for what it raises. number: another signal, after which the work may end by itself."""
+    for what it raises. number: another signal, after which the work may end by itself. begun: whether the seconds
+    are counted yet."""
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -22,8 +29,10 @@ def killed(work: Callable[[], object], after: float, error: Path, number: int = 
         except BaseException:
             error.write_text(traceback.format_exc(), encoding="utf-8")
         os._exit(0)
-    end, finished = time.monotonic() + after, False
+    end, finished, counted = time.monotonic() + after, False, False
     while not finished and (left := end - time.monotonic()) > 0:
+        if not counted:
+            counted, end = begun(), time.monotonic() + after
         time.sleep(min(0.005, left))
         # It stays a zombie, whose number nobody else gets, until it is waited for below.
         finished = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

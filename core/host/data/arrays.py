@@ -117,9 +117,9 @@ def _idx(file: gzip.GzipFile | io.BytesIO, stored: int, where: str) -> NDArray[A
     if len(sizes) != 4 * head[3] or len(shape) > npy.MAX_RANK:
         raise FormatError(f"{where}: its header of {len(shape)} axes ends early, or has too many")
     dtype = np.dtype(IDX_TYPES[head[2]])
-    size = dtype.itemsize * prod(shape)
-    if size > max(npy.EXPANDED, 16 * stored):
-        raise FormatError(f"{where}: its {stored} bytes would become {size}; expand it with gunzip first")
+    size, most = (dtype.itemsize * prod(n) for n in (shape, [max(1, n) for n in shape]))
+    if most > max(npy.EXPANDED, 16 * stored):  # NumPy limits the axes beside an empty one too
+        raise FormatError(f"{where}: its {stored} bytes would become {most}; expand it with gunzip first")
     pieces, left = [], size + 1
     while left and (piece := file.read(min(left, 1 << 20))):
         pieces.append(piece)

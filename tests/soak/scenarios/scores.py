@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
@@ -23,12 +24,15 @@ from soak.models_of_digits import versions
 from soak.telling import Clock, Told
 from tools.paths import ROOT
 
-WHAT = "SIGKILL at a random moment of `score` on a local Ray, from the end of its imports on; resumed, and killed again"
+WHAT = (
+    "SIGKILL at a random moment of `score` on a local Ray, from the end of its imports on, every other time from its "
+    "first new file on; resumed, and killed again"
+)
 NEEDS = ("ray",)
 SHARE = 2
 
 # Nearly all of a run's time goes to starting Ray's processes: few of them make many runs.
-ROWS, FILES, CPUS, WORKERS = 300, 3, 3, 1
+ROWS, FILES, CPUS, WORKERS = 600, 6, 3, 1
 LONGEST = 900  # seconds for a run that nobody kills; processes start slowly on a machine with other work
 AGAIN = 0.85  # the share of killed runs whose resumed run is killed too
 
@@ -37,7 +41,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
     told = Told("kills")
     home = Path(tempfile.mkdtemp(prefix="ray"))  # a short path, for Ray's sockets
     environment = {**os.environ, "HOME": str(home), "RAY_TMPDIR": str(home), "RAY_USAGE_STATS_ENABLED": "0",
-                   "RAY_AUTH_MODE": "disabled"}  # fmt: skip
+                   "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}  # fmt: skip
     cluster = subprocess.Popen(
         [sys.executable, ROOT / "tests" / "batch" / "cluster.py", home / "t", str(CPUS)],
         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -79,9 +83,9 @@ def _kill(
         with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
             assert main([str(word) for word in [*words, "--out", out]]) == 0
 
-    def run_for(seconds: float, out: Path) -> bool:
-        """Whether the run was killed before it finished."""
-        hit = killed(partial(score, out), seconds, home / "error")
+    def run_for(seconds: float, out: Path, writing: bool = False) -> bool:
+        """Whether the run was killed before it finished. writing: count the seconds from its first new file on."""
+        hit = killed(partial(score, out), seconds, home / "error", begun=_more_files(out) if writing else lambda: True)
         if text := said(home / "error"):
             told.failures.append(text)
         return hit
@@ -89,25 +93,36 @@ def _kill(
     begin = time.perf_counter()
     assert not run_for(LONGEST, home / "first") and not told.failures, told.failures or "the first run takes too long"
     took = time.perf_counter() - begin
-    finished = 0
+    files = [file.stat().st_mtime for file in (home / "first").glob("*.parquet")]
+    wrote = max(0.5, time.time() - min(files))
+    finished = writing_kills = 0
     while clock and (clock.times is None or told.tried < clock.times) and len(told.failures) < 20:
         out = home / f"out{told.checked}"
         fresh = True
         while fresh or choose.random() < AGAIN:
-            begin, after = time.perf_counter(), choose.uniform(0.0, 1.1) * took
-            if not run_for(after, out):
+            writing = choose.random() < 0.5
+            begin = time.perf_counter()
+            if not run_for(choose.uniform(0.0, 1.1) * (wrote if writing else took), out, writing):
                 finished += 1
                 took = time.perf_counter() - begin if fresh else took  # the first run of a cluster takes far longer
                 break
-            took, fresh = max(took, after), False  # and a machine with other work longer than the last
+            fresh = False
             told.tried += 1
+            writing_kills += writing
         if run_for(LONGEST, out):
             told.failures.append(f"a resumed run takes more than {LONGEST} s")
         else:
             told.failures += _wrong(out, wanted)
         told.checked += 1
         shutil.rmtree(out, ignore_errors=True)
-    told.facts |= {"runs that finished before their kill": finished, "seconds of the longest run": round(took, 1)}
+    told.facts |= {"kills after a new file": writing_kills}
+    told.facts |= {"runs that finished before their kill": finished, "seconds of a whole run": round(took, 1)}
+
+
+def _more_files(out: Path) -> Callable[[], bool]:
+    """Whether a run has written a file that was not there before."""
+    before = len(list(out.glob("*.parquet")))
+    return lambda: len(list(out.glob("*.parquet"))) > before
 
 
 def _wrong(out: Path, wanted: Any) -> list[str]:
