@@ -69,9 +69,10 @@ def _of_arrow(column: Any) -> Any:
             return column.to_numpy_ndarray()
         return column.to_numpy(zero_copy_only=False)
     if pa.types.is_dictionary(kind):
-        texts = column.dictionary.to_numpy(zero_copy_only=False)
-        if texts.dtype != object or not len(texts) or pa.types.is_nested(kind.value_type):
+        kinds = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+        if kind.value_type not in kinds or not len(column.dictionary):
             return _of_arrow(column.dictionary_decode())
+        texts = column.dictionary.to_numpy(zero_copy_only=False)
         found = texts[column.indices.fill_null(0).to_numpy(zero_copy_only=False)]  # a text is kept once
         found[column.is_null().to_numpy(zero_copy_only=False)] = None
         return found

@@ -237,6 +237,17 @@ def test_a_text_that_a_list_repeats_is_kept_once(tmp_path):
     assert ParquetDataset(tmp_path / "x.parquet")[0]["c"] == texts.tolist()
 
 
+def test_dictionaries_of_dictionaries_and_empty_ones_are_columns():
+    words = pa.array(["b", "a", None, "b"])
+    for column in (
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), words.dictionary_encode()), words.dictionary_encode(),
+        words.cast(pa.large_string()).dictionary_encode(),
+    ):  # fmt: skip
+        assert columns.of_batch({"c": column})["c"].tolist() == ["b", "a", None, "b"]
+    empty = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string()))
+    assert columns.of_batch({"c": empty})["c"].tolist() == [None, None]
+
+
 def test_texts_of_lists_are_the_same_with_a_dictionary_and_without(tmp_path):
     lists = [["a", "b", None], [], ["a"] * 5, None, ["c" * i for i in range(1000)]] * 3
     for number, how in enumerate(
