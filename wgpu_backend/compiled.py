@@ -149,8 +149,6 @@ class Compiled:
     def _find_open(self, arguments, rooms=None):
         """(Planned, values of its open sizes) of a plan with open sizes that serves the arguments, made if needed;
         (None, None) if they are to have none."""
-        if self.backend.name != "wgpu":
-            return None, None
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
         kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
         for planned in self._open:

@@ -80,9 +80,14 @@ class Planned:
         if opening is None:
             self.program = self._program(kept, inputs, results, owner)
             return
+        counts_of(self.plan, scope)
+        if backend.name == "wasm":
+            from .wasm.growing_program import GrowingProgram
+
+            self.program = GrowingProgram(self.plan, kept, inputs, results, opening.capacity)
+            return
         from .run.open_program import OpenProgram
 
-        counts_of(self.plan, scope)
         device = backend.device
         for argument in self.in_place:
             kept[self.in_place[argument][0]] = arguments[argument].room.array.data.buffer

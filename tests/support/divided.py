@@ -15,6 +15,7 @@ import emberlet
 import pytest
 import wasmtime
 from emberlet.wgpu_backend.wasm import engine, threads
+from emberlet.wgpu_backend.wasm.addresses import SIZES
 from emberlet.wgpu_backend.wasm.engine.desktop import WasmtimeInstance, WasmtimeModule
 from emberlet.wgpu_backend.wasm.image import Image
 from emberlet.wgpu_backend.wasm.kernels import split
@@ -43,6 +44,10 @@ class DividedInstance(WasmtimeInstance):
         self.memory, self.function = self.exports["memory"], self.exports["run"]
         self.random = random.Random(len(Divided.images))
 
+    def number(self, n: Any) -> int:
+        """A number, or the value of an open size in this call."""
+        return n if type(n) is int else int.from_bytes(self.read(SIZES + 4 * n.scope.place(n.number), 4), "little")
+
     def run(self) -> None:
         image = self.image
         if image is None:
@@ -52,7 +57,7 @@ class DividedInstance(WasmtimeInstance):
         super().run()
         alone = self.read(0, image.scratch)
         self.write(0, before)
-        apart = (max([f.scratch for _, f in image.plan.kernels] or [0]) + 63) // 64 * 64
+        apart = (image.scratch_room + 63) // 64 * 64
         for step in image.plan.steps:
             f = image.plan.kernels[step.kernel][1]
             parts = self.random.randint(2, Divided.most) if split.shares(f) and image.threads > 1 else 1
@@ -60,7 +65,7 @@ class DividedInstance(WasmtimeInstance):
             kernel: Any = self.exports[f"kernel{step.kernel}"]
             places = [image.addresses[b] for b in step.buffers]
             for n in self.random.sample(range(parts), parts):
-                first, last = n * f.steps // parts, (n + 1) * f.steps // parts
+                first, last = n * self.number(f.steps) // parts, (n + 1) * self.number(f.steps) // parts
                 kernel(self.store, *places, image.scratch + n * apart, first, last)
         assert self.read(0, image.scratch) == alone, [image.plan.kernels[s.kernel][1].name for s in image.plan.steps]
 

@@ -69,12 +69,6 @@ def test_an_argument_that_only_has_a_name_is_refused_and_given_by_partial(backen
         make(doubled)(numbers(3), other=1.0)
 
 
-def test_no_size_is_left_open_in_webassembly() -> None:
-    model = compile(doubled, numbers(3), backend="wasm", dims={"x": {0: ("n", 64)}})
-    model(numbers(4))
-    assert len(model._programs) == 2 and model._open == [] and model.fixed == {}
-
-
 def test_a_model_that_depends_on_values_has_no_single_plan() -> None:
     model = compile(of_its_values, numbers(3, backend="numpy"), backend="wasm")
     assert isinstance(model.cut, ValueNeeded) and repr(model).startswith("Compiled(of_its_values, cut into pieces: ")

@@ -95,8 +95,12 @@ OPERATIONS = {
 }
 
 
+BACKENDS = pytest.mark.parametrize("backend", ["wgpu", "wasm"])
+
+
+@BACKENDS
 @every("seed", range(30))
-def test_random_functions_equal_numpy_at_every_size(seed):
+def test_random_functions_equal_numpy_at_every_size(backend, seed):
     rng = random.Random(seed)
     steps = [(rng.choice(list(OPERATIONS)), rng.randrange(1 << 30)) for _ in range(rng.randint(2, 5))]
 
@@ -110,7 +114,7 @@ def test_random_functions_equal_numpy_at_every_size(seed):
 
     limited = seed % 2
     batch, length = (("batch", 9), ("length", 40)) if limited else ("batch", "length")
-    compiled = compile(function, backend="wgpu", dims={"x": {0: batch, 1: length}, "y": {-1: "length"}})
+    compiled = compile(function, backend=backend, dims={"x": {0: batch, 1: length}, "y": {-1: "length"}})
     draws = np.random.default_rng(seed)
     for b, n in [(rng.randint(1, 9), rng.randint(3, 40)) for _ in range(3)] + [(1, 3)]:
         x = draws.standard_normal((b, n, 6)).astype(np.float32)
@@ -183,11 +187,12 @@ def test_a_module_written_by_hand_names_its_open_axes():
     assert len(compiled._open) == 1 and not compiled._programs
 
 
-def test_memory_grows_by_doubling_where_no_limit_is_given():
+@BACKENDS
+def test_memory_grows_by_doubling_where_no_limit_is_given(backend):
     def function(x):
         return F.softmax(x @ x.permute(1, 0)) * 2.0
 
-    compiled = compile(function, backend="wgpu", dims={"x": {0: "n"}})
+    compiled = compile(function, backend=backend, dims={"x": {0: "n"}})
     for n in (3, 5, 40, 41, 42, 43, 200, 7):
         x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
         wanted = np.asarray(function(emberlet.asarray(x, backend="numpy")))
@@ -231,10 +236,11 @@ def _counts(compiled, rng):
     return compiled._open[0].plan.counts
 
 
-def test_axes_that_a_model_names_are_opened_when_a_second_size_is_met():
+@BACKENDS
+def test_axes_that_a_model_names_are_opened_when_a_second_size_is_met(backend):
     model = codegen.load(f"{MODELS}/bert_traced/model.onnx", "numpy")
     rng = np.random.default_rng(1)
-    compiled = model.compile(backend="wgpu")
+    compiled = model.compile(backend=backend)
     for length in (5, 8, 1, 33, 64):
         ids = rng.integers(0, 60, (2, length))
         mask = np.ones((2, length), np.int64)
@@ -334,11 +340,12 @@ def test_draws_leave_no_open_size_in_the_state_of_later_ones():
     assert F.random_bits((4,), backend="numpy").shape == (4,)
 
 
-def test_sizes_that_decide_get_plans_of_their_own():
+@BACKENDS
+def test_sizes_that_decide_get_plans_of_their_own(backend):
     def function(x):
         return x * 2.0 if x.shape[0] < 10 else F.sum(x, axis=0, keepdims=True)
 
-    compiled = compile(function, backend="wgpu", dims={"x": {0: "n"}})
+    compiled = compile(function, backend=backend, dims={"x": {0: "n"}})
     for n in (3, 30, 9, 10, 4, 100):
         x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
         wanted = np.asarray(function(emberlet.asarray(x, backend="numpy")))
@@ -346,22 +353,24 @@ def test_sizes_that_decide_get_plans_of_their_own():
     assert (len(compiled._open), len(compiled._programs)) == (2, 0)
 
 
-def test_an_empty_axis_is_served():
+@BACKENDS
+def test_an_empty_axis_is_served(backend):
     def function(past, new):
         return F.sum(F.concat((past, new), axis=0), axis=0)
 
-    compiled = compile(function, backend="wgpu", dims={"past": {0: "past"}})
+    compiled = compile(function, backend=backend, dims={"past": {0: "past"}})
     new = np.ones((1, 3), np.float32)
     for n in (0, 4, 0, 9):
         got = np.asarray(compiled(np.full((n, 3), 2, np.float32), new))
         np.testing.assert_allclose(got, [2 * n + 1] * 3)
 
 
-def test_indices_are_checked_against_the_length_of_the_call():
+@BACKENDS
+def test_indices_are_checked_against_the_length_of_the_call(backend):
     def function(x, at):
         return F.take(x, at, axis=0)
 
-    compiled = compile(function, backend="wgpu", dims={"x": {0: "n"}})
+    compiled = compile(function, backend=backend, dims={"x": {0: "n"}})
     x = np.arange(20, dtype=np.float32)
     assert np.asarray(compiled(x, np.array([19]))).tolist() == [19]
     assert np.asarray(compiled(x[:7], np.array([6]))).tolist() == [6]

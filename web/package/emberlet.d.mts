@@ -65,7 +65,8 @@ export interface LoadOptions {
   threads?: number;
   /** Decides instead of the browser's adapter. "wasm" takes an ONNX file, a .wasm file or a `fallback`. */
   device?: "webgpu" | "wasm";
-  /** For an ONNX file: sizes that it leaves open, by name, or as "input:axis". A range is for WebGPU only. */
+  /** For an ONNX file: sizes that it leaves open, by name, or as "input:axis"; in a range, the model takes every
+   * size. */
   dims?: Readonly<Record<string, number | readonly [lowest: number, highest: number, step?: number]>>;
   /** For an ONNX file: inputs that become constants. */
   freeze?: Readonly<Record<string, Frozen>>;

@@ -10,8 +10,6 @@ import { version } from "./version.mjs"; // the build writes it
 export async function loadOnnx(found, options) {
   const { cache, signal, threads, device, dims = {}, freeze = {}, compiler, ofPlan, progress, compiling } = options;
   const dim = words(dims, size, "dims");
-  const open = dim.some((word) => word.includes(".."));
-  if (open && device === "wasm") throw new TypeError("WebAssembly runs fixed sizes: give dims numbers, not ranges");
   const name = found.name.endsWith(".onnx") ? found.name : "model.onnx";
   const settings = { name, dim, freeze: words(freeze, value, "freeze"), folder: compiler, counted: progress, signal };
   const kept = cache ? await Kept.open() : null;
@@ -34,7 +32,7 @@ export async function loadOnnx(found, options) {
   };
   const named = (bytes) => new File([bytes], name);
   const inWasm = async () => (await import("./wasm.mjs")).load(named(await made("wasm")), { signal, threads });
-  const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device ?? (open ? "webgpu" : undefined));
+  const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device);
   return Object.assign(model, { chosen });
 }
 

@@ -20,10 +20,13 @@ export interface WasmModel {
   readonly device: "wasm";
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /** The sizes that the module leaves open, by name, each with its range. */
+  readonly sizes: Readonly<Record<string, readonly [lowest: number, highest: number]>>;
   /** How many threads the next run has: 1 until the workers have started. */
   readonly threads: number;
-  /** All outputs by name, each a new array; takes all inputs by name. Results count as float32; name another class where
-   * a model gives one: `run<BigInt64Array>(…)`. */
+  /** All outputs by name, each a new array; takes all inputs by name. Open sizes follow from the lengths of
+   * the arrays, or from their `shape` property: `Object.assign(ids, { shape: [2, 7] })`. Results count as float32; name
+   * another class where a model gives one: `run<BigInt64Array>(…)`. */
   run<V extends Values = Float32Array>(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result<V>>>;
   /** `run`, without awaiting. */
   runNow<V extends Values = Float32Array>(inputs?: Readonly<Record<string, Values>>): Record<string, Result<V>>;

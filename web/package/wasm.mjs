@@ -26,6 +26,8 @@ const DTYPES = {
   bool: [Uint8Array, Uint32Array],
 };
 
+const SIZES = 256; // where the open sizes lie (wgpu_backend/wasm/addresses.py)
+
 // Modules of one function: v128.const and drop; the same with f32x4.relaxed_madd.
 const FUNCTION = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10];
 const CONSTANT = [253, 12, ...Array(16).fill(0)];
@@ -52,11 +54,12 @@ export async function load(source, { signal, threads } = {}) {
     throw new Error(`${name} is damaged: what it says about the model is not JSON`, { cause: error });
   }
   verify(bytes, sections, facts?.checksum, name);
-  if (facts?.version !== 1) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
+  if (![1, 2].includes(facts?.version)) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
   if (sections.some(({ number }) => number === 8)) throw new Error(`${name} has a start function, which emberlet never writes`);
   const code = supports(RELAXED) ? bytes : await withSimdOnly(bytes, sections);
+  const sizes = facts.version === 2 ? new (await import("./sizes.mjs")).OpenSizes(facts.sizes) : null;
   const shared = await onThreads(code, facts, threads);
-  if (shared) return new Model(shared, facts, name);
+  if (shared) return new Model(shared, facts, name, sizes);
   let instance;
   try {
     ({ instance } = await WebAssembly.instantiate(code));
@@ -66,7 +69,7 @@ export async function load(source, { signal, threads } = {}) {
   }
   const { memory, run, expand } = instance.exports;
   expand?.(); // weights in fewer bits
-  return new Model({ memory, run, threads: 1, release: () => {} }, facts, name);
+  return new Model({ memory, run, threads: 1, release: () => {} }, facts, name, sizes);
 }
 
 // The module on several threads, or null: in a worker of a page that is isolated from other origins (threads.mjs).
@@ -84,28 +87,39 @@ async function onThreads(code, facts, wanted) {
 class Model {
   #program;
   #placed;
-  #computed;
+  #sizes; // an OpenSizes, or null
+  #values = null; // those of its atoms in the last run
 
-  constructor(program, { inputs, outputs, indices, computed_indices: computed = [] }, name) {
+  constructor(program, { inputs, outputs, indices, computed_indices: computed = [] }, name, sizes) {
     this.#program = program;
+    this.#sizes = sizes;
     this.device = "wasm";
     const size = program.memory.buffer.byteLength;
-    const port = ([port, dtype, shape, address, bytes]) => {
+    const port = ([port, dtype, lengths, address, bytes]) => {
       const [array, words] = DTYPES[dtype] ?? [];
       if (!array) throw new Error(`${name}: "${port}" is ${dtype}, which this browser has no typed array for`);
       if (address < 0 || address + bytes > size) throw new Error(`${name} is damaged: "${port}" lies outside of its memory`);
-      const length = shape.reduce((product, n) => product * n, 1);
-      return { told: { name: port, dtype, shape, array, length }, address, words };
+      const shape = sizes ? lengths.map((length) => sizes.text(length)) : lengths;
+      return { told: { name: port, dtype, shape, array }, lengths, address, words, bytes };
     };
     const narrow = (one) => (one.told.array.BYTES_PER_ELEMENT === 1 ? { ...one, words: one.told.array } : one);
-    this.#placed = { inputs: inputs.map(port).map(narrow), outputs: outputs.map(port) };
+    this.#placed = {
+      inputs: inputs.map(port).map(narrow),
+      outputs: outputs.map(port),
+      computed: computed.map(([dtype, address, length, fromEnd, message, axis]) => {
+        if (!(address >= 0 && address + 8 <= size)) throw new Error(`${name} is damaged: a computed index lies outside of its memory`);
+        return { words: dtype.startsWith("u") ? Uint32Array : Int32Array, address, length, fromEnd, message, axis };
+      }),
+    };
     for (const [input, length] of indices) this.#placed.inputs[input].axis = length;
-    this.#computed = computed.map(([dtype, address, length, fromEnd, message, axis]) => {
-      if (!(address >= 0 && address + 8 <= size)) throw new Error(`${name} is damaged: a computed index lies outside of its memory`);
-      return { words: dtype.startsWith("u") ? Uint32Array : Int32Array, address, length, fromEnd, message, axis };
-    });
+    const ports = [...this.#placed.inputs, ...this.#placed.outputs];
+    for (const { told, lengths, words, bytes } of ports) {
+      const open = lengths.some((length) => typeof length !== "number");
+      told.length = open ? Math.floor(bytes / words.BYTES_PER_ELEMENT) : lengths.reduce((product, n) => product * n, 1);
+    }
     this.inputs = this.#placed.inputs.map(({ told }) => told);
     this.outputs = this.#placed.outputs.map(({ told }) => told);
+    this.sizes = sizes?.ranges ?? {};
   }
 
   /** All outputs by name, each a new array; takes all inputs by name. */
@@ -122,22 +136,48 @@ class Model {
     const names = this.inputs.map(({ name }) => name);
     const unknown = Object.keys(given).find((name) => !names.includes(name));
     if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
-    const values = this.#placed.inputs.map((port) => checked(port, given[port.told.name]));
-    for (const [i, { told, address, words }] of this.#placed.inputs.entries()) {
+    const { inputs, outputs, computed } = this.#sizes ? this.#fitted(given) : this.#placed;
+    const values = inputs.map((port) => checked(port, given[port.told.name]));
+    for (const [i, { told, address, words }] of inputs.entries()) {
       const view = new words(memory.buffer, address, told.length);
       if (told.dtype.endsWith("int64")) for (let k = 0; k < told.length; k++) view[k] = Number(values[i][k]);
       else view.set(values[i]);
     }
     this.#program.run();
-    for (const index of this.#computed) checkComputed(index, memory.buffer);
+    for (const index of computed) checkComputed(index, memory.buffer);
     return Object.fromEntries(
-      this.#placed.outputs.map(({ told, address, words }) => {
+      outputs.map(({ told, address, words }) => {
         const view = new words(memory.buffer, address, told.length);
         const wide = told.dtype.endsWith("int64");
         const values = wide ? told.array.from(view, (n) => BigInt(n)) : new told.array(view);
         return [told.name, Object.assign(values, { shape: told.shape })];
       }),
     );
+  }
+
+  // What is placed where, with the sizes of these inputs, which the module then has.
+  #fitted(given) {
+    const sizes = this.#sizes;
+    const arrays = this.#placed.inputs.map(({ told }) => typed(told, given[told.name]));
+    const values = sizes.of(this.#placed.inputs.map(({ told, lengths }) => ({ name: told.name, lengths })), arrays);
+    if (values.some((value, i) => value !== this.#values?.[i])) {
+      const block = sizes.block(values);
+      new Int32Array(this.#program.memory.buffer, SIZES, block.length).set(block);
+      this.#values = values;
+    }
+    const fitted = (one) => {
+      const shape = one.lengths.map((length) => sizes.at(length, values));
+      const length = shape.reduce((product, n) => product * n, 1);
+      if (length > one.told.length) throw new Error(`"${one.told.name}" does not fit its memory: the module is damaged`);
+      const axis = one.axis === undefined ? undefined : sizes.at(one.axis, values);
+      return { ...one, axis, told: { ...one.told, shape, length } };
+    };
+    const { inputs, outputs, computed } = this.#placed;
+    return {
+      inputs: inputs.map(fitted),
+      outputs: outputs.map(fitted),
+      computed: computed.map((one) => ({ ...one, length: sizes.at(one.length, values) })),
+    };
   }
 
   /** How many threads the next run has; more than 1 once the workers have started (threads.mjs). */
@@ -160,13 +200,18 @@ function checkComputed({ words, address, length, fromEnd, message, axis }, buffe
   throw new RangeError(Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), message));
 }
 
-function checked({ told: { name, dtype, shape, array, length }, words, axis }, value) {
-  if (!(value instanceof array) || value.length !== length) {
-    const kind = value?.constructor?.name ?? String(value);
-    const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
-    const wanted = `${array.name} of ${length} (${dtype}, ${shape.join("×") || "one number"})`;
-    throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
-  }
+// A value, if it is an array of the right class; with `count`, if it also has so many elements.
+function typed({ name, dtype, shape, array }, value, count) {
+  if (value instanceof array && (count === undefined || value.length === count)) return value;
+  const kind = value?.constructor?.name ?? String(value);
+  const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
+  const wanted = `${array.name}${count === undefined ? "" : ` of ${count}`} (${dtype}, ${shape.join("×") || "one number"})`;
+  throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
+}
+
+function checked({ told, words, axis }, value) {
+  const { name, dtype } = told;
+  typed(told, value, told.length);
   if (dtype.endsWith("int64")) {
     const [low, high] = words === Int32Array ? [-(2n ** 31n), 2n ** 31n - 1n] : [0n, 2n ** 32n - 1n];
     const beyond = value.find((n) => n < low || n > high);

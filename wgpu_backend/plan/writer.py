@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
-from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
-from emberlet.errors import ModelError, ShapeError
+from emberlet.backend.axes import argument_names
 from emberlet.functional.arrays import asarray
-from emberlet.sizes.polynomial import Polynomial
 from emberlet.sizes.questions import known_equal
-from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
 from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
-from ..record.opening import Opening
 from .counts import count, counts_of
 from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan
+from .opened import number_of, planned_for, sizes_of
 from .reading import PAGE_BYTES
 from .traced import checked_indices, traced_for
 from .weight_order import reorder_weights
@@ -70,18 +66,8 @@ def save(
     if path.endswith(".wasm"):
         from ..wasm.writer import save as save_module
 
-        if dims:
-            name = next(iter(dims)).replace("[", ":").rstrip("]")
-            raise ModelError(
-                f"{path}: a WebAssembly module has fixed sizes, and {name} is left open. Fix it, as --dim {name}=1, "
-                "or write a .plan file, which runs every size in a range"
-            )
-        return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights)
-    backend = WgpuBackend(planning=True)
-    if dims:
-        traced, results, checks, plans = _open(model, examples, backend, dims)
-    else:
-        traced, results, checks, plans = _planned(model, examples, backend)
+        return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
+    traced, results, checks, plans = planned_for(model, examples, WgpuBackend(planning=True), dims, _planned)
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
@@ -111,26 +97,26 @@ def save(
                 if other is not plan:
                     other.buffers.append(_unused(node))
             number = len(plan.buffers) - 1
-        ports.append([names[node.arg], node.dtype.name, [_number(d) for d in node.shape], number])
+        ports.append([names[node.arg], node.dtype.name, [number_of(d) for d in node.shape], number])
     labels = list(outputs or [f"output{i}" for i in range(len(results))])
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
     lengths = index_ranges(traced.roots)
     content: dict[str, Any] = {
         "version": VERSION_STORED if any(len(constant) > 2 for constant in fixed) else VERSION,
-        "indices": [[at, _number(lengths[node.arg])] for at, node in enumerate(traced.inputs) if node.arg in lengths],
+        "indices": [[at, number_of(lengths[node.arg])] for at, node in enumerate(traced.inputs) if node.arg in lengths],
         "page_bytes": PAGE_BYTES,
         "inputs": ports,
         "outputs": [
-            [labels[i], r.dtype.name, [_number(d) for d in r.shape], roots[id(r)]] for i, r in enumerate(results)
+            [labels[i], r.dtype.name, [number_of(d) for d in r.shape], roots[id(r)]] for i, r in enumerate(results)
         ],
-        "buffers": [[b.kind, _number(b.nbytes)] for b in plan.buffers],
+        "buffers": [[b.kind, number_of(b.nbytes)] for b in plan.buffers],
         "constants": fixed,
         "kernels": [],
         "steps": {},
     }
     if checks:
         content["computed_indices"] = [
-            [r.dtype.name, roots[id(r)], _number(end), not known_equal(lowest, 0), message, axis]
+            [r.dtype.name, roots[id(r)], number_of(end), not known_equal(lowest, 0), message, axis]
             for r, (_, lowest, end, message, axis) in checks
         ]
     numbers: dict[tuple[str, str], int] = {}  # a kernel that serves both classes is written once
@@ -140,7 +126,7 @@ def save(
         content["steps"][name] = [
             [
                 numbers[other.kernels[s.kernel]],
-                [_number(n) for n in s.groups],
+                [number_of(n) for n in s.groups],
                 s.buffers,
                 *([s.pages] if max(s.pages) > 1 else []),
             ]
@@ -149,7 +135,7 @@ def save(
     content["kernels"] = [list(kernel) for kernel in numbers]
     if plan.counts is not None:
         content["version"] = VERSION_OPEN
-        content["sizes"] = _sizes(plan.counts)
+        content["sizes"] = sizes_of(plan.counts)
     metadata = {KEY: json.dumps(content)}
     burnpack_writer.save(path, tensors, metadata)
     return plan
@@ -171,67 +157,6 @@ def _planned(
         for plan, _ in plans.values():
             counts_of(plan, scope)
     return traced, results, checks, plans
-
-
-def _open(
-    model: Any, examples: Sequence[Tensor], backend: Any, dims: dict[str, Any]
-) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
-    """`_planned` with open sizes: plans made for several typical sizes are tried, and the first that serves all of
-    `dims` is taken."""
-    names = argument_names(model, len(examples))
-    shapes = [x.shape for x in examples]
-    axes = of_model(model, names, shapes, dims)
-    numbers = axes.numbers(shapes)
-    opened = named(dims)
-    without = [name for name in opened if name not in axes.limits or axes.limits[name][2] is None]
-    if without:
-        raise ModelError(f"give {without[0]!r} a limit, such as {without[0]}=1..512: a plan reserves memory for it")
-    if numbers is None:
-        raise ModelError("the shapes of the examples do not fit the named axes of the model's inputs")
-    problem = ""
-    for attempt in ATTEMPTS:
-        opening = Opening(axes, opened, numbers, attempt, shapes, [])
-        try:
-            planned = _planned(model, examples, backend, opening)
-        except SizeNeeded as error:
-            raise ModelError(f"{' and '.join(error.symbols)} cannot be left open: {error}") from error
-        except ShapeError as error:
-            problem = problem or str(error)
-            continue
-        found = _unserved(planned[-1]["gpu"][0].counts, axes)
-        if found is None:
-            return planned
-        problem = problem or found
-    raise ModelError(f"no single plan serves all of these sizes: {problem}")
-
-
-def _unserved(counts: Any, axes: Any) -> str | None:
-    """Why the plan does not serve some sizes of its ranges, as a text; None if it does. Tries all values of a single
-    symbol, but only the extremes of several."""
-    ranges = []
-    for name, low, high in counts.symbols:
-        step = axes.limits[name][3] if name in axes.limits else 1
-        ranges.append(range(low, min(high, low + (1 << 16) * step) + 1, step))
-    tried = itertools.product(*((r[0], r[-1]) for r in ranges)) if len(ranges) > 1 else ((n,) for n in ranges[0])
-    for sizes in tried:
-        found = counts.refusal(sizes, counts.values(sizes))
-        if found:
-            return str(found)
-    return None
-
-
-def _number(n: Any) -> Any:
-    """A number as it is; a Size or another Polynomial as the file's list of terms (open_ports.py)."""
-    return [[n.terms[atoms], *atoms] for atoms in n.terms] if isinstance(n, Polynomial) else n
-
-
-def _sizes(counts: Any) -> dict[str, Any]:
-    return {
-        "symbols": [list(symbol) for symbol in counts.symbols],
-        "atoms": [a if isinstance(a, int) else [a[0], _number(a[1]), _number(a[2])] for a in counts.atoms],
-        "block": [_number(n) for n in counts.block],
-        "guards": [[_number(n), *answer, *([why] if why else [])] for n, *answer, why in counts.guards],
-    }
 
 
 def _unused(node: Any) -> Any:

@@ -2,12 +2,16 @@
 
 import struct
 
+from emberlet.sizes.size import is_open, typical
+
+from .addresses import SIZES
 from .opcodes import OPCODES, TYPES, signed, unsigned
 
 
 class E:
     """An expression: code that leaves one value of `type` on the stack. It is repeated at every use; `Function.let`
-    keeps the value in a local instead. code: a list of bytes and ("call", name)."""
+    keeps the value in a local instead. code: a list of bytes, ("call", name) and ("size", its place among the open
+    sizes)."""
 
     __slots__ = ("code", "type")
 
@@ -67,6 +71,9 @@ def call(name, type, *args):
 
 
 def i32(n):
+    """A number, or an open size, which the function reads once when it starts."""
+    if is_open(n):
+        return E("i32", [("size", n.scope.place(n.number))])
     n &= 0xFFFFFFFF
     return E("i32", [b"\x41" + signed(n - (1 << 32) if n >> 31 else n)])
 
@@ -129,6 +136,7 @@ class TooManyLocals(Exception):
 class Function:
     """A function under construction. params, results: lists of types; scratch: bytes of scratch memory that it needs;
     steps: of the loop that threads share, 1 without one; work: about how many elements it reads (kernels/split.py).
+    scratch and steps may be open sizes.
 
     Code goes to the innermost buffer of `buffers`. Functions are equal if their code is.
     """
@@ -222,20 +230,32 @@ class Function:
     # -- written --------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """Join neighboring bytes; nothing may be added afterwards."""
+        """Read the open sizes and join neighboring bytes; nothing may be added afterwards."""
         out = []
         part = []
+        known = {}  # place of an open size -> the code that gets it
         for chunk in self.buffers[0]:
             if isinstance(chunk, bytes):
                 part.append(chunk)
+            elif chunk[0] == "size":
+                if chunk[1] not in known:
+                    known[chunk[1]] = self.get(self.local("i32")).code[0]
+                part.append(known[chunk[1]])
             else:
                 out.append(b"".join(part))
                 out.append(chunk)
                 part = []
         out.append(b"".join(part))
+        first = []
+        for place in known:
+            first += memory("i32.load", i32(SIZES + 4 * place)).code + [b"\x21" + known[place][1:]]
+        out[0] = b"".join(first) + out[0]
         self.buffers = [out]
+        self.work = typical(self.work)
+        i32(self.steps)  # so that an open size has its place before the sizes of the plan are counted
         kind = (tuple(self.params), tuple(self.results), tuple(self.locals))
-        self._key = kind + (tuple(out), self.scratch, self.steps, self.work)
+        # Open sizes by their names: to compare them might note a guard.
+        self._key = kind + (tuple(out), str(self.scratch), str(self.steps), self.work)
         return self
 
     def called(self):

@@ -11,6 +11,10 @@ holds a code section without relaxed SIMD, which replaces the module's own on en
 stored in fewer bits, the export "expand" makes them whole (stored.py); it is called once, before "run". A module with a
 start function is refused: that would run before a loader can limit its time. "threads" in the JSON is how many threads
 may run the module, through its export "part" (threads.py); without it or with 1, there is no such export.
+
+A module of version 2 has open sizes. "sizes" describes them (plan/open_ports.py); in shapes and lengths, a number that
+depends on them is a list of terms. The bytes of an input or output are those of the largest sizes. Before "run", the
+numbers of the "block" are written to the address SIZES (addresses.py), a word each.
 """
 
 import json
@@ -21,6 +25,7 @@ from ..plan.checks import dtype_of, integer, list_of, part, shape_of, text_of
 from ..plan.port import MAX_BYTES, Port
 from ..plan.ports import Ported
 from . import engine
+from .addresses import SIZES
 from .program import Program
 from .sections import check_functions, sections, verify
 
@@ -28,6 +33,7 @@ MAX_THREADS = 64
 NAME = "emberlet"
 SIMD = "emberlet.simd"
 VERSION = 1
+VERSION_OPEN = 2  # with open sizes
 SHARED = 16  # results may be the same bytes this many times
 
 
@@ -49,12 +55,17 @@ def load(source, origin="module"):
             raise ValueError("it has a start function, which runs as it is loaded: compile the model again")
         check_functions(source, found)
         verify(source, found, content.get("checksum"))
-        places = _ports(content)
-        computed = _computed(content)
+        counts = None
+        if content["version"] == VERSION_OPEN:
+            from ..plan.open_ports import read_counts
+
+            counts = read_counts(part(content, "sizes"))
+        places = _ports(content, counts)
+        computed = _computed(content, counts)
         threads = integer(content.get("threads", 1), "the number of threads", MAX_THREADS)
         module = _for_this_engine(source, found)
         instance = engine.shared_file(module, threads) or engine.opened(module).instance()
-        return SavedModule(origin, places, instance, computed)
+        return SavedModule(origin, places, instance, computed, counts)
     except (ValueError, RuntimeError) as error:  # RuntimeError: JSON that is nested too deep
         raise FormatError("{}: damaged compiled model: {}".format(origin, error))
 
@@ -64,8 +75,8 @@ def _content(source, found):
         if number == 0 and name == NAME:
             content = json.loads(bytes(source[start:end]).decode())
             version = integer(part(content, "version"), "its version", MAX_BYTES)
-            if version != VERSION:
-                raise ValueError("it is of version {}; this release reads {}".format(version, VERSION))
+            if version not in (VERSION, VERSION_OPEN):
+                raise ValueError("it is of version {}; this release reads up to {}".format(version, VERSION_OPEN))
             return content
     raise ValueError("it has no section {!r}; it may be another WebAssembly module".format(NAME))
 
@@ -86,17 +97,32 @@ def _for_this_engine(source, found):
     return b"".join(out)
 
 
-def _ports(content):
-    """(inputs, outputs) as lists of (Port, its address, its bytes)."""
+def _number(found, counts, what):
+    """A whole number, or a Polynomial in a module with open sizes."""
+    if counts is not None and isinstance(found, list):
+        from ..plan.open_ports import read_number
+
+        return read_number(found, counts)
+    return integer(found, what, MAX_BYTES)
+
+
+def _ports(content, counts):
+    """(inputs, outputs) as lists of (Port or OpenPort, its address, its bytes)."""
     found = []
     for key in ("inputs", "outputs"):
         ports = []
         for item in list_of(part(content, key), key):
             name, dtype, shape, at, nbytes = list_of(item, "an input or output", 5)
-            shape = [integer(d, "a dimension", MAX_BYTES) for d in shape_of(shape)]
-            port = Port(text_of(name, "a name"), dtype_of(dtype), tuple(shape), len(ports))
+            shape = tuple([_number(d, counts, "a dimension") for d in shape_of(shape)])
+            name, dtype, is_open = text_of(name, "a name"), dtype_of(dtype), [d for d in shape if type(d) is not int]
+            if is_open:
+                from ..plan.open_ports import OpenPort
+
+                port = OpenPort(name, dtype, shape, len(ports), counts)
+            else:
+                port = Port(name, dtype, shape, len(ports))
             at, nbytes = (integer(n, "an address or size of {}".format(port), 1 << 32) for n in (at, nbytes))
-            if nbytes != (port.given if key == "inputs" else port.count * 4):
+            if not is_open and nbytes != (port.given if key == "inputs" else port.count * 4):
                 raise ValueError("{} does not take {} bytes".format(port, nbytes))
             ports.append((port, at, nbytes))
         found.append(ports)
@@ -105,29 +131,31 @@ def _ports(content):
         port = found[0][integer(number, "the input of an index", len(found[0]) - 1)][0]
         if not port.dtype.is_integer:
             raise ValueError("{} is not of integers, so it cannot hold indices".format(port))
-        port.length = integer(length, "the length of an axis", MAX_BYTES)
+        port.length = _number(length, counts, "the length of an axis")
     return found
 
 
-def _computed(content):
+def _computed(content, counts):
     found = []
     for item in list_of(content.get("computed_indices", []), "computed indices"):
         from ..plan.computed_index import ComputedIndex, part_of
 
         at = part_of(item, 1 << 32)
-        found.append(ComputedIndex(item, at, integer(item[2], "the length of an axis", MAX_BYTES)))
+        found.append(ComputedIndex(item, at, _number(item[2], counts, "the length of an axis")))
     return found
 
 
 class SavedModule(Ported):
     """A compiled model ready to run; like plan_file.SavedPlan on a GPU, with the same methods.
 
-    places: (inputs, outputs) as lists of (Port, its address, its bytes); computed: a list of ComputedIndex.
+    places: (inputs, outputs) as lists of (Port or OpenPort, its address, its bytes); computed: a list of ComputedIndex;
+    counts: the Counts of its open sizes, or None.
     """
 
-    def __init__(self, origin, places, instance, computed=()):
+    def __init__(self, origin, places, instance, computed=(), counts=None):
         self.origin = origin
         self.computed = computed
+        self.counts = counts
         self.plan = None
         size = instance.nbytes()
         for ports in places:
@@ -138,12 +166,25 @@ class SavedModule(Ported):
             if index.buffer + index.nbytes > size:
                 raise ValueError("{} lies outside the memory".format(index))
         self.inputs, self.outputs = ([port for port, _, _ in ports] for ports in places)
-        if sum([p.count for p in self.inputs + self.outputs]) * 4 > SHARED * size:
+        if sum([nbytes for ports in places for _, _, nbytes in ports]) > SHARED * size:
             raise ValueError(
                 "its inputs and outputs share their memory: they hold more than {} times that".format(SHARED)
             )
         inputs, results = ([(at, nbytes) for _, at, nbytes in ports] for ports in places)
-        self.program = Program(instance, inputs, results + [(c.buffer, c.nbytes) for c in computed])
+        results += [(c.buffer, c.nbytes) for c in computed]
+        if counts is None:
+            self.program = Program(instance, inputs, results)
+            return
+        from .open_program import OpenProgram
+
+        if SIZES + 4 * len(counts.block) > size:
+            raise ValueError("its sizes lie outside the memory")
+        rooms = [nbytes for _, nbytes in results]
+        needed = [p.words() if hasattr(p, "words") else p.count * 4 for p in self.outputs] + [
+            c.nbytes for c in computed
+        ]
+        results = [(at, n) for (at, _), n in zip(results, needed)]
+        self.program = OpenProgram(instance, counts, inputs, results, rooms)
 
     def release(self):
         """Free its memory; later calls raise BackendError."""

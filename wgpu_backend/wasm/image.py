@@ -3,6 +3,7 @@
 from emberlet.errors import BackendError
 
 from . import library, threads
+from .addresses import SIZES
 from .assembler import code_section, module
 from .kernels import split
 from .stored import BLOCK_BYTES, expansion, nbytes
@@ -13,18 +14,22 @@ MOST = 1 << 16  # pages of a memory with 32-bit addresses
 
 class Image:
     """module: the bytes of a module that exports "memory" and "run". addresses: the address of each buffer of the Plan,
-    by number. nbytes: the size of the memory in bytes; pages: in pages of 64 KiB. threads: the most threads that may
-    run it (threads.py)."""
+    by number; rooms: their bytes. nbytes: the size of the memory in bytes; pages: in pages of 64 KiB. threads: the most
+    threads that may run it (threads.py). scratch: the address of the scratch memory; scratch_room: its bytes, for each
+    thread."""
 
-    def __init__(self, plan, stored=None):
-        """stored: {number of a constant buffer: how its file encodes it} (stored.py)."""
+    def __init__(self, plan, stored=None, sizes=0, room=None):
+        """stored: {number of a constant buffer: how its file encodes it} (stored.py); sizes: how many open sizes the
+        kernels read; room: the bytes to reserve for an open size or a number of bytes."""
         self.plan = plan
-        at = threads.SYNC_BYTES
+        room = room or int
+        at = SIZES + (4 * sizes + 63) // 64 * 64
         self.addresses = []
+        self.rooms = [room(b.nbytes) for b in plan.buffers]
         for number in range(len(plan.buffers)):
             self.addresses.append(at)
-            room = BLOCK_BYTES if stored and number in stored else 64
-            at += (plan.buffers[number].nbytes + room - 1) // room * room
+            block = BLOCK_BYTES if stored and number in stored else 64
+            at += (max(4, self.rooms[number]) + block - 1) // block * block
         parts = []
         self.encoded = {}  # number of a stored buffer -> addresses of what encodes it
         for number in sorted(stored or ()):
@@ -36,7 +41,8 @@ class Image:
             parts.append((how, to, count, first, at))
             at += (scales + 63) // 64 * 64
         scratch = at
-        most = max([0] + [f.scratch for _, f in plan.kernels])
+        most = max([0] + [room(f.scratch) for _, f in plan.kernels])
+        self.scratch_room = most
         stride = (most + 63) // 64 * 64  # bytes between the scratch memories of two threads
         self.threads = threads.MOST if split.pays([plan.kernels[s.kernel][1] for s in plan.steps]) else 1
         at += most + (self.threads - 1) * stride

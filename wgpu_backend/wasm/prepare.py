@@ -1,5 +1,7 @@
 """Rewrites a graph before fusion: padded inputs of convolutions and poolings are stored with their border."""
 
+from emberlet.sizes.questions import known_equal
+
 from ..lower.reductions import identity
 from ..record.host_evaluation import evaluate
 from ..record.node import Node, topological
@@ -22,7 +24,7 @@ def prepare(roots):
             place = 3
         else:
             continue
-        if not [p for p in padding if p != (0, 0)] or not node.count:
+        if not [p for p in padding if not known_equal(p, (0, 0))] or known_equal(node.count, 0):
             continue
         x = node.srcs[0]
         around = ((0, 0), (0, 0)) + tuple(padding)
@@ -42,6 +44,6 @@ def materialize(roots, host):
             for s in node.srcs:
                 while s.op in ("reshape", "permute", "expand"):
                     s = s.srcs[0]
-                if s.op == "full" and s.count:
+                if s.op == "full" and not known_equal(s.count, 0):
                     wanted[id(s)] = s
     evaluate(list(wanted.values()), host)

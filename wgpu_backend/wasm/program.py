@@ -12,13 +12,19 @@ def program(plan, constants, inputs, results):
     from .image import Image
 
     image = Image(plan)
-    instance = engine.shared(image) or engine.compiled(image.module).instance()
-    for number in constants:
-        instance.write(image.addresses[number], constants[number])
+    instance = started(image, constants)
     own = [n for n in range(len(plan.buffers)) if plan.buffers[n].kind != "external"]
     temporary = [(image.addresses[n], plan.buffers[n].nbytes) for n in own]
     inputs, results = [[(image.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
     return Program(instance, inputs, results, temporary)
+
+
+def started(image, constants):
+    """An instance of an Image whose memory holds the constants."""
+    instance = engine.shared(image) or engine.compiled(image.module).instance()
+    for number in constants:
+        instance.write(image.addresses[number], constants[number])
+    return instance
 
 
 class Program:
@@ -38,13 +44,17 @@ class Program:
 
     def run(self, data, sizes=None):
         """The bytes of the results, given those of the inputs; None leaves an input unchanged. Raises BackendError if
-        an input is None that was never given, and after `release`. sizes: None, as no sizes are open."""
+        an input is None that was never given, and after `release`. sizes: the values of the plan's open sizes."""
         with self._lock:
             instance = self._instance
             if instance is None:
                 raise BackendError("this program was released; load or compile the model again")
+            if sizes is not None:
+                instance = self.fit(sizes)
             for i in range(len(self.inputs)):
                 if data[i] is not None:
+                    if sizes is not None and len(data[i]) > self.inputs[i][1]:
+                        raise BackendError("an input does not fit its memory; the module is damaged")
                     instance.write(self.inputs[i][0], data[i])
                     self._given[i] = True
                 elif not self._given[i]:
@@ -54,7 +64,7 @@ class Program:
 
     async def run_async(self, data, sizes=None):
         """`run`, without waiting."""
-        return self.run(data)
+        return self.run(data, sizes)
 
     def threads(self):
         """How many threads the next run has; 0 after `release`."""

@@ -2,18 +2,14 @@
 
 Every thread calls "part" with its number and their count. It goes through the same steps: kernels that threads share
 run a range of their loop, the others run on thread 0, and a barrier separates steps whose results others read. The
-first bytes of the memory hold the barrier's words, at addresses that JavaScript knows too (web/package/threads.mjs).
+first bytes of the memory hold the barrier's words (addresses.py).
 """
 
+from .addresses import ARRIVED, STOPPED, TURN, WAITING
 from .assembler import Function, call, i32, i64, memory, op
 from .kernels import split
 
 MOST = 8  # threads of a module: each has scratch memory of its own
-SYNC_BYTES = 256  # bytes at the start of the memory, in lines of 64
-ARRIVED, WAITING, TURN, STOPPED, READY = 0, 4, 64, 128, 192
-# READY: a word for each thread, 1 when its instance is made. STOPPED: 1 if a thread failed, so that no other waits; 2
-# if a thread never arrived.
-
 # How often a thread reads the barrier's turn before it sleeps; this takes about 20 us. Waking takes longer than most
 # steps.
 SPIN = 20000

@@ -9,13 +9,16 @@ from typing import Any
 from emberlet.backend.axes import argument_names
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import Size, is_open, most
 
+from ..plan.counts import count, counts_of
 from ..plan.data import Buffer
 from ..plan.make import make_plan
+from ..plan.opened import number_of, planned_for, sizes_of
 from ..plan.storing import encoded
 from ..plan.traced import checked_indices, traced_for
 from ..record.index_ranges import index_ranges
-from .file import NAME, SIMD, VERSION
+from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
 from .kernels.table import Options
 from .prepare import materialize, prepare
@@ -31,22 +34,19 @@ def save(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     weights: str | None = None,
+    dims: dict[str, Any] | None = None,
 ) -> Any:
     """Trace model(*examples) for their dtypes and shapes and write its module to `path`; returns the Plan.
 
-    inputs, outputs, weights: as in plan/writer.py. Raises ModelError if the model is not a single plan or is too large.
+    inputs, outputs, weights, dims: as in plan/writer.py. Raises ModelError if the model is not a single plan or is too
+    large.
     """
     from emberlet.host.files import atomic_write
 
     from .backend import WasmBackend
 
-    backend = WasmBackend(planning=True)
-    traced, results = traced_for(model, examples, backend)
-    checks = checked_indices(traced, backend)
-    materialize(traced.roots, backend.host)
-    prepare(traced.roots)
-    simple, _ = make_plan(traced.roots, Options(relaxed=False), False)
-    plan, externals = make_plan(traced.roots, Options(), False)
+    traced, results, checks, plans = planned_for(model, examples, WasmBackend(planning=True), dims, _planned)
+    (plan, externals), (simple, _) = plans.values()
     given: dict[int, int] = {}
     data: dict[int, Any] = {}
     stored: dict[int, str] = {}
@@ -62,32 +62,45 @@ def save(
         if node.arg not in given:  # no result uses it, but callers still pass it
             given[node.arg] = len(plan.buffers)
             for one in (plan, simple):
-                one.buffers.append(Buffer("external", node.nbytes))
-    image = Image(plan, stored)
+                one.buffers.append(Buffer("external", count(node.nbytes)))
+    counts = plan.counts
+    scope = next((d.scope for n in traced.inputs for d in n.shape if is_open(d)), None)
+
+    def laid_out(one: Any) -> Image:
+        return Image(one, stored, len(counts.block) if counts else 0, lambda n: _highest(n, scope))
+
+    image = laid_out(plan)
     names = list(inputs or argument_names(model, len(examples)))
     labels = list(outputs or ["output{}".format(i) for i in range(len(results))])
-    places = {}
-    for i, r in enumerate(traced.roots):
-        places[id(r)] = image.addresses[plan.outputs[i]]
+    roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
+
+    def place(number: int, nbytes: Any) -> list[int]:
+        """The address of a buffer and the bytes of it that hold an input or a result, at most."""
+        return [image.addresses[number], _highest(nbytes, scope)]
+
     lengths = index_ranges(traced.roots)
     content = {
-        "version": VERSION,
+        "version": VERSION if counts is None else VERSION_OPEN,
         "threads": image.threads,
         "checksum": "crc32",
         "inputs": [
-            [names[n.arg], n.dtype.name, list(n.shape), image.addresses[given[n.arg]], n.nbytes] for n in traced.inputs
+            [names[n.arg], n.dtype.name, [number_of(d) for d in n.shape], *place(given[n.arg], n.nbytes)]
+            for n in traced.inputs
         ],
         "outputs": [
-            [labels[i], r.dtype.name, list(r.shape), places[id(r)], r.count * 4] for i, r in enumerate(results)
+            [labels[i], r.dtype.name, [number_of(d) for d in r.shape], *place(roots[id(r)], r.count * 4)]
+            for i, r in enumerate(results)
         ],
-        "indices": [[at, lengths[n.arg]] for at, n in enumerate(traced.inputs) if n.arg in lengths],
+        "indices": [[at, number_of(lengths[n.arg])] for at, n in enumerate(traced.inputs) if n.arg in lengths],
     }
     if checks:
         content["computed_indices"] = [
-            [r.dtype.name, places[id(r)], end, not known_equal(lowest, 0), message, axis]
+            [r.dtype.name, place(roots[id(r)], 8)[0], number_of(end), not known_equal(lowest, 0), message, axis]
             for r, (_, lowest, end, message, axis) in checks
         ]
-    custom = [(NAME, json.dumps(content).encode()), (SIMD, Image(simple, stored).code())]
+    if counts is not None:
+        content["sizes"] = sizes_of(counts)
+    custom = [(NAME, json.dumps(content).encode()), (SIMD, laid_out(simple).code())]
     whole = image.file(custom, data)
     whole += checksum(whole)
     if len(whole) > MOST:
@@ -95,3 +108,28 @@ def save(
     with atomic_write(path) as file:
         file.write(whole)
     return plan
+
+
+def _planned(
+    model: Any, examples: Sequence[Any], backend: Any, opening: Any = None
+) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
+    """The Trace, the nodes of its results, its `checked_indices`, and (Plan, externals) with relaxed SIMD and without.
+    opening: an Opening. Raises SizeNeeded if a size cannot be left open."""
+    scope = opening.scope if opening else None
+    traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
+    checks = checked_indices(traced, backend)
+    materialize(traced.roots, backend.host)
+    prepare(traced.roots)
+    plans = {
+        name: make_plan(traced.roots, Options(relaxed), False, sizes=scope)
+        for name, relaxed in (("relaxed", True), ("simple", False))
+    }
+    if scope is not None:
+        for plan, _ in plans.values():
+            counts_of(plan, scope)
+    return traced, results, checks, plans
+
+
+def _highest(n: Any, scope: Any) -> int:
+    """An upper bound of a number, a Size or a Polynomial in the atoms of a Scope."""
+    return n if type(n) is int else most(Size(scope, n.terms))

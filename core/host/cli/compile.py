@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     models.add_sizes(
         parser,
-        "; length=1..512 leaves it open: the plan runs every length from 1 to 512; length=64..512:64: in steps of 64",
+        "; length=1..512 leaves it open: the file runs every length from 1 to 512; length=64..512:64: in steps of 64",
     )
     models.add_freeze(parser)
     outputs.add_overwrite(parser)
@@ -51,10 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
     if chosen:
         name = next(iter(chosen))
-        also = "" if out.endswith(".wasm") else f", or --dim {name}=1..512 for a range"
         has = ", ".join(f"{name}={n}" for name, n in chosen.items())
-        said = f"the model leaves sizes open, and the file has {has}; for others: --dim {name}=8{also}"
-        print(plain(said))
+        others = f"--dim {name}=8, or --dim {name}=1..512 for a range"
+        print(plain(f"the model leaves sizes open, and the file has {has}; for others: {others}"))
     return 0
 
 

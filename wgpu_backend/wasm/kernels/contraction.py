@@ -6,11 +6,14 @@ registers, in tiles of six rows by eight columns (Goto and van de Geijn 2008). F
 of the whole image and k goes over channels and taps, so that the panel is the im2col of these eight pixels.
 """
 
+from emberlet.sizes.questions import divides, known_equal
+from emberlet.sizes.size import is_open, least, surely_less, typical
+
 from ...lower import index as ix
 from ...lower.contraction import Problem
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
-from ..assembler import E, f32x4, i32, memory, op, select
+from ..assembler import E, f32, f32x4, i32, memory, op, select
 from . import split
 from .nest import begin, finish
 
@@ -96,7 +99,9 @@ def contraction(item, stored, name, options):
     if node.dtype.kind != "float":
         return None
     what = problem(node)
-    if what.columns < 4 or what.depth() < 4 or what.rows < 2:
+    if typical(what.columns) < 4 or typical(what.depth()) < 4 or typical(what.rows) < 2:
+        return None
+    if node.op == "conv" and not fixed(what):
         return None
     writer = Contraction(item, stored, what, options)
     if not writer.serves():
@@ -104,9 +109,16 @@ def contraction(item, stored, name, options):
     return writer.kernel(name)
 
 
+def fixed(what):
+    """Whether nothing but the number of products is an open size."""
+    return not (is_open(what.rows) or is_open(what.columns) or is_open(what.depth()))
+
+
 def _rows_of_tiles(rows):
     """How many rows a tile has, at most ROWS: few should be computed twice, and loading the columns takes as long as
     two rows."""
+    if is_open(rows):
+        return ROWS
     best, least = 1, 3 * rows
     for n in range(2, min(ROWS, rows) + 1):
         cost = (rows + n - 1) // n * (n + 2)
@@ -141,7 +153,7 @@ class Contraction:
             what.out(self.grid, self.row, self.column), low.round(value, self.node.dtype)
         )
         self.rows = _rows_of_tiles(what.rows)
-        self.vectors = VECTORS if what.columns >= 8 else 1
+        self.vectors = VECTORS if typical(what.columns) >= 8 else 1
 
     def _column(self):
         return ix.counter("column", self.what.columns)
@@ -152,8 +164,10 @@ class Contraction:
         if self.left.op != "load":
             return False
         index = self.left.attr[1]
-        self.by_row, self.by_k = e.coefficient(index, "row"), e.coefficient(index, "k")
-        return self.by_row is not None and self.by_k is not None and self.right.op == "load"
+        self.by_row, self.by_k = e.stride(index, "row"), e.coefficient(index, "k")
+        if self.by_row is None or (is_open(self.by_row) and least(self.by_row) < 0):
+            return False
+        return self.by_k is not None and self.right.op == "load"
 
     # -- the kernel -----------------------------------------------------------------------------------------------
 
@@ -167,7 +181,7 @@ class Contraction:
         panels = (what.columns + width - 1) // width
         self.panel_bytes = what.depth() * width * 4
         # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
-        together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
+        together = panels if self.direct else self._together(panels)
         self.f.scratch = 0 if self.direct else together * self.panel_bytes
         self._share(panels)
         self._open_grid()
@@ -176,11 +190,16 @@ class Contraction:
         e.close()
         return finish(e, name, slots)
 
+    def _together(self, panels):
+        """How many panels a block has."""
+        return max(1, min(typical(panels), BLOCK_BYTES // typical(self.panel_bytes)))
+
     def _share(self, panels):
         """Choose the loop that threads share: over the grid, else over panels, which are then packed once, or tiles."""
         what = self.what
-        self.shared = split.chosen([self.grid_count, panels, (what.rows + self.rows - 1) // self.rows])
-        self.f.work = self.grid_count * what.rows * what.columns * what.depth() // 8
+        tiles = 1 if is_open(what.rows) else (what.rows + self.rows - 1) // self.rows
+        self.shared = split.chosen([self.grid_count, panels, tiles])
+        self.f.work = typical(self.grid_count * what.rows * what.columns * what.depth()) // 8
 
     def _open_grid(self):
         self.e.loop("grid", self.grid_count, split=self.shared == 0)
@@ -188,8 +207,15 @@ class Contraction:
     def _blocks(self, panels, together, pack):
         """The loops over blocks of panels, each packed by `pack()` if that is not None, and over their tiles."""
         e, what = self.e, self.what
+        width = 4 * self.vectors
+        few = is_open(what.columns) and least(what.columns) < width  # whether there may be fewer than a panel has
+        if few:
+            e.branch(op("i32.lt_u", i32(what.columns), i32(width)))
+            self._one_by_one()
+            e.close()
+            e.branch(op("i32.ge_u", i32(what.columns), i32(width)))
         begin, end = 0, panels
-        if self.shared == 1 and panels > 1:
+        if self.shared == 1 and not surely_less(panels, 2):
             self.f.steps = panels
             begin, end = [self.f.param(n) for n in range(len(self.f.params) - 2, len(self.f.params))]
             e.branch(op("i32.lt_u", begin, end))
@@ -198,18 +224,57 @@ class Contraction:
         e.loop("block", end, together, begin)
         first = e.counters["block"][0]
         last = self.f.let(op("i32.add", first, i32(together)))
-        if panels % together or self.shared == 1:
+        if not divides(together, panels) or self.shared == 1:
             end = end if isinstance(end, E) else i32(end)
             last = self.f.let(select(op("i32.lt_u", last, end), last, end))
         if pack:
             self._open_panel(first, last)
             pack()
             e.close()
-        clamp = what.rows - self.rows if what.rows % self.rows else None
-        e.loop("tile", what.rows, self.rows, clamp=clamp, split=self.shared == 2)
+        if not is_open(what.rows) or least(what.rows) >= self.rows:
+            self._tiles(first, last)
+        else:
+            rows = self.rows
+            e.branch(op("i32.ge_u", i32(what.rows), i32(rows)))
+            self._tiles(first, last)
+            e.close()
+            e.branch(op("i32.lt_u", i32(what.rows), i32(rows)))
+            self.rows = 1
+            self._tiles(first, last)
+            self.rows = rows
+            e.close()
+        for _ in range(3 if few else 2):
+            e.close()
+
+    def _tiles(self, first, last):
+        """The loop over the tiles of a block's panels."""
+        e, rows = self.e, self.what.rows
+        clamp = None if divides(self.rows, rows) else rows - self.rows
+        e.loop("tile", rows, self.rows, clamp=clamp, split=self.shared == 2)
         self._open_panel(first, last)
         self._tile(e.counters["tile"][0])
-        for _ in range(4):
+        e.close()
+        e.close()
+
+    def _one_by_one(self):
+        """The results of a matrix of few columns, on one of the threads that share the panels."""
+        e, f = self.e, self.f
+        if self.shared == 1:
+            begin, end = [f.param(n) for n in range(len(f.params) - 2, len(f.params))]
+            e.branch(op("i32.and", op("i32.eqz", begin), op("i32.gt_u", end, i32(0))))
+        else:
+            e.block()
+        e.loop("row", self.what.rows)
+        e.loop("column", self.what.columns)
+        total = f.local("f32")
+        f.set(total, f32(0.0))
+        e.loop("k", self.what.depth())
+        e.bind("k0", e.counters["k"][0])
+        f.set(total, f.get(total) + e.scalar(self.left) * e.scalar(self.right))
+        e.close()
+        e.define("sum", f.get(total))
+        e.store(self.store, self.result, self.low.slots.result.word)
+        for _ in range(3):
             e.close()
 
     def _open_panel(self, first, last):
@@ -219,7 +284,7 @@ class Contraction:
         e.loop("panel", last, 1, first)
         panel = e.counters["panel"][0]
         at = op("i32.mul", panel, i32(width))
-        if columns % width:  # the last panel starts earlier, so some of its columns are computed twice
+        if not divides(width, columns):  # the last panel starts earlier, so some of its columns are computed twice
             at = f.let(at)
             at = select(op("i32.lt_u", at, i32(columns - width)), at, i32(columns - width))
         self.first_column = f.let(at)
@@ -232,7 +297,9 @@ class Contraction:
         if len(self.what.inner) > 1:
             return False
         by_column, self.step = e.coefficient(index, "column"), e.coefficient(index, "k0")
-        return by_column == 1 and self.step is not None and self.what.rows <= 2 * self.rows
+        if by_column != 1 or self.step is None or is_open(self.what.columns):
+            return False
+        return typical(self.what.rows) <= 2 * self.rows
 
     def _pack(self):
         """Copy the panel of the right operand that begins at the first column."""
@@ -324,27 +391,42 @@ class Contraction:
     def _tile(self, first_row):
         """Sum and store a tile."""
         e, f, what = self.e, self.f, self.what
-        vectors = self.vectors
         sums = self._zeros()
         a, b, step = self._pointers(first_row)
         depth = what.depth()
-        unroll = 4 if depth % 4 == 0 else 2 if depth % 2 == 0 else 1
-        left_offset = self._offsets(a, (4 * self.by_k, unroll), (4 * self.by_row, self.rows))
+        unroll = 4 if is_open(depth) or depth % 4 == 0 else 2 if depth % 2 == 0 else 1
+        by_row = 0 if is_open(self.by_row) else 4 * self.by_row
+        left_offset = self._offsets(a, (4 * self.by_k, unroll), (by_row, self.rows))
         right_offset = self._offsets(b, (step, unroll))
-        e.loop("depth", depth, unroll)
+        lines = [f.let(i32(4 * r * self.by_row)) for r in range(1, self.rows)] if is_open(self.by_row) else None
+        whole = depth // unroll * unroll
+        e.loop("depth", whole, unroll)
+        self._products(a, b, step, sums, unroll, left_offset, right_offset, lines)
+        e.close()
+        if not known_equal(whole, depth):
+            e.loop("depth", depth, 1, whole)
+            self._products(a, b, step, sums, 1, left_offset, right_offset, lines)
+            e.close()
+        self._store_tile(first_row, sums)
+
+    def _products(self, a, b, step, sums, unroll, left_offset, right_offset, lines):
+        """Add the products of `unroll` terms to the sums of a tile. lines: the bytes from a row to the next ones, where
+        that is an open size."""
+        f, vectors = self.f, self.vectors
+        rows = [f.get(a)] * self.rows
+        if lines:
+            rows[1:] = [f.let(op("i32.add", f.get(a), line)) for line in lines]
         right = [f.local("v128") for _ in range(vectors)]
         left = f.local("v128")
         for u in range(unroll):
             for v in range(vectors):
                 f.set(right[v], memory("v128.load", f.get(b), offset=right_offset(u) + 16 * v))
             for r in range(self.rows):
-                f.set(left, memory("v128.load32_splat", f.get(a), offset=left_offset(u, r)))
+                f.set(left, memory("v128.load32_splat", rows[r], offset=left_offset(u, r)))
                 for v in range(vectors):
                     f.set(sums[r][v], self._multiplied(f.get(left), f.get(right[v]), f.get(sums[r][v])))
         f.set(a, op("i32.add", f.get(a), i32(4 * unroll * self.by_k)))
         f.set(b, op("i32.add", f.get(b), i32(unroll * step)))
-        e.close()
-        self._store_tile(first_row, sums)
 
     def _pointers(self, first_row):
         """Locals with the addresses of the first terms of a tile, of its left and right operand, and the bytes between

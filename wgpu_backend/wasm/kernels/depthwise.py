@@ -4,6 +4,8 @@ Each vector of the image is loaded once for all rows of the tile that use it. Bo
 (prepare.py), so no tap needs an edge test.
 """
 
+from emberlet.sizes.size import is_open
+
 from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
@@ -22,6 +24,8 @@ def depthwise(item, stored, name, options):
     weight = node.srcs[1]
     stride, padding, _, groups = node.arg
     if node.dtype.kind != "float" or len(stride) not in (1, 2):
+        return None
+    if [d for d in node.shape[1:] + weight.shape if is_open(d)]:
         return None
     if groups == 1 or weight.shape[1] != 1 or weight.shape[0] != groups or [p for p in padding if p != (0, 0)]:
         return None

@@ -6,7 +6,7 @@ by side, as contraction.py does, takes as long as the products of seven channels
 
 from ...lower import index as ix
 from ..assembler import i32, memory, op, select
-from .contraction import BLOCK_BYTES, VECTORS, Contraction, problem
+from .contraction import BLOCK_BYTES, VECTORS, Contraction, fixed, problem
 from .nest import begin, finish
 
 WIDTH = 4 * VECTORS
@@ -19,10 +19,10 @@ PACKING = 7
 def direct(item, stored, name, options):
     """The Kernel of a "conv" item, or None if copying the image or nested loops are better."""
     node = item.anchor
-    if node.dtype.kind != "float" or node.shape[-1] < WIDTH:
+    if node.dtype.kind != "float":
         return None
     what = problem(node)
-    if what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
+    if not fixed(what) or node.shape[-1] < WIDTH or what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
         return None
     taps = what.depth() // what.inner[0]
     line = node.shape[-1]

@@ -5,6 +5,9 @@ counter, which then advances by four. A load whose index grows by one with it be
 of it are computed once; operations without a vector form are computed lane by lane.
 """
 
+from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import is_open, least
+
 from ...lower import index as ix
 from ..assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
 from . import operations
@@ -80,17 +83,20 @@ class Emitter:
         self._open(lambda code: self.f.code.extend(code))
 
     def loop(self, name, extent, step=1, start=0, clamp=None, split=False):
-        """Open the loop of a counter from `start` to below `extent` (numbers or expressions; extent > start).
+        """Open the loop of a counter from `start` to below `extent` (numbers, sizes or expressions; extent > start, but
+        with open sizes the loop may be empty).
 
         clamp: an upper bound of the counter; the last step then repeats part of the previous one. split: threads share
         the loop, and each runs its own range of the steps (split.py); such a loop has no start.
         """
         f = self.f
-        if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
+        known = not isinstance(extent, E) and not isinstance(start, E)
+        if known and not is_open(extent) and not is_open(start) and extent - start <= step:
             self.block()
             self.bind(name, i32(start))
             return
         number = f.local("i32")
+        may_be_empty = not split and known and least(extent - start) < 1
         if split:
             f.steps = (extent + step - 1) // step
             first, last = [f.param(n) for n in range(len(f.params) - 2, len(f.params))]
@@ -99,6 +105,8 @@ class Emitter:
         def end(code):
             if split:
                 f.begin_if(op("i32.lt_u", first, last))
+            elif may_be_empty:
+                f.begin_if(op("i32.lt_s", i32(start), i32(extent)))
             f.set(number, start if isinstance(start, E) else i32(start))
             f.begin_loop()
             f.code.extend(code)
@@ -106,7 +114,7 @@ class Emitter:
             limit = extent if isinstance(extent, E) else i32(extent)
             f.branch_if(op("i32.lt_u", f.get(number), limit), 0)
             f.end()
-            if split:
+            if split or may_be_empty:
                 f.end()
 
         self._open(end)
@@ -267,12 +275,16 @@ class Emitter:
         return found
 
     def coefficient(self, index, name=None):
-        """The stride of an index per step of a counter (by default the lane counter); None if it is not constant."""
-        name = name or self.lane
+        """`stride`, but None if it is an open size."""
+        out = self.stride(index, name or self.lane)
+        return None if is_open(out) else out
+
+    def stride(self, index, name):
+        """The stride of an index per step of a counter; None if it is not the same for all steps."""
         out = 0
         for c, atom in index.terms:
             if self._atom_depends(atom, name):
-                if atom.kind != "digit" or atom.payload[2] != 1 or atom.payload[3]:
+                if atom.kind != "digit" or not known_equal(atom.payload[2:], (1, 0)):
                     return None
                 out += c
         return out
@@ -286,9 +298,9 @@ class Emitter:
 
         def make():
             out = self.counters[base][0] if isinstance(base, str) else self.index(base)
-            if div != 1:
-                out = op("i32.div_u", out, i32(div))
-            return op("i32.rem_u", out, i32(mod)) if mod else out
+            if not known_equal(div, 1):
+                out = op("i32.div_u", out, _divisor(div))
+            return out if known_equal(mod, 0) else op("i32.rem_u", out, _divisor(mod))
 
         return self.keep(atom.key, self._level_atom(atom), make)
 
@@ -302,7 +314,7 @@ class Emitter:
                 level = max(level, barrier)
             groups.setdefault(level, []).append((c, atom))
         out, key = base, "" if base is None else repr(base.code)
-        if constant and index.const:
+        if constant and not known_equal(index.const, 0):
             out = total([i32(index.const * scale)] + ([] if base is None else [base]))
             key += "k{}".format(index.const)
         for level in sorted(groups):
@@ -313,8 +325,8 @@ class Emitter:
                 for c, atom in terms:
                     e = self._atom(atom)
                     c = c * scale
-                    power = len(bin(c)) - 3 if c > 0 else 0  # MicroPython has no bit_length
-                    if c == 1 << power:
+                    power = len(bin(c)) - 3 if not is_open(c) and c > 0 else 0  # MicroPython has no bit_length
+                    if known_equal(c, 1 << power):
                         parts.append(op("i32.shl", e, i32(power)) if power else e)
                     else:
                         parts.append(op("i32.mul", e, i32(c)))
@@ -328,7 +340,7 @@ class Emitter:
         n = size(word)
         const = (index.const + further) * n
         bare = ix.Index(index.terms, 0)
-        if const >= 0 and bare.lo >= 0:
+        if not is_open(const) and const >= 0 and least(bare.lo) >= 0:
             return self.index(bare, n, self.addresses[slot]), const
         return self.index(ix.Index(index.terms, index.const + further), n, self.addresses[slot]), 0
 
@@ -374,7 +386,7 @@ class Emitter:
 
     def _small_power(self, value, a):
         exponent = value.args[1]
-        if exponent.op == "const" and exponent.attr in (1, 2, 3):
+        if exponent.op == "const" and not is_open(exponent.attr) and exponent.attr in (1, 2, 3):
             return a if exponent.attr == 1 else a * a if exponent.attr == 2 else a * a * a
         return None
 
@@ -470,7 +482,7 @@ class Emitter:
                 out = self._small_power(value, args[0])
             if out is None:
                 last = value.args[-1]
-                plain = last.attr if last.op == "const" else None
+                plain = last.attr if last.op == "const" and not is_open(last.attr) else None
                 out = operations.vector(name, value.args[0].type, args, plain)
         return self._by_lane(value, args) if out is None else out
 
@@ -634,13 +646,22 @@ def _indices(value):
     return (value.attr[0],) if value.op == "choose" else ()
 
 
+def _divisor(n):
+    """A number to divide by. An open size that may be 0 counts as 1, as dividing by 0 would stop the module."""
+    return i32(n) if least(n) > 0 else op("i32.or", i32(n), op("i32.eqz", i32(n)))
+
+
 def _const(value):
+    if is_open(value.attr):
+        return op("f32.convert_i32_s", i32(value.attr)) if value.type == "f32" else i32(value.attr)
     if value.type == "f32":
         return f32(float(value.attr))
     return i32(int(bool(value.attr)) if value.type == "bool" else int(value.attr))
 
 
 def _const_four(value):
+    if is_open(value.attr):
+        return splat(_const(value), value.type)
     if value.type == "f32":
         return f32x4(float(value.attr))
     return i32x4((-1 if value.attr else 0) if value.type == "bool" else int(value.attr))

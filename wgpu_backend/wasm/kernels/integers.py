@@ -5,9 +5,11 @@ multiplies and adds eight terms at once. Sums are exact, as int32 wraps as it do
 contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired with zeros.
 """
 
+from emberlet.sizes.size import is_open
+
 from ...lower import index as ix
 from ..assembler import i32, i32x4, memory, op
-from .contraction import BLOCK_BYTES, Contraction, problem
+from .contraction import Contraction, problem
 from .emitter import size
 from .nest import begin, finish
 
@@ -27,10 +29,12 @@ def integer_contraction(item, stored, name):
     if node.dtype.name != "int32" or node.srcs[0].dtype.name != "int16":
         return None
     what = problem(node)
-    if what.columns < 8 or what.depth() < 4:
+    if is_open(what.columns) or is_open(what.depth()) or what.columns < 8 or what.depth() < 4:
+        return None
+    if is_open(what.rows) and node.op == "conv":
         return None
     writer = _Integers(item, stored, what)
-    if what.rows == 1 and not writer.serves_one_row():
+    if writer.direct and not writer.serves_one_row():
         return None
     return writer.kernel(name)
 
@@ -51,7 +55,7 @@ class _Integers(Contraction):
         for extent in self.taps:
             pairs *= extent
         self.pairs = pairs  # of terms, in a row or a column
-        self.direct = what.rows == 1
+        self.direct = not is_open(what.rows) and what.rows == 1
         if self.direct and what.columns >= 4 * _WIDE:
             self.vectors = _WIDE
 
@@ -76,7 +80,7 @@ class _Integers(Contraction):
         panels = (what.columns + width - 1) // width
         self.panel_bytes = self.pairs * width * 4
         self.left_bytes = (what.rows * self.pairs * 4 + 15) // 16 * 16
-        together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
+        together = panels if self.direct else self._together(panels)
         f.scratch = self.left_bytes + (0 if self.direct else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
         self._share(panels)

@@ -1,5 +1,8 @@
 """Kernels that process lines in order: cumulative folds, scatters, sorting."""
 
+from emberlet.sizes.questions import known_equal, positive
+from emberlet.sizes.size import is_open, typical
+
 from ...lower import index as ix
 from ...lower.lowering import Lowering, lookup
 from ...lower.reductions import identity
@@ -7,7 +10,7 @@ from ...run import storage
 from ..assembler import i32, memory, op, select
 from . import operations
 from .emitter import size, splat
-from .nest import FOLDS, Space, _places, begin, contiguity, cuts_of, finish, open_loops, operations_const
+from .nest import FOLDS, Space, _places, begin, by_vectors, contiguity, cuts_of, finish, operations_const, over
 
 
 class _Scan:
@@ -42,24 +45,26 @@ def cumulative(item, stored, name):
     f = e.f
     type = storage.register(node.srcs[0].dtype)
     lane, extent = plan.out.counters[-1]
-    wide = extent >= 4 and contiguity(e, (plan.body,), lane) < 6
+    wide = typical(extent) >= 4 and contiguity(e, (plan.body,), lane) < 6
     f.work = node.count
-    open_loops(e, plan.out.counters, wide)
     first = operations_const(identity(op_name, type), type)
-    acc = f.local("v128" if wide else "f32" if type == "f32" else "i32")
-    f.set(acc, splat(first, type) if wide else first)
-    e.loop("r", length)
-    if wide:
-        f.set(acc, operations.vector(FOLDS[op_name], type, (f.get(acc), e.vector(plan.body))))
-    else:
-        f.set(acc, operations.scalar(FOLDS[op_name], type, (f.get(acc), e.scalar(plan.body))))
-    e.define("reduced", f.get(acc), wide)
-    if wide:
-        e.store_four(plan.store, plan.result, slots.result.word)
-    else:
-        e.store(plan.store, plan.result, slots.result.word)
-    for _ in range(len(plan.out.counters) + 1):
+
+    def line(wide):
+        acc = f.local("v128" if wide else "f32" if type == "f32" else "i32")
+        f.set(acc, splat(first, type) if wide else first)
+        e.loop("r", length)
+        if wide:
+            f.set(acc, operations.vector(FOLDS[op_name], type, (f.get(acc), e.vector(plan.body))))
+        else:
+            f.set(acc, operations.scalar(FOLDS[op_name], type, (f.get(acc), e.scalar(plan.body))))
+        e.define("reduced", f.get(acc), wide)
+        if wide:
+            e.store_four(plan.store, plan.result, slots.result.word)
+        else:
+            e.store(plan.store, plan.result, slots.result.word)
         e.close()
+
+    over(e, plan.out.counters, wide, line)
     return finish(e, name, slots)
 
 
@@ -72,8 +77,9 @@ def scatter(item, stored, name):
     build = low.build
     copied = Space("c", node.count)
     element = low.value(x, ix.unflatten(copied.flat, node.shape))
-    at = ix.unflatten(ix.counter("u", max(1, picks.count)), picks.shape if picks.count else (1,) * len(picks.shape))
-    pick = lookup(low, picks, at, x.shape[axis]) if picks.count else ix.ZERO
+    picked = not known_equal(picks.count, 0)
+    at = ix.unflatten(ix.counter("u", positive(picks.count)), picks.shape if picked else (1,) * len(picks.shape))
+    pick = lookup(low, picks, at, x.shape[axis]) if picked else ix.ZERO
     target = list(at)
     target[axis] = pick
     where = ix.flatten(target, node.shape)
@@ -89,17 +95,20 @@ def scatter(item, stored, name):
     e = begin(name, slots)
     word = slots.result.word
     lane, extent = copied.counters[-1]
-    if extent >= 4:
-        e.lane = lane
-        e.loop(lane, extent, 4, clamp=extent - 4 if extent % 4 else None)
-        e.store_four(copied.flat, element, word)
+
+    def copy(wide):
+        if wide:
+            e.store_four(copied.flat, element, word)
+        else:
+            e.store(copied.flat, element, word)
+
+    if typical(extent) >= 4:
+        by_vectors(e, lane, extent, copy)
     else:
         e.loop(lane, extent)
-        e.store(copied.flat, element, word)
-    e.close()
-    e.lane = None
-    e._depends = {}
-    if picks.count:
+        copy(False)
+        e.close()
+    if picked:
         f = e.f
         e.loop("u", picks.count)
         inside = op("i32.lt_u", e.index(pick), i32(x.shape[axis]))
@@ -150,7 +159,7 @@ def sort(item, stored, name):
     f.set(source, first)
     f.set(target, second)
     f.set(width, i32(1))
-    if length > 1:
+    if is_open(length) or length > 1:
         f.begin_loop()
         _merge_all(f, keys, f.get(source), f.get(target), f.get(width), length)
         kept = f.let(f.get(source))

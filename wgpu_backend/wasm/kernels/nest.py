@@ -5,6 +5,9 @@ that divisions become loops. One counter is vectorized: the innermost of the res
 more loads contiguous.
 """
 
+from emberlet.sizes.questions import divides, known_equal, positive
+from emberlet.sizes.size import is_open, least, most, typical
+
 from ...kernels.loop import Kernel
 from ...lower import index as ix
 from ...lower.lowering import Lowering
@@ -25,21 +28,21 @@ class Space:
     def __init__(self, name, count, cuts=()):
         self.counters = []
         self.flat = ix.ZERO
-        left = max(1, count)
+        left = positive(count)
         for at, cut in enumerate(_chain(left, cuts)):
             counter = "{}{}".format(name, at)
             self.counters.append((counter, left // cut))
             self.flat = ix.add(self.flat, ix.mul(ix.counter(counter, left // cut), cut))
             left = cut
-        self.flat = self.flat.bounded(0, max(0, count - 1))
+        self.flat = self.flat.bounded(0, ix.last(count))
 
 
 def _chain(count, cuts):
     """Divisors of count, each dividing the one before, down to 1."""
     out = []
     left = count
-    for cut in sorted(set(cuts), reverse=True):
-        if 1 < cut < left and left % cut == 0:
+    for cut in sorted(cuts, key=typical, reverse=True):
+        if 1 < typical(cut) < typical(left) and divides(cut, left):
             out.append(cut)
             left = cut
     out.append(1)
@@ -60,7 +63,7 @@ def cuts_of(values, indices, prefix):
             elif base.startswith(prefix):
                 places = found.setdefault(base, [])
                 places.append(div)
-                if mod:
+                if not known_equal(mod, 0):
                     places.append(div * mod)
 
     for index in indices:
@@ -99,19 +102,47 @@ def finish(emitter, name, slots):
     return Kernel(name, emitter.f.finish(), list(slots.nodes), (1, 1, 1))
 
 
-def open_loops(e, counters, wide):
-    """Open the loops over the elements of a result, one of which threads share. wide: the last goes by vectors."""
+def over(e, counters, wide, write):
+    """`write(whether by vectors)` in loops over the elements of a result, one of which threads share. wide: the last
+    loop goes by vectors."""
     last = len(counters) - 1
-    steps = [extent for _, extent in counters]
+    name, extent = counters[last]
+    # An open length that may be less than a vector's goes by vectors as far as they reach, then one by one.
+    parts = wide and least(extent) < 4
+    steps = [n for _, n in counters]
     if wide:
-        steps[last] = (steps[last] + 3) // 4
+        steps[last] = 1 if parts else (typical(extent) + 3) // 4
     shared = split.chosen(steps)
-    for i, (name, extent) in enumerate(counters):
-        if wide and i == last:
-            e.lane = name
-            e.loop(name, extent, 4, clamp=extent - 4 if extent % 4 else None, split=i == shared)
-        else:
-            e.loop(name, extent, split=i == shared)
+    for i in range(last):
+        e.loop(counters[i][0], counters[i][1], split=i == shared)
+    if wide:
+        by_vectors(e, name, extent, write, shared == last and not parts)
+    else:
+        e.loop(name, extent, split=shared == last)
+        write(False)
+        e.close()
+    for _ in range(last):
+        e.close()
+
+
+def by_vectors(e, name, extent, write, split=False):
+    """`write(True)` in a loop over a counter that goes by vectors; `write(False)` for the rest of an open length."""
+    even = divides(4, extent)
+    parts = least(extent) < 4 and not even
+    e.lane = name
+    e._depends = {}
+    if parts:
+        e.loop(name, extent // 4 * 4, 4)
+    else:
+        e.loop(name, extent, 4, clamp=None if even else extent - 4, split=split)
+    write(True)
+    e.close()
+    e.lane = None
+    e._depends = {}
+    if parts:
+        e.loop(name, extent, 1, extent // 4 * 4)
+        write(False)
+        e.close()
 
 
 class _Plan:
@@ -128,7 +159,7 @@ class _Plan:
             self.result, self.store = low.place(coordinates)
             return
         self.spec = spec = specification(anchor)
-        if spec.size():
+        if not known_equal(spec.size(), 0):
             within = ix.unflatten(inner.flat, spec.extents)
             self.body = spec.body(low, coordinates, within)
             if spec.position:
@@ -161,7 +192,7 @@ def _places(space, found):
     scale = 1
     for name, extent in reversed(space.counters):
         for place in found.get(name, ()):
-            if 1 < place < extent:
+            if 1 < typical(place) < typical(extent):
                 out.append(place * scale)
         scale *= extent
     return out
@@ -220,10 +251,11 @@ class _Writer:
         """The vectorized counter: "out", "in" or None."""
         plan, e = self.plan, self.e
         out_name, out_extent = plan.out.counters[-1]
-        across = out_extent >= 4
+        across = typical(out_extent) >= 4
         if plan.body is None:
             return "out" if across else None
         inner_name, inner_extent = plan.inner.counters[-1]
+        inner_extent = typical(inner_extent)
         along = inner_extent >= 8 and plan.position is None and plan.spec.op not in ("any", "all")
         if not across or not along:
             return "out" if across else "in" if along else None
@@ -238,43 +270,44 @@ class _Writer:
         for _, extent in plan.out.counters + (plan.inner.counters if plan.spec is not None else []):
             many *= extent
         e.f.work = many
-        open_loops(e, plan.out.counters, self.lanes == "out")
+        over(e, plan.out.counters, self.lanes == "out", self._element)
+        return finish(e, self.name, self.slots)
+
+    def _element(self, wide):
+        """Compute and store an element, or a vector of them."""
+        plan, e = self.plan, self.e
         if plan.spec is not None:
-            self._reduce()
-        if self.lanes == "out":
+            self._reduce(wide)
+        if wide:
             e.store_four(plan.store, plan.result, self.word)
         else:
             e.store(plan.store, plan.result, self.word)
-        for _ in plan.out.counters:
-            e.close()
-        return finish(e, self.name, self.slots)
 
-    def _reduce(self):
+    def _reduce(self, wide):
         plan, e, f = self.plan, self.e, self.e.f
         spec = plan.spec
         first = operations_const(identity(spec.op, spec.type), spec.type)
         if spec.op[:3] == "arg":
-            self._arg(first)
+            self._arg(first, wide)
             return
         if plan.body is None:
             e.define("reduced", first)
             return
-        wide = self.lanes == "out"
         out = f.local("v128" if wide else "f32" if spec.type == "f32" else "i32")
         f.set(out, splat(first, spec.type) if wide else first)
         loops = plan.inner.counters
         for name, extent in loops[:-1]:
             e.loop(name, extent)
         name, extent = loops[-1]
-        fold(e, spec.op, spec.type, plan.body, name, extent, out, self.lanes)
+        lanes = "out" if wide else "in" if self.lanes == "in" else None
+        fold(e, spec.op, spec.type, plan.body, name, extent, out, lanes)
         for _ in loops[:-1]:
             e.close()
         e.define("reduced", f.get(out), wide)
 
-    def _arg(self, first):
+    def _arg(self, first, wide):
         plan, e, f = self.plan, self.e, self.e.f
         spec = plan.spec
-        wide = self.lanes == "out"
         sign = "gt" if spec.op == "argmax" else "lt"
         best = f.local("v128" if wide else "i32")
         top = f.local("v128" if wide else "f32" if spec.type == "f32" else "i32")
@@ -321,7 +354,7 @@ def fold(e, op_name, type, body, name, extent, out, lanes):
     """
     f = e.f
     how = FOLDS[op_name]
-    long = op_name == "sum" and type == "f32" and extent > 2 * BLOCK
+    long = op_name == "sum" and type == "f32" and most(extent) > 2 * BLOCK
     if long:
         # Rounding errors grow with the number of sequential additions (Higham 1993), so a long sum is summed by blocks.
         whole, rest = extent // BLOCK, extent % BLOCK
@@ -329,7 +362,7 @@ def fold(e, op_name, type, body, name, extent, out, lanes):
         at = f.let(op("i32.mul", e.counters[name + "_block"][0], i32(BLOCK)))
         _fold_into(e, how, type, body, name, BLOCK, out, lanes, at, op_name)
         e.close()
-        if rest:
+        if not known_equal(rest, 0):
             e.block()
             _fold_into(e, how, type, body, name, rest, out, lanes, i32(whole * BLOCK), op_name)
             e.close()
@@ -367,8 +400,8 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
         stage(0, extent, 1, lambda: combine(out, e.vector(body) if lanes == "out" else e.scalar(body), lanes == "out"))
         return
     first = splat(operations_const(identity(op_name, type), type), type)
-    most = 4 if extent >= 32 else 1
-    parts = [f.local("v128") for _ in range(most)]
+    vectors = 4 if typical(extent) >= 32 else 1
+    parts = [f.local("v128") for _ in range(vectors)]
     for p in parts:
         f.set(p, first)
     e.lane = name
@@ -376,16 +409,16 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
 
     def several():
         known = e.counters[name]
-        for n in range(most):
+        for n in range(vectors):
             e.block()
             e.bind(name, f.let(op("i32.add", known[0], i32(4 * n))))
             combine(parts[n], e.vector(body), True)
             e.close()
 
-    if most > 1:
-        stage(0, extent // (4 * most), 4 * most, several)
-        done = extent // (4 * most) * 4 * most
-    if extent - done >= 4:
+    if vectors > 1:
+        stage(0, extent // (4 * vectors), 4 * vectors, several)
+        done = extent // (4 * vectors) * 4 * vectors
+    if is_open(extent) or extent - done >= 4:
         stage(done, (extent - done) // 4, 4, lambda: combine(parts[0], e.vector(body), True))
         done += (extent - done) // 4 * 4
     e.lane = None
@@ -397,5 +430,5 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
         parts = parts[:half]
     for n in range(4):
         combine(out, extract(f.get(parts[0]), type, n), False)
-    if extent > done:
+    if is_open(extent) or extent > done:
         stage(done, extent - done, 1, lambda: combine(out, e.scalar(body), False))

@@ -1,11 +1,13 @@
 """The kernel of a row region, such as a softmax or a normalization (fuse/rows.py)."""
 
+from emberlet.sizes.size import typical
+
 from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import identity
 from ...run import storage
 from .emitter import splat
-from .nest import Space, _places, begin, contiguity, cuts_of, finish, fold, open_loops, operations_const
+from .nest import Space, _places, begin, by_vectors, contiguity, cuts_of, finish, fold, operations_const, over
 
 
 class _Rows:
@@ -61,8 +63,8 @@ def _write(plan, name):
     word = slots.result.word
     out_name, out_extent = plan.out.counters[-1]
     in_name, in_extent = plan.inner.counters[-1]
-    lanes = "out" if out_extent >= 4 else None
-    if in_extent >= 4 and (lanes is None or in_extent >= 8):
+    lanes = "out" if typical(out_extent) >= 4 else None
+    if typical(in_extent) >= 4 and (lanes is None or typical(in_extent) >= 8):
         values = plan.bodies + ([] if plan.per_row else [plan.result])
         # Name variables and counters before anything is emitted.
         if lanes is None or contiguity(e, values, in_name) <= contiguity(e, values, out_name):
@@ -71,11 +73,22 @@ def _write(plan, name):
     for _, extent in plan.out.counters + plan.inner.counters:
         many *= extent
     f.work = many
-    open_loops(e, plan.out.counters, lanes == "out")
+
+    def element(wide):
+        _row(e, plan, word, "out" if wide else "in" if lanes == "in" else None)
+
+    over(e, plan.out.counters, lanes == "out", element)
+    return finish(e, name, slots)
+
+
+def _row(e, plan, word, lanes):
+    """Compute and store a row, or a vector of rows where lanes is "out"."""
+    f = e.f
+    in_name, in_extent = plan.inner.counters[-1]
+    wide = lanes == "out"
     for k, reduction in enumerate(plan.region.reductions):
         op_name, type = reduction.arg[0], storage.register(reduction.dtype)
         first = operations_const(identity(op_name, type), type)
-        wide = lanes == "out"
         out = f.local("v128" if wide else "f32" if type == "f32" else "i32")
         f.set(out, splat(first, type) if wide else first)
         for counter, extent in plan.inner.counters[:-1]:
@@ -85,22 +98,18 @@ def _write(plan, name):
             e.close()
         e.define("red{}".format(k), f.get(out), wide)
     if plan.per_row:
-        _store(e, plan, word, lanes == "out")
+        _store(e, plan, word, wide)
+        return
+    for counter, extent in plan.inner.counters[:-1]:
+        e.loop(counter, extent)
+    if lanes == "in":
+        by_vectors(e, in_name, in_extent, lambda wide: _store(e, plan, word, wide))
     else:
-        for counter, extent in plan.inner.counters[:-1]:
-            e.loop(counter, extent)
-        if lanes == "in":
-            e.lane = in_name
-            e._depends = {}
-            e.loop(in_name, in_extent, 4, clamp=in_extent - 4 if in_extent % 4 else None)
-        else:
-            e.loop(in_name, in_extent)
-        _store(e, plan, word, lanes is not None)
-        for _ in plan.inner.counters:
-            e.close()
-    for _ in plan.out.counters:
+        e.loop(in_name, in_extent)
+        _store(e, plan, word, wide)
         e.close()
-    return finish(e, name, slots)
+    for _ in plan.inner.counters[:-1]:
+        e.close()
 
 
 def _store(e, plan, word, wide):

@@ -6,7 +6,7 @@ matrix at a time are added to sums in memory, so that each is read along its len
 """
 
 from ..assembler import f32x4, i32, memory, op
-from .contraction import Contraction, problem
+from .contraction import Contraction, fixed, problem
 from .nest import BLOCK
 
 SUMS = 8  # vectors that are summed independently
@@ -21,7 +21,7 @@ def single_row(item, stored, name, options):
     if node.dtype.kind != "float":
         return None
     what = problem(node)
-    if what.rows != 1 or what.columns < 8 or what.depth() < 4:
+    if not fixed(what) or what.rows != 1 or what.columns < 8 or what.depth() < 4:
         return None
     writer = _SingleRow(item, stored, what, options)
     return writer.kernel(name) if writer.serves() else None

@@ -4,6 +4,8 @@ Each thread runs a range of the loop's steps, as it would run them alone. Sums a
 bytes for any number of threads.
 """
 
+from emberlet.sizes.size import typical
+
 # A loop with at least this many steps is divided well among threads.
 ENOUGH = 16
 
@@ -20,6 +22,7 @@ def chosen(steps):
     """The position of the loop to share in a list of their steps, outermost first: the first one with enough of them,
     or else the longest."""
     best = 0
+    steps = [typical(n) for n in steps]
     for i, many in enumerate(steps):
         if many >= ENOUGH:
             return i
@@ -35,4 +38,4 @@ def pays(functions):
 
 def shares(f):
     """Whether threads share a kernel's function."""
-    return f.steps > 1 and f.work >= LEAST_WORK
+    return typical(f.steps) > 1 and f.work >= LEAST_WORK

@@ -1,0 +1,53 @@
+"""Runs a compiled model with open sizes. Its memory has room for the capacity, a value of each size; a call that
+exceeds it gets a module with twice as much room."""
+
+from emberlet.sizes.polynomial import at
+
+from .image import Image
+from .open_program import OpenProgram
+from .program import started
+
+
+class GrowingProgram(OpenProgram):
+    """An OpenProgram of a Plan. constants, inputs and results: as `program` takes them, with Polynomials; capacity: for
+    each symbol, its expected maximum."""
+
+    def __init__(self, plan, constants, inputs, results, capacity):
+        self._plan = plan
+        self._constants = constants
+        self._ports = (inputs, results)
+        self._capacity = tuple(capacity)
+        OpenProgram.__init__(self, None, plan.counts, inputs, results, ())
+        self._make(plan.counts.values(self._capacity), None)
+
+    def _make(self, roomy, values):
+        counts = self.counts
+
+        def room(n):
+            return max(at(n, roomy), 0 if values is None else at(n, values))
+
+        if self._instance is not None:
+            self._instance.release()
+            self._instance = None
+        self._image = image = Image(self._plan, None, len(counts.block), room)
+        self._instance = started(image, self._constants)
+        self._given = [False] * len(self.inputs)
+        inputs, results = self._ports
+        self.inputs = [(image.addresses[n], image.rooms[n]) for n, _ in inputs]
+        self.open_results = [(image.addresses[n], nbytes) for n, nbytes in results]
+        self.rooms = [image.rooms[n] for n, _ in results]
+
+    def _grow(self, sizes, values):
+        buffers, image = self._plan.buffers, self._image
+        small = [i for i in range(len(buffers)) if at(buffers[i].nbytes, values) > image.rooms[i]]
+        if not small and not [f for _, f in self._plan.kernels if at(f.scratch, values) > image.scratch_room]:
+            return
+        symbols = self.counts.symbols
+        grown = []
+        for i in range(len(sizes)):
+            most = self._capacity[i]
+            if sizes[i] > most:
+                most = min(max(2 * most, sizes[i]), symbols[i][2])
+            grown.append(most)
+        self._capacity = tuple(grown)
+        self._make(self.counts.values(self._capacity), values)
