@@ -1,10 +1,12 @@
-"""Metrics of the machine, with psutil and nvidia-smi replaced."""
+"""Metrics of the machine, with psutil, nvidia-smi and the files of Linux's amdgpu replaced."""
 
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -73,4 +75,32 @@ def test_machine_without_a_gpu_says_so(error: Exception, monkeypatch: pytest.Mon
     metric = M.CudaMetric()
     assert metric.update().formatted == "nvidia-smi tells of no GPU"
     assert math.isnan(metric.value())
-    assert M.GpuTemperature().update().formatted == "nvidia-smi tells no temperature"
+    monkeypatch.setattr(system, "CARDS", Path("no such folder"))
+    assert M.GpuUse().update().formatted == "the system tells of no GPU"
+    assert M.GpuTemperature().update().formatted == "the system tells no temperature of a GPU"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for nvidia-smi is a script of a shell")
+def test_gpus_of_both_makers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a program nvidia-smi on the path, and by files as amdgpu's: a card that tells everything, one that sleeps."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho '87, 40537, 81559, 64'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for card, files in enumerate([
+        {"gpu_busy_percent": "13\n", "mem_info_vram_used": "1073741824\n", "mem_info_vram_total": "17163091968\n",
+         "hwmon/hwmon3/temp1_input": "71000\n"},
+        {"gpu_busy_percent": ""},
+    ]):  # fmt: skip
+        for name, text in files.items():
+            file = tmp_path / "drm" / f"card{card}" / "device" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(system, "CARDS", tmp_path / "drm")
+    metric = M.GpuUse()
+    assert metric.update().formatted == (
+        "GPU 0: 87 %, 39.6 of 79.6 GiB; GPU 1: 13 %, 1.0 of 16.0 GiB; GPU 2: ? %, ? of ? GiB"
+    )
+    assert metric.value() == 50
+    assert M.GpuTemperature().update().formatted == "71.0 °C"
+    assert M.CudaMetric().update().formatted == "GPU 0: 87 %, 39.6 of 79.6 GiB"

@@ -26,6 +26,6 @@ __getattr__, __dir__ = lazy(
         "train.metric.texts": "CharErrorRate WordErrorRate",
         "train.metric.images": "PsnrMetric SsimMetric",
         "train.metric.progress": "IterationSpeedMetric LearningRateMetric",
-        "train.metric.system": "CpuMemory CpuTemperature CpuUse CudaMetric GpuTemperature",
+        "train.metric.system": "CpuMemory CpuTemperature CpuUse CudaMetric GpuTemperature GpuUse",
     },
 )

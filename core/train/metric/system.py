@@ -1,8 +1,10 @@
-"""How busy the machine is, as metrics of training: processors with psutil, NVIDIA's GPUs with nvidia-smi."""
+"""How busy the machine is, as metrics of training: processors with psutil, NVIDIA's GPUs with nvidia-smi, AMD's by the
+files of Linux's driver amdgpu (docs.kernel.org/gpu/amdgpu/thermal.html)."""
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from ...host.extras import require
@@ -11,6 +13,7 @@ from .base import FormatOptions, MetricEntry, Numeric
 NAN = float("nan")
 GPU_FIELDS = ("utilization.gpu", "memory.used", "memory.total", "temperature.gpu")  # percent, MiB, MiB, °C
 SECONDS = 5  # nvidia-smi may take this long
+CARDS = Path("/sys/class/drm")  # where Linux tells of graphics cards
 
 
 class _Gauge(Numeric):
@@ -119,30 +122,61 @@ def _number(text: str) -> float:
         return NAN
 
 
+def amd() -> list[list[float]]:
+    """The same of every GPU of AMD, by the files of Linux's driver."""
+    rows = []
+    for use in sorted(CARDS.glob("card*/device/gpu_busy_percent")):
+        device = use.parent
+        memory = [_told(device / f"mem_info_vram_{what}") / 2**20 for what in ("used", "total")]
+        temperatures = [_told(file) / 1000 for file in sorted(device.glob("hwmon/hwmon*/temp1_input"))]
+        rows.append([_told(use), *memory, temperatures[0] if temperatures else NAN])
+    return rows
+
+
+def _told(file: Path) -> float:
+    try:
+        return _number(file.read_text("utf-8", "replace"))
+    except OSError:  # there is none, or the card sleeps
+        return NAN
+
+
 class GpuTemperature(_Gauge):
-    """The temperature of the hottest GPU of NVIDIA, in °C."""
+    """The temperature of the hottest GPU of NVIDIA or AMD, in °C."""
 
     name = "GPU temperature"
     unit = "°C"
-    absent = "nvidia-smi tells no temperature"
+    absent = "the system tells no temperature of a GPU"
 
     def _measured(self) -> float:
-        known = [row[3] for row in nvidia() if row[3] == row[3]]
+        known = [row[3] for row in nvidia() + amd() if row[3] == row[3]]
         return max(known) if known else NAN
 
 
-class CudaMetric(_Gauge):
-    """The use of each GPU of NVIDIA in percent, with its memory; the value is the mean use."""
+class GpuUse(_Gauge):
+    """The use of each GPU of NVIDIA or AMD in percent, with its memory; the value is the mean use."""
+
+    name = "GPU use"
+    absent = "the system tells of no GPU"
+
+    def _rows(self) -> list[list[float]]:
+        return nvidia() + amd()
+
+    def update(self, item: Any = None, metadata: Any = None) -> MetricEntry:
+        rows = self._rows()
+        known = [row[0] for row in rows if row[0] == row[0]]
+        self._last = sum(known) / len(known) if known else NAN
+        text = "; ".join(
+            f"GPU {i}: {use:.0f} %, {used / 1024:.1f} of {total / 1024:.1f} GiB".replace("nan", "?")
+            for i, (use, used, total, _) in enumerate(rows)
+        )
+        return MetricEntry(self.name, text or self.absent, f"{self._last!r},1")
+
+
+class CudaMetric(GpuUse):
+    """The same of NVIDIA's GPUs only, as in Burn."""
 
     name = "CUDA"
     absent = "nvidia-smi tells of no GPU"
 
-    def update(self, item: Any = None, metadata: Any = None) -> MetricEntry:
-        rows = nvidia()
-        known = [row[0] for row in rows if row[0] == row[0]]
-        self._last = sum(known) / len(known) if known else NAN
-        text = "; ".join(
-            f"GPU {i}: {use:.0f} %, {used / 1024:.1f} of {total / 1024:.1f} GiB"
-            for i, (use, used, total, _) in enumerate(rows)
-        )
-        return MetricEntry(self.name, text or self.absent, f"{self._last!r},1")
+    def _rows(self) -> list[list[float]]:
+        return nvidia()
