@@ -5,7 +5,7 @@ def lazy(space, files):
     """(`__getattr__`, `__dir__`) of such a package. space: its globals. files: module below emberlet -> the names, with
     blanks between, that it gives; of a package that is a name itself, the same name."""
 
-    def find(name):
+    def member(name):
         for file in files:
             if name in files[file].split():
                 found = __import__("emberlet." + file, None, None, ("*",))
@@ -13,9 +13,11 @@ def lazy(space, files):
                     found = getattr(found, name)
                 space[name] = found
                 return found
-        raise AttributeError("module {!r} has no attribute {!r}".format(space["__name__"], name))
+        from .errors.absent import find
+
+        return find(space["__name__"], name)
 
     def names():
         return sorted([name for given in files.values() for name in given.split()])
 
-    return find, names
+    return member, names

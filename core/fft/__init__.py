@@ -172,6 +172,10 @@ def _shifted(x, axes, way):
     return roll(x, half, axes) if axes else x
 
 
+def __getattr__(name):
+    return __import__("emberlet.lookup", None, None, ("absent",)).absent("emberlet.fft", name)
+
+
 def __dir__():
     return _FUNCTIONS.split()
 

@@ -130,6 +130,11 @@ def test_methods_of_values_that_are_attributes_here() -> None:
         (lambda: X.concatenate, r"write emberlet\.concat\(x"),
         (lambda: X.view, r"write reshape"),
         (lambda: F.randn, "write normal"),
+        (lambda: emberlet.optim.Adam, r"write optim\.AdamConfig\(\)"),
+        (lambda: emberlet.optim.AdamConfg, "did you mean AdamConfig"),
+        (lambda: emberlet.data.Datset, "did you mean Dataset"),
+        (lambda: emberlet.fft.fft2, r"write fft\.fftn\(x, axes=\(-2, -1\)\)"),
+        (lambda: emberlet.fft.rftt, "did you mean rfft"),
     ],
 )
 def test_a_name_that_is_not_here_is_answered(read: Any, words: str) -> None:

@@ -17,6 +17,7 @@ ROOMS = {
     "sizes": "errors shapes",
     "reduced_shapes": "errors shapes",
     "backend": "errors shapes sizes host",
+    "lazy": "errors",
     "lookup": "names",
     "names": "",
     "tensor": "emberlet errors lookup host",

@@ -73,3 +73,19 @@ for _layer in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm"):
         _ours = _layer if "Norm" in _layer else _layer + _rank
         LAYER_ADVICE[f"Lazy{_layer}{_rank}"] = f"write nn.{_ours} with the number of channels"
 LAYER_ADVICE["LazyLinear"] = "write nn.Linear(d_input, d_output)"
+
+_STEP = "; step takes the learning rate, as in Burn: optimizer.step(1e-3, model, grads)"
+_SCHEDULES = (
+    "write optim.CosineAnnealingLrSchedulerConfig(...).init() or another one; its step() gives the learning rate"
+)
+# package -> name elsewhere -> what to write here
+PACKAGE_ADVICE = {
+    "emberlet.nn": LAYER_ADVICE,
+    "emberlet.optim": {
+        **{name: f"write optim.{config}().init()" + _STEP for name, config in (
+            ("Adam", "AdamConfig"), ("AdamW", "AdamWConfig"), ("SGD", "SgdConfig"), ("Adagrad", "AdaGradConfig"),
+            ("RMSprop", "RmsPropConfig"), ("LBFGS", "LBFGSConfig"))},
+        "lr_scheduler": _SCHEDULES,
+    },
+    "emberlet.fft": {n: f"write fft.{n[:-1]}n(x, axes=(-2, -1))" for n in ("fft2", "ifft2", "rfft2", "irfft2")},
+}  # fmt: skip

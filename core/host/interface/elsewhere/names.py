@@ -195,12 +195,12 @@ def find(where: str, name: str) -> Any:
     """What the module `where` has under another name than `name`. Raises AttributeError, saying what to write."""
     from importlib import import_module
 
-    from .layers import LAYER_ADVICE, LAYERS
+    from .layers import LAYERS, PACKAGE_ADVICE
 
     home = import_module(where)
     if name[:2] == "__":
         raise AttributeError(f"{where} has no attribute {name!r}")
-    ours = LAYERS.get(name) if where == "emberlet.nn" else ALIASES.get(name)
+    ours = {"emberlet.nn": LAYERS, "emberlet": ALIASES, "emberlet.functional": ALIASES}.get(where, {}).get(name)
     if ours is not None:
         return getattr(home, ours)
     if where == "emberlet.nn" and name.endswith("Config"):
@@ -214,7 +214,7 @@ def find(where: str, name: str) -> Any:
         return import_module("emberlet.dtypes").dtype(name)
     if name in FUNCTIONS and where in ("emberlet", "emberlet.functional"):
         return FUNCTIONS[name]
-    raise Absent(where, name, lambda: dir(home), LAYER_ADVICE if where == "emberlet.nn" else ADVICE)
+    raise Absent(where, name, lambda: dir(home), PACKAGE_ADVICE.get(where, ADVICE))
 
 
 def find_method(self: Any, name: str) -> Any:
