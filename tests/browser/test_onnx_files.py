@@ -178,7 +178,7 @@ def test_the_gpu_runs_it_as_a_plan_and_either_device_leaves_a_size_open(
           const { load } = await import("emberlet-web");
           const digits = await load("digits.onnx", { device: "webgpu", dims: { batch: 2 } });
           const { logits } = await digits.run({ image: new Float32Array(128).fill(0.5) });
-          const bytes = await (await fetch("text.onnx")).arrayBuffer();
+          const bytes = new File([await (await fetch("text.onnx")).arrayBuffer()], "some/text.onnx");
           const texts = [];
           for (const device of ["webgpu", "wasm"]) {
             const text = await load(bytes, { device, dims: { batch_size: 1, sequence_length: [1, 64] } });

@@ -10,7 +10,8 @@ import { version } from "./version.mjs"; // the build writes it
 export async function loadOnnx(found, options) {
   const { cache, signal, threads, device, dims = {}, freeze = {}, compiler, ofPlan, progress, compiling } = options;
   const dim = words(dims, size, "dims");
-  const name = found.name.endsWith(".onnx") ? found.name : "model.onnx";
+  const file = found.name.split(/[\\/]/).pop(); // a File's name may hold a path
+  const name = file.endsWith(".onnx") ? file : "model.onnx";
   const settings = { name, dim, freeze: words(freeze, value, "freeze"), folder: compiler, counted: progress, signal };
   const kept = cache ? await Kept.open() : null;
   const hash = kept && (await Kept.keyOf(found.onnx));
