@@ -21,6 +21,6 @@ class Resident:
         found = self.compiled._find(arguments)
         if found is None:
             return None
-        planned, _ = found
-        results = planned.finish(planned.program.run(planned.words(arguments)))
+        planned, sizes = found
+        results = planned.finish(planned.program.run(planned.words(arguments, sizes), sizes), sizes)
         return list(results) if isinstance(results, tuple) else [results]
