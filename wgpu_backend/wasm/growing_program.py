@@ -17,21 +17,13 @@ class GrowingProgram(OpenProgram):
         self._constants = constants
         self._ports = (inputs, results)
         self._capacity = tuple(capacity)
-        OpenProgram.__init__(self, None, plan.counts, inputs, results, ())
-        self._make(plan.counts.values(self._capacity), None)
+        image = _image(plan, plan.counts.values(self._capacity), None)
+        OpenProgram.__init__(self, started(image, constants), plan.counts, [None] * len(inputs), (), ())
+        self._place(image)
 
-    def _make(self, roomy, values):
-        counts = self.counts
-
-        def room(n):
-            return max(at(n, roomy), 0 if values is None else at(n, values))
-
-        if self._instance is not None:
-            self._instance.release()
-            self._instance = None
-        self._image = image = Image(self._plan, None, len(counts.block), room)
-        self._instance = started(image, self._constants)
-        self._given = [False] * len(self.inputs)
+    def _place(self, image):
+        """Note where an Image has the inputs and results."""
+        self._image = image
         inputs, results = self._ports
         self.inputs = [(image.addresses[n], image.rooms[n]) for n, _ in inputs]
         self.open_results = [(image.addresses[n], nbytes) for n, nbytes in results]
@@ -50,4 +42,18 @@ class GrowingProgram(OpenProgram):
                 most = min(max(2 * most, sizes[i]), symbols[i][2])
             grown.append(most)
         self._capacity = tuple(grown)
-        self._make(self.counts.values(self._capacity), values)
+        image = _image(self._plan, self.counts.values(self._capacity), values)
+        larger = started(image, self._constants)  # first, so that this one goes on if there is no memory
+        self._instance.release()
+        self._instance = larger
+        self._given = [False] * len(self.inputs)
+        self._place(image)
+
+
+def _image(plan, roomy, values):
+    """The Image with room for the atoms' values `roomy` and, unless that is None, `values`."""
+
+    def room(n):
+        return max(at(n, roomy), 0 if values is None else at(n, values))
+
+    return Image(plan, None, len(plan.counts.block), room)
