@@ -3,6 +3,7 @@
 import sys
 
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
+from emberlet.backend.opening import Opening
 from emberlet.errors import BackendError, EmberletError
 from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
@@ -10,7 +11,6 @@ from emberlet.tensor import Tensor
 from .device import lock, must_await
 from .planned import Planned
 from .record.node import ValueNeeded
-from .record.opening import Opening
 
 MAX_SHAPES = 8  # cached plans of one model, one per set of input shapes; the least recently used is evicted
 MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges

@@ -79,23 +79,25 @@ class Planned:
                 results.append((self.plan.outputs[i], count(computed[i].nbytes)))
         if opening is None:
             self.program = self._program(kept, inputs, results, owner)
-            return
-        counts_of(self.plan, scope)
-        if backend.name == "wasm":
-            from .wasm.growing_program import GrowingProgram
-
-            self.program = GrowingProgram(self.plan, kept, inputs, results, opening.capacity)
-            return
-        from .run.open_program import OpenProgram
-
-        device = backend.device
-        for argument in self.in_place:
-            kept[self.in_place[argument][0]] = arguments[argument].room.array.data.buffer
-        lent = [number for number, _ in self.in_place.values()]
-        self.program = OpenProgram(device, self.plan, kept, inputs, results, opening.capacity, owner=owner, lent=lent)
+        else:
+            counts_of(self.plan, scope)
+            self.program = self._open_program(arguments, kept, inputs, results, owner)
 
     def _program(self, kept, inputs, results, owner):
         return self.backend.program(self.plan, kept, inputs, results, owner)
+
+    def _open_program(self, arguments, kept, inputs, results, owner):
+        capacity = self.opening.capacity
+        if self.backend.name == "wasm":
+            from .wasm.growing_program import GrowingProgram
+
+            return GrowingProgram(self.plan, kept, inputs, results, capacity)
+        from .run.open_program import OpenProgram
+
+        for argument in self.in_place:
+            kept[self.in_place[argument][0]] = arguments[argument].room.array.data.buffer
+        lent = [number for number, _ in self.in_place.values()]
+        return OpenProgram(self.backend.device, self.plan, kept, inputs, results, capacity, owner=owner, lent=lent)
 
     def _append(self, traced, opening):
         """Let the plan append to states in place. Returns {id of a root: the node computed instead}."""

@@ -7,6 +7,7 @@ several sizes, share one model. Steps return new states; states that callers sti
 """
 
 from emberlet.backend.axes import closed
+from emberlet.backend.opening import Rooms
 from emberlet.session.room import LEAST, Growing, Room
 from emberlet.sizes.polynomial import at
 from emberlet.sizes.questions import known_equal
@@ -15,7 +16,6 @@ from emberlet.tensor import Tensor
 from .compiled import Compiled
 from .device import can_wait, must_await
 from .record.node import Node
-from .record.opening import Rooms
 from .run.runtime import Results
 
 

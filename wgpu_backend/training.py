@@ -5,7 +5,10 @@ step does the reverse. Nothing is read back: results are tensors in the GPU's me
 """
 
 from emberlet import dtypes
+from emberlet.backend.axes import closed
+from emberlet.sizes.polynomial import at
 from emberlet.sizes.questions import known_equal
+from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 from emberlet.training_step.function import loss_in
 
@@ -13,6 +16,7 @@ from .planned import Planned
 from .record.node import Node, ValueNeeded
 from .record.tracing import assemble, trace
 from .run.carried import copy_pages
+from .run.open_program import OpenProgram
 from .run.runtime import Program
 
 AHEAD = 16  # steps that are submitted before Python waits for the GPU
@@ -24,6 +28,7 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
+    OPENS = "later"  # a batch of another length gets a plan for all lengths; kernels for one length are faster
 
     def __init__(self, backend):
         self.backend = backend
@@ -86,13 +91,13 @@ class Engine:
         """Tensors of the dtypes and shapes of all values."""
         return [Tensor(n, n.dtype, n.shape, self.backend) for n in self.like]
 
-    def trace(self, function, arguments):
+    def trace(self, function, arguments, opening):
         """Trace the function without making a plan of it."""
-        trace(function, arguments, self.backend)
+        trace(function, arguments, self.backend, None if opening is None else opening.shapes)
 
-    def plan(self, function, arguments):
+    def plan(self, function, arguments, opening):
         """The plan of a StepFunction."""
-        plan = StepPlan(function, arguments, self)
+        plan = StepPlan(function, arguments, self, opening)
         device = self.backend.device
         pairs = []
         for _, i in plan.states:
@@ -104,18 +109,18 @@ class Engine:
             self._copy(pairs)
         return plan
 
-    def run(self, plan, side, numbers, words, batch):
-        """(what the loss function returned, the side of the new values)."""
-        out = plan.step(self, side, numbers, words, batch)
+    def run(self, plan, side, numbers, words, batch, values):
+        """(what the loss function returned, the side of the new values). values: those of the atoms of the Opening."""
+        out = plan.step(self, side, numbers, words, batch, values)
         self._submitted += 1
         if self._submitted % AHEAD == 0:
             self.backend.device.read(loss_in(out).data.buffer, 4)
         return out, 1 - side
 
 
-def _buffer(like, backend):
-    """A node of the same kind with a buffer of its own."""
-    node = Node("buffer", (), None, like.dtype, like.shape, like.word)
+def _buffer(like, backend, values=None):
+    """A node of the same kind with a buffer of its own. values: those of the atoms of an open shape."""
+    node = Node("buffer", (), None, like.dtype, closed(like.shape, values), like.word)
     node.buffer = backend.device.allocate(node.nbytes)
     return node
 
@@ -123,17 +128,20 @@ def _buffer(like, backend):
 class StepPlan(Planned):
     """The plan of a step. states: (number of the root, number of the value) of each value that changes."""
 
-    def __init__(self, function, arguments, engine):
+    def __init__(self, function, arguments, engine, opening):
         self.function = function
         self.engine = engine
         self.first = 1 + len(function.draws)
         self.positions = {self.first + i: i for i in range(len(engine.like))}  # argument -> number of the value
         self._generation = None
         self._programs = [None, None]
-        Planned.__init__(self, function, arguments, engine.backend, {})
+        self._capacity = None
+        Planned.__init__(self, function, arguments, engine.backend, {}, opening=opening)
+        if any(kind == "value" and is_open(x) for kind, x in leaves(self._out())):
+            raise ValueNeeded("the loss function returns the number of items")
 
     def __repr__(self):
-        return "{} dispatches".format(len(self.plan.steps))
+        return "{} dispatches{}".format(len(self.plan.steps), " for batches of every length" if self.opening else "")
 
     def _program(self, kept, inputs, results, owner):
         self._kept = kept
@@ -160,19 +168,34 @@ class StepPlan(Planned):
             else:
                 self._copied.append((number, i))
         self._own = {}
-        for number in range(len(self.plan.buffers)):
-            if number not in kept and number not in self._read and number not in self._written:
-                self._own[number] = self.engine.backend.device.allocate(self.plan.buffers[number].nbytes)
+        if not self.opening:
+            self._allocate(())
         roots = [root for root, _ in self.states]
         self._given = [k for k in range(len(self.roots)) if k not in roots or ("tensor", k) in leaves(self._out())]
         return None
+
+    def _open_program(self, arguments, kept, inputs, results, owner):
+        return self._program(kept, inputs, results, owner)
+
+    def _allocate(self, values):
+        """Allocate the buffers that are neither constants nor values. values: those of the atoms of open sizes."""
+        device = self.engine.backend.device
+        for number in range(len(self.plan.buffers)):
+            if number not in self._kept and number not in self._read and number not in self._written:
+                nbytes = at(self.plan.buffers[number].nbytes, values)
+                self._own[number] = device.allocate(max(4, nbytes))
 
     def _out(self):
         """The structure of what the loss function returned."""
         return self.structure[1][0]
 
-    def _bound(self, side):
+    def _bound(self, side, sizes):
         engine = self.engine
+        if sizes and (self._capacity is None or sizes[0] > self._capacity[0]):
+            self._capacity = sizes
+            self._programs = [None, None]
+            self._own = {}
+            self._allocate(self.plan.counts.values(sizes))
         if self._generation != engine.generation:
             self._generation = engine.generation
             self._programs = [None, None]
@@ -183,10 +206,14 @@ class StepPlan(Planned):
                 allocations[number] = engine.sides[side][self._read[number]]
             for number in self._written:
                 allocations[number] = engine.sides[1 - side][self._written[number]]
-            self._programs[side] = Program(engine.backend.device, self.plan, allocations, self._inputs, [])
+            device, plan, inputs = engine.backend.device, self.plan, self._inputs
+            if sizes:
+                self._programs[side] = OpenProgram(device, plan, allocations, inputs, [], self._capacity)
+            else:
+                self._programs[side] = Program(device, plan, allocations, inputs, [])
         return self._programs[side]
 
-    def step(self, engine, side, numbers, words, batch):
+    def step(self, engine, side, numbers, words, batch, values):
         """Submit the step from the values of one side to the other; returns what the loss function returned."""
         host = engine.backend.host
         arguments = [host.from_list([float(n) for n in numbers], dtypes.float32, (len(numbers),))] + words
@@ -198,18 +225,20 @@ class StepPlan(Planned):
                 there[node.arg] = x.data.buffer
         kept = dict(self.positions)
         kept.update(there)
-        data = self.words(arguments, None, kept)
-        program = self._bound(side)
-        call = _Call(self, program, side, there)
-        program.submit_only(data, call)
+        sizes = None if values is None else tuple(values[: len(self.opening.names)])
+        data = self.words(arguments, sizes, kept)
+        program = self._bound(side, sizes)
+        call = _Call(self, program, side, there, values)
+        program.submit_only(data, call, sizes)
         return assemble(self._out(), call.tensors)
 
 
 class _Call:
     """One submission, with what `Program` expects of `carried`."""
 
-    def __init__(self, plan, program, side, there):
+    def __init__(self, plan, program, side, there, values):
         self.plan = plan
+        self.values = values
         self.program = program
         self.side = side
         self.there = there
@@ -220,6 +249,9 @@ class _Call:
                 self.inputs[k] = argument
         self.tensors = [None] * len(plan.roots)
         self.out = None
+
+    def lend_buffers(self, program):
+        """Lend nothing: the buffers are the program's."""
 
     def restore(self, encoder):
         """Record the copies of arguments that are in the GPU's memory."""
@@ -233,10 +265,10 @@ class _Call:
         plan, engine = self.plan, self.plan.engine
         for k in plan._given:
             root = plan.roots[k]
-            node = _buffer(root, engine.backend)
+            node = _buffer(root, engine.backend, self.values)
             if k in plan._numbers:
                 copy_pages(encoder, self.program.allocations[plan._numbers[k]], node.buffer)
-            self.tensors[k] = Tensor(node, root.dtype, root.shape, engine.backend)
+            self.tensors[k] = Tensor(node, root.dtype, node.shape, engine.backend)
         new = engine.sides[1 - self.side]
         old = engine.sides[self.side]
         for number, i in plan._copied:

@@ -1,5 +1,7 @@
 """Short names for the primitives, for rules: all take and return tensors of the inner backend."""
 
+from ..shapes import assume_equal
+
 
 def add(a, b):
     return a.backend.binary("add", a, b)
@@ -51,21 +53,21 @@ def total(x, axes, keepdims=True):
 
 
 def reshaped(x, shape):
-    return x if x.shape == shape else x.backend.reshape(x, shape)
+    return x if assume_equal(x.shape, shape, "reshaped") else x.backend.reshape(x, shape)
 
 
 def expanded(x, shape):
-    return x if x.shape == shape else x.backend.expand(x, shape)
+    return x if assume_equal(x.shape, shape, "expanded") else x.backend.expand(x, shape)
 
 
 def undo_broadcast(g, shape):
     """g summed to the shape of an operand that was broadcast to g's shape."""
-    if g.shape == shape:
+    if assume_equal(g.shape, shape, "undo_broadcast"):
         return g
     lead = len(g.shape) - len(shape)
     axes = list(range(lead))
     for i in range(len(shape)):
-        if shape[i] != g.shape[i + lead]:
+        if not assume_equal(shape[i], g.shape[i + lead], "undo_broadcast"):
             axes.append(i + lead)
     return reshaped(total(g, tuple(axes)), shape)
 

@@ -32,8 +32,11 @@ def train_batch_norm(layer, x):
     var, mean = call("var_mean", wide, axes)
     if not x.backend.replaying:
         _follow(layer.running_mean, mean, layer.momentum, 1)
-        if count > 1:
+        if count > 1 and type(count) is int:
             _follow(layer.running_var, var, layer.momentum, count / (count - 1))
+        elif count > 1:  # an open size
+            all_of, less = [x.backend.full((), n, var.dtype) for n in (count, count - 1)]
+            _follow(layer.running_var, var * (all_of / less), layer.momentum, 1)
     weight, bias = [None if p is None else p.val() for p in (layer.weight, layer.bias)]
     return astype(call("batch_norm", wide, mean, var, weight, bias, layer.epsilon), dtype)
 

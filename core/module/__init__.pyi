@@ -89,9 +89,10 @@ class Module:
 
         loss(model, *batch): the loss of a batch, a tensor without axes, computed with the model that it is given; or a
         tuple of it and other results. optimizer: an Optimizer, such as AdamConfig().init(). examples: a batch to make the
-        plan for; each set of shapes gets its own at its first step. Returns a CompiledStep, `step(lr, *batch)`, which
-        updates this module, in training from now on, and the optimizer, and returns what `loss` returned. Where a step
-        cannot be a plan it runs operation by operation, with one warning. Raises ArgumentError for an LBFGS."""
+        plan for; batches of other lengths need no other one on NumPy, one more on the GPU. Returns a CompiledStep,
+        `step(lr, *batch)`, which updates this module, in training from now on, and the optimizer, and returns what `loss`
+        returned. Where a step cannot be a plan it runs operation by operation, with one warning. Raises ArgumentError for
+        an LBFGS."""
     def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Session:
         """A Session: this model with its states kept from step to step (docs/sessions.md).
 

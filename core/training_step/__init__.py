@@ -15,14 +15,43 @@ from .function import StepFunction, is_tensor, loss_of, unwrapped_all
 from .held import Held, held
 
 ROOM = 64  # numbers that a first trace has room for
-MAX_PLANS = 8  # plans of one step, one for each set of shapes; the least recently used is dropped
+MAX_PLANS = 8  # plans of one step; the least recently used is dropped
+ATTEMPTS = (0, 2)  # at a plan for batches of every length, by its typical length (Axes.scope)
+
+
+class _Served:
+    """A plan with the batches that it serves. opening: the Opening of the batch's length, or None; key: else the dtypes
+    and shapes; values: those of the Opening's atoms for the batch found last; used: when that was."""
+
+    def __init__(self, plan, opening, key):
+        self.plan = plan
+        self.opening = opening
+        self.key = key
+        self.values = None
+        self.used = 0
+
+    def serves(self, batch, key):
+        """Whether the plan is for this batch."""
+        if self.opening is None:
+            return self.key == key
+        if self.key != key:
+            values = self.opening.values(batch)
+            if values is None:
+                return False
+            self.key, self.values = key, values
+        return True
+
+    def draws(self):
+        """The shapes of the random words of a step."""
+        return _closed(self.plan.function.draws, self.values)
 
 
 class CompiledStep:
     """A training step: `loss = step(lr, *batch)`, made by `Module.compile_step`. One thread at a time may call it.
 
     model, optimizer: what it trains; both show current values at any time, and may be changed between steps. cut: None,
-    or the error that says why there is no plan, so that steps run operation by operation.
+    or the error that says why there is no plan, so that steps run operation by operation. fixed: None, or the error
+    that says why a batch of another length needs a plan of its own.
     """
 
     def __init__(self, model, loss, optimizer, examples=()):
@@ -46,6 +75,7 @@ class CompiledStep:
         self.model = model
         self.optimizer = optimizer
         self.cut = None
+        self.fixed = None
         self._loss = loss
         self._outer = found[0]
         self.backend = found[0].inner
@@ -55,7 +85,7 @@ class CompiledStep:
         self._ids = []
         self._asked = None  # the positions of the parameters that want a gradient
         self._trained = None  # of those that get one
-        self._plans = {}
+        self._plans = []
         self._uses = 0
         self._states = []  # of each parameter, a dict with the name of a count for an int, None for a tensor; or None
         self._now = None  # (what the engine knows the current values by, {name of a count: int})
@@ -69,7 +99,7 @@ class CompiledStep:
             return "CompiledStep({}, operation by operation{})".format(
                 name, ": {}".format(self.cut) if self.cut else ""
             )
-        return "CompiledStep({}, {})".format(name, ", ".join([repr(p) for p in self._plans.values()]) or "no plan yet")
+        return "CompiledStep({}, {})".format(name, ", ".join([repr(p.plan) for p in self._plans]) or "no plan yet")
 
     def __call__(self, lr, *batch):
         """Train the model on a batch with the learning rate `lr`; returns what the loss function returned, on the
@@ -78,18 +108,18 @@ class CompiledStep:
         An error or an interrupt leaves all parameters and states as they were before the step, or after it.
         """
         batch = self._batch(batch)
-        plan = self._find(batch) if self._engine is not None and self.cut is None else None
-        if plan is None:
+        found = self._find(batch) if self._engine is not None and self.cut is None else None
+        if found is None:
             return self._eagerly(lr, batch)
         env = dict(self._now[1])
         env["lr"] = lr
-        function = plan.function
+        function = found.plan.function
         numbers = [n.value(env) for n in function.numbers]
         counts = dict(self._now[1])
         for name in function.counts:
             counts[name] = int(function.counts[name].value(env))
-        words = [_drawn(shape, self._engine.drawing) for shape in function.draws]
-        out, now = self._engine.run(plan, self._now[0], numbers, words, batch)
+        words = [_drawn(shape, self._engine.drawing) for shape in found.draws()]
+        out, now = self._engine.run(found.plan, self._now[0], numbers, words, batch, found.values)
         self._now = (now, counts)  # one assignment: an interrupt falls before or after the step
         return out
 
@@ -123,34 +153,52 @@ class CompiledStep:
     # -- plans and values --------------------------------------------------------------------------------------------
 
     def _find(self, batch):
-        """The plan of these shapes, with all values in the engine; None where there can be none."""
+        """The _Served of this batch, with all values in the engine; None where there can be none."""
         flags = [(p.require_grad, p._id) for _, p in self._params]
         if self._flags != flags or self.optimizer.holder is not self:
             self._gather()
         self._load()
-        key = tuple([(x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x) for x in batch])
-        plan = self._plans.get(key)
-        if plan is None:
+        key = [(x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x) for x in batch]
+        found = next((p for p in self._plans if p.serves(batch, key)), None)
+        if found is None:
             try:
-                plan = self._plan(batch)
+                found = self._opened(batch, key) or _Served(self._plan(batch, None), None, key)
             except self._engine.CUT as error:
                 self._give_up(error)
                 return None
             if len(self._plans) == MAX_PLANS:
-                del self._plans[min(self._plans, key=lambda key: self._plans[key].used)]
-            self._plans[key] = plan
-        plan.used = self._uses = self._uses + 1
-        for i in plan.function.changed:
+                self._plans.remove(min(self._plans, key=lambda p: p.used))
+            self._plans.append(found)
+        found.used = self._uses = self._uses + 1
+        for i in found.plan.function.changed:
             param = self._params[i][1]
             if type(self._marks[i]) is not Held:
                 mark = self._marks[i] = held(self, i, param._value)
                 param._value = mark  # not `set`, which an interrupt may leave locked
         self.optimizer.holder = self
-        return plan
+        return found
+
+    def _opened(self, batch, key):
+        """The _Served of a new plan for batches of every length; None where there can be none for this one."""
+        from .batch_size import of_batch
+
+        wanted = self._engine.OPENS == "always" or (self._engine.OPENS == "later" and self._plans)
+        for attempt in ATTEMPTS if wanted and self.fixed is None else ():
+            opening = of_batch(batch, attempt)
+            if opening is None:
+                return None
+            try:
+                found = _Served(self._plan(batch, opening), opening, None)
+            except Exception as error:  # without an open length it works, or says what is wrong
+                self.fixed = error
+                return None
+            if found.serves(batch, key):
+                return found
+        return None
 
     def _give_up(self, error):
         self._release()
-        self._marks, self._plans, self._now = [], {}, None
+        self._marks, self._plans, self._now = [], [], None
         self.cut = error
         from warnings import warn
 
@@ -217,7 +265,7 @@ class CompiledStep:
             self._now = (self._now[0], counts)
             return
         self._marks = [None] * len(states)
-        self._states, self._trained, self._plans = names, trained, {}
+        self._states, self._trained, self._plans = names, trained, []
         self._now = (self._engine.begin(len(states), values), counts)
 
     def _flagged(self):
@@ -231,31 +279,37 @@ class CompiledStep:
                 value = param.val()
                 before = self._marks[i]
                 if before is not None and (before.shape, before.dtype) != (value.shape, value.dtype):
-                    self._plans = {}
+                    self._plans = []
                 self._engine.load(self._now[0], i, value.data.inner)
                 self._marks[i] = param._value
 
-    def _plan(self, batch):
-        function = self._traced(batch)
+    def _plan(self, batch, opening):
+        function = self._traced(batch, opening)
         if function.trained != self._trained:
             self._take(function.trained)
             self._load()
-            function = self._traced(batch)
-        return self._engine.plan(function, self._arguments(function, batch))
+            function = self._traced(batch, opening)
+        return self._engine.plan(function, self._arguments(function, batch, opening), opening)
 
-    def _traced(self, batch):
+    def _traced(self, batch, opening):
         """The function of a step, with what it needs of numbers and random words."""
         function = StepFunction(
             self.model, self._loss, self.optimizer, self._outer.strategy, self._params, self._states
         )
-        self._engine.trace(function, self._arguments(function, batch))
+        self._engine.trace(function, self._arguments(function, batch, opening), opening)
         return function
 
-    def _arguments(self, function, batch):
+    def _arguments(self, function, batch, opening):
+        """Arguments for a trace; the Opening gets their shapes."""
         backend = self.backend
         numbers = backend.full((len(function.numbers) or ROOM,), 0, self._engine.NUMBERS)
-        words = [backend.full(shape, 0, dtypes.uint32) for shape in function.draws]
-        return [numbers] + words + self._engine.values(self._now[0]) + batch
+        values = None if opening is None else opening.values(batch)
+        words = [backend.full(shape, 0, dtypes.uint32) for shape in _closed(function.draws, values)]
+        kept = self._engine.values(self._now[0])
+        if opening is not None:
+            own = opening.shapes[-len(batch) :]
+            opening.shapes = [numbers.shape] + function.draws + [x.shape for x in kept] + own
+        return [numbers] + words + kept + batch
 
     def value(self, i):
         """A copy of the current value of a parameter, or behind these of a state, on the backend."""
@@ -292,6 +346,15 @@ def engine_of(backend):
         return Engine(backend)
     make = getattr(backend, "step_engine", None)
     return make and make()
+
+
+def _closed(shapes, values):
+    """Shapes with numbers for their Sizes, given the values of the atoms."""
+    if values is None:
+        return shapes
+    from ..backend.axes import closed
+
+    return closed(shapes, values)
 
 
 def _holds_tensors(x):

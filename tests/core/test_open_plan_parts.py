@@ -20,8 +20,8 @@ from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     _changes,
     _Finder,
     _of_any_step,
-    _points,
     _primes,
+    points_for,
 )
 from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, _lengths
 from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
@@ -87,24 +87,24 @@ def test_lengths_to_trace_at_are_primes_that_nothing_else_has() -> None:
     assert _primes(2, 30, {7}) == [2, 3, 5, 11, 13, 17, 19, 23, 29]
     scope = Scope()
     n = scope.symbol("n", 1, 1 << 20, 37)
-    found = _points(["n"], {"fixed": 41}, scope, [])
+    found = points_for(["n"], {"fixed": 41}, scope, [])
     assert found == [{"fixed": 41, "n": p} for p in (37, 43, 47, 53)]
-    found = _points(["n"], {}, scope, [(n - 43, "<", False, "")])
+    found = points_for(["n"], {}, scope, [(n - 43, "<", False, "")])
     assert [p["n"] for p in found] == [43, 47, 53, 59]
-    found = _points(["n"], {}, scope, [(n - 31, "<", True, "")])  # below the typical length
+    found = points_for(["n"], {}, scope, [(n - 31, "<", True, "")])  # below the typical length
     assert [p["n"] for p in found] == [29, 23, 19, 17]
     with pytest.raises(ValueNeeded, match="depend on its lengths in too many cases"):
-        _points(["n"], {}, scope, [(n - 41, "==", True, "")])
+        points_for(["n"], {}, scope, [(n - 41, "==", True, "")])
     small = Scope()
     small.symbol("n", 1, 99, 5)
-    assert [p["n"] for p in _points(["n"], {}, small, [])] == [23, 29, 31, 37]
+    assert [p["n"] for p in points_for(["n"], {}, small, [])] == [23, 29, 31, 37]
 
 
 def test_rooms_hold_more_than_the_lengths_at_each_point() -> None:
     scope = Scope()
     for name in ("past", "new"):
         scope.symbol(name, 1, 1 << 20, 37)
-    found = _points(["past", "new", CAPACITY], {}, scope, [])
+    found = points_for(["past", "new", CAPACITY], {}, scope, [])
     assert len(found) == Polynomials.points_needed(3)
     assert all(p[CAPACITY] >= p["past"] + p["new"] for p in found)
     assert len({p[CAPACITY] - max(p["past"], p["new"]) for p in found}) == len(found)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
+from emberlet.backend.opening import Opening
 from emberlet.errors import ModelError, ShapeError
 from emberlet.sizes.polynomial import Polynomial
 from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
-
-from ..record.opening import Opening
 
 
 def planned_for(

@@ -3,7 +3,7 @@
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
 from emberlet.sizes.questions import known_equal, within_words
-from emberlet.sizes.size import is_open, least
+from emberlet.sizes.size import is_open, least, typical
 
 from ..kernels.loop import MAX_ITERATIONS
 from ..lower.reductions import identity
@@ -185,9 +185,13 @@ class Primitives(Recording):
         return self._record("conv", (x, weight), args, "conv", arg, dtype, shape)
 
     def parts_of_sum(self, shape, batch):
-        """How many parts of a batch the gradient of a convolution's weight of this shape is summed in."""
+        """How many parts of a batch the gradient of a convolution's weight of this shape is summed in. Those of an open
+        length are a power of 2, which divides most batches."""
         if is_open(batch):
-            return 1
+            parts = 1
+            while 2 * parts <= typical(batch) and 2 * parts * shapes.size(shape) <= SPREAD:
+                parts *= 2
+            return parts
         return max([1] + [n for n in range(2, batch + 1) if batch % n == 0 and n * shapes.size(shape) <= SPREAD])
 
     def _around(self, x, padding, value):

@@ -249,14 +249,14 @@ class Program:
             self._end(taken)
         return out.split(whole)
 
-    def submit_only(self, data, carried):
-        """Submit the inputs and the work, and read nothing. carried: as for `run_async`, with None for `out`. Raises
-        BackendError if the device fails."""
+    def submit_only(self, data, carried, sizes=None):
+        """Submit the inputs and the work, and read nothing. carried: as for `run_async`, with None for `out`; sizes: as
+        for `run`. Raises BackendError if the device fails."""
         self._begin()
         try:
             self._usable()
             self.prepare()
-            self._submit(data, [], carried)
+            self._submit(data, [], carried, sizes)
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
         finally:

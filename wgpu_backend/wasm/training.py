@@ -15,6 +15,7 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
+    OPENS = "never"  # a module has all lengths in it as constants
 
     def __init__(self, backend):
         self.backend = backend
@@ -43,16 +44,16 @@ class Engine:
         """Tensors of the dtypes and shapes of all values."""
         return [Tensor(n, n.dtype, n.shape, self.backend) for n in self.like]
 
-    def trace(self, function, arguments):
+    def trace(self, function, arguments, opening):
         """Trace the function without making a plan of it."""
         trace(function, arguments, self.backend)
 
-    def plan(self, function, arguments):
+    def plan(self, function, arguments, opening):
         """The plan of a StepFunction."""
         return StepPlan(function, arguments, self)
 
-    def run(self, plan, values, numbers, words, batch):
-        """(what the loss function returned, the new values)."""
+    def run(self, plan, values, numbers, words, batch, sizes):
+        """(what the loss function returned, the new values). sizes: None, since none are open."""
         return plan.step(self, values, numbers, words, batch)
 
 

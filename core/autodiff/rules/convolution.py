@@ -1,6 +1,7 @@
 """The rule of convolution. The gradient of x is a transposed convolution of g with the weight; that of the weight is a
 convolution of x with g, with the batch in place of the channels."""
 
+from ...shapes import assume_equal
 from ..arithmetic import call, own, reshaped, total
 
 
@@ -45,7 +46,11 @@ def of_weight(x, g, shape, stride, padding, dilation, groups):
     # A device with many processors sums parts of the batch side by side.
     parts = own("parts_of_sum", g)
     parts = parts(shape, batch) if parts else 1
-    rest = batch // parts
+    rest = (batch + parts - 1) // parts
+    if not assume_equal(parts * rest, batch, "of_weight"):
+        margins = ((0, parts * rest - batch),) + ((0, 0),) * (n + 1)
+        x, g = backend.pad(x, margins, 0), backend.pad(g, margins, 0)
+        batch = parts * rest
     spatial = tuple(range(3, n + 3))
     x = reshaped(x, (batch, groups, each) + x.shape[2:])
     x = backend.permute(x, (2, 1, 0) + spatial)

@@ -60,12 +60,13 @@ def _entropy():
 def _taken(blocks):
     """Reserve `blocks` blocks of the sequence; returns the key and the counter of the first."""
     check_draw()
-    blocks = int(blocks)  # a plan's symbolic size raises here, before it becomes part of the state
     given = source()
     if given is not None:
         key, counter = given.state
-        given.state = key, counter + blocks
+        # Its counters only tell draws apart.
+        given.state = key, counter + (blocks if type(blocks) is int else 1)
         return key, counter
+    blocks = int(blocks)  # an open size raises here, before it becomes part of the state
     with _lock:
         if _state[0] is None:
             _restart(int.from_bytes(_entropy(), "little"))

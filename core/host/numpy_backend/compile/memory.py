@@ -140,11 +140,12 @@ def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class Memory:
-    """The memory of one run of a plan at a time. arena: that of the buffers without a fill."""
+    """The memory of one run of a plan at a time. arena: that of the buffers without a fill; shared: memory to take for
+    it, where it is large enough."""
 
-    def __init__(self, buffers: Buffers, arena: int) -> None:
+    def __init__(self, buffers: Buffers, arena: int, shared: Array | None = None) -> None:
         self.buffers = buffers
-        self.arena = aligned(arena)
+        self.arena = aligned(arena) if shared is None or shared.size < arena else shared
         self._places: dict[int, tuple[Array, int]] = {}
         for buffer in buffers.all:
             if buffer.offset >= 0:

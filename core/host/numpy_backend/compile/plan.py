@@ -124,7 +124,7 @@ class Plan:
 
     def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> None:
         self.fits: Callable[..., bool] | None = None
-        traced = trace(function, arguments, Tracing(eager), fixed)
+        traced = self._traced(function, arguments, eager, fixed)
         self._check(traced)
         self.backend = eager
         self.structure = traced.structure
@@ -173,6 +173,9 @@ class Plan:
         self._buffers = writer.buffers
         self._free: list[Bound] = []
         self._allocate()
+
+    def _traced(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> Trace:
+        return trace(function, arguments, Tracing(eager), fixed)
 
     def _allocate(self) -> None:
         """Give the buffers memory."""

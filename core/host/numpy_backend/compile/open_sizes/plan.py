@@ -22,6 +22,7 @@ from .....backend.axes import Axes, closed
 from .....errors import IndexingError
 from .....sizes.polynomial import atom_values, broken
 from .....sizes.scope import Scope
+from .....sizes.size import is_open
 from .....tensor import Tensor
 from ... import NumpyBackend
 from ...storage import Array, numpy_dtype
@@ -178,20 +179,11 @@ class OpenPlan:
     def _traced(
         self, function: Callable[..., Any], arguments: list[Any], shapes: list[Any], symbols: list[str]
     ) -> Trace:
-        """The Trace at points for which the model decides as for typical lengths; a first trace tells how it does."""
-        guards: list[Any] = []
-        for _ in range(4):
-            self.points = Points(self.scope, _points(symbols, self.closed, self.scope, guards))
-            for shape in shapes:
-                if shape and any(math.prod(self.points.at(shape, i)) > LARGEST for i in range(len(self.points))):
-                    raise ValueNeeded("an input would be too large at the lengths that a plan is traced at")
-            traced = trace(function, arguments, shapes, self.points, self.backend)
-            if not any(broken(self.scope.guards, atom_values(self.scope.atoms, n)) for n in self.points.numbers):
-                return traced
-            if len(guards) == len(self.scope.guards):
-                break
-            guards = list(self.scope.guards)
-        raise ValueNeeded("the operations of the model depend on its lengths in too many cases")
+        def numbers(guards: list[Any]) -> list[dict[str, int]]:
+            return points_for(symbols, self.closed, self.scope, guards)
+
+        self.points, traced = trace_typical(function, arguments, shapes, self.scope, numbers, self.backend)
+        return traced
 
     def _write(self, traced: Trace) -> None:
         lowered = [_Lowered(at_point(traced, self.points, i), self, i) for i in range(len(self.points))]
@@ -307,6 +299,33 @@ class OpenPlan:
         if len(self._free) < 2:
             self._free.append(bound)
         return out
+
+
+def trace_typical(
+    function: Callable[..., Any],
+    arguments: list[Any],
+    shapes: list[Any],
+    scope: Scope,
+    numbers: Callable[[list[Any]], list[dict[str, int]]],
+    eager: NumpyBackend,
+) -> tuple[Points, Trace]:
+    """The Trace at points for which the function decides as for typical lengths; a first trace tells how it does.
+    numbers: the lengths at points that meet these guards."""
+    guards: list[Any] = []
+    for _ in range(4):
+        points = Points(scope, numbers(guards))
+        for shape in shapes:
+            if any(map(is_open, shape or ())) and any(
+                math.prod(points.at(shape, i)) > LARGEST for i in range(len(points))
+            ):
+                raise ValueNeeded("an input would be too large at the lengths that a plan is traced at")
+        traced = trace(function, arguments, shapes, points, eager)
+        if not any(broken(scope.guards, atom_values(scope.atoms, n)) for n in points.numbers):
+            return points, traced
+        if len(guards) == len(scope.guards):
+            break
+        guards = list(scope.guards)
+    raise ValueNeeded("the operations of the model depend on its lengths in too many cases")
 
 
 class _Lowered:
@@ -530,10 +549,13 @@ def _of_any_step(axes: Axes) -> Axes:
     return out
 
 
-def _points(symbols: list[str], known: dict[str, int], scope: Scope, guards: list[Any]) -> list[dict[str, int]]:
-    """Lengths that no other size is likely to be and for which the guards hold, as many as polynomials need."""
+def points_for(
+    symbols: list[str], known: dict[str, int], scope: Scope, guards: list[Any], least: int | None = None
+) -> list[dict[str, int]]:
+    """Lengths that no other size is likely to be and for which the guards hold, as many as polynomials need. least:
+    what they begin with; by default the typical length."""
     wanted = Polynomials.points_needed(len(symbols))
-    start = max(23, *scope.typical[:1])
+    start = max(23, *scope.typical[:1]) if least is None else least
     taken = set(known.values())
     all_of_them = [*_primes(start, start + 600, taken), *_primes(2, start, taken)[::-1], *range(2, start + 100)]
     candidates = list(dict.fromkeys(all_of_them))

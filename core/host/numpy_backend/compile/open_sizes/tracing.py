@@ -79,9 +79,13 @@ class OpenTracing(Tracing):
             raise ValueNeeded(f"the model asks for the elements of {what}, {value!r}", value.inputs)
         method = self._method(name)
         outs = []
-        for i in range(len(self.points)):
+        everywhere = len(self.points)
+        if not sizes and not any(is_open(d) for x in found for d in x.value.shape):
+            everywhere = 1  # the lengths matter no more
+        for i in range(everywhere):
             at = [self._plain(a, i) for a in args]
             outs.append(method(*at, **{k: self._plain(v, i) for k, v in keywords.items()}))
+        outs *= len(self.points) // everywhere
         call = Call(name, method, tuple(map(_recorded, args)), {k: _recorded(v) for k, v in keywords.items()})
         call.single = isinstance(outs[0], Tensor)
         inputs: frozenset[int] = frozenset().union(*(x.value.inputs for x in found))
@@ -184,13 +188,14 @@ def trace(
         raise ValueNeeded(f"it cannot be traced at other lengths: {error}") from error
 
 
-def at_point(trace: Trace, points: Points, point: int) -> Trace:
-    """The Trace with numbers for its Sizes."""
-    known: dict[Value, Value] = {}
+def at_point(trace: Trace, points: Points, point: int, alone: bool = False) -> Trace:
+    """The Trace with numbers for its Sizes. alone: it is for this point only, so that what depends on no input is
+    computed now."""
+    known: dict[Value, Any] = {}
 
     def value(v: Value, call: Call | None) -> Value:
-        known[v] = Value(call, v.index, v.dtype, points.at(v.shape, point), v.inputs)
-        return known[v]
+        found = known[v] = Value(call, v.index, v.dtype, points.at(v.shape, point), v.inputs)
+        return found
 
     def argument(x: Any) -> Any:
         if type(x) is Value:
@@ -202,8 +207,12 @@ def at_point(trace: Trace, points: Points, point: int) -> Trace:
     inputs = [value(v, None) for v in trace.inputs]
     calls = []
     for c in trace.calls:
-        call = Call(c.op, c.method, tuple(map(argument, c.args)), {k: argument(v) for k, v in c.keywords.items()})
-        call.single, call.open = c.single, True
+        args, keywords = tuple(map(argument, c.args)), {k: argument(v) for k, v in c.keywords.items()}
+        call = Call(c.op, c.method, args, keywords)
+        if alone and next(call.operands(), None) is None and not any(v in trace.roots for v in c.results):
+            known.update(zip(c.results, _parts(c.method(*args, **keywords)), strict=True))
+            continue
+        call.single, call.open = c.single, not alone
         call.results = [value(v, call) for v in c.results]
         calls.append(call)
     return Trace(calls, inputs, [known[v] for v in trace.roots], trace.structure)

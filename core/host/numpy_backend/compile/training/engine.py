@@ -17,8 +17,13 @@ from .....tensor import Tensor
 from ...backend import NumpyBackend
 from ...storage import Array
 from ..memory import Memory, aligned
+from ..open_sizes.plan import points_for, trace_typical
+from ..open_sizes.tracing import Points, at_point
 from ..plan import Bound, Plan
-from ..tracing import Tracing, ValueNeeded, assemble, trace
+from ..tracing import Trace, Tracing, ValueNeeded, assemble, trace
+
+SHORTEST = 3  # the least length at which a step is traced, if that of a batch is left open
+MAX_LENGTHS = 8  # lengths of a batch whose calls a plan keeps; those of the one used longest ago are dropped
 
 
 class Engine:
@@ -27,6 +32,7 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float64
+    OPENS = "always"  # one plan serves batches of every length
 
     def __init__(self, backend: NumpyBackend) -> None:
         self.backend = backend
@@ -64,15 +70,24 @@ class Engine:
         """All values, as Tensors of the memory itself."""
         return [Tensor(a, d, s, self.backend) for a, (d, s) in zip(self.sides[side], self.like, strict=True)]
 
-    def trace(self, function: Callable[..., Any], arguments: list[Any]) -> None:
-        """Trace the function without making a plan of it."""
-        trace(function, arguments, Tracing(self.backend), frozenset())
+    def trace(self, function: Callable[..., Any], arguments: list[Any], opening: Any) -> tuple[Any, Trace]:
+        """The function's Trace, with the Points where it was made if the length of a batch is left open."""
+        if opening is None:
+            return None, trace(function, arguments, Tracing(self.backend), frozenset())
 
-    def plan(self, function: Any, arguments: list[Any]) -> StepPlan:
+        def numbers(guards: list[Any]) -> list[dict[str, int]]:
+            return points_for(opening.names, {}, opening.scope, guards, SHORTEST)
+
+        return trace_typical(function, arguments, opening.shapes, opening.scope, numbers, self.backend)
+
+    def plan(self, function: Any, arguments: list[Any], opening: Any) -> StepPlan:
         """The plan of a StepFunction."""
-        first = 1 + len(function.draws)
-        plan = StepPlan(function, arguments, self.backend, first, self.like)
-        for _, i in plan.states:
+        points, traced = self.trace(function, arguments, opening)
+        plan = StepPlan(function, traced, points, self.backend, 1 + len(function.draws), self.like)
+        values = None if opening is None else opening.values(arguments[-len(opening.kinds) :])
+        if opening is None or values is not None:
+            plan.calls(values)
+        for i in plan.changed:
             if self.sides[0][i] is self.sides[1][i]:  # the first plan that changes it
                 self.sides[1][i] = _new(self.sides[0][i])
                 np.copyto(self.sides[1][i], self.sides[0][i])
@@ -80,13 +95,13 @@ class Engine:
         return plan
 
     def run(
-        self, plan: StepPlan, side: int, numbers: list[float], words: list[Tensor], batch: list[Any]
+        self, plan: StepPlan, side: int, numbers: list[float], words: list[Tensor], batch: list[Any], values: Any
     ) -> tuple[Any, int]:
-        """(what the loss function returned, the side of the new values)."""
+        """(what the loss function returned, the side of the new values). values: those of the atoms of the Opening."""
         given = [np.asarray(numbers, np.float64), *(x.data for x in words), *self.sides[side]]
         given += [x.data if isinstance(x, Tensor) else x for x in batch]
-        out = plan.step(self.sides, self.generation, side, given)
-        changed = {i for _, i in plan.states}
+        out = plan.calls(values).step(self.sides, self.generation, side, given)
+        changed = set(plan.changed)
         for i, (old, new) in enumerate(zip(self.sides[side], self.sides[1 - side], strict=True)):
             if old is not new and i not in changed:
                 np.copyto(new, old)
@@ -98,21 +113,68 @@ def _new(like: Array) -> Array:
     return array
 
 
-class StepPlan(Plan):
-    """The plan of a step. states: (number of the root, number of the value) of each value that changes."""
+class StepPlan:
+    """The plan of a step: its trace, and the NumPy calls for each length of a batch so far. changed: the numbers of the
+    values that a step changes."""
 
-    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, first: int, like: list[Any]) -> None:
+    def __init__(
+        self, function: Any, traced: Trace, points: Points | None, eager: NumpyBackend, first: int, like: list[Any]
+    ) -> None:
         self.function = function
+        self.traced = traced
+        self.points = points
+        self.eager = eager
         self.first = first
         self.like = like
-        self.held = frozenset(range(first, first + len(like)))
+        self.changed: list[int] = function.places()
+        self.memory: Array | None = None  # of the calls of all lengths: they run one after the other
+        self._calls: dict[Any, StepCalls] = {}
+        self._uses = 0
+
+    def __repr__(self) -> str:
+        if self.points is None:
+            return repr(next(iter(self._calls.values())))
+        return "NumPy calls for batches of every length"
+
+    def calls(self, values: list[int] | None) -> StepCalls:
+        """The calls for these values of the atoms of the open length, None where it is not open."""
+        key = None if values is None else tuple(values)
+        found = self._calls.get(key)
+        if found is None:
+            traced = self.traced
+            if self.points is not None and values is not None:
+                scope = self.points.scope
+                lengths = {what: n for what, n in zip(scope.atoms, values, strict=True) if type(what) is str}
+                traced = at_point(traced, Points(scope, [lengths]), 0, alone=True)
+            found = StepCalls(self, traced)
+            if len(self._calls) == MAX_LENGTHS:
+                del self._calls[min(self._calls, key=lambda key: self._calls[key].used)]
+            self._calls[key] = found
+        found.used = self._uses = self._uses + 1
+        return found
+
+
+class StepCalls(Plan):
+    """The calls of a step. states: (number of the root, number of the value) of each value that changes."""
+
+    def __init__(self, plan: StepPlan, traced: Trace) -> None:
+        self.plan = plan
+        self.used = 0
+        self.function = plan.function
+        self.first = plan.first
+        self.like = plan.like
+        self.held = frozenset(range(plan.first, plan.first + len(plan.like)))
         self.states: list[tuple[int, int]] = []
         self._bound: list[Any] = [None, None]
         self._generation = 0
-        super().__init__(function, arguments, eager, frozenset())
+        super().__init__(traced, [], plan.eager, frozenset())
 
     def __repr__(self) -> str:
         return f"{len(self.steps)} NumPy calls"
+
+    def _traced(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> Trace:
+        traced: Trace = function
+        return traced
 
     def _allocate(self) -> None:
         parts = self.structure[1]
@@ -146,7 +208,8 @@ class StepPlan(Plan):
         for array in (*self._read.values(), *(self.root_arrays[r] for r in self._written)):
             buffers.of(array).last = -1  # type: ignore[union-attr]
         self._arena = buffers.arrange()
-        self._memory = Memory(buffers, self._arena)
+        self._memory = Memory(buffers, self._arena, self.plan.memory)
+        self.plan.memory = self._memory.arena
         self.nbytes = self._memory.nbytes
         self._copied_in = [(k, p) for k, p in enumerate(self.inputs) if p not in self._read]
         self._copied_out = [(root, i) for root, i in self.states if root not in self._written]

@@ -1,6 +1,7 @@
 """The open sizes of a plan to be made: its symbols, and the states that a call appends to in place."""
 
-from emberlet.sizes.scope import HIGHEST
+from ..sizes.polynomial import atom_values, broken
+from ..sizes.scope import HIGHEST
 
 
 class Rooms:
@@ -35,7 +36,21 @@ class Opening:
             self.room = self.scope.symbol("room of the states", 1, HIGHEST, 97)
             self.capacity.append(rooms.length)
 
+    def values(self, arguments):
+        """The values of the scope's atoms for these arguments, None where the plan does not serve them."""
+        shapes = [getattr(x, "shape", None) for x in arguments]
+        found = self.axes.numbers(shapes) if kinds(arguments) == self.kinds else None
+        if found is None or not all(found[name] for name in self.names):
+            return None
+        values = atom_values(self.scope.atoms, found)
+        return None if broken(self.scope.guards, values) else values
+
     def numbers(self, numbers, rooms):
         """The values of the open sizes in a call, as a tuple."""
         found = [numbers[name] for name in self.names]
         return tuple(found + [rooms.length] if self.rooms and not self.rooms.fixed else found)
+
+
+def kinds(arguments):
+    """The dtype of each tensor, and what else there is, as text."""
+    return [x.dtype.name if hasattr(x, "shape") else repr(x) for x in arguments]
