@@ -178,4 +178,6 @@ class _SpoilingInstance:
 
 
 def _spoil_module(program: Any, byte: int) -> None:
+    if program._instance is None:  # a program of open sizes starts it later, and again when it grows
+        return
     program._instance = _SpoilingInstance(program._instance, program.temporary, byte)
