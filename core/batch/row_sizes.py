@@ -14,6 +14,7 @@ from ..host import npy
 from .arrow_types import Thrift, footer_of
 
 AT_ONCE = 256 << 20  # bytes that the rows read at once may come to, as far as the footer tells
+LISTS_AT_ONCE = 64 << 20  # bytes of their lists: Arrow holds them some four times while it joins the rows of batches
 _TEXTS, _BYTES = 6, 7  # BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY
 _WIDTHS = {0: 1, 1: 4, 4: 4}  # bytes of a bool, an int32, a float; of other numbers 8
 _DELTA_BYTE_ARRAY = 7  # an encoding: a value repeats the beginning of the one before it
@@ -56,15 +57,16 @@ def sizes(opened: Any, shown: str, groups: Collection[int], names: Collection[st
             elif (number, kind) == (4, _LIST):
                 for i in range(t.items()[0]):
                     rows, columns = _group(t)
-                    row = 0
+                    row = lists = 0
                     for width, c in zip(widths, columns, strict=False):
                         if i not in groups or not c.path or c.path[0] not in names:
                             continue
-                        row += _row_size(c, rows, width, largest, shown)
+                        size = _row_size(c, rows, width, largest, shown)
+                        row, lists = row + size, lists + size * (c.values > rows)
                         if c.kind == _TEXTS and c.values > rows:
                             path = ".".join(c.path)
                             found[path] = found.get(path, True) and c.dictionary and c.encodings <= _DECODED
-                    most = max(1, min(most, AT_ONCE // max(1, row)))
+                    most = max(1, min(most, AT_ONCE // max(1, row), LISTS_AT_ONCE // max(1, lists)))
             else:
                 t.skip(kind)
     except (IndexError, ValueError) as error:

@@ -218,6 +218,14 @@ def test_rows_that_share_bytes_are_read_a_few_at_a_time(kind, how, tmp_path):
         assert sizes(pa.PythonFile(opened), "x", range(9), {"c"}, 1000).rows <= 256
 
 
+def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path):
+    """Arrow holds the lists of a batch several times while it joins them."""
+    column = pa.FixedSizeListArray.from_arrays(pa.repeat(1.5, 100 << 14), 1 << 14).cast(pa.list_(pa.float64()))
+    parquet.write_table(pa.table({f"c{i}": column for i in range(16)}), tmp_path / "x.parquet", compression="zstd")
+    with (tmp_path / "x.parquet").open("rb") as opened:
+        assert 1 < sizes(pa.PythonFile(opened), "x", range(9), {f"c{i}" for i in range(16)}, 100).rows <= 32
+
+
 def one_list(values):
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
