@@ -12,8 +12,9 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.errors import IndexingError
-from emberlet.host.numpy_backend.compile import Compiled, compile, plan
+from emberlet.host.numpy_backend.compile import Compiled, compile, plan, windows
 from emberlet.host.numpy_backend.compile.native.machine import machine
 from emberlet.host.numpy_backend.compile.threads import schedule, splitting, workers
 from emberlet.module import Module
@@ -192,6 +193,15 @@ def test_parts_that_change_the_same_elements_meet() -> None:
     assert len(compiled.plan().phases) > 1  # type: ignore[union-attr]
     for _ in range(50):
         near(compiled(x), np.asarray(function(x)))
+
+
+def test_a_convolution_meets_the_one_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first writes its lines into the border that the second reads, with no step between them."""
+    monkeypatch.setattr(windows, "BLOCK", 64)
+    first = nn.Conv2d(4, 4, 3, stride=(2, 1), padding=1, bias=False, backend="numpy")
+    model = nn.Sequential(first, nn.Conv2d(4, 4, (3, 1), padding=(2, 0), dilation=(2, 1), backend="numpy"))
+    x = drawn(2, 4, 13, 5)
+    near(compile(model, x)(x), np.asarray(model(x)))
 
 
 # -- what happens to a process

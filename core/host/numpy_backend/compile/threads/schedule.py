@@ -7,7 +7,6 @@ where it would read or change what another thread changes since they met last, t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -73,15 +72,14 @@ def scheduled(steps: list[Step], buffers: Buffers, threads: int) -> list[Phase]:
     """The steps of each thread, meeting by meeting."""
     phases = [_Since(threads)]
     cuts: dict[int, list[int]] = {}
-    # Steps whose threads are given already come as one.
-    for own, run in groupby(steps, key=lambda step: id(step) if step.thread is None else None):
-        together = list(run)
+    for together in _together(steps, buffers):
+        own = together[0].thread is None
         now = phases[-1]
         best: tuple[float, bool, list[tuple[int, Step]]] | None = None
         given = [[(step.thread or 0, step) for step in together]]
-        for parts in given if own is None else _choices(together[0], threads, cuts, buffers):
+        for parts in _choices(together[0], threads, cuts, buffers) if own else given:
             used = [(t, *u) for t, part in parts for u in _used(part, buffers)]
-            if own is not None and len(parts) > 1 and _conflict(used, _by_buffer(used)):
+            if own and len(parts) > 1 and _conflict(used, _by_buffer(used)):
                 continue
             meets = _conflict(used, now.used)
             loads = [max(now.loads) + MEETING] * threads if meets else list(now.loads)
@@ -101,6 +99,29 @@ def scheduled(steps: list[Step], buffers: Buffers, threads: int) -> list[Phase]:
         if len(best[2]) > 1:
             _note_cuts(cuts, best[2], buffers, threads)
     return [phase.lists for phase in phases]
+
+
+def _together(steps: list[Step], buffers: Buffers) -> Iterable[list[Step]]:
+    """Each step alone, but those whose threads are given in runs, in which no thread reads what another changes."""
+    run: list[Step] = []
+    users: dict[tuple[int, bool], set[int]] = {}  # (id of a buffer, is it changed) -> threads
+    for step in steps:
+        if step.thread is not None:
+            # A buffer that several threads change, each in its part, does not end a run.
+            uses = {(id(buffer), changed) for _, buffer, changed in _used(step, buffers)}
+            if any(users.get((number, not changed), set()) - {step.thread} for number, changed in uses):
+                yield run
+                run, users = [], {}
+            for use in uses:
+                users.setdefault(use, set()).add(step.thread)
+            run.append(step)
+            continue
+        if run:
+            yield run
+            run, users = [], {}
+        yield [step]
+    if run:
+        yield run
 
 
 def _note_cuts(cuts: dict[int, list[int]], parts: list[tuple[int, Step]], buffers: Buffers, threads: int) -> None:
