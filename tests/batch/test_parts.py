@@ -123,7 +123,8 @@ def test_tables_have_the_rows_asked_for_or_fewer_by_their_bytes() -> None:
 
 def test_every_row_has_its_file_its_place_and_an_id() -> None:
     a, b = made("CSV", 1, 1).files
-    found = _placed(pa.table({"x": [1, 2]}), [a, b], [5, 7])
+    shown, numbers = pa.array([a.shown, b.shown]), np.array([a.index, b.index])
+    found = _placed(pa.table({"x": [1, 2]}), shown, numbers, np.array([5, 7]))
     assert found.column_names == ["x", *PLACE]
     assert [found[name].to_pylist() for name in PLACE] == [["f0", "f1"], [5, 7], [5, (1 << 40) + 7]]
 
@@ -301,7 +302,7 @@ def scorer(predictor: Any, **options: Any) -> Scorer:
 
 def place(table: pa.Table, name: str = "/data/list.csv") -> pa.Table:
     file = File(name, name, 0, 1, 0)
-    return _placed(table, [file] * len(table), range(len(table)))
+    return _placed(table, pa.repeat(file.shown, len(table)), np.int64(file.index), np.arange(len(table)))
 
 
 def test_as_many_rows_are_read_as_the_model_computes_at_once() -> None:
