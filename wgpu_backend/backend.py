@@ -140,6 +140,12 @@ class WgpuBackend(Primitives):
         shape = q.shape[:3] + (values.shape[3],)
         return self._record("dot_product_attention", tensors, args, "attention", arg, q.dtype, shape)
 
+    def recurrent_steps(self, cell, part, states, backwards, lengths):
+        """All steps of a recurrent layer, if their number is open (record/recurrence.py)."""
+        from .record.recurrence import recurrent_steps
+
+        return recurrent_steps(self, cell, part, states, backwards, lengths)
+
     def write_region(self, x, starts, sizes, steps, value):
         """Assign in place if no other tensor shares the elements of x; else do nothing and return False."""
         if self.planning:

@@ -10,7 +10,7 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet import codegen
+from emberlet import codegen, nn
 from emberlet import functional as F
 from emberlet.errors import FormatError, IndexingError
 from emberlet.wgpu_backend import plan_file
@@ -193,3 +193,14 @@ def test_whatever_a_description_of_sizes_says_instead_is_refused_in_words(text: 
                 saved.words(inputs, saved.sizes(inputs))
             except FormatError as error:
                 assert not re.search("iterable|unpack|NoneType|instances|indices must", str(error)), error
+
+
+@pytest.mark.parametrize("layer", [nn.Rnn, nn.Lstm, nn.Gru], ids=lambda layer: layer.__name__)
+def test_a_recurrent_layer_over_an_open_length_gets_a_plan_for_each(layer: Any) -> None:
+    model = layer(3, 2, backend="wasm")
+    fast = model.compile(backend="wasm", dims={"x": {1: "time"}})
+    for steps in (3, 5, 1, 3):
+        x = emberlet.asarray(
+            np.random.default_rng(steps).standard_normal((2, steps, 3)).astype(np.float32), backend="wasm"
+        )
+        np.testing.assert_allclose(np.asarray(fast(x)[0]), np.asarray(model(x)[0]), atol=1e-6)

@@ -211,12 +211,6 @@ class Primitives(Recording):
         args = (op, x, kernel, stride, padding, dilation)
         return self._record("pool", (x,), args, "pool", arg, x.dtype, x.shape[:2] + tuple(spatial))
 
-    def recurrent_steps(self, cell, part, states, backwards, lengths):
-        """All steps of a recurrent layer, if their number is open (recurrence.py)."""
-        from .recurrence import recurrent_steps
-
-        return recurrent_steps(self, cell, part, states, backwards, lengths)
-
     # -- indexing -------------------------------------------------------------------------------------------------
 
     def _check_indices(self, x, indices, axis):
