@@ -102,12 +102,14 @@ def poisoned(byte: int = 0xFF) -> Iterator[None]:
     plans = importlib.import_module(_PLANS + "plan")
     opened = importlib.import_module(_PLANS + "open_sizes.plan")
     wasm = importlib.import_module(_GPU + "wasm.program")
+    growing = importlib.import_module(_GPU + "wasm.growing_program")
     changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
         (np, "empty", lambda make: _filled(make, byte)),
         (np, "empty_like", lambda make: _filled(make, byte)),
         (plans.Plan, "__init__", lambda make: _after(make, lambda plan: _spoil_plan(plan, byte))),
         (opened._Bound, "fit", lambda fit: _after(fit, lambda bound: _spoil_open(bound, byte))),
         (wasm.Program, "__init__", lambda make: _after(make, lambda program: _spoil_module(program, byte))),
+        (growing.GrowingProgram, "_place", lambda place: _after(place, lambda program: _spoil_module(program, byte))),
     ]
     before = [(where, name, getattr(where, name)) for where, name, _ in changes]
     try:
@@ -178,6 +180,4 @@ class _SpoilingInstance:
 
 
 def _spoil_module(program: Any, byte: int) -> None:
-    if program._instance is None:  # a program of open sizes starts it later, and again when it grows
-        return
     program._instance = _SpoilingInstance(program._instance, program.temporary, byte)

@@ -35,6 +35,16 @@ class Counts:
         """The values of the atoms at the largest sizes."""
         return self.values(tuple([high for _, _, high in self.symbols]))
 
+    def grown(self, capacity, sizes):
+        """The capacity, a value of each symbol, at least doubled where it is less than these sizes."""
+        out = []
+        for i in range(len(sizes)):
+            most = capacity[i]
+            if sizes[i] > most:
+                most = min(max(2 * most, sizes[i]), self.symbols[i][2])
+            out.append(most)
+        return tuple(out)
+
     def refusal(self, sizes, values):
         """The reason why the plan does not serve these sizes; None if it does."""
         for i in range(len(self.symbols)):

@@ -141,14 +141,7 @@ class OpenProgram(Program):
                 break
         else:
             return
-        symbols = self.counts.symbols
-        grown = []
-        for i in range(len(sizes)):
-            most = self._capacity[i]
-            if sizes[i] > most:
-                most = min(max(2 * most, sizes[i]), symbols[i][2])
-            grown.append(most)
-        self._capacity = tuple(grown)
+        self._capacity = self.counts.grown(self._capacity, sizes)
         roomy = self.counts.values(self._capacity)
         for i in range(len(buffers)):
             n = buffers[i].nbytes

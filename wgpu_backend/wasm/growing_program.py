@@ -5,7 +5,7 @@ from emberlet.sizes.polynomial import at
 
 from .image import Image
 from .open_program import OpenProgram
-from .program import started
+from .program import started, temporaries
 
 
 class GrowingProgram(OpenProgram):
@@ -22,8 +22,9 @@ class GrowingProgram(OpenProgram):
         self._place(image)
 
     def _place(self, image):
-        """Note where an Image has the inputs and results."""
+        """Note where an Image has the inputs, the results and the rest."""
         self._image = image
+        self.temporary = temporaries(image)
         inputs, results = self._ports
         self.inputs = [(image.addresses[n], image.rooms[n]) for n, _ in inputs]
         self.open_results = [(image.addresses[n], nbytes) for n, nbytes in results]
@@ -34,14 +35,7 @@ class GrowingProgram(OpenProgram):
         small = [i for i in range(len(buffers)) if at(buffers[i].nbytes, values) > image.rooms[i]]
         if not small and not [f for _, f in self._plan.kernels if at(f.scratch, values) > image.scratch_room]:
             return
-        symbols = self.counts.symbols
-        grown = []
-        for i in range(len(sizes)):
-            most = self._capacity[i]
-            if sizes[i] > most:
-                most = min(max(2 * most, sizes[i]), symbols[i][2])
-            grown.append(most)
-        self._capacity = tuple(grown)
+        self._capacity = self.counts.grown(self._capacity, sizes)
         image = _image(self._plan, self.counts.values(self._capacity), values)
         larger = started(image, self._constants)  # first, so that this one goes on if there is no memory
         self._instance.release()

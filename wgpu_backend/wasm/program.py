@@ -13,10 +13,14 @@ def program(plan, constants, inputs, results):
 
     image = Image(plan)
     instance = started(image, constants)
-    own = [n for n in range(len(plan.buffers)) if plan.buffers[n].kind != "external"]
-    temporary = [(image.addresses[n], plan.buffers[n].nbytes) for n in own]
     inputs, results = [[(image.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
-    return Program(instance, inputs, results, temporary)
+    return Program(instance, inputs, results, temporaries(image))
+
+
+def temporaries(image):
+    """(address, nbytes) of the memory that each run writes before it reads it."""
+    buffers = image.plan.buffers
+    return [(image.addresses[n], image.rooms[n]) for n in range(len(buffers)) if buffers[n].kind != "external"]
 
 
 def started(image, constants):
