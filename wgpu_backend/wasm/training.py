@@ -15,7 +15,7 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
-    OPENS = "never"  # a module has all lengths in it as constants
+    OPENS = "never"  # each length of a batch gets a module of its own
 
     def __init__(self, backend):
         self.backend = backend
