@@ -33,7 +33,7 @@ __all__ = [
     "DEVICES", "EmberletBackend", "Prepared", "is_compatible", "prepare", "run_model", "run_node", "supports_device",
     "to_array", "to_tensor",
 ]  # fmt: skip
-DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu", "WASM": "wasm"}
+DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu", "WASM": "wasm", "NATIVE": "native"}
 
 
 def __dir__() -> list[str]:

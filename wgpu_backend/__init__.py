@@ -3,7 +3,7 @@ submission."""
 
 
 def __dir__():
-    return ["WgpuBackend", "browser", "compiled", "device", "plan_file", "tuning", "wasm"]
+    return ["WgpuBackend", "browser", "compiled", "device", "llvm", "plan_file", "tuning", "wasm"]
 
 
 def __getattr__(name):

@@ -19,9 +19,9 @@ MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges
 def compile(model, *examples, backend=None, tune=False, dims=None):
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
 
-    backend: a WgpuBackend or its name ("wgpu"), "wasm" (docs/wasm.md). A module is copied there; the original is left
-    unchanged. tune: measure which tiles are fastest for the matrix products and convolutions; this takes seconds, once
-    per device and shape.
+    backend: a WgpuBackend or its name ("wgpu"), "wasm" (docs/wasm.md), "native" (docs/native.md). A module is copied
+    there; the original is left unchanged. tune: measure which tiles are fastest for the matrix products and
+    convolutions; this takes seconds, once per device and shape.
 
     dims: the axes that one plan leaves open. {"length": 512} opens an axis that a generated model's INPUTS name, up to
     512 ((16, 512): from 16 to 512; range(64, 513, 64): multiples of 64; None: no known limit). {"past": {2: "cache"}}
@@ -49,9 +49,9 @@ class Compiled:
         from emberlet.backend import get_backend
 
         self.backend = get_backend("wgpu" if backend is None else backend)
-        if self.backend.name not in ("wgpu", "wasm"):
+        if self.backend.name not in ("wgpu", "wasm", "native"):
             raise BackendError(
-                "plans are made for the wgpu and wasm backends, not for {!r}{}".format(
+                "plans are made for the wgpu, wasm and native backends, not for {!r}{}".format(
                     self.backend,
                     "; this model is in training: model.valid().compile() makes a plan of its inference"
                     if hasattr(self.backend, "from_inner")

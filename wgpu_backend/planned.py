@@ -42,7 +42,7 @@ class Planned:
         traced = trace(model, arguments, backend, opening.shapes if opening else None)
         self._checks = index_checks(traced.roots)
         _compute(constants(traced.roots), backend)
-        if backend.name == "wasm":
+        if backend.name != "wgpu":
             from .wasm.prepare import materialize, prepare
 
             materialize(traced.roots, backend.host)
@@ -88,10 +88,8 @@ class Planned:
 
     def _open_program(self, arguments, kept, inputs, results, owner):
         capacity = self.opening.capacity
-        if self.backend.name == "wasm":
-            from .wasm.growing_program import GrowingProgram
-
-            return GrowingProgram(self.plan, kept, inputs, results, capacity)
+        if self.backend.name != "wgpu":
+            return self.backend.open_program(self.plan, kept, inputs, results, capacity)
         from .run.open_program import OpenProgram
 
         for argument in self.in_place:

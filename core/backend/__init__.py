@@ -49,6 +49,7 @@ _OWN = {
     "numpy": "host.numpy_backend",
     "wgpu": "wgpu_backend",
     "wasm": "wgpu_backend.wasm",
+    "native": "wgpu_backend.llvm",
 }
 
 

@@ -52,7 +52,7 @@ class Opened:
         home = _home(loaded.model, backend)
         self.backend = home
         self._compiled: Any = None
-        if compile and home.name in ("numpy", "wgpu", "wasm") and hasattr(loaded.model, "compile"):
+        if compile and home.name in ("numpy", "wgpu", "wasm", "native") and hasattr(loaded.model, "compile"):
             self._compiled = loaded.model.compile(backend=home)
         fixed = {i.shape[0] for i in self.inputs if i.shape}
         rows = next(iter(fixed)) if len(fixed) == 1 else None

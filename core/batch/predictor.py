@@ -20,11 +20,11 @@ class Predictor:
 
     model: the path of an ONNX file or of a generated module; a generated class, which is pickled as the path of its
     file; or ONNX in memory or a Module, which are pickled whole. backend: "auto" is the GPU that Ray assigned to the
-    process, else numpy, else python. compile: compile the model, on numpy, wgpu and wasm. outputs: a list of names, or
-    a dict of output -> column. inputs: input -> column, or a list of numeric columns to stack; an input without an
-    entry uses the column of its name. keep: columns of the batch to return as well. preprocess: a function from the
-    batch, a dict of arrays, to the model's inputs; or "module:function", which is imported where it runs. batch_size:
-    how many rows are computed at once; batches of any size are split into such pieces.
+    process, else numpy, else python. compile: compile the model, on numpy, native, wgpu and wasm. outputs: a list of
+    names, or a dict of output -> column. inputs: input -> column, or a list of numeric columns to stack; an input
+    without an entry uses the column of its name. keep: columns of the batch to return as well. preprocess: a function
+    from the batch, a dict of arrays, to the model's inputs; or "module:function", which is imported where it runs.
+    batch_size: how many rows are computed at once; batches of any size are split into such pieces.
 
     A column with the bytes or the paths of image files is decoded (pictures.decode) for a numeric input. columns.fit
     describes the other conversions.

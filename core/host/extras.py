@@ -22,6 +22,7 @@ EXTRAS = {
     "ml_dtypes": "numpy",
     "wgpu": "wgpu",
     "wasmtime": "wasm",
+    "llvmlite": "native",
     "mkl": "mkl",
     "rich": "train",
     "psutil": "train",

@@ -147,9 +147,9 @@ def _own_backend(module):
 def compile(self, *examples, backend=None, tune=False, dims=None):
     """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-    backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", a plan of NumPy calls
-    (docs/numpy.md); "auto", the fastest of them, measured during the first calls. None: the one that this module is on,
-    "numpy" if it is on "python". The plan copies the parameters to
+    backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "native", machine code made by LLVM
+    (docs/native.md); "numpy", a plan of NumPy calls (docs/numpy.md); "auto", the fastest of them, measured during the
+    first calls. None: the one that this module is on, "numpy" if it is on "python". The plan copies the parameters to
     `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
     which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
     (docs/wgpu.md).

@@ -58,7 +58,7 @@ def test_an_interrupt_prints_no_traceback(emberlet, monkeypatch):
 
 def test_devices_lists_the_backends(emberlet):
     found = json.loads(emberlet("devices", "--json").out)
-    assert [d["backend"].partition(":")[0] for d in found][:4] == ["python", "numpy", "wasm", "wgpu"]
+    assert [d["backend"].partition(":")[0] for d in found][:5] == ["python", "numpy", "wasm", "native", "wgpu"]
     assert emberlet("devices").out.startswith("python: CPython ")
 
 
@@ -78,7 +78,7 @@ def test_devices_names_what_was_measured_and_forgets_it(emberlet, tmp_path, monk
     path.write_text("{}", encoding="utf-8")
     assert f"  tuning: {path}\n" in emberlet("devices").out
     found = json.loads(emberlet("devices", "--json").out)
-    assert [d.get("tuning") for d in found[:4]] == [None, None, None, str(path)]
+    assert [d.get("tuning") for d in found[:5]] == [None, None, None, None, str(path)]
     said = emberlet("devices", "--forget-tuning")
     assert (said.status, said.out) == (0, f"deleted {path}\n")
     assert not path.exists()

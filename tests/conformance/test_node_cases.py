@@ -16,7 +16,7 @@ from tools.paths import ROOT
 from .cases import SLOW_IN_PYTHON, node_cases, operators, run_case
 
 CHUNK = 48  # cases to a test: one test each would cost pytest more than the cases take
-BACKENDS = ("numpy", "numpy compiled", "python", "wasm")
+BACKENDS = ("numpy", "numpy compiled", "python", "wasm", "native")
 NAMES = sorted(node_cases())
 
 
@@ -39,8 +39,8 @@ def _operators(name: str) -> str:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_node_cases_give_the_expected_outputs(names: list[str], backend: str) -> None:
-    if backend == "wasm":
-        pytest.importorskip("wasmtime")
+    if backend in ("wasm", "native"):
+        pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
     failures = []
     for name in names:
         if backend == "python" and name in SLOW_IN_PYTHON:

@@ -193,12 +193,15 @@ FRONTS = [
     Way("load, compiled for its own backend", "numpy", _loaded(lambda model: model.compile(), "numpy")),
     Way("load, forked to python", "python", _loaded(lambda model: model.fork("python"), "python")),
     Way("load, forked to wasm", "wasm", _loaded(lambda model: model.fork("wasm"), "wasm")),
+    Way("load, forked to native", "native", _loaded(lambda model: model.fork("native"), "native")),
     Way("emberlet.onnxruntime", "numpy", _session("CPUExecutionProvider")),
     Way("emberlet.onnxruntime on the GPU", "wgpu", _session("WebGPUExecutionProvider")),
     *(Way(f"onnx_backend on {device}", backend, _prepared(device))
-      for device, backend in (("CPU", "numpy"), ("PYTHON", "python"), ("WASM", "wasm"), ("WGPU", "wgpu"))),
+      for device, backend in (("CPU", "numpy"), ("PYTHON", "python"), ("WASM", "wasm"), ("NATIVE", "native"),
+                              ("WGPU", "wgpu"))),
     Way("onnx_backend.run_model", "numpy", _run_model),
-    *(Way(f"emberlet run on {backend}", backend, _command(backend)) for backend in ("numpy", "python", "wasm")),
+    *(Way(f"emberlet run on {backend}", backend, _command(backend))
+      for backend in ("numpy", "python", "wasm", "native")),
     Way("Predictor", "numpy", _predictor),
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from emberlet.host.cli import main
 
 Arrays = dict[str, Any]
 ModelWay = Callable[[Path, Arrays], list[Any]]
-DEVICES = {"PYTHON": "python", "CPU": "numpy", "WGPU": "wgpu", "WASM": "wasm"}
+DEVICES = {"PYTHON": "python", "CPU": "numpy", "WGPU": "wgpu", "WASM": "wasm", "NATIVE": "native"}
 
 
 def _results(found: Any) -> list[Any]:
@@ -75,8 +75,8 @@ def _command(path: Path, arrays: Arrays) -> list[Any]:
 
 
 MODEL_WAYS: dict[str, tuple[str, ModelWay]] = {
-    **{f"eager on {b}": (b, _eager(b)) for b in ("python", "numpy", "wgpu", "wasm")},
-    **{f"compiled for {b}": (b, _compiled(b)) for b in ("numpy", "wgpu", "wasm")},
+    **{f"eager on {b}": (b, _eager(b)) for b in ("python", "numpy", "wgpu", "wasm", "native")},
+    **{f"compiled for {b}": (b, _compiled(b)) for b in ("numpy", "wgpu", "wasm", "native")},
     **{f"onnx_backend on {d}": (b, _prepared(d)) for d, b in DEVICES.items() if b != "python"},
     "emberlet.onnxruntime": ("numpy", _onnxruntime("CPUExecutionProvider")),
     "emberlet.onnxruntime on the GPU": ("wgpu", _onnxruntime("WebGPUExecutionProvider")),

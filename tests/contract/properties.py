@@ -52,7 +52,7 @@ def broken(
 
 
 def _on(case: Case, way: Way, wanted: list[Expected], choose: random.Random) -> str:
-    if way.backend in ("wgpu", "wasm"):
+    if way.backend in ("wgpu", "wasm", "native"):
         wanted = [_coarse(w) for w in wanted]
         if not way.name.startswith(EAGER):
             wanted = [_within_words(w) for w in wanted]

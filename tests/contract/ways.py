@@ -21,7 +21,7 @@ from tools import components
 from .case import Case
 
 Run = Callable[[tuple[Any, ...]], Any]
-BACKENDS = ("python", "numpy", "wgpu", "wasm")
+BACKENDS = ("python", "numpy", "wgpu", "wasm", "native")
 
 
 class Unavailable(Exception):
@@ -215,16 +215,16 @@ def _saved(backend: str) -> Way:
 
 WAYS = [
     *(_eager(b) for b in BACKENDS if b != "numpy"),
-    *(_compiled(b) for b in ("numpy", "wgpu", "wasm")),
+    *(_compiled(b) for b in ("numpy", "wgpu", "wasm", "native")),
     Way("compiled for numpy on two threads", "numpy", _two_threads),
-    *(_open_sizes(b) for b in ("numpy", "wgpu", "wasm")),
+    *(_open_sizes(b) for b in ("numpy", "wgpu", "wasm", "native")),
     Way("compiled for numpy and pickled", "numpy", _pickled),
-    *(_copied(b) for b in ("numpy", "wasm")),
+    *(_copied(b) for b in ("numpy", "wasm", "native")),
     *(_saved(b) for b in ("wgpu", "wasm")),
 ]
 REFERENCE = Way("eager on numpy", "numpy", lambda case, example: _eager("numpy").open(case, example))
 # How often a way is tried, relative to the others: those on NumPy have the most forms, and the GPU's compile slowly.
-SHARE = {"numpy": 0.5, "python": 0.3, "wgpu": 0.12, "wasm": 0.3}
+SHARE = {"numpy": 0.5, "python": 0.3, "wgpu": 0.12, "wasm": 0.3, "native": 0.15}
 
 
 def available() -> list[Way]:
@@ -232,8 +232,9 @@ def available() -> list[Way]:
     missing = set()
     if components.get("gpu-driver").find() is None:
         missing.add("wgpu")
-    try:
-        get_backend("wasm")
-    except BackendError:
-        missing.add("wasm")
+    for name in ("wasm", "native"):
+        try:
+            get_backend(name)
+        except BackendError:
+            missing.add(name)
     return [w for w in WAYS if w.backend not in missing]

@@ -54,6 +54,7 @@ def test_wheel_needs_nothing_and_its_extras_name_what_they_bring(wheel: Path) ->
         "numpy",
         "wgpu",
         "wasm",
+        "native",
         "onnx",
         "micro",
         "tflite",

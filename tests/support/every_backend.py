@@ -13,7 +13,8 @@ from .backends import NAMES
 WGPU = pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))
 EVERY = [*NAMES, WGPU]
 WASM = pytest.param("wasm", marks=pytest.mark.skipif(not find_spec("wasmtime"), reason="wasmtime is not installed"))
-ALL = ["python", "numpy", WGPU, WASM]  # the four that are released
+NATIVE = pytest.param("native", marks=pytest.mark.skipif(not find_spec("llvmlite"), reason="llvmlite is not installed"))
+ALL = ["python", "numpy", WGPU, WASM]  # those whose results tables of documents show
 
 
 def watch(backend: Backend) -> Callable[[], str]:

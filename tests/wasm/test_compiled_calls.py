@@ -140,5 +140,5 @@ def test_a_model_in_training_is_told_how_to_get_a_plan() -> None:
 
 def test_other_backends_have_no_plans() -> None:
     for name in ("numpy", "python"):
-        with pytest.raises(BackendError, match="plans are made for the wgpu and wasm backends, not for"):
+        with pytest.raises(BackendError, match="plans are made for the wgpu, wasm and native backends, not for"):
             compile(doubled, backend=name)

@@ -1,4 +1,5 @@
-"""The error of each elementwise function against float64, in units of the last place of float32."""
+"""The error of each elementwise function against float64, in units of the last place of float32, in WebAssembly and in
+the machine code that LLVM makes of the same functions."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.every_backend import NATIVE
 from support.rows import every
+
+BACKENDS = ["wasm", NATIVE]
 
 Array = np.ndarray[Any, Any]
 
@@ -76,33 +80,36 @@ TWO: dict[str, tuple[Callable[..., Array], bool]] = {
 }
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", list(ONE))
-def test_function_of_one_number(name: str) -> None:
+def test_function_of_one_number(name: str, backend: str) -> None:
     function, bound = ONE[name]
     x = numbers(1)
-    given = emberlet.asarray(x, backend="wasm")
+    given = emberlet.asarray(x, backend=backend)
     found = np.asarray(given.backend.unary(name, given))
     with np.errstate(all="ignore"):
         assert units(found, function(x.astype(np.float64))) <= bound
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", list(TWO))
-def test_function_of_two_numbers(name: str) -> None:
+def test_function_of_two_numbers(name: str, backend: str) -> None:
     function, wide = TWO[name]
     x, y = numbers(1), np.random.default_rng(2).permutation(numbers(3))
-    a, b = (emberlet.asarray(v, backend="wasm") for v in (x, y))
+    a, b = (emberlet.asarray(v, backend=backend) for v in (x, y))
     found = np.asarray(a.backend.binary(name, a, b))
     with np.errstate(all="ignore"):
         want = function(x.astype(np.float64), y.astype(np.float64)) if wide else function(x, y).astype(np.float64)
     assert units(found, want) <= (0.51 if wide else 0.0)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "uint8", "int16", "uint16"])
 @every(
     "name",
     ["add", "mul", "div", "floor_divide", "remainder", "fmod", "pow", "shift_left", "shift_right", "maximum", "lt"],
 )
-def test_operation_on_integers_is_numpys(name: str, dtype: str) -> None:
+def test_operation_on_integers_is_numpys(name: str, dtype: str, backend: str) -> None:
     choose = np.random.default_rng(0)
     info = np.iinfo(dtype)
     small = choose.integers(max(info.min, -9), 9, (2, 500))
@@ -110,15 +117,16 @@ def test_operation_on_integers_is_numpys(name: str, dtype: str) -> None:
     if name.startswith("shift"):
         y = choose.integers(0, info.bits, y.shape).astype(dtype)
     results = []
-    for backend in ("numpy", "wasm"):
-        a, b = (emberlet.asarray(v, backend=backend) for v in (x, y))
+    for home in ("numpy", backend):
+        a, b = (emberlet.asarray(v, backend=home) for v in (x, y))
         results.append(np.asarray(a.backend.binary(name, a, b)))
     np.testing.assert_array_equal(results[1], results[0])
 
 
-def test_casts_to_float16_round_as_numpy_does() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_casts_to_float16_round_as_numpy_does(backend: str) -> None:
     x = np.concatenate([numbers(5), np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)])
     with np.errstate(over="ignore"):
         want = x.astype(np.float16)
-    found = np.asarray(F.astype(emberlet.asarray(x, backend="wasm"), "float16"))
+    found = np.asarray(F.astype(emberlet.asarray(x, backend=backend), "float16"))
     np.testing.assert_array_equal(found, want)

@@ -5,7 +5,7 @@ import struct
 from emberlet.sizes.size import is_open, typical
 
 from .addresses import SIZES
-from .opcodes import OPCODES, TYPES, signed, unsigned
+from .opcodes import OPCODES, TYPES, WIDER, signed, unsigned
 
 
 class E:
@@ -40,7 +40,7 @@ class E:
 
 def op(name, *args, imm=b""):
     """The expression of an instruction over expressions; imm: bytes of its immediates."""
-    code, type, _ = OPCODES[name]
+    code, type, _ = OPCODES.get(name) or WIDER[name]
     out = []
     for a in args:
         out += a.code
@@ -55,7 +55,7 @@ def lane(name, number, *args):
 
 def memory(name, address, *args, offset=0, lane=None):
     """A load or store at `address` + offset."""
-    imm = unsigned(OPCODES[name][2]) + unsigned(offset)
+    imm = unsigned((OPCODES.get(name) or WIDER[name])[2]) + unsigned(offset)
     if lane is not None:
         imm += bytes((lane,))
     return op(name, address, *args, imm=imm)
@@ -136,7 +136,8 @@ class TooManyLocals(Exception):
 class Function:
     """A function under construction. params, results: lists of types; scratch: bytes of scratch memory that it needs;
     steps: of the loop that threads share, 1 without one; work: about how many elements it reads (kernels/split.py).
-    scratch and steps may be open sizes.
+    scratch and steps may be open sizes. lanes: numbers in a vector, 4 but for functions that ../llvm renders, on
+    processors with wider ones.
 
     Code goes to the innermost buffer of `buffers`. Functions are equal if their code is.
     """
@@ -150,6 +151,7 @@ class Function:
         self.scratch = 0
         self.steps = 1
         self.work = 0
+        self.lanes = 4
         self._key = None
 
     # -- writing --------------------------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ class Function:
         i32(self.steps)  # so that an open size has its place before the sizes of the plan are counted
         kind = (tuple(self.params), tuple(self.results), tuple(self.locals))
         # Open sizes by their names: to compare them might note a guard.
-        self._key = kind + (tuple(out), str(self.scratch), str(self.steps), self.work)
+        self._key = kind + (tuple(out), str(self.scratch), str(self.steps), self.work, self.lanes)
         return self
 
     def called(self):

@@ -2,7 +2,7 @@
 
 from emberlet.errors import BackendError
 
-from . import library, threads
+from . import engine, library, threads
 from .addresses import SIZES
 from .assembler import code_section, module
 from .kernels import split
@@ -12,11 +12,10 @@ PAGE = 1 << 16
 MOST = 1 << 16  # pages of a memory with 32-bit addresses
 
 
-class Image:
-    """module: the bytes of a module that exports "memory" and "run". addresses: the address of each buffer of the Plan,
-    by number; rooms: their bytes. nbytes: the size of the memory in bytes; pages: in pages of 64 KiB. threads: the most
-    threads that may run it (threads.py). scratch: the address of the scratch memory; scratch_room: its bytes, for each
-    thread."""
+class Layout:
+    """Where a plan's buffers lie in one memory. addresses: the address of each buffer of the Plan, by number; rooms:
+    their bytes. scratch: the address of the kernels' scratch memory; scratch_room: its bytes, for each thread. nbytes:
+    the size of the memory in bytes."""
 
     def __init__(self, plan, stored=None, sizes=0, room=None):
         """stored: {number of a constant buffer: how its file encodes it} (stored.py); sizes: how many open sizes the
@@ -30,7 +29,7 @@ class Image:
             self.addresses.append(at)
             block = BLOCK_BYTES if stored and number in stored else 64
             at += (max(4, self.rooms[number]) + block - 1) // block * block
-        parts = []
+        self.parts = []
         self.encoded = {}  # number of a stored buffer -> addresses of what encodes it
         for number in sorted(stored or ()):
             how, count = stored[number], plan.buffers[number].nbytes // 4
@@ -38,19 +37,26 @@ class Image:
             to = self.addresses[number]
             first = to + (count * 4 + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES - elements
             self.encoded[number] = (first, at)[: 2 if scales else 1]
-            parts.append((how, to, count, first, at))
+            self.parts.append((how, to, count, first, at))
             at += (scales + 63) // 64 * 64
-        scratch = at
-        most = max([0] + [room(f.scratch) for _, f in plan.kernels])
-        self.scratch_room = most
-        stride = (most + 63) // 64 * 64  # bytes between the scratch memories of two threads
+        self.scratch = at
+        self.scratch_room = max([0] + [room(f.scratch) for _, f in plan.kernels])
+        self.nbytes = at + self.scratch_room + 64
+
+
+class Image(Layout):
+    """module: the bytes of a module that exports "memory" and "run". pages: the size of the memory in pages of 64 KiB;
+    threads: the most threads that may run it (threads.py)."""
+
+    def __init__(self, plan, stored=None, sizes=0, room=None):
+        Layout.__init__(self, plan, stored, sizes, room)
+        parts, scratch = self.parts, self.scratch
+        stride = (self.scratch_room + 63) // 64 * 64  # bytes between the scratch memories of two threads
         self.threads = threads.MOST if split.pays([plan.kernels[s.kernel][1] for s in plan.steps]) else 1
-        at += most + (self.threads - 1) * stride
-        self.nbytes = at + 64
+        self.nbytes += (self.threads - 1) * stride
         pages = (self.nbytes + PAGE - 1) // PAGE
         if pages > MOST:
             raise BackendError("this plan takes {} bytes of memory; WebAssembly has at most 4 GiB".format(self.nbytes))
-        self.scratch = scratch
         functions, seen = [], {}
         for n, (_, f) in enumerate(plan.kernels):
             _add(functions, seen, "kernel{}".format(n), f)
@@ -70,6 +76,10 @@ class Image:
         self._functions = functions
         self.pages = pages
         self.module = module(functions, self.exported, pages)
+
+    def instance(self):
+        """A memory for the module, and what runs it: on several threads where the engine has them."""
+        return engine.shared(self) or engine.compiled(self.module).instance()
 
     def file(self, custom, data):
         """The module with custom sections (name, bytes), and with `data`: number of a buffer -> its bytes, or a list of

@@ -3,31 +3,27 @@
 from emberlet.errors import BackendError
 
 from ..device import lock
-from . import engine
 
 
-def program(plan, constants, inputs, results):
-    """The Program of a Plan. constants: {number of a constant buffer: its bytes}; inputs and results: lists of (buffer
-    number, nbytes)."""
-    from .image import Image
-
-    image = Image(plan)
-    instance = started(image, constants)
-    inputs, results = [[(image.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
-    return Program(instance, inputs, results, temporaries(image))
+def program(layout, constants, inputs, results):
+    """The Program of a Layout. constants: {number of a constant buffer: its bytes}; inputs and results: lists of
+    (buffer number, nbytes)."""
+    instance = started(layout, constants)
+    inputs, results = [[(layout.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
+    return Program(instance, inputs, results, temporaries(layout))
 
 
-def temporaries(image):
+def temporaries(layout):
     """(address, nbytes) of the memory that each run writes before it reads it."""
-    buffers = image.plan.buffers
-    return [(image.addresses[n], image.rooms[n]) for n in range(len(buffers)) if buffers[n].kind != "external"]
+    buffers = layout.plan.buffers
+    return [(layout.addresses[n], layout.rooms[n]) for n in range(len(buffers)) if buffers[n].kind != "external"]
 
 
-def started(image, constants):
-    """An instance of an Image whose memory holds the constants."""
-    instance = engine.shared(image) or engine.compiled(image.module).instance()
+def started(layout, constants):
+    """An instance of a Layout whose memory holds the constants."""
+    instance = layout.instance()
     for number in constants:
-        instance.write(image.addresses[number], constants[number])
+        instance.write(layout.addresses[number], constants[number])
     return instance
 
 

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.forget_tuning:
         return _forget_tuning()
-    found = [_python(), _numpy(), _wasm(), *_adapters()]
+    found = [_python(), _numpy(), _wasm(), _native(), *_adapters()]
     if arguments.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -90,6 +90,21 @@ def _wasm() -> dict[str, Any]:
         return {"backend": "wasm", "missing": str(error)}
     found = "the browser's WebAssembly" if sys.platform == "emscripten" else f"wasmtime {version('wasmtime')}"
     return {"backend": "wasm", "description": f"{found}, one thread"}
+
+
+def _native() -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from emberlet.errors import BackendError
+    from emberlet.wgpu_backend.llvm import engine
+
+    try:
+        engine.available()
+    except BackendError as error:
+        return {"backend": "native", "missing": str(error)}
+    bits = 32 * engine.lanes()
+    text = f"llvmlite {version('llvmlite')} for {engine.processor()}, vectors of {bits} bits, one thread"
+    return {"backend": "native", "description": text}
 
 
 def _adapters() -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ class Loaded:
     def compiled_anywhere(self) -> Loaded:
         """The same model compiled on its backend; itself where that has no plans."""
         backends = self.model.backends() if hasattr(self.model, "backends") else []
-        if len(backends) != 1 or backends[0].name not in ("numpy", "wgpu", "wasm"):
+        if len(backends) != 1 or backends[0].name not in ("numpy", "wgpu", "wasm", "native"):
             return self
         return replace(self, model=self.model.compile(backend=backends[0]))
 

@@ -28,7 +28,7 @@ NEEDS: tuple[str, ...] = ()
 MODELS = Path(__file__).resolve().parents[2] / "models"
 OF_MODELS = ("lstm_stack", "gru_stack", "rnn_stack", "mobile_cnn", "residual_cnn", "quantized_qdq", "loop_and_branch")
 FAR = 37  # small enough that a shape of it fits in memory
-SHARE = {"numpy": 0.6, "python": 0.3, "wasm": 0.3, "wgpu": 0.1}
+SHARE = {"numpy": 0.6, "python": 0.3, "wasm": 0.3, "native": 0.15, "wgpu": 0.1}
 
 
 class Drawn(NamedTuple):

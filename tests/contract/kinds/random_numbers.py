@@ -81,8 +81,8 @@ def _unlike(got: Leaf, want: Leaf, backend: str) -> str:
     if got.dtype != want.dtype or got.array.shape != want.array.shape:
         return f"{got.dtype} {got.array.shape}, NumPy has {want.dtype} {want.array.shape}"
     a, b = got.array.astype(np.float64), want.array.astype(np.float64)
-    # Box-Muller's logarithm and cosine round; float64 is computed in float32 on wgpu and wasm.
-    kind = "float32" if got.dtype == "float64" and backend in ("wgpu", "wasm") else got.dtype
+    # Box-Muller's logarithm and cosine round; float64 is computed in float32 on wgpu, wasm and native.
+    kind = "float32" if got.dtype == "float64" and backend in ("wgpu", "wasm", "native") else got.dtype
     near = np.abs(a - b) <= 64 * EPSILON.get(kind, 0.0) * np.maximum(1.0, np.abs(b))
     if near.all():
         return ""

@@ -2,8 +2,9 @@
 
 out[grid, row, column] = sum over k of left[grid, row, k] * right[grid, k, column]. Eight columns of the right operand
 are copied side by side, row k by row k, into a *panel*; its products with the left operand are then summed in
-registers, in tiles of six rows by eight columns (Goto and van de Geijn 2008). For a convolution, columns are the pixels
-of the whole image and k goes over channels and taps, so that the panel is the im2col of these eight pixels.
+registers, in tiles of six rows by eight columns (Goto and van de Geijn 2008). Longer vectors make both larger. For a
+convolution, columns are the pixels of the whole image and k goes over channels and taps, so that the panel is the
+im2col of these eight pixels.
 """
 
 from emberlet.sizes.questions import divides, known_equal
@@ -99,7 +100,7 @@ def contraction(item, stored, name, options):
     if node.dtype.kind != "float":
         return None
     what = problem(node)
-    if typical(what.columns) < 4 or typical(what.depth()) < 4 or typical(what.rows) < 2:
+    if typical(what.columns) < options.lanes or typical(what.depth()) < 4 or typical(what.rows) < 2:
         return None
     if node.op == "conv" and not fixed(what):
         return None
@@ -114,13 +115,13 @@ def fixed(what):
     return not (is_open(what.rows) or is_open(what.columns) or is_open(what.depth()))
 
 
-def _rows_of_tiles(rows):
-    """How many rows a tile has, at most ROWS: few should be computed twice, and loading the columns takes as long as
+def _rows_of_tiles(rows, most):
+    """How many rows a tile has, at most `most`: few should be computed twice, and loading the columns takes as long as
     two rows."""
     if is_open(rows):
-        return ROWS
+        return most
     best, least = 1, 3 * rows
-    for n in range(2, min(ROWS, rows) + 1):
+    for n in range(2, min(most, rows) + 1):
         cost = (rows + n - 1) // n * (n + 2)
         if cost <= least:
             best, least = n, cost
@@ -132,6 +133,7 @@ class Contraction:
     lane = "column"  # the counter whose neighbors a vector holds
 
     def __init__(self, item, stored, what, options):
+        self.lanes = options.lanes if options else 4
         self.item = item
         self.node = item.anchor
         self.what = what
@@ -152,15 +154,15 @@ class Contraction:
         self.result, self.store = low.place(
             what.out(self.grid, self.row, self.column), low.round(value, self.node.dtype)
         )
-        self.rows = _rows_of_tiles(what.rows)
-        self.vectors = VECTORS if typical(what.columns) >= 8 else 1
+        self.rows = _rows_of_tiles(what.rows, options.rows if options else ROWS)
+        self.vectors = VECTORS if typical(what.columns) >= 2 * self.lanes else 1
 
     def _column(self):
         return ix.counter("column", self.what.columns)
 
     def serves(self):
         """Whether the left operand's index is linear in the row and in k."""
-        self.e = e = begin("", self.low.slots)
+        self.e = e = begin("", self.low.slots, self.lanes)
         if self.left.op != "load":
             return False
         index = self.left.attr[1]
@@ -174,9 +176,9 @@ class Contraction:
     def kernel(self, name):
         what = self.what
         slots = self.low.slots
-        self.e = e = begin(name, slots)
+        self.e = e = begin(name, slots, self.lanes)
         self.f = e.f
-        width = 4 * self.vectors
+        width = self.lanes * self.vectors
         self.direct = self._direct()
         panels = (what.columns + width - 1) // width
         self.panel_bytes = what.depth() * width * 4
@@ -207,7 +209,7 @@ class Contraction:
     def _blocks(self, panels, together, pack):
         """The loops over blocks of panels, each packed by `pack()` if that is not None, and over their tiles."""
         e, what = self.e, self.what
-        width = 4 * self.vectors
+        width = self.lanes * self.vectors
         few = is_open(what.columns) and least(what.columns) < width  # whether there may be fewer than a panel has
         if few:
             e.branch(op("i32.lt_u", i32(what.columns), i32(width)))
@@ -280,7 +282,7 @@ class Contraction:
     def _open_panel(self, first, last):
         """Open the loop over the panels of a block."""
         e, f = self.e, self.f
-        width, columns = 4 * self.vectors, self.what.columns
+        width, columns = self.lanes * self.vectors, self.what.columns
         e.loop("panel", last, 1, first)
         panel = e.counters["panel"][0]
         at = op("i32.mul", panel, i32(width))
@@ -304,7 +306,7 @@ class Contraction:
     def _pack(self):
         """Copy the panel of the right operand that begins at the first column."""
         e, f, what = self.e, self.f, self.what
-        width = 4 * self.vectors
+        width = self.lanes * self.vectors
         slot, index = self.right.attr
         to = f.local("i32")
         f.set(to, self.packed)
@@ -320,9 +322,9 @@ class Contraction:
         def by_vectors():
             for v in range(self.vectors):
                 e.block()
-                e.bind("column", f.let(op("i32.add", self.first_column, i32(4 * v))))
+                e.bind("column", f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
                 e.lane = "column"
-                f.do(memory("v128.store", f.get(to), e.vector(self.right), offset=16 * v))
+                f.do(memory("v128.store", f.get(to), e.vector(self.right), offset=4 * self.lanes * v))
                 e.lane = None
                 e.close()
 
@@ -341,15 +343,17 @@ class Contraction:
         def contiguous():
             base = f.let(tap(0))
             for v in range(self.vectors):
-                f.do(memory("v128.store", f.get(to), memory("v128.load", base, offset=16 * v), offset=16 * v))
+                at = 4 * self.lanes * v
+                f.do(memory("v128.store", f.get(to), memory("v128.load", base, offset=at), offset=at))
 
         def scattered():
             offset = f.let(e.index(by_k, 4))
             for v in range(self.vectors):
-                out = memory("v128.load32_zero", op("i32.add", places[4 * v], offset))
-                for n in range(1, 4):
-                    out = memory("v128.load32_lane", op("i32.add", places[4 * v + n], offset), out, lane=n)
-                f.do(memory("v128.store", f.get(to), out, offset=16 * v))
+                first = self.lanes * v
+                out = memory("v128.load32_zero", op("i32.add", places[first], offset))
+                for n in range(1, self.lanes):
+                    out = memory("v128.load32_lane", op("i32.add", places[first + n], offset), out, lane=n)
+                f.do(memory("v128.store", f.get(to), out, offset=4 * first))
 
         e.branch(in_row)
         loops(contiguous)
@@ -420,7 +424,7 @@ class Contraction:
         left = f.local("v128")
         for u in range(unroll):
             for v in range(vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=right_offset(u) + 16 * v))
+                f.set(right[v], memory("v128.load", f.get(b), offset=right_offset(u) + 4 * self.lanes * v))
             for r in range(self.rows):
                 f.set(left, memory("v128.load32_splat", rows[r], offset=left_offset(u, r)))
                 for v in range(vectors):
@@ -446,7 +450,7 @@ class Contraction:
             step = 4 * self.step
         else:
             f.set(b, self.packed)
-            step = 16 * self.vectors
+            step = 4 * self.lanes * self.vectors
         e.close()
         return a, b, step
 
@@ -478,7 +482,7 @@ class Contraction:
             for v in range(self.vectors):
                 e.block()
                 e.bind("row", f.let(op("i32.add", first_row, i32(r))))
-                e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(4 * v))))
+                e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
                 e.lane = self.lane
                 e.define("sum", f.get(sums[r][v]), True)
                 e.store_four(self.store, self.result, word)

@@ -32,7 +32,7 @@ def depthwise(item, stored, name, options):
     taps = 1
     for d in weight.shape[2:]:
         taps *= d
-    if node.shape[-1] < 4 or stride[-1] > 2 or taps > TAPS:
+    if node.shape[-1] < options.lanes or stride[-1] > 2 or taps > TAPS:
         return None
     writer = _Depthwise(item, stored, options)
     return writer.kernel(name) if writer.serves() else None
@@ -75,15 +75,17 @@ class _Depthwise:
 
     def kernel(self, name):
         slots = self.low.slots
-        self.e = e = begin(name, slots)
+        self.e = e = begin(name, slots, self.options.lanes)
         rows = min(ROWS, self.height)
-        tiles, panels = (self.height + rows - 1) // rows, (self.width + 3) // 4
+        wide = e.lanes
+        tiles, panels = (self.height + rows - 1) // rows, (self.width + wide - 1) // wide
         shared = split.chosen([self.grid_count, tiles, panels])
         e.f.work = self.grid_count * self.height * self.width * self.kernel_shape[0] * self.kernel_shape[1] // 4
         e.loop("grid", self.grid_count, split=shared == 0)
         weights = self._weights()
         e.loop("tile", self.height, rows, clamp=self.height - rows if self.height % rows else None, split=shared == 1)
-        e.loop("panel", self.width, 4, clamp=self.width - 4 if self.width % 4 else None, split=shared == 2)
+        clamp = self.width - wide if self.width % wide else None
+        e.loop("panel", self.width, wide, clamp=clamp, split=shared == 2)
         self._tile(e.counters["tile"][0], e.counters["panel"][0], rows, weights)
         for _ in range(3):
             e.close()
@@ -148,7 +150,10 @@ class _Depthwise:
         if step == 1:
             return first
         # Elements 0, 2, 4 and 6, and none beyond: the memory may end there.
-        return op("i8x16.shuffle", first, memory("v128.load", at, offset=offset + 12), imm=_EVEN)
+        second = memory("v128.load", at, offset=offset + 4 * (self.e.lanes - 1))
+        if self.e.lanes != 4:
+            return op("v128.even_odd", first, second)
+        return op("i8x16.shuffle", first, second, imm=_EVEN)
 
     def _multiplied(self, a, b, c):
         if self.options.relaxed:

@@ -9,7 +9,6 @@ from ..assembler import i32, memory, op, select
 from .contraction import BLOCK_BYTES, VECTORS, Contraction, fixed, problem
 from .nest import begin, finish
 
-WIDTH = 4 * VECTORS
 TAPS = 9  # of the products that are written out one after the other
 
 # The time of copying a term of eight columns, in that of eight products.
@@ -19,16 +18,17 @@ PACKING = 7
 def direct(item, stored, name, options):
     """The Kernel of a "conv" item, or None if copying the image or nested loops are better."""
     node = item.anchor
+    width = VECTORS * options.lanes
     if node.dtype.kind != "float":
         return None
     what = problem(node)
-    if not fixed(what) or node.shape[-1] < WIDTH or what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
+    if not fixed(what) or node.shape[-1] < width or what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
         return None
     taps = what.depth() // what.inner[0]
     line = node.shape[-1]
     lines = what.columns // line
-    panels = lines * ((line + WIDTH - 1) // WIDTH)
-    packed = (what.columns + WIDTH - 1) // WIDTH
+    panels = lines * ((line + width - 1) // width)
+    packed = (what.columns + width - 1) // width
     if taps < 2 or panels * what.rows > packed * (what.rows + PACKING):
         return None
     writer = _Direct(item, stored, what, options)
@@ -54,13 +54,14 @@ class _Direct(Contraction):
 
     def kernel(self, name):
         slots = self.low.slots
-        self.e = e = begin(name, slots)
+        self.e = e = begin(name, slots, self.lanes)
         self.f = e.f
-        self.tiles = (self.line + WIDTH - 1) // WIDTH
+        self.width = VECTORS * self.lanes
+        self.tiles = (self.line + self.width - 1) // self.width
         panels = self.lines * self.tiles
         # Process as many lines together as fit the L2 cache with all of their channels.
         taps = self.what.depth() // self.what.inner[0]
-        together = max(1, min(panels, BLOCK_BYTES * taps // (self.what.depth() * WIDTH * 4)))
+        together = max(1, min(panels, BLOCK_BYTES * taps // (self.what.depth() * self.width * 4)))
         self._share(panels)
         self._open_grid()
         self._blocks(panels, together, None)
@@ -76,10 +77,10 @@ class _Direct(Contraction):
             self.first_column = i32(0)
             return
         e.bind("line", f.let(op("i32.div_u", panel, i32(self.tiles))))
-        at = op("i32.mul", op("i32.sub", panel, op("i32.mul", e.counters["line"][0], i32(self.tiles))), i32(WIDTH))
-        if self.line % WIDTH:
+        at = op("i32.mul", op("i32.sub", panel, op("i32.mul", e.counters["line"][0], i32(self.tiles))), i32(self.width))
+        if self.line % self.width:
             at = f.let(at)
-            at = select(op("i32.lt_u", at, i32(self.line - WIDTH)), at, i32(self.line - WIDTH))
+            at = select(op("i32.lt_u", at, i32(self.line - self.width)), at, i32(self.line - self.width))
         self.first_column = f.let(at)
 
     def _tile(self, first_row):
@@ -118,7 +119,7 @@ class _Direct(Contraction):
         left = f.local("v128")
         for k, offset in enumerate(offsets):
             for v in range(self.vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=offset + 16 * v))
+                f.set(right[v], memory("v128.load", f.get(b), offset=offset + 4 * self.lanes * v))
             for r in range(self.rows):
                 f.set(left, memory("v128.load32_splat", f.get(a), offset=left_offset(k, r)))
                 for v in range(self.vectors):

@@ -1,8 +1,9 @@
 """Turns Values of the kernel IR into Wasm code inside nested loops, for one position or for four neighboring ones.
 
 Every Value is computed once, in the outermost possible loop. The four positions are those of one counter, the *lane*
-counter, which then advances by four. A load whose index grows by one with it becomes a vector load; values independent
-of it are computed once; operations without a vector form are computed lane by lane.
+counter, which then advances by four. Where vectors have more lanes, as many positions take the place of four. A load
+whose index grows by one with it becomes a vector load; values independent of it are computed once; operations without a
+vector form are computed lane by lane.
 """
 
 from emberlet.sizes.questions import known_equal
@@ -13,6 +14,7 @@ from ..assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, selec
 from . import operations
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
+_EDGE = 64  # words of a memory that lie before its first tensor (../addresses.py)
 _REVERSE = bytes((12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))
 _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27))
 _FIRST_BYTES = bytes((0, 4, 8, 12)) + bytes(12)
@@ -50,7 +52,8 @@ class Scope:
 class Emitter:
     """Writes into a Function whose parameters are the addresses of `slots` and of the result.
 
-    addresses: slot number -> expression of its tensor's address. lane: the name of the lane counter, or None.
+    addresses: slot number -> expression of its tensor's address. lane: the name of the lane counter, or None. lanes:
+    the numbers in a vector; by_one: whether some code computes them one by one.
     """
 
     def __init__(self, function, slots):
@@ -60,6 +63,8 @@ class Emitter:
         self.counters = {}  # name -> (expression, number of its scope)
         self.variables = {}  # name -> (expression, number of its scope, whether it is a vector)
         self.lane = None
+        self.lanes = function.lanes
+        self.by_one = False
         self.barrier = 0  # loads must stay inside this scope: outside it their indices may be out of bounds
         self.scopes = [Scope(None)]
         self._levels = {}
@@ -461,7 +466,8 @@ class Emitter:
             if c is None:
                 return self._one_by_one(value)
             whole = op("i32x4.splat", self.index(value.attr))
-            whole = op("i32x4.add", whole, i32x4(0, c, 2 * c, 3 * c))
+            steps = i32x4(0, c, 2 * c, 3 * c) if self.lanes == 4 else op("v128.ramp", i32(c))
+            whole = op("i32x4.add", whole, steps)
             return op("f32x4.convert_i32x4_s", whole) if value.type == "f32" else whole
         if name == "guard":
             return self._guard_four(value)
@@ -489,7 +495,8 @@ class Emitter:
     def _by_lane(self, value, args):
         """Apply an operation without a vector form lane by lane."""
         out = i32x4(0)
-        for n in range(4):
+        self.by_one = True
+        for n in range(self.lanes):
             numbers = []
             for i in range(len(args)):
                 numbers.append(self.f.let(extract(args[i], value.args[i].type, n)))
@@ -503,8 +510,9 @@ class Emitter:
     def _one_by_one(self, value):
         """A Value at four positions, computed one after the other."""
         out = self.f.local("v128")
+        self.by_one = True
         known = self.counters[self.lane]
-        for n in range(4):
+        for n in range(self.lanes):
             self.block()
             self.bind(self.lane, self.f.let(op("i32.add", known[0], i32(n))))
             self.f.set(out, replace(self.f.get(out), n, self.scalar(value), value.type))
@@ -521,19 +529,26 @@ class Emitter:
             at, offset = self.address(slot, index, word)
             out = self.four_at(word, at, offset)
         elif c == -1:
-            at, offset = self.address(slot, index, word, -3)
+            at, offset = self.address(slot, index, word, 1 - self.lanes)
             reverse = self.f.let(self.four_at(word, at, offset))
-            out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
+            if self.lanes == 4:
+                out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
+            else:
+                out = op("v128.reverse", reverse)
         elif c == 2 and size(word) == 4:  # the last element is read and not used; every memory ends with room for it
             at, offset = self.address(slot, index, word)
             at = self.f.let(at)
-            first, second = [memory("v128.load", at, offset=offset + n) for n in (0, 16)]
-            out = op("i8x16.shuffle", first, second, imm=_EVEN)
+            first, second = [memory("v128.load", at, offset=offset + n) for n in (0, 4 * self.lanes)]
+            if self.lanes == 4:
+                out = op("i8x16.shuffle", first, second, imm=_EVEN)
+            else:
+                out = op("v128.even", first, second)
         elif c is None:
             return self._one_by_one(value)
         else:
             out = i32x4(0)
-            for n in range(4):
+            self.by_one = True
+            for n in range(self.lanes):
                 at, offset = self.address(slot, index, word, n * c)
                 out = self.lane_at(word, at, out, n, offset)
         return op("i32x4.ne", out, i32x4(0)) if value.type == "bool" else out
@@ -549,6 +564,8 @@ class Emitter:
     def four_at(self, word, at, offset):
         if size(word) == 4:
             return memory("v128.load", at, offset=offset)
+        if self.lanes != 4:
+            return memory("v128.load_" + word, at, offset=offset)
         sign = "s" if word == "i8" else "u"
         out = op("i16x8.extend_low_i8x16_" + sign, memory("v128.load32_zero", at, offset=offset))
         return op("i32x4.extend_low_i16x8_" + sign, out)
@@ -560,16 +577,48 @@ class Emitter:
             return self._guard(value, self.vector, "v128", self.inside(value.attr))
         if [c for c in uneven if self.coefficient(c[0]) is None]:
             return self._one_by_one(value)
+        if self.lanes > 4 and self._plain_row(value.args[0]):
+            return self._masked(value)
         # Four elements inside are one vector; at an edge they are loaded one by one.
         ends = []
         for index, limit in value.attr:
-            further = 3 * self.coefficient(index)
+            further = (self.lanes - 1) * self.coefficient(index)
             ends += [self.inside([(index, limit)]), self.inside([(index, limit)], further)]
         whole = f.let(every(ends))
         out = f.local("v128")
         self._within(whole, lambda: f.set(out, self.vector(value.args[0])))
         self._within(op("i32.eqz", whole), lambda: f.set(out, self._one_by_one(value)))
         return f.get(out)
+
+    def _plain_row(self, inner):
+        """Whether a guarded value is a load of neighbors that begins, at an edge, at most _EDGE words before its
+        tensor."""
+        if inner.op != "load" or inner.type == "bool" or size(self._word(inner.attr[0])) != 4:
+            return False
+        index = inner.attr[1]
+        return self.coefficient(index) == 1 and -_EDGE <= least(index.lo) and not self.atoms_load(index)
+
+    def atoms_load(self, index):
+        """Whether an index is computed from memory."""
+        return any(self._atom_loads(atom) for _, atom in index.terms)
+
+    def _masked(self, value):
+        """A guarded load of a vector whose lanes may lie outside."""
+        inner, otherwise = value.args
+        masks = []
+        for index, limit in value.attr:
+            at = op("i32x4.splat", self.index(index))
+            c = self.coefficient(index)
+            if c:
+                at = op("i32x4.add", at, op("v128.ramp", i32(c)))
+            masks.append(op("i32x4.lt_u", at, op("i32x4.splat", i32(limit))))
+        mask = masks[0]
+        for m in masks[1:]:
+            mask = op("v128.and", mask, m)
+        mask = self.f.let(mask)
+        slot, index = inner.attr
+        at = self.index(index, 4, self.addresses[slot])
+        return bits(mask, memory("v128.load_masked", at, mask), self.vector(otherwise))
 
     def _choose_four(self, value):
         index, starts = value.attr
@@ -580,7 +629,7 @@ class Emitter:
             return self._one_by_one(value)
         f = self.f
         first = f.let(self.index(index))
-        final = f.let(op("i32.add", first, i32(3 * c)))
+        final = f.let(op("i32.add", first, i32((self.lanes - 1) * c)))
         out, left = f.local("v128"), f.local("i32")
         f.set(left, i32(1))
         last = len(value.args) - 1
@@ -616,14 +665,17 @@ class Emitter:
             at, offset = self.address("out", index, word)
             if size(word) == 4:
                 self.f.do(memory("v128.store", at, e, offset=offset))
+            elif self.lanes != 4:
+                self.f.do(memory("v128.store_8", at, e, offset=offset))
             else:
                 e = self.f.let(e)
                 packed = op("i8x16.shuffle", e, e, imm=_FIRST_BYTES)
                 self.f.do(memory("v128.store32_lane", at, packed, offset=offset, lane=0))
             return
         e = self.f.let(e)
+        self.by_one = True
         known = self.counters[self.lane]
-        for n in range(4):
+        for n in range(self.lanes):
             self.block()
             self.bind(self.lane, self.f.let(op("i32.add", known[0], i32(n))))
             at, offset = self.address("out", index, word)

@@ -84,11 +84,12 @@ def _all_indices(value):
     return (value.attr[0],) if value.op == "choose" else ()
 
 
-def begin(name, slots):
+def begin(name, slots, lanes=4):
     """An Emitter for a kernel over these slots; its parameters are their addresses, the result's and the scratch
     memory's, and the first and the last step (exclusive) of the loop that threads share."""
     count = len(slots.nodes)
     f = Function(name, ("i32",) * (count + 4))
+    f.lanes = lanes
     e = Emitter(f, slots)
     for n in range(count):
         e.addresses[n] = f.param(n)
@@ -108,10 +109,10 @@ def over(e, counters, wide, write):
     last = len(counters) - 1
     name, extent = counters[last]
     # An open length that may be less than a vector's goes by vectors as far as they reach, then one by one.
-    parts = wide and least(extent) < 4
+    parts = wide and least(extent) < e.lanes
     steps = [n for _, n in counters]
     if wide:
-        steps[last] = 1 if parts else (typical(extent) + 3) // 4
+        steps[last] = 1 if parts else (typical(extent) + e.lanes - 1) // e.lanes
     shared = split.chosen(steps)
     for i in range(last):
         e.loop(counters[i][0], counters[i][1], split=i == shared)
@@ -127,20 +128,20 @@ def over(e, counters, wide, write):
 
 def by_vectors(e, name, extent, write, split=False):
     """`write(True)` in a loop over a counter that goes by vectors; `write(False)` for the rest of an open length."""
-    even = divides(4, extent)
-    parts = least(extent) < 4 and not even
+    even = divides(e.lanes, extent)
+    parts = least(extent) < e.lanes and not even
     e.lane = name
     e._depends = {}
     if parts:
-        e.loop(name, extent // 4 * 4, 4)
+        e.loop(name, extent // e.lanes * e.lanes, e.lanes)
     else:
-        e.loop(name, extent, 4, clamp=None if even else extent - 4, split=split)
+        e.loop(name, extent, e.lanes, clamp=None if even else extent - e.lanes, split=split)
     write(True)
     e.close()
     e.lane = None
     e._depends = {}
     if parts:
-        e.loop(name, extent, 1, extent // 4 * 4)
+        e.loop(name, extent, 1, extent // e.lanes * e.lanes)
         write(False)
         e.close()
 
@@ -198,8 +199,9 @@ def _places(space, found):
     return out
 
 
-def loop(item, stored, name):
-    """The Kernel of an item that is a map, or a reduction with its epilogue (lower/reductions.py)."""
+def loop(item, stored, name, lanes=4):
+    """The Kernel of an item that is a map, or a reduction with its epilogue (lower/reductions.py). lanes: of vectors,
+    where neither an index nor an operation needs the numbers one by one."""
     anchor = item.anchor
     count = (item.node if anchor is None else anchor).count
     terms = specification(anchor).size() if anchor is not None else 1
@@ -208,6 +210,13 @@ def loop(item, stored, name):
         return _Plan(item, stored, Space("g", count, out_cuts), Space("r", terms, inner_cuts))
 
     plan = _spaces(item, stored, first)
+    while lanes > 4:
+        writer = _Writer(plan, name, lanes=lanes)
+        if writer.lanes:
+            kernel = writer.kernel()
+            if not writer.e.by_one:
+                return kernel
+        lanes //= 2
     try:
         return _Writer(plan, name).kernel()
     except TooManyLocals:  # depth of nested concatenations: edges within a vector are written lane by lane
@@ -239,27 +248,27 @@ def contiguity(emitter, values, lane):
 
 
 class _Writer:
-    def __init__(self, plan, name, vectors=True):
+    def __init__(self, plan, name, vectors=True, lanes=4):
         self.plan = plan
         self.name = name
         self.slots = plan.low.slots
         self.word = self.slots.result.word
-        self.e = begin(name, self.slots)
+        self.e = begin(name, self.slots, lanes)
         self.lanes = self._lanes() if vectors else None
 
     def _lanes(self):
         """The vectorized counter: "out", "in" or None."""
         plan, e = self.plan, self.e
         out_name, out_extent = plan.out.counters[-1]
-        across = typical(out_extent) >= 4
+        across = typical(out_extent) >= e.lanes
         if plan.body is None:
             return "out" if across else None
         inner_name, inner_extent = plan.inner.counters[-1]
         inner_extent = typical(inner_extent)
-        along = inner_extent >= 8 and plan.position is None and plan.spec.op not in ("any", "all")
+        along = inner_extent >= 2 * e.lanes and plan.position is None and plan.spec.op not in ("any", "all")
         if not across or not along:
             return "out" if across else "in" if along else None
-        if inner_extent < 16:
+        if inner_extent < 4 * e.lanes:
             return "out"
         a = contiguity(e, (plan.body,), out_name)
         return "in" if contiguity(e, (plan.body,), inner_name) < a else "out"
@@ -347,12 +356,14 @@ def operations_const(value, type):
     return f32(float(value)) if type == "f32" else i32(int(value))
 
 
-def fold(e, op_name, type, body, name, extent, out, lanes):
+def fold(e, op_name, type, body, name, extent, out, lanes, vector=None):
     """Fold `body` over the counter `name` into the local `out`: a vector where lanes is "out", a number elsewhere.
 
-    lanes "in": four positions of the counter at a time, in up to four vectors.
+    lanes "in": four positions of the counter at a time, in up to four vectors. vector: what gives a vector of the body,
+    e.vector unless something else does.
     """
     f = e.f
+    vector = vector or e.vector
     how = FOLDS[op_name]
     long = op_name == "sum" and type == "f32" and most(extent) > 2 * BLOCK
     if long:
@@ -360,27 +371,27 @@ def fold(e, op_name, type, body, name, extent, out, lanes):
         whole, rest = extent // BLOCK, extent % BLOCK
         e.loop(name + "_block", whole)
         at = f.let(op("i32.mul", e.counters[name + "_block"][0], i32(BLOCK)))
-        _fold_into(e, how, type, body, name, BLOCK, out, lanes, at, op_name)
+        _fold_into(e, how, type, body, name, BLOCK, out, lanes, at, op_name, vector)
         e.close()
         if not known_equal(rest, 0):
             e.block()
-            _fold_into(e, how, type, body, name, rest, out, lanes, i32(whole * BLOCK), op_name)
+            _fold_into(e, how, type, body, name, rest, out, lanes, i32(whole * BLOCK), op_name, vector)
             e.close()
         return
-    _fold_run(e, how, type, body, name, extent, out, lanes, None, op_name)
+    _fold_run(e, how, type, body, name, extent, out, lanes, None, op_name, vector)
 
 
-def _fold_into(e, how, type, body, name, extent, out, lanes, start, op_name):
+def _fold_into(e, how, type, body, name, extent, out, lanes, start, op_name, vector):
     """Fold a part of the counter's range into a separate accumulator, and that into `out`."""
     f = e.f
     part = f.local("v128" if lanes == "out" else "f32")
     zero = operations_const(0, type)
     f.set(part, splat(zero, type) if lanes == "out" else zero)
-    _fold_run(e, how, type, body, name, extent, part, lanes, start, op_name)
+    _fold_run(e, how, type, body, name, extent, part, lanes, start, op_name, vector)
     f.set(out, f.get(out) + f.get(part))
 
 
-def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
+def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vector):
     """Fold `extent` steps of the counter from `start` on."""
     f = e.f
 
@@ -397,10 +408,11 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
         e.close()
 
     if lanes != "in":
-        stage(0, extent, 1, lambda: combine(out, e.vector(body) if lanes == "out" else e.scalar(body), lanes == "out"))
+        stage(0, extent, 1, lambda: combine(out, vector(body) if lanes == "out" else e.scalar(body), lanes == "out"))
         return
     first = splat(operations_const(identity(op_name, type), type), type)
-    vectors = 4 if typical(extent) >= 32 else 1
+    width = e.lanes
+    vectors = 4 if typical(extent) >= 8 * width else 1
     parts = [f.local("v128") for _ in range(vectors)]
     for p in parts:
         f.set(p, first)
@@ -411,16 +423,16 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
         known = e.counters[name]
         for n in range(vectors):
             e.block()
-            e.bind(name, f.let(op("i32.add", known[0], i32(4 * n))))
-            combine(parts[n], e.vector(body), True)
+            e.bind(name, f.let(op("i32.add", known[0], i32(width * n))))
+            combine(parts[n], vector(body), True)
             e.close()
 
     if vectors > 1:
-        stage(0, extent // (4 * vectors), 4 * vectors, several)
-        done = extent // (4 * vectors) * 4 * vectors
-    if is_open(extent) or extent - done >= 4:
-        stage(done, (extent - done) // 4, 4, lambda: combine(parts[0], e.vector(body), True))
-        done += (extent - done) // 4 * 4
+        stage(0, extent // (width * vectors), width * vectors, several)
+        done = extent // (width * vectors) * width * vectors
+    if is_open(extent) or extent - done >= width:
+        stage(done, (extent - done) // width, width, lambda: combine(parts[0], vector(body), True))
+        done += (extent - done) // width * width
     e.lane = None
     e._depends = {}
     while len(parts) > 1:
@@ -428,7 +440,33 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
         for n in range(half):
             combine(parts[n], f.get(parts[n + half]), True)
         parts = parts[:half]
-    for n in range(4):
-        combine(out, extract(f.get(parts[0]), type, n), False)
+    if width > 4:
+        # The last vector begins earlier; its numbers that were folded before are left out.
+        if not is_open(extent) and extent > done:
+            e.lane = name
+
+            def tail():
+                combine(parts[0], _last(e, vector(body), extent - done, first), True)
+
+            stage(extent - width, 1, width, tail)
+            e.lane = None
+            e._depends = {}
+        half = width // 2
+        while half:
+            combine(parts[0], f.let(op("v128.turn", f.get(parts[0]), i32(half))), True)
+            half //= 2
+        combine(out, extract(f.get(parts[0]), type, 0), False)
+        if not is_open(extent):
+            return
+    else:
+        for n in range(width):
+            combine(out, extract(f.get(parts[0]), type, n), False)
     if is_open(extent) or extent > done:
         stage(done, extent - done, 1, lambda: combine(out, e.scalar(body), False))
+
+
+def _last(e, vector, count, otherwise):
+    """The last `count` numbers of a vector; `otherwise` in place of the others."""
+    first = splat(i32(e.lanes - count), "i32")
+    mask = op("i32x4.ge_s", op("v128.ramp", i32(1)), first)
+    return bits(mask, vector, otherwise)

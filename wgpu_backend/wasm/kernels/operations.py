@@ -62,7 +62,7 @@ def scalar(name, type, args):
         return call(name, "f32", a)
     if name in _LIBRARY:
         return call(name + "_" + type, type if type == "f32" else "i32", *args)
-    raise UnsupportedError("the wasm backend does not support {} of {}".format(name, type))
+    raise UnsupportedError("no kernel computes {} of {}".format(name, type))
 
 
 def _scalar_bool(name, a, b):
@@ -76,7 +76,7 @@ def _scalar_bool(name, a, b):
         return i32(0)
     if name in ("eq", "lt", "le", "gt", "ge"):
         return op("i32." + name + ("" if name == "eq" else "_u"), a, b)
-    raise UnsupportedError("the wasm backend does not support {} of bool".format(name))
+    raise UnsupportedError("no kernel computes {} of bool".format(name))
 
 
 def _scalar_float(name, args):
@@ -250,7 +250,7 @@ def function(attr, type, args):
         return call(name, "f32" if type == "f32" else "i32", *args)
     found = _of_either(attr, args, "i32.", "i32.", i32)
     if found is None:
-        raise UnsupportedError("the wasm backend does not support the function {}".format(name))
+        raise UnsupportedError("no kernel computes the function {}".format(name))
     return found
 
 

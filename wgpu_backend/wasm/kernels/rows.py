@@ -1,13 +1,16 @@
 """The kernel of a row region, such as a softmax or a normalization (fuse/rows.py)."""
 
-from emberlet.sizes.size import typical
+from emberlet.sizes.size import is_open, typical
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import identity
 from ...run import storage
+from ..assembler import memory
 from .emitter import splat
 from .nest import Space, _places, begin, by_vectors, contiguity, cuts_of, finish, fold, operations_const, over
+
+KEPT = 1 << 16  # elements of the longest row whose values are kept
 
 
 class _Rows:
@@ -17,6 +20,9 @@ class _Rows:
         self.region = region = item.anchor.arg
         self.low = low = Lowering(item, stored)
         self.out, self.inner = out, inner
+        self.inner_count = 1
+        for _, extent in inner.counters:
+            self.inner_count *= extent
         kept = [1 if i in region.axes else region.full[i] for i in range(len(region.full))]
         row = ix.unflatten(out.flat, kept)
         within = ix.unflatten(inner.flat, [region.full[a] for a in region.axes])
@@ -37,8 +43,8 @@ class _Rows:
         return cuts_of(self.low.build.values.values(), (self.store,), "")
 
 
-def rows(item, stored, name):
-    """The Kernel of a "rows" item, whose anchor's arg is the Region."""
+def rows(item, stored, name, lanes=4):
+    """The Kernel of a "rows" item, whose anchor's arg is the Region. lanes: as in nest.loop."""
     region = item.anchor.arg
     length, count = 1, 1
     for a in region.axes:
@@ -53,22 +59,30 @@ def rows(item, stored, name):
         if more == [(), ()]:
             break
         out_cuts, inner_cuts = out_cuts + more[0], inner_cuts + more[1]
-    return _write(plan, name)
+    while lanes > 4:
+        kernel, e = _write(plan, name, lanes)
+        if kernel and not e.by_one:
+            return kernel
+        lanes //= 2
+    return _write(plan, name, 4)[0]
 
 
-def _write(plan, name):
+def _write(plan, name, many_lanes):
+    """(the Kernel, its Emitter); no Kernel if vectors of so many lanes are too long."""
     slots = plan.low.slots
-    e = begin(name, slots)
+    e = begin(name, slots, many_lanes)
     f = e.f
     word = slots.result.word
     out_name, out_extent = plan.out.counters[-1]
     in_name, in_extent = plan.inner.counters[-1]
-    lanes = "out" if typical(out_extent) >= 4 else None
-    if typical(in_extent) >= 4 and (lanes is None or typical(in_extent) >= 8):
+    lanes = "out" if typical(out_extent) >= many_lanes else None
+    if typical(in_extent) >= many_lanes and (lanes is None or typical(in_extent) >= 2 * many_lanes):
         values = plan.bodies + ([] if plan.per_row else [plan.result])
         # Name variables and counters before anything is emitted.
         if lanes is None or contiguity(e, values, in_name) <= contiguity(e, values, out_name):
             lanes = "in"
+    if many_lanes != 4 and lanes is None:
+        return None, e
     many = 1 + len(plan.region.reductions)
     for _, extent in plan.out.counters + plan.inner.counters:
         many *= extent
@@ -78,7 +92,7 @@ def _write(plan, name):
         _row(e, plan, word, "out" if wide else "in" if lanes == "in" else None)
 
     over(e, plan.out.counters, lanes == "out", element)
-    return finish(e, name, slots)
+    return finish(e, name, slots), e
 
 
 def _row(e, plan, word, lanes):
@@ -86,6 +100,7 @@ def _row(e, plan, word, lanes):
     f = e.f
     in_name, in_extent = plan.inner.counters[-1]
     wide = lanes == "out"
+    ready = None  # a reduction's body whose values are kept for the results
     for k, reduction in enumerate(plan.region.reductions):
         op_name, type = reduction.arg[0], storage.register(reduction.dtype)
         first = operations_const(identity(op_name, type), type)
@@ -93,23 +108,67 @@ def _row(e, plan, word, lanes):
         f.set(out, splat(first, type) if wide else first)
         for counter, extent in plan.inner.counters[:-1]:
             e.loop(counter, extent)
-        fold(e, op_name, type, plan.bodies[k], in_name, in_extent, out, lanes)
+        kept = _kept(plan, k, lanes, in_extent) if e.lanes > 4 else None
+        fold(e, op_name, type, plan.bodies[k], in_name, in_extent, out, lanes, kept and _keeping(e, plan))
         for _ in plan.inner.counters[:-1]:
             e.close()
         e.define("red{}".format(k), f.get(out), wide)
+        if kept:
+            ready = kept
     if plan.per_row:
         _store(e, plan, word, wide)
         return
+
+    def store(wide):
+        if ready is not None:
+            e.scopes[-1].values[ready.id, "4"] = f.let(memory("v128.load", _place(e, plan)))
+        _store(e, plan, word, wide)
+
     for counter, extent in plan.inner.counters[:-1]:
         e.loop(counter, extent)
     if lanes == "in":
-        by_vectors(e, in_name, in_extent, lambda wide: _store(e, plan, word, wide))
+        by_vectors(e, in_name, in_extent, store)
     else:
         e.loop(in_name, in_extent)
         _store(e, plan, word, wide)
         e.close()
     for _ in plan.inner.counters[:-1]:
         e.close()
+
+
+def _kept(plan, k, lanes, extent):
+    """The body of reduction k if the results are computed from it, too, and it takes longer than a load."""
+    body = plan.bodies[k]
+    if lanes != "in" or plan.per_row or body.type != "f32" or body.op in ("load", "const"):
+        return None
+    if is_open(extent) or extent > KEPT:
+        return None
+    waiting = [plan.result]
+    seen = {}
+    while waiting:
+        value = waiting.pop()
+        if value is body:
+            return body
+        if value.id not in seen:
+            seen[value.id] = True
+            waiting.extend(value.args)
+    return None
+
+
+def _place(e, plan):
+    """The address in scratch memory of the current position within a row."""
+    return e.index(plan.inner.flat, 4, e.addresses["scratch"])
+
+
+def _keeping(e, plan):
+    e.f.scratch = 4 * plan.inner_count
+
+    def vector(body):
+        out = e.f.let(e.vector(body))
+        e.f.do(memory("v128.store", _place(e, plan), out))
+        return out
+
+    return vector
 
 
 def _store(e, plan, word, wide):

@@ -21,7 +21,7 @@ def single_row(item, stored, name, options):
     if node.dtype.kind != "float":
         return None
     what = problem(node)
-    if not fixed(what) or what.rows != 1 or what.columns < 8 or what.depth() < 4:
+    if not fixed(what) or what.rows != 1 or what.columns < 2 * options.lanes or what.depth() < 4:
         return None
     writer = _SingleRow(item, stored, what, options)
     return writer.kernel(name) if writer.serves() else None
@@ -33,12 +33,13 @@ class _SingleRow(Contraction):
         self.wide = what.columns >= LEAST
         if self.wide:
             panels = max((what.columns + MOST - 1) // MOST, min(PANELS, what.columns // LEAST))
-            self.vectors = (what.columns + 4 * panels - 1) // (4 * panels)
+            self.vectors = (what.columns + self.lanes * panels - 1) // (self.lanes * panels)
             return
         fewest = None
         for vectors in (8, 6, 4, 3, 2):
-            panels = (what.columns + 4 * vectors - 1) // (4 * vectors)
-            if what.columns >= 4 * vectors and (fewest is None or panels * vectors < fewest):
+            width = self.lanes * vectors
+            panels = (what.columns + width - 1) // width
+            if what.columns >= width and (fewest is None or panels * vectors < fewest):
                 fewest = panels * vectors
                 self.vectors = vectors
         self.parts = max(1, SUMS // self.vectors)
@@ -110,7 +111,7 @@ class _SingleRow(Contraction):
         for n in range(count):
             f.set(left, self._left(n))
             for v, total in enumerate(parts[n % self.parts]):
-                right = memory("v128.load", f.get(self.beside), offset=n * self.step + 16 * v)
+                right = memory("v128.load", f.get(self.beside), offset=n * self.step + 4 * self.lanes * v)
                 f.set(total, self._multiplied(f.get(left), right, f.get(total)))
 
     def _left(self, n):
@@ -121,13 +122,13 @@ class _SingleRow(Contraction):
     def _in_memory(self, first_row):
         e, f = self.e, self.f
         depth = self.what.depth()
-        length = 16 * self.vectors
+        length = 4 * self.lanes * self.vectors
         sums, totals = self.panels_at, f.let(op("i32.add", self.panels_at, i32(length)))
         long = depth > 2 * BLOCK
         f.scratch = 2 * length if long else length
 
         def every(write):
-            e.loop("lane", length, 16)
+            e.loop("lane", length, 4 * self.lanes)
             write(e.counters["lane"][0])
             e.close()
 
@@ -160,7 +161,7 @@ class _SingleRow(Contraction):
         if long:
             clear(totals)
         self._by_blocks(depth, block)
-        e.loop("four", 4 * self.vectors, 4)
+        e.loop("four", self.lanes * self.vectors, self.lanes)
         four = e.counters["four"][0]
         e.bind("row", first_row)
         e.bind("column", f.let(op("i32.add", self.first_column, four)))

@@ -10,7 +10,8 @@ from . import contraction, depthwise, direct, integers, lines, nest, rows, singl
 
 class Options:
     """The options that kernels are built with: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether
-    to use relaxed SIMD."""
+    to use relaxed SIMD; lanes: numbers in a vector; rows: the most of a tile of products; small: kernels whose tensors
+    have at most so many elements get vectors of four, which are compiled sooner."""
 
     device_class = "wasm"
     software = True
@@ -21,38 +22,66 @@ class Options:
     subgroups = False
     alike = None  # kernels are built for each item
 
-    def __init__(self, relaxed=True):
+    def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0):
         self.relaxed = relaxed
+        self.lanes = lanes
+        self.rows = rows
+        self.backend = backend
+        self.small = small
 
     def build(self, item, stored):
         """The Kernel of an item."""
         anchor = item.anchor
+        if self.small and _most(item) <= self.small:
+            return Options(self.relaxed, 4, 6, self.backend).build(item, stored)
         name = describe(item)
         if anchor is not None:
             if anchor.op == "kernel":
-                raise UnsupportedError("kernel {} is WGSL, which the wasm backend does not run".format(anchor.arg[0]))
+                text = "kernel {} is WGSL, which the {} backend does not run"
+                raise UnsupportedError(text.format(anchor.arg[0], self.backend))
+            if anchor.op == "rows":
+                return rows.rows(item, stored, name, self.lanes)
             special = _SPECIAL.get(anchor.op)
             if special is not None:
                 return special(item, stored, name)
             if anchor.op not in SPECIFICATIONS:
-                raise no_kernel(anchor.op, "wasm")
+                raise no_kernel(anchor.op, self.backend)
             if anchor.op in ("matmul", "conv"):
-                kernel = direct.direct(item, stored, name, self) if anchor.op == "conv" else None
-                if kernel is None:
-                    kernel = contraction.contraction(item, stored, name, self)
-                if kernel is None and anchor.op == "matmul":
-                    kernel = single_row.single_row(item, stored, name, self)
-                if kernel is None:
-                    kernel = integers.integer_contraction(item, stored, name)
-                if kernel is None and anchor.op == "conv":
-                    kernel = depthwise.depthwise(item, stored, name, self)
+                kernel = self._product(item, stored, name)
                 if kernel is not None:
                     return kernel
-        return nest.loop(item, stored, name)
+        return nest.loop(item, stored, name, self.lanes)
+
+    def _product(self, item, stored, name):
+        """The Kernel of a "matmul" or "conv" item, or None if nested loops are better."""
+        conv = item.anchor.op == "conv"
+        kernel = direct.direct(item, stored, name, self) if conv else None
+        if kernel is None:
+            kernel = contraction.contraction(item, stored, name, self)
+        if kernel is None and not conv:
+            kernel = single_row.single_row(item, stored, name, self)
+        if kernel is None:
+            kernel = integers.integer_contraction(item, stored, name)
+        if kernel is None and conv:
+            kernel = depthwise.depthwise(item, stored, name, self)
+        if kernel is None and self.lanes > 4:  # shorter vectors, for fewer columns
+            kernel = Options(self.relaxed, self.lanes // 2, self.rows, self.backend)._product(item, stored, name)
+        return kernel
+
+
+def _most(item):
+    """The elements of an item's largest tensor: its result, or an operand of its anchor."""
+    found = item.node.count
+    if item.anchor is not None:
+        region = item.anchor.arg if item.anchor.op == "rows" else None
+        nodes = region.reductions if region else (item.anchor,)
+        for node in nodes:
+            for n in (node,) + tuple(node.srcs):
+                found = max(found, n.count)
+    return found
 
 
 _SPECIAL = {
-    "rows": rows.rows,
     "cumulative": lines.cumulative,
     "scatter": lines.scatter,
     "sort_runs": lines.sort,

@@ -1,0 +1,102 @@
+"""The native backend as a caller sees it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.errors import BackendError
+from emberlet.wgpu_backend.llvm import backend as backend_module
+from emberlet.wgpu_backend.llvm import engine
+from emberlet.wgpu_backend.llvm.backend import NativeBackend
+
+
+def test_without_llvmlite_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine._llvm.cache_clear()
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    with pytest.raises(BackendError, match=r"backend 'native' needs llvmlite: .*emberlet\[native\]"):
+        NativeBackend()
+
+
+def test_there_is_one_native_backend() -> None:
+    with pytest.raises(BackendError, match="only one native backend"):
+        emberlet.get_backend("native:1")
+
+
+def stack(x: Any) -> Any:
+    return F.softmax(F.tanh(x) @ F.permute_dims(x, (1, 0)), axis=1).sum(axis=0)
+
+
+def test_a_plan_of_several_steps_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.compiled import compile
+
+    a = np.random.default_rng(0).standard_normal((20, 30)).astype(np.float32)
+    fast = compile(stack, a, backend="native")
+    assert len(fast.plan().steps) > 1
+    calls = []
+    instance = fast.planned().program._instance
+    run: Callable[..., None] = instance.steps.run
+    monkeypatch.setattr(instance.steps, "run", lambda *given: (calls.append(given), run(*given)))
+    found = np.asarray(fast(a))
+    assert len(calls) == 1
+    np.testing.assert_allclose(found, np.asarray(stack(emberlet.asarray(a, backend="numpy"))), rtol=1e-5)
+
+
+def test_equal_layers_share_their_code() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.layers = [nn.Linear(32, 32) for _ in range(5)]
+
+        def forward(self, x: Any) -> Any:
+            for layer in self.layers:
+                x = F.relu(layer(x))
+            return x
+
+    x = np.ones((4, 32), np.float32)
+    steps = Net().compile(x, backend="native").planned().program._instance.steps
+    assert steps.count >= 5 and len({id(c) for c in steps.codes}) < steps.count
+
+
+def test_a_plan_that_needs_more_memory_than_addresses_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_module, "MOST", 4096)
+    x = emberlet.asarray(np.zeros(5000, np.float32), backend="native")
+    with pytest.raises(BackendError, match="bytes of memory"):
+        (x + 1).tolist()
+
+
+def test_denormals_are_kept() -> None:
+    a = np.full(3000, 1e-40, np.float32)
+    np.testing.assert_array_equal(np.asarray(emberlet.asarray(a, backend="native") * 0.5), a * np.float32(0.5))
+
+
+BLOCKED = """
+import subprocess
+import sys
+sys.modules["llvmlite"] = sys.modules["llvmlite.binding"] = None
+import numpy as np
+from emberlet import nn
+from emberlet.errors import BackendError
+from emberlet.host.cli import main
+assert main(["devices"]) == 0
+print(nn.Linear(4, 4).compile()(np.ones((2, 4), np.float32)).shape)
+try:
+    nn.Linear(4, 4).compile(backend="native")
+except BackendError as error:
+    print(error)
+"""
+
+
+def test_a_process_without_llvmlite_computes_on_the_other_backends() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=True, encoding="utf-8")
+    advice = "backend 'native' needs llvmlite: "
+    *devices, shape, error = done.stdout.strip().splitlines()
+    assert [line for line in devices if line.startswith(f"native: {advice}") and "emberlet[native]" in line]
+    assert shape == "(2, 4)" and error.startswith(advice)

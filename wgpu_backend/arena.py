@@ -1,0 +1,160 @@
+"""What the wasm and native backends share: recorded operations (record/), computed by a plan in a memory of its own."""
+
+from emberlet import dtypes, shapes
+from emberlet.errors import BackendError, UnsupportedError
+
+from .plan.make import make_plan
+from .record.bounds import interval
+from .record.node import numbers, refuse_values, signature
+from .record.primitives import Primitives
+from .run import storage
+from .run.caches import LRUCache
+from .wasm.kernels.split import ENOUGH, LEAST_WORK
+from .wasm.prepare import prepare
+
+_CODE = 32 << 20  # bytes of plans' code, with what compilers make of it: a few of a training step's size
+
+
+class ArenaBackend(Primitives):
+    """A backend whose plans have their buffers in one memory. It has besides:
+
+    options; layout(plan, sizes, room): a Layout (wasm/image.py) with `instance()`: a memory with `write(at, data)`,
+    `read(at, nbytes)` and `run()`; sizes and room: as the Layout takes them. _compiled(plan): for what is computed at
+    once, (what has `instance()`, the Layout, the bytes that its code takes).
+    """
+
+    OVERRIDES = ("matmul_8bit", "conv_8bit")
+
+    def __init__(self, index, strict, planning):
+        Primitives.__init__(self, index, strict, planning)
+        self._plans = LRUCache(_CODE)
+
+    @property
+    def eager_options(self):
+        """The options of plans that are made for what is computed at once."""
+        return self.options
+
+    def _is_long(self, extent, shape, lengths):
+        return extent >= LEAST_WORK and shapes.size(shape) < ENOUGH and self._pieces(max(lengths)) > 1
+
+    def _pieces(self, length):
+        """Equal ones, for threads to share; a padded one would need a test for each element."""
+        return max([1] + [n for n in range(ENOUGH, 4 * ENOUGH + 1) if length % n == 0])
+
+    @property
+    def device(self):
+        """Raises BackendError: values are in Python's memory or a plan's, not on a device."""
+        raise BackendError("the {} backend has no GPU device".format(self.name))
+
+    def program(self, plan, constants, inputs, results, owner):
+        """What runs a plan (wasm/program.py); see there for the arguments."""
+        from .wasm.program import program
+
+        return program(self.layout(plan), constants, inputs, results)
+
+    def open_program(self, plan, constants, inputs, results, capacity):
+        """What runs a plan with open sizes (wasm/growing_program.py)."""
+        from .wasm.growing_program import GrowingProgram
+
+        return GrowingProgram(self.layout, plan, constants, inputs, results, capacity)
+
+    def resident(self, model, entries, capacity):
+        """The object that runs the steps of a Session (wasm/resident.py). None if a state grows: a plan has one size,
+        so each step would make one."""
+        if self.planning or [e for e in entries if e.axis is not None]:
+            return None
+        from .wasm.resident import Resident
+
+        return Resident(model, self)
+
+    def step_engine(self):
+        """What runs training steps (wasm/training.py)."""
+        from .wasm.training import Engine
+
+        return Engine(self)
+
+    def matmul_8bit(self, a, b):
+        """a @ b for int32 values within ±255. The operands are recorded as int16; wasm/kernels/integers.py sums their
+        products in int32."""
+        shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
+        a, b = self.cast(a, dtypes.int16), self.cast(b, dtypes.int16)
+        return self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
+
+    def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
+        """`conv` for int32 values within ±255, in the same way. bias: None."""
+        x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
+        return self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
+
+    def _sorted_positions(self, x, descending):
+        return self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)
+
+    def launch(self, name, source, inputs, dtype, shape, groups, values=None):
+        raise UnsupportedError("kernel {} is WGSL, which the {} backend does not run".format(name, self.name))
+
+    def write_region(self, x, starts, sizes, steps, value):
+        return False
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def realize(self, *tensors):
+        """Compute recorded tensors as one plan. Nodes that depend on an input of a plan being traced stay
+        recorded."""
+        with self._lock:
+            roots, order = self._to_compute(tensors)
+            if not roots:
+                return
+            code, layout, given, stored = self._code(order, roots)
+            instance = code.instance()
+            for number, source in given:
+                if isinstance(source, list):
+                    words = [n if isinstance(n, int) else numbers(order[n[0]])[n[1]] for n in source]
+                    data = storage.unsigned(words)
+                else:
+                    data = order[source].arg
+                instance.write(layout.addresses[number], data)
+            instance.run()
+            for i in range(len(roots)):
+                node = roots[i]
+                data = instance.read(layout.addresses[layout.plan.outputs[i]], storage.nbytes(stored[i], node.count))
+                _become_data(node, data, stored[i])
+
+    def _code(self, order, roots):
+        """(code, its Layout, the source of each external buffer's data, words of the roots)."""
+        key = signature(order, roots)
+        found = self._plans.get(key)
+        if found is None:
+            places = {}
+            for i in range(len(order)):
+                places[id(order[i])] = i
+            added = {}
+            for n in prepare(roots):
+                added[id(n)] = n
+            plan, externals = make_plan(roots, self.eager_options, bind_numbers=True)
+            code, layout, nbytes = self._compiled(plan)
+            given = []
+            for number, n in zip(plan.externals, externals):
+                source = places.get(id(n))
+                if n.op == "numbers":
+                    source = [numbers(added[k])[i] if k in added else (places[k], i) for k, i in n.arg]
+                given.append((number, source))
+            found = (code, layout, given, [r.word for r in roots])
+            self._plans.put(key, found, nbytes)
+        return found
+
+    def _computed(self, node):
+        if node.op != "data":
+            refuse_values(node)
+        return node.arg
+
+    def constant(self, node):
+        return node.arg
+
+
+def _become_data(node, data, word):
+    """Give the node its value and drop its history."""
+    if node.dtype.bits == 64:
+        interval(node)
+    node.word = word
+    node.arg = data
+    node.op = "data"
+    node.srcs = ()

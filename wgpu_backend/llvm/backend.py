@@ -1,0 +1,70 @@
+"""The native backend: recorded operations (../record/), computed by machine code that LLVM makes for this processor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberlet.errors import BackendError
+
+from ..arena import ArenaBackend
+from ..wasm.image import Layout
+from ..wasm.kernels.table import Options
+from . import engine
+
+# Rows of a tile of products: with two vectors of columns, the sums fill most of the 32 registers of AVX-512, and of the
+# 16 of AVX2.
+ROWS = {16: 14, 8: 6, 4: 6}
+# Elements of the largest tensor of an eager operation whose kernel takes longer to compile well than it saves.
+SMALL = 1 << 11
+MOST = 1 << 32  # bytes of a plan's memory, whose addresses have 32 bits
+_CODE = 8  # bytes that a byte of a kernel's code takes once it is compiled
+
+
+class NativeBackend(ArenaBackend):
+    """Computes tensors with machine code. strict: raise UnsupportedError instead of computing on the host.
+
+    When a value is read, everything recorded so far is compiled and computed; a graph of the same structure with other
+    values is not compiled again. `model.compile(backend="native")` also keeps the weights in the plan's memory. Raises
+    BackendError without the package llvmlite.
+    """
+
+    name = "native"
+
+    def __init__(self, index: int = 0, strict: bool = False, planning: bool = False) -> None:
+        ArenaBackend.__init__(self, index, strict, planning)
+        if index:
+            raise BackendError(f'"native:{index}" does not exist; there is only one native backend')
+        engine.available()
+        lanes = engine.lanes()
+        fused = engine.fused()
+        self.options = Options(fused, lanes, ROWS[lanes], "native")
+        self._eager_options = Options(fused, lanes, ROWS[lanes], "native", SMALL)
+
+    @property
+    def eager_options(self) -> Options:
+        return self._eager_options
+
+    def _compiled(self, plan: Any) -> tuple[Any, Any, int]:
+        found = Compiled(plan, quick=True)
+        return found, found, _CODE * sum([len(f) for _, f in plan.kernels])
+
+    def layout(self, plan: Any, sizes: int = 0, room: Any = None) -> Compiled:
+        return Compiled(plan, sizes, room)
+
+
+class Compiled(Layout):
+    """A plan whose kernels are compiled, and the layout of its memory. quick: whether kernels of little work may be
+    slower, for being compiled sooner."""
+
+    def __init__(self, plan: Any, sizes: int = 0, room: Any = None, quick: bool = False) -> None:
+        Layout.__init__(self, plan, None, sizes, room)
+        if self.nbytes >= MOST:
+            raise BackendError(f"this plan takes {self.nbytes} bytes of memory; a native one has at most 4 GiB")
+        each = []
+        for step in plan.steps:
+            f = plan.kernels[step.kernel][1]
+            each.append((f, [*[self.addresses[b] for b in step.buffers], self.scratch]))
+        self.steps = engine.Steps(each, quick)
+
+    def instance(self) -> engine.Instance:
+        return engine.Instance(self.steps, self.nbytes)
