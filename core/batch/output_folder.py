@@ -10,7 +10,10 @@ from typing import Any
 from pyarrow import fs as arrow_fs
 
 from ..errors import EmberletError
-from ..host.folders.folder import is_ours
+from ..host.folders.folder import Folder, is_ours
+from ..host.folders.journals import DRAFT, locked
+from ..host.folders.scratch import SCRATCH, SCRATCH_END, is_marked, marked
+from ..host.together import remove_drafts
 from .arrow_types import open_parquet
 from .files import Files
 
@@ -42,7 +45,8 @@ def check(system: Any, folder: str, out: str, found: Files, record: dict[str, An
         return False
     if info.type != arrow_fs.FileType.Directory:
         raise EmberletError(f"{out} is a file; --out names a folder")
-    if not system.get_file_info(arrow_fs.FileSelector(folder)):
+    found_there = system.get_file_info(arrow_fs.FileSelector(folder))
+    if all(is_marked(info.base_name, SCRATCH, SCRATCH_END) for info in found_there):  # a run that was killed at once
         return False
     before = read_record(system, folder)
     if before is None:
@@ -74,21 +78,42 @@ def _is_ours(system: Any, stored: str) -> bool:
 
 
 def begin(system: Any, folder: str) -> None:
-    """Make the folder of the checkpoint, with a record that says whose it is."""
-    write_record(system, folder + CHECKPOINT, {KEY: MINE})
+    """Make the folder of the checkpoint, with a record that says whose it is: both at once, or a run that is killed
+    between would leave a folder that no later run takes for its own."""
+    stored = folder + CHECKPOINT
+    if not isinstance(system, arrow_fs.LocalFileSystem):
+        write_record(system, stored, {KEY: MINE})
+    elif _is_free(system, stored):
+        parent, name = os.path.split(stored)
+        with Folder.opened(parent) as held, locked(held) as alone:
+            remove_drafts(held, alone)
+            draft = marked(DRAFT)
+            held.mkdir(draft)
+            write_record(system, f"{parent}/{draft}", {KEY: MINE})
+            held.move(draft, held, name)
 
 
 def forget(system: Any, folder: str) -> None:
-    """Delete the checkpoint, if it is score's; anything else in its folder stays."""
+    """Delete the checkpoint, if it is score's; anything else in its folder stays. A call that is killed can be
+    repeated."""
     stored = folder + CHECKPOINT
     if _is_free(system, stored) or not _is_ours(system, stored):
         return
     with suppress(FileNotFoundError):
         system.delete_dir(checkpoint(folder))
-    system.delete_file(f"{stored}/{RECORD}")
-    if isinstance(system, arrow_fs.LocalFileSystem):
-        with suppress(OSError):  # somebody put a file there
-            os.rmdir(stored)
+    if not isinstance(system, arrow_fs.LocalFileSystem):
+        system.delete_file(f"{stored}/{RECORD}")
+        return
+    parent, name = os.path.split(stored)
+    with Folder.opened(parent) as held, locked(held) as alone:
+        with held.inside(name) as inner:
+            if inner.names() != [RECORD]:  # somebody put a file there
+                inner.unlink(RECORD)
+                return
+        remove_drafts(held, alone)
+        draft = marked(DRAFT)
+        held.move(name, held, draft)
+        held.remove(draft)
 
 
 def read_record(system: Any, folder: str) -> dict[str, Any] | None:

@@ -235,6 +235,7 @@ def run(
 
     begun = time.monotonic()
     if job.done:
+        forget(job.system, job.folder)  # the earlier run may have been killed between its record and this
         return Summary(*held(job.system, job.folder), 0.0, 0)
     if read_record(job.system, job.folder) is None:  # left over from a folder that no longer exists
         forget(job.system, job.folder)

@@ -38,7 +38,7 @@ def together(folder: Path, obsolete: Sequence[str] = ()) -> Iterator[Path]:
     """
     with Folder.opened(folder) as held, locked(held) as alone:
         finish(held)
-        _remove_drafts(held, alone)
+        remove_drafts(held, alone)
         remove_stale(held)
         name = marked(DRAFT)
         held.mkdir(name)
@@ -71,7 +71,7 @@ def synced(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _remove_drafts(folder: Folder, alone: bool) -> None:
+def remove_drafts(folder: Folder, alone: bool) -> None:
     """Remove the drafts of this user's processes that were killed: nobody else holds the lock."""
     for name in folder.names():
         found = folder.stat(name) if is_marked(name, DRAFT) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import types
 from collections.abc import Callable
@@ -444,6 +445,44 @@ def test_a_checkpoint_of_score_is_deleted_and_what_others_put_there_is_not(data:
     assert prepare("a.parquet").done is False
     forget(arrow_fs.LocalFileSystem(), str(data / "results"))
     assert [p.name for p in (data / "results.checkpoint").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("act", [begin, forget])
+def test_a_run_killed_before_any_system_call_leaves_a_checkpoint_that_the_next_run_deletes(
+    data: Path, act: Callable[[Any, str], None]
+) -> None:
+    local, out = arrow_fs.LocalFileSystem(), data / "results"
+    before = sorted(data.iterdir())
+    for calls in range(1000):
+        if act is forget:
+            begin(local, str(out))
+            (data / "results.checkpoint" / "rows").mkdir()
+        child = os.fork()
+        if not child:
+            sys.setprofile(_killed_after(calls))
+            act(local, str(out))
+            os._exit(0)
+        finished = os.waitpid(child, 0)[1] == 0
+        assert prepare("a.parquet").done is False
+        begin(local, str(out))
+        forget(local, str(out))
+        assert sorted(data.iterdir()) == before
+        if finished:
+            break
+    assert 5 < calls < 999
+
+
+def _killed_after(calls: int) -> Callable[[Any, str, Any], None]:
+    """A profile function that kills the process before that call into the system, or into Arrow."""
+    left = [calls]
+
+    def profile(frame: Any, event: str, function: Any) -> None:
+        if event == "c_call" and (function.__module__ or "").startswith(("posix", "pyarrow", "io", "_io")):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return profile
 
 
 def test_an_output_that_holds_an_input_is_refused(data: Path) -> None:

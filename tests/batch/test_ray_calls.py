@@ -190,7 +190,9 @@ def test_a_failure_is_that_which_a_worker_told_or_the_last_line_of_rays(
         scoring._scored(job(tmp_path), 1, 1, 0, False, None)
 
 
-def test_a_job_that_is_done_starts_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_job_that_is_done_starts_nothing_and_drops_a_checkpoint_that_was_left(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(ray_cluster, "connected", lambda *a: pytest.fail("connected"))
     work = job(tmp_path, done=True)
     out = Path(work.folder)
@@ -198,8 +200,10 @@ def test_a_job_that_is_done_starts_nothing(tmp_path: Path, monkeypatch: Any) -> 
     parquet.write_table(pa.table({"x": [1, 2]}), out / "a.parquet")
     parquet.write_table(pa.table({"x": [3]}), out / "b.parquet")
     (out / "note.txt").write_text("x", encoding="utf-8")
+    begin(LOCAL, work.folder)
     found = scoring.run(work)
     assert (found.rows, found.files, found.seconds, found.workers, found.skipped) == (3, 2, 0.0, 0, [])
+    assert not Path(work.folder + ".checkpoint").exists()
 
 
 @pytest.mark.parametrize("resumed", [False, True])
