@@ -14,12 +14,13 @@ from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend.llvm import backend as backend_module
-from emberlet.wgpu_backend.llvm import engine
+from emberlet.wgpu_backend.llvm import processor
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 
 
 def test_without_llvmlite_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine._llvm.cache_clear()
+    for found in (processor.llvm, processor._here, processor._identity):
+        found.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     with pytest.raises(BackendError, match=r"backend 'native' needs llvmlite: .*emberlet\[native\]"):

@@ -9,7 +9,7 @@ from emberlet.errors import BackendError
 from ..arena import ArenaBackend
 from ..wasm.image import Layout
 from ..wasm.kernels.table import Options
-from . import engine
+from . import engine, processor
 
 # Rows of a tile of products: with two vectors of columns, the sums fill most of the 32 registers of AVX-512, and of the
 # 16 of AVX2.
@@ -35,8 +35,7 @@ class NativeBackend(ArenaBackend):
         if index:
             raise BackendError(f'"native:{index}" does not exist; there is only one native backend')
         engine.available()
-        lanes = engine.lanes()
-        fused = engine.fused()
+        _, _, lanes, fused = processor.current()
         self.options = Options(fused, lanes, ROWS[lanes], "native")
         self._eager_options = Options(fused, lanes, ROWS[lanes], "native", SMALL)
 

@@ -1,13 +1,16 @@
-"""Compiles LLVM IR in the process, and runs the steps of a plan in one call.
+"""Compiles kernels in the process, and runs the steps of a plan in one call.
 
-Each kernel is compiled once, whatever the number of plans that use it, as long as one of them lives.
+Each kernel is compiled once, whatever the number of plans that use it, as long as one of them lives; the code of a plan
+is kept for later processes (kept.py).
 """
 
 from __future__ import annotations
 
 import ctypes
+import marshal
 import mmap
 import os
+import struct
 import weakref
 from functools import cache
 from typing import Any
@@ -16,7 +19,8 @@ from emberlet.errors import BackendError
 
 from ..device import lock
 from ..wasm.assembler import Function
-from . import render
+from . import kept, processor, render
+from .linking import ALIGNMENT, linked
 
 # Calls the function of each of `count` steps, a pair of addresses: the function's and that of its arguments.
 _RUN = """
@@ -39,8 +43,10 @@ done:
 """
 
 QUICK = 1 << 14  # elements that a kernel reads, at most, whose code may be slow
+_Key = tuple[Function | None, int | None, bool]  # place_of_steps; whether it may be slow
+_RUNNER: _Key = (None, None, False)
 _compiling = lock()  # LLVM's objects are made and used by one thread at a time
-_known: weakref.WeakValueDictionary[tuple[Function, int | None, bool], Code] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[_Key, Code] = weakref.WeakValueDictionary()
 
 
 def _after_fork() -> None:
@@ -53,112 +59,152 @@ if hasattr(os, "register_at_fork"):
 
 
 class Code:
-    """A compiled function. address: where it begins, as long as this object lives."""
+    """A compiled function. address: where it begins, as long as this object lives; data: its code with the offset where
+    it begins, None if it cannot be moved; held: what owns the memory."""
 
-    def __init__(self, text: str, name: str, quick: bool = False) -> None:
-        llvm, machine = _llvm()
-        module = llvm.parse_assembly(text)
-        made = machine(0 if quick else 2)
-        _optimize(llvm, made, module)
-        self.engine = llvm.create_mcjit_compiler(module, made)
-        self.engine.finalize_object()
-        self.address: int = self.engine.get_function_address(name)
+    def __init__(self, address: int, data: tuple[bytes, int] | None, held: Any) -> None:
+        self.address = address
+        self.data = data
+        self.held = held
 
 
-def _optimize(llvm: Any, machine: Any, module: Any) -> None:
-    """SROA turns locals into registers. What kernels need besides is little: their loops are written as they are to
-    run."""
+def codes(functions: list[Function], quick: bool = False) -> tuple[list[Code], Code]:
+    """The compiled forms of a plan's kernels, and of what runs steps. quick: whether kernels of little work may be
+    slower, for being compiled sooner; their code is not kept."""
+    keys: list[_Key] = []
+    for f in functions:
+        soon = quick and f.lanes == 4 and f.work <= QUICK
+        keys.append((f, render.place_of_steps(f), soon))
+    wanted = dict.fromkeys([*keys, _RUNNER])
+    with _compiling:
+        found = {key: _known.get(key) for key in wanted}
+        if None in found.values():
+            name = None if quick else processor.kept_name("code", marshal.dumps([_bytes(key) for key in wanted], 2))
+            kept_codes = _kept(name, list(wanted))
+            for key in [key for key, code in found.items() if code is None]:
+                found[key] = _known[key] = kept_codes.get(key) or _made(key)
+            if name is not None and not kept_codes:
+                _keep(name, list(found.values()))
+    made: dict[_Key, Any] = dict(found)
+    return [made[key] for key in keys], made[_RUNNER]
+
+
+def _bytes(key: _Key) -> bytes:
+    function, place, quick = key
+    code: Any = None if function is None else function._key
+    return marshal.dumps((code, place, quick), 2)
+
+
+def _kept(name: str | None, keys: list[_Key]) -> dict[_Key, Code]:
+    """The codes of a plan's keys that an earlier process kept; empty if none did."""
+    data = kept.read(name) if name is not None else None
+    if data is None:
+        return {}
+    pieces = []
+    at = 0
+    while at < len(data):
+        size, entry = struct.unpack_from("<II", data, at)
+        pieces.append((data[at + 8 : at + 8 + size], entry))
+        at += 8 + size
+    return dict(zip(keys, _placed(pieces), strict=True))
+
+
+def _keep(name: str, found: list[Code | None]) -> None:
+    pieces = [code.data for code in found if code is not None and code.data is not None]
+    if len(pieces) == len(found):
+        kept.write(name, b"".join([struct.pack("<II", len(data), entry) + data for data, entry in pieces]))
+
+
+def _placed(pieces: list[tuple[bytes, int]]) -> list[Code]:
+    """Codes in executable memory."""
+    whole = bytearray()
+    begins = []
+    for data, _ in pieces:
+        whole.extend(bytes(-len(whole) % ALIGNMENT))
+        begins.append(len(whole))
+        whole.extend(data)
+    memory = pages(len(whole))
+    memory[: len(whole)] = bytes(whole)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    if _protect()(address, len(whole), mmap.PROT_READ | mmap.PROT_EXEC):
+        raise BackendError("the system refuses memory for machine code: {}".format(os.strerror(ctypes.get_errno())))
+    return [Code(address + at + piece[1], piece, memory) for at, piece in zip(begins, pieces, strict=True)]
+
+
+@cache
+def _protect() -> Any:
+    function = ctypes.CDLL(None, use_errno=True).mprotect
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return function
+
+
+def pages(nbytes: int) -> mmap.mmap:
+    """Memory of this process alone, zeros. Raises OSError."""
+    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
+        return mmap.mmap(-1, nbytes)
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def _made(key: _Key) -> Code:
+    """Compile a kernel, or what runs steps."""
+    function, _, quick = key
+    text, name = (_RUN, "run") if function is None else (render.kernel(function), "kernel")
+    llvm = processor.llvm()
+    if processor.kept_name("code", b"") is not None:
+        machine = _machine(quick, reloc="pic", codemodel="small")
+        moved = linked(machine.emit_object(_optimized(machine, text)), name)
+        if moved is not None:
+            return _placed([moved])[0]
+    machine = _machine(quick)
+    engine = llvm.create_mcjit_compiler(_optimized(machine, text), machine)
+    engine.finalize_object()
+    return Code(engine.get_function_address(name), None, engine)
+
+
+def _machine(quick: bool, **options: str) -> Any:
+    target = processor.llvm().Target.from_default_triple()
+    for_it = processor.current()
+    features = {} if for_it.features is None else {"features": for_it.features}
+    return target.create_target_machine(cpu=for_it.name, opt=0 if quick else 2, jit=True, **features, **options)
+
+
+def _optimized(machine: Any, text: str) -> Any:
+    """The module of a text. SROA turns locals into registers. What kernels need besides is little: their loops are
+    written as they are to run."""
+    llvm = processor.llvm()
+    module = llvm.parse_assembly(text)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-
-
-@cache
-def _llvm() -> tuple[Any, Any]:
-    """llvmlite's binding, and a function that makes a TargetMachine for this processor."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-    def machine(level: int) -> Any:
-        if _processor:
-            return target.create_target_machine(cpu=_processor[0], opt=level, jit=True)
-        return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
-
-    return llvm, machine
-
-
-_processor: list[str] = []  # the one that was set, if one was
+    return module
 
 
 def set_processor(name: str | None) -> None:
     """Make code for a processor, by LLVM's name for it, such as "x86-64-v3": AVX2 without AVX-512; None for this one.
     Plans that exist keep their code. It is for tests: code for another processor than this one may end the process."""
     with _compiling:
-        _processor[:] = [] if name is None else [name]
+        processor.choose(name)
         _known.clear()
-
-
-def processor() -> str:
-    """The processor that code is made for, by LLVM's name."""
-    name: str = _processor[0] if _processor else _llvm()[0].get_host_cpu_name()
-    return name
-
-
-def lanes() -> int:
-    """The float32 numbers in the longest vector of the processor."""
-    llvm, _ = _llvm()
-    if _processor:
-        return {"x86-64-v4": 16, "x86-64-v3": 8}.get(_processor[0], 4)
-    features = llvm.get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") and features.get("fma") else 4
-
-
-def fused() -> bool:
-    """Whether the processor multiplies and adds in one instruction."""
-    llvm, _ = _llvm()
-    if _processor:
-        return lanes() > 4
-    return bool(llvm.get_host_cpu_features().get("fma", not llvm.get_process_triple().startswith("x86")))
-
-
-def code(function: Function, quick: bool = False) -> Code:
-    """The compiled form of a kernel's function. quick: as in backend.py's Compiled."""
-    quick = quick and function.lanes == 4 and function.work <= QUICK
-    with _compiling:
-        key = (function, render.place_of_steps(function), quick)
-        found = _known.get(key)
-        if found is None:
-            found = _known[key] = Code(render.kernel(function), "kernel", quick)
-        return found
-
-
-@cache
-def _run() -> tuple[Code, Any]:
-    """The function that runs steps, and its Code."""
-    with _compiling:
-        made = Code(_RUN, "run")
-    return made, ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(made.address)
 
 
 class Steps:
     """The steps of a plan. each: (kernel's function, the addresses that it takes)."""
 
     def __init__(self, each: list[tuple[Function, list[int]]], quick: bool = False) -> None:
-        self.codes = [code(function, quick) for function, _ in each]
+        self.codes, self._runner = codes([function for function, _ in each], quick)
         self.arguments = [(ctypes.c_uint32 * len(given))(*given) for _, given in each]
         words = []
         for compiled, given in zip(self.codes, self.arguments, strict=True):
             words += [compiled.address, ctypes.addressof(given)]
         self.table = (ctypes.c_size_t * len(words))(*words)
         self.count = len(each)
-        self.run = _run()[1]
+        self.run = _RUNS(self._runner.address)
+
+
+_RUNS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class Instance:
@@ -167,7 +213,7 @@ class Instance:
     def __init__(self, steps: Steps, nbytes: int) -> None:
         self.steps = steps
         try:
-            self.memory = mmap.mmap(-1, nbytes)
+            self.memory = pages(nbytes)
         except OSError as error:
             raise BackendError(f"this plan takes {nbytes} bytes of memory, which the system refuses: {error}") from None
         self.view = memoryview(self.memory)
@@ -190,7 +236,7 @@ class Instance:
 def available() -> None:
     """Raise BackendError without the package llvmlite."""
     try:
-        _llvm()
+        processor.current()
     except (ImportError, OSError) as error:
         from emberlet.host.extras import not_loaded
 

@@ -96,14 +96,14 @@ def _native() -> dict[str, Any]:
     from importlib.metadata import version
 
     from emberlet.errors import BackendError
-    from emberlet.wgpu_backend.llvm import engine
+    from emberlet.wgpu_backend.llvm import engine, processor
 
     try:
         engine.available()
     except BackendError as error:
         return {"backend": "native", "missing": str(error)}
-    bits = 32 * engine.lanes()
-    text = f"llvmlite {version('llvmlite')} for {engine.processor()}, vectors of {bits} bits, one thread"
+    name, _, lanes, _ = processor.current()
+    text = f"llvmlite {version('llvmlite')} for {name}, vectors of {32 * lanes} bits, one thread"
     return {"backend": "native", "description": text}
 
 

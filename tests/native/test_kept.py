@@ -1,0 +1,139 @@
+"""Machine code is kept in a folder of the user's own, and used again by a process that compiles nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.llvm import engine, kept, processor
+from emberlet.wgpu_backend.llvm.linking import linked
+
+pytestmark = pytest.mark.skipif(not processor.kept_name("code", b""), reason="code is kept on Linux on x86-64")
+X = np.random.default_rng(0).standard_normal((20, 40)).astype(np.float32)
+SCRIPT = """
+import sys
+import numpy as np
+from emberlet import nn
+from emberlet import functional as F
+print(np.asarray(nn.Softmax().compile(backend="native")(np.arange(40, dtype=np.float32).reshape(2, 20)))[1, 19])
+print("llvmlite" in sys.modules)
+"""
+
+
+def softmax(x: Any) -> Any:
+    return F.softmax(x * 2.0, axis=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for code, in a cache of its own."""
+    monkeypatch.setenv("EMBERLET_CACHE", str(tmp_path))
+    return tmp_path / kept.FOLDER
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The kernels that are compiled from now on."""
+    made: list[Any] = []
+    before = engine._made
+    monkeypatch.setattr(engine, "_made", lambda key: (made.append(key), before(key))[1])
+    return made
+
+
+def run(compilations: list[Any]) -> int:
+    """Compute as a new process would, and count what was compiled."""
+    engine._known.clear()
+    compilations.clear()
+    np.testing.assert_allclose(compile(softmax, backend="native")(X).sum(axis=1).tolist(), np.ones(20), rtol=1e-6)
+    return len([key for key in compilations if not key[2]])
+
+
+def test_a_second_process_does_not_load_llvm(folder: Path) -> None:
+    said = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+        said.append(done.stdout.split())
+    assert said[0][0] == said[1][0] and abs(float(said[0][0]) - 0.63212056) < 1e-6
+    assert (said[0][1], said[1][1]) == ("True", "False")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_code_is_used_again(folder: Path, compilations: list[Any]) -> None:
+    assert run(compilations) >= 2
+    assert run(compilations) == 0
+
+
+def test_code_for_another_processor_is_not_used(folder: Path, compilations: list[Any]) -> None:
+    run(compilations)
+    engine.set_processor("x86-64-v2")
+    try:
+        assert run(compilations) >= 2
+        assert run(compilations) == 0
+    finally:
+        engine.set_processor(None)
+
+
+def test_a_folder_that_others_may_change_is_left_alone(folder: Path, compilations: list[Any]) -> None:
+    run(compilations)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    folder.chmod(0o770)
+    assert run(compilations) >= 2
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(folder: Path, compilations: list[Any]) -> None:
+    run(compilations)
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to("elsewhere")
+    assert run(compilations) >= 2
+
+
+def test_files_that_others_may_change_or_that_are_damaged_are_ignored(folder: Path, compilations: list[Any]) -> None:
+    run(compilations)
+    (file,) = folder.glob("code-*")
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole[:40], b"", whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:]):
+        file.write_bytes(damaged)
+        assert run(compilations) >= 2
+        assert file.read_bytes() == whole
+    file.chmod(0o660)
+    assert run(compilations) >= 2
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert run(compilations) == 0
+
+
+def test_nothing_is_kept_where_that_is_switched_off(compilations: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERLET_CACHE", "off")
+    assert run(compilations) >= 2
+    assert run(compilations) >= 2
+
+
+def test_the_least_recently_used_files_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "LIMIT", 1000)
+    for n in range(6):
+        kept.write(f"code-{n}", bytes(200))
+        os.utime(folder / f"code-{n}", (n, n))
+        kept.read("code-0")
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 1000 + 32
+    assert kept.read("code-0") == kept.read("code-5") == bytes(200) and kept.read("code-1") is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "call void @elsewhere()",
+        "%a = ptrtoint ptr @where to i64\n  store i64 %a, ptr @where",
+    ],
+)
+def test_code_that_refers_to_what_is_outside_is_not_moved(body: str) -> None:
+    text = f"@where = external global i64\ndeclare void @elsewhere()\ndefine void @run() {{\n  {body}\n  ret void\n}}"
+    machine = engine._machine(False, reloc="pic", codemodel="small")
+    assert linked(machine.emit_object(engine._optimized(machine, text)), "run") is None
