@@ -43,7 +43,8 @@ def _again(model, backend, tune, dims):
 
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that prevents a single plan; fixed: {name
-    of an axis: why plans cannot leave its length open}."""
+    of an axis: why plans cannot leave its length open}; unopened: None, or the error of the latest attempt at a plan
+    with open sizes, which any set of shapes but this one may have caused."""
 
     def __init__(self, model, examples, backend=None, tune=False, dims=None):
         from emberlet.backend import get_backend
@@ -67,6 +68,7 @@ class Compiled:
         self.model = model
         self.cut = None
         self.fixed = {}
+        self.unopened = None
         self._dims = dims
         self._axes = None
         self._opened = named(dims)
@@ -166,6 +168,7 @@ class Compiled:
             self._first = numbers
         if not self._dims:
             self._opened.extend([n for n in numbers if numbers[n] != self._first[n] and n not in self._opened])
+        self.unopened = None
         for attempt in ATTEMPTS[:2] if 0 in numbers.values() else ATTEMPTS:
             planned = self._make_open(arguments, shapes, kinds, numbers, attempt, rooms)
             if planned is None:
@@ -174,6 +177,7 @@ class Compiled:
             if sizes is not None or attempt == 0:
                 self._open.append(planned)  # of no use to this call, which has an empty axis, but to later ones
             if sizes is not None:
+                self.unopened = None
                 return planned, sizes
         return None, None
 
@@ -196,10 +200,11 @@ class Compiled:
             except ValueNeeded as error:
                 for name in opened:
                     self.fixed[name] = error
-            except EmberletError:
+            except EmberletError as error:
                 # The model may fail for sizes other than the current ones. If it fails for these too, the plan for them
                 # alone raises the error.
                 if rooms is None:
+                    self.unopened = error
                     return None
                 rooms = None
 

@@ -14,6 +14,9 @@ layer, a drawn program, a drawn module, a session or a model, this holds:
    gives what the first call with these values would have given.
 6. **Memory** is flat: a thousand calls take what ten take.
 
+A way may be left out for one of ways.REASONS only, and each is counted. So is what keeps a plan from having open sizes;
+an error of Python's among these breaks the contract, though the results are right without such a plan.
+
 properties.py checks 1 to 5 for one case on one way; test_memory.py checks 6. The kinds of cases are in kinds/, one file
 each, with the interface of fuzz/differential: what breaks the contract is shrunk to a program that can be pasted. A new
 backend belongs into ways.BACKENDS; a new way of running is a function in ways.py; both then have to pass

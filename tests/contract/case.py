@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import types
+from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ import emberlet
 from emberlet import dtypes as D, functional as F, nn
 """
 _numbers = itertools.count()
+# What the cases were: their kinds, ways, calls, and the reasons for which ways were left out.
+COUNTED: Counter[str] = Counter()
 
 
 class Case(NamedTuple):

@@ -10,7 +10,7 @@ import pkgutil
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -19,12 +19,13 @@ from fuzz.differential import engine
 from tools.paths import ROOT
 
 from . import kinds, known
-from .properties import COUNTED
+from .case import COUNTED
 
 TABLE = ROOT / "docs" / "reliability.md"
 RUNS = ROOT / ".cache" / "contract"
 STATE = ("core", "codegen", "wgpu_backend", "micro", "tests/contract", "tests/core/calls", "tests/fuzz/differential")
 BEGIN, END = "<!-- contract: written by dev.py fuzz contract -->\n", "<!-- end of contract -->\n"
+LEFT_OUT = ("left out:", "calls left out:", "calls:")  # how counted reasons begin
 # The share of a run that each kind gets.
 SHARE = {
     "programs": 20,
@@ -121,11 +122,18 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         lines.append(f"| {kind} | {cases:,} | {differ or 'none'} | {of_known or 'none'} | {seconds:.0f} |")
     for run in runs:
         counted.update(run["counted"])
-    what = ", ".join(f"{name} {count:,}" for name, count in sorted(counted.items()) if not name.startswith("on "))
-    ways = ", ".join(f"{name[3:]} {count:,}" for name, count in sorted(counted.items()) if name.startswith("on "))
+    ways = _listed(counted, lambda name: name.startswith("on "), 3)
+    left = _listed(counted, lambda name: name.startswith(LEFT_OUT))
+    what = _listed(counted, lambda name: not name.startswith(("on ", *LEFT_OUT)))
     seeds = ", ".join(map(str, sorted({run["seed"] for run in runs})))
-    lines += ["", f"Counted: {what}.", "", f"Cases by way: {ways}.", "", f"Seeds {seeds}, {date.today()}."]
+    lines += ["", f"Counted: {what}.", "", f"Cases by way: {ways}.", ""]
+    lines += [f"Left out, for which reasons: {left}.", ""] if left else []
+    lines += [f"Seeds {seeds}, {date.today()}."]
     return "\n".join(lines)
+
+
+def _listed(counted: Counter[str], chosen: Callable[[str], bool], begin: int = 0) -> str:
+    return ", ".join(f"{name[begin:]} {count:,}" for name, count in sorted(counted.items()) if chosen(name))
 
 
 def write(text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
@@ -15,11 +14,10 @@ import numpy as np
 from emberlet.errors import EmberletError
 from emberlet.host.thresholds import lowered, poisoned
 
-from .case import Case
+from .case import COUNTED, Case
 from .reference import Expected, Refused, choice, differs, expected, leaves, outcome, quiet, refused
 from .ways import SHARE, Broken, Run, Unavailable, Way, available
 
-COUNTED: Counter[str] = Counter()
 BYTES = (0xFF, 0x7F)
 # How the names of ways begin that run no plan.
 EAGER = ("eager", "copied", "load, forked", "load, pickled")
@@ -59,7 +57,8 @@ def _on(case: Case, way: Way, wanted: list[Expected], choose: random.Random) -> 
     try:
         with quiet():
             run = way.open(case, _fresh(case.calls[0]))
-    except Unavailable:
+    except Unavailable as reason:
+        COUNTED[f"left out: {reason}"] += 1
         return ""
     except EmberletError as error:
         said = differs(refused(error), wanted[0])
@@ -69,7 +68,8 @@ def _on(case: Case, way: Way, wanted: list[Expected], choose: random.Random) -> 
     COUNTED[f"on {way.name}"] += 1
     try:
         return _calls(case, way, run, wanted, choose) or _at_once(case, run, wanted, choose)
-    except Unavailable:
+    except Unavailable as reason:
+        COUNTED[f"left out: {reason}"] += 1
         return ""
     except Broken as error:
         return str(error)
@@ -111,7 +111,8 @@ def _calls(case: Case, way: Way, run: Run, wanted: list[Expected], choose: rando
             if said := differs(refused(error), wanted[number]):
                 return f"call {number}: {said}"
             continue
-        except Unavailable:  # a saved plan has one set of shapes
+        except Unavailable as reason:  # a saved plan has one set of shapes
+            COUNTED[f"calls left out: {reason}"] += 1
             continue
         found = leaves(result)
         COUNTED["calls"] += 1

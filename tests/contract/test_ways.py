@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emberlet.backend import get_backend
 
 from contract.case import Case
 from contract.properties import broken
 from contract.reference import Refused, expected, leaves
-from contract.ways import Broken, Way, available, owned, take_back
+from contract.ways import Broken, Unavailable, Way, available, owned, take_back
 
 
 def ways(backend: str, eager: bool) -> list[Way]:
@@ -43,3 +44,20 @@ def test_norms_of_equal_elements_may_be_off_by_the_rounding_of_their_mean() -> N
     # A unit in the last place of 1.3 over the root of 1e-5, several of which a device's sum and division may be off by.
     assert 1.2e-7 / 1e-5**0.5 < found[0].limit < 40 * 1.2e-7 / 1e-5**0.5
     assert not broken(Case(source, (arrays,)), ways("wgpu", eager=False))
+
+
+def test_an_error_of_pythons_is_no_reason_for_plans_without_open_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function explains it, and a plan for each length then hides it: the results are right."""
+    shapes = (4, 1, 3), (1, 2, 3), (1, 2, 2)
+    case = Case("def make(B):\n    return lambda x, w, r: F.rnn(x, w, r)\n",
+                (tuple(np.ones(s, np.float32) for s in shapes),), seed=4)  # fmt: skip
+    way = next(w for w in ways("wasm", eager=False) if w.name.endswith("open sizes"))
+    wanted = [expected(case, arrays) for arrays in case.calls]
+    assert not broken(case, [way], wanted)
+    monkeypatch.setattr(type(get_backend("wasm")), "recurrent_steps", "a mistake", raising=False)
+    assert "no open sizes, since DTypeError" in broken(case, [way], wanted)
+
+
+def test_a_way_is_left_out_for_named_reasons_only() -> None:
+    with pytest.raises(AssertionError, match="no way may be left out"):
+        raise Unavailable("it does not work")

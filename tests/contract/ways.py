@@ -14,18 +14,57 @@ from typing import Any, NamedTuple
 import emberlet
 import numpy as np
 from emberlet.backend import get_backend
-from emberlet.errors import BackendError
+from emberlet.errors import BackendError, EmberletError
 
 from tools import components
 
-from .case import Case
+from .case import COUNTED, Case
 
 Run = Callable[[tuple[Any, ...]], Any]
 BACKENDS = ("python", "numpy", "wgpu", "wasm", "native")
 
 
+# All that a way may be left out for; each is counted. Parts of what `save` and the runtimes say are among them.
+REASONS = (
+    "no axis is left open",
+    "functions are not copied",
+    "a saved plan has one set of shapes, dtypes and numbers",
+    # What a saved plan cannot hold
+    "must not return empty",
+    "live on the GPU",
+    "cannot be saved",
+    "must return a tensor",
+    # Runtimes
+    "MicroPython has no NumPy",
+    "calls that mean something else in other libraries are refused on CPython only",
+    "a result that is no tensor",
+    "no module named",
+    "MicroPython's memory is full",
+    "no typed array",
+    # Fronts
+    "files hold arrays",
+    "the inputs or outputs are no rows",
+)
+# Errors of Python, of which no part of a plan may depend: they are bugs of whoever makes it.
+PYTHON = (
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+    ValueError,
+)
+
+
 class Unavailable(Exception):
-    """This way has no form for this case, and says so in its documentation."""
+    """This way has no form for this case, for one of REASONS."""
+
+    def __init__(self, words: str) -> None:
+        reason = next((r for r in REASONS if r in words), None)
+        assert reason is not None, f"no way may be left out because of: {words}"
+        super().__init__(reason)
 
 
 class Broken(Exception):
@@ -91,10 +130,24 @@ def compiled(model: Any, backend: str, examples: list[Any], **options: Any) -> A
     return on_gpu(model, *examples, backend=backend, **options)
 
 
+def planned(fast: Any, result: Any) -> Any:
+    """The result, of a plan or not, for reasons that count.
+
+    Raises:
+        Broken: The reason is an error of Python, which a plan without open sizes, or none at all, would hide.
+    """
+    for what, why in (("no plan", fast.cut), ("a size is fixed", fast.fixed), ("no open sizes", fast.unopened)):
+        for reason in why.values() if isinstance(why, dict) else () if why is None else (why,):
+            if isinstance(reason.__cause__, PYTHON) and not isinstance(reason.__cause__, EmberletError):
+                raise Broken(f"there is {what}, since {type(reason).__name__}: {reason}")
+            COUNTED[f"calls: {what} ({type(reason).__name__})"] += 1
+    return result
+
+
 def _compiled(backend: str) -> Way:
     def open_(case: Case, example: tuple[Any, ...]) -> Run:
         fast = compiled(case.make(), backend, [])
-        return lambda arrays: fast(*tensors(arrays, backend if case.seed % 2 else "numpy"))
+        return lambda arrays: planned(fast, fast(*tensors(arrays, backend if case.seed % 2 else "numpy")))
 
     return Way(f"compiled for {backend}", backend, open_)
 
@@ -154,7 +207,7 @@ def opened_axes(case: Case, example: tuple[Any, ...]) -> dict[Any, dict[int, str
 def _open_sizes(backend: str) -> Way:
     def open_(case: Case, example: tuple[Any, ...]) -> Run:
         fast = compiled(case.make(), backend, [], dims=opened_axes(case, example))
-        return lambda arrays: fast(*tensors(arrays, "numpy"))
+        return lambda arrays: planned(fast, fast(*tensors(arrays, "numpy")))
 
     return Way(f"compiled for {backend} with open sizes", backend, open_)
 
@@ -175,10 +228,6 @@ def _copied(backend: str) -> Way:
     return Way(f"copied on {backend}", backend, open_)
 
 
-# What a saved plan cannot hold, in the words by which `save` refuses it.
-REFUSED = ("must not return empty", "live on the GPU", "cannot be saved", "must return a tensor")
-
-
 def _kinds(arrays: tuple[Any, ...]) -> list[Any]:
     """What a saved plan is made for."""
     return [(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
@@ -194,8 +243,8 @@ def _saved(backend: str) -> Way:
             save = writer.save if backend == "wasm" else plan_file.save
             try:
                 save(path, case.make(), *tensors(example, "numpy"))
-            except emberlet.errors.EmberletError as error:
-                if any(words in str(error) for words in REFUSED):
+            except EmberletError as error:
+                if any(words in str(error) for words in REASONS):
                     raise Unavailable(str(error)) from None
                 raise
             device = None if backend == "wasm" else get_backend("wgpu").device

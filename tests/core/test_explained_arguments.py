@@ -9,13 +9,14 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet import dtypes
+from emberlet import dtypes, nn
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, IndexingError, ShapeError
 from emberlet.host.interface import wrong_arguments
 from emberlet.host.interface.guarding import guarded
 from emberlet.host.interface.wrong_arguments import _fits, _in_words, _kind, _misfit, explained, shown
+from emberlet.host.numpy_backend import NumpyBackend
 from support.rows import every
 
 T = emberlet.asarray([1.0, 2.0], device="python")
@@ -201,3 +202,14 @@ def test_arguments_are_named_as_the_caller_wrote_them() -> None:
 
 def test_a_program_without_its_source_has_no_declarations() -> None:
     assert wrong_arguments._declarations("emberlet.no.such.module") == {}
+
+
+@pytest.mark.parametrize("looked_up", [False, True])
+def test_errors_inside_of_layers_do_not_depend_on_which_functions_were_looked_up_before(
+    looked_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer, x = nn.Rnn(3, 2, backend="numpy"), emberlet.ones((1, 2, 3), device="numpy")
+    monkeypatch.setattr("emberlet.nn.rnn.rnn", F.rnn if looked_up else F.rnn.__wrapped__)
+    monkeypatch.setattr(NumpyBackend, "reshape", None)  # called by a function that the layer calls
+    with pytest.raises(TypeError, match="not callable"):
+        layer(x)

@@ -30,14 +30,16 @@ _BETWEEN = (
     "emberlet.host.interface.wrong_arguments",
     "emberlet.functional.overriding",
 )
+# Whether their modules got a function or its gate depends on what was imported first, which must not show.
+_PUBLIC = ("emberlet.functional", "emberlet.nn")
 _LISTED = 1000  # elements of a list to check
 
 
 def explained(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> EmberletError | None:
-    """The error to raise instead of `error`; None to keep it: inside another public function, whose arguments are the
-    caller's, or if foreign code (a callback, an added backend) raised it."""
+    """The error to raise instead of `error`; None to keep it: inside another public function or a layer, whose
+    arguments are the caller's, or if foreign code (a callback, an added backend) raised it."""
     meant = isinstance(error, (ArgumentError, DTypeError, IndexingError, ShapeError))
     if not (meant or isinstance(error, _RAW)) or _within_another() or not _of_our_own(error):
         return None
@@ -87,7 +89,7 @@ def _within_another() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals.get("__name__") in _BETWEEN:
         frame = frame.f_back
-    return frame is not None and str(frame.f_globals.get("__name__")).startswith("emberlet.functional")
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith(_PUBLIC)
 
 
 def _of_our_own(error: Exception) -> bool:

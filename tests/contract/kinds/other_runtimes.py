@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..properties import COUNTED
+from ..case import COUNTED
 from ..runtimes import runtimes
 from . import invalid, layers, programs
 

@@ -10,8 +10,7 @@ import numpy as np
 from emberlet import functional as F
 from emberlet.backend import get_backend
 
-from ..case import HEAD
-from ..properties import COUNTED
+from ..case import COUNTED, HEAD
 from ..reference import EPSILON, Leaf, leaves, quiet
 from ..ways import BACKENDS, available
 

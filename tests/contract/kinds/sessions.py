@@ -18,8 +18,8 @@ import numpy as np
 from emberlet.errors import EmberletError
 from emberlet.host.thresholds import lowered, poisoned
 
-from ..case import HEAD, loaded, shown
-from ..properties import COUNTED, overwrite
+from ..case import COUNTED, HEAD, loaded, shown
+from ..properties import overwrite
 from ..reference import choice, differs, leaves, quiet
 from ..ways import BACKENDS, available
 

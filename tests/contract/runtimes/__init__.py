@@ -27,7 +27,7 @@ from tools.paths import ROOT
 
 from ..case import Case
 from ..reference import Refused, outcome
-from ..ways import REFERENCE, REFUSED, Run, Unavailable, Way, tensors
+from ..ways import REASONS, REFERENCE, Run, Unavailable, Way, tensors
 
 HERE = Path(__file__).parent
 PACKAGE = ROOT / "web" / "package" / "wasm.mjs"
@@ -68,7 +68,7 @@ class Runtime:
 def _error(name: str, words: str) -> Exception:
     """An error of a runtime as the class that it has here. JavaScript has one class for all."""
     if name in ("ImportError", "MemoryError") or "no typed array" in words:
-        return Unavailable(words)
+        return Unavailable("MicroPython's memory is full" if name == "MemoryError" else words)
     kind = getattr(errors, name, None)
     if kind is not None:
         return kind(words)  # type: ignore[no-any-return]
@@ -116,7 +116,7 @@ def _in_node(case: Case, example: tuple[Any, ...]) -> Run:
         try:
             writer.save(str(path), case.make(), *tensors(example, "numpy"))
         except errors.EmberletError as error:
-            if any(words in str(error) for words in REFUSED):
+            if any(words in str(error) for words in REASONS):
                 raise Unavailable(str(error)) from None
             raise
         _runtime("node").ask(key=key, file=base64.b64encode(path.read_bytes()).decode("ascii"))
@@ -124,7 +124,7 @@ def _in_node(case: Case, example: tuple[Any, ...]) -> Run:
 
     def run(arrays: tuple[Any, ...]) -> Any:
         if [(np.shape(a), getattr(a, "dtype", None)) for a in arrays] != kinds:
-            raise Unavailable("a saved plan has one set of shapes and dtypes")
+            raise Unavailable("a saved plan has one set of shapes, dtypes and numbers")
         return _read(_runtime("node").ask(key=key, inputs=_written(arrays))["outputs"])
 
     return run

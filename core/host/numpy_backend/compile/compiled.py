@@ -50,7 +50,8 @@ def compile(model: Any, *examples: Any, backend: Any = "numpy", dims: Any = None
 
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from having a plan; fixed:
-    {name of an axis: why plans cannot leave its length open}."""
+    {name of an axis: why plans cannot leave its length open}; unopened: None, or the error of the latest attempt at a
+    plan with open sizes, which a length but those of the call may have caused."""
 
     def __init__(self, model: Any, examples: tuple[Any, ...] = (), backend: Any = "numpy", dims: Any = None) -> None:
         found = get_backend(backend)
@@ -59,6 +60,7 @@ class Compiled:
         self.backend = found
         self.cut: ValueNeeded | None = None
         self.fixed: dict[str, BackendError] = {}
+        self.unopened: EmberletError | None = None
         self._dims = dims
         self._opened = named(dims)
         self._axes: Axes | None = None
@@ -217,6 +219,7 @@ class Compiled:
         from .open_sizes.plan import OpenPlan
 
         axes: Any = self._axes
+        self.unopened = None
         while True:
             opened = [n for n in self._opened if n not in self.fixed and numbers[n] and axes.within(n, numbers[n])]
             if not opened:
@@ -233,7 +236,8 @@ class Compiled:
                 self.fixed.update((n, why) for n in found[-1:] or opened)
             except ValueNeeded as why:
                 self.fixed.update((n, why) for n in opened)
-            except EmberletError:  # if the model fails at these sizes too, calling it raises the error
+            except EmberletError as error:  # if the model fails at these sizes too, calling it raises the error
+                self.unopened = error
                 return None
 
     def _planned(self, arguments: list[Any]) -> Plan:
