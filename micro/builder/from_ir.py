@@ -14,11 +14,14 @@ from emberlet.errors import ModelError
 from emberlet.host.listing import listed
 
 from .graph import Graph
+from .importer.channels import input_order
 from .importer.labels import settle
-from .importer.layout import Order, channels_last, input_order
+from .importer.layout import Order, channels_last, dims_of
+from .importer.outputs import Outputs
+from .importer.ranks import ranks_alone
 from .importer.shapes import sized
-from .importer.state import Importer, dims_of
-from .importer.translation import CASTS, only_output, only_softmax, ranks_alone, translate
+from .importer.state import Importer
+from .importer.translation import translate
 
 
 def read_graph(
@@ -70,7 +73,7 @@ def graph_of(
     open_ = [a.name for a in inputs if len(dims_of(a)) == 3 and known[a.name] is None]
     if open_:
         importers.append(_import(model, name, inputs, orders | dict.fromkeys(open_, channels_last(3)), states))
-    best = min(importers, key=lambda importer: (len(importer.problems), importer.moved))
+    best = min(importers, key=lambda importer: (len(importer.problems), importer.layout.moved))
     if best.problems:
         raise ModelError(f"{name} cannot run on a microcontroller:\n" + listed(best.problems))
     return best.graph()
@@ -96,13 +99,8 @@ def _import(
     model: Model, name: str, inputs: Sequence[Argument], orders: Mapping[str, Order], states: Mapping[str, str]
 ) -> Importer:
     """orders: the order of the axes of each input."""
-    importer = Importer(name)
-    outputs = {a.name for a in model.graph.outputs}
-    uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}
-    importer.read, importer.only_output = uses | outputs, only_output(model, outputs)
-    importer.only_softmax = only_softmax(model, outputs)
-    importer.only_given = only_output(model, outputs, CASTS)
-    importer.ranks_alone = ranks_alone(model)
+    importer = Importer(name, Outputs.of_model(model))
+    importer.ranks.alone = ranks_alone(model)
     known_arguments: dict[str, Argument] = {}
     for argument in inputs:
         known_arguments[argument.name] = argument

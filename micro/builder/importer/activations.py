@@ -28,9 +28,9 @@ from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.softmax import SoftmaxFloat
 from . import dynamic
-from .layout import Order, channels_last
+from .layout import Order, StoredTensor, channels_last, dims_of, dtype_of
 from .masks import hidden, hides, with_mask
-from .state import Importer, StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 PLAIN: dict[type[Node[Any]], Chain] = {
@@ -82,11 +82,11 @@ CONFIGURED: dict[type[Node[Any]], Callable[[Any], Chain]] = {
 def apply_chain(t: Importer, node: Node[Any], chain: Chain) -> None:
     held = t.of(node.inputs[0], flat=True)
     out = t.define(node.outputs[0], held.order)
-    t.add(MapFloat(node.name, (held.name,), out.name, t.shapes[held.name], chain))
-    if held.name in t.flattened:
-        before = t.unflattened[held.name]
-        t.flattened[out.name] = t.flattened[held.name]
-        t.unflattened[out.name] = StoredTensor(out.name, before.dims, before.order)
+    t.add(MapFloat(node.name, (held.name,), out.name, t.layout.shapes[held.name], chain))
+    if held.name in t.layout.flattened:
+        before = t.layout.unflattened[held.name]
+        t.layout.flattened[out.name] = t.layout.flattened[held.name]
+        t.layout.unflattened[out.name] = StoredTensor(out.name, before.dims, before.order)
 
 
 @translates(*PLAIN)
@@ -107,20 +107,24 @@ def prelu(t: Importer, node: activations.PRelu) -> None:
         apply_chain(t, node, (("leaky_relu", (float(slope.reshape(-1)[0]),)),))
         return
     held = t.of(node.inputs[0])
-    positive, negative = (t.part_of(held, name) for name in ("positive", "negative"))
-    t.add(MapFloat(f"{node.name} {positive}", (held.name,), positive, t.shapes[positive], (("clip", (0.0, inf)),)))
-    t.add(MapFloat(f"{node.name} {negative}", (held.name,), negative, t.shapes[negative], (("clip", (-inf, 0.0)),)))
+    positive, negative = (t.layout.part_of(held, name) for name in ("positive", "negative"))
+    t.add(
+        MapFloat(f"{node.name} {positive}", (held.name,), positive, t.layout.shapes[positive], (("clip", (0.0, inf)),))
+    )
+    t.add(
+        MapFloat(f"{node.name} {negative}", (held.name,), negative, t.layout.shapes[negative], (("clip", (-inf, 0.0)),))
+    )
     scaled = Argument(f"{node.outputs[0].name}:scaled", node.outputs[0].type)
     source = StoredTensor(negative, held.dims, held.order)
     with_constant(t, replace(node, outputs=(scaled,)), "mul", source, slope, False, None)
-    with_tensor(t, node, "add", StoredTensor(positive, held.dims, held.order), t.held[scaled.name])
+    with_tensor(t, node, "add", StoredTensor(positive, held.dims, held.order), t.layout.held[scaled.name])
 
 
 @translates(Identity, Dropout)
 def identity(t: Importer, node: Node[Any]) -> None:
     if isinstance(node, Dropout) and node.trains():
         raise Problem("training mode is not supported")
-    t.held[node.outputs[0].name] = t.of(node.inputs[0], flat=True)
+    t.layout.held[node.outputs[0].name] = t.of(node.inputs[0], flat=True)
 
 
 @translates(Cast)
@@ -129,10 +133,10 @@ def cast(t: Importer, node: Cast) -> None:
     numbers."""
     if dynamic.cast(t, node):
         return
-    held, given, to = t.held.get(node.inputs[0].name), t.dtype_of(node.inputs[0]), t.dtype_of(node.outputs[0])
-    if held is not None and held.name in t.integers and to.is_float:
-        whole = Grid(1.0, t.integers[held.name])
-        if t.grids.get(held.name, whole) != whole:
+    held, given, to = t.layout.held.get(node.inputs[0].name), dtype_of(node.inputs[0]), dtype_of(node.outputs[0])
+    if held is not None and held.name in t.grids.integers and to.is_float:
+        whole = Grid(1.0, t.grids.integers[held.name])
+        if t.grids.tensors.get(held.name, whole) != whole:
             raise Problem("bytes that are also dequantized with a scale other than 1 are not supported")
         identity(t, node)
         return
@@ -163,14 +167,14 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
     if first is not None or second is not None:
         reverse = first is not None
         which = 0 if reverse else 1
-        hiding = operation == "add" and node.outputs[0].name in t.only_softmax
+        hiding = operation == "add" and node.outputs[0].name in t.outputs.only_softmax
         if hiding and hides(t.array(node, which, "an operand", limits=True)):
             _masked(t, node, which)
             return
         constant, held = t.array(node, which, "an operand"), t.of(node.inputs[1 - which])
-        grid = t.constant_grids.get(node.inputs[which].name)
+        grid = t.grids.constants.get(node.inputs[which].name)
         if grid is None and constant.size > 1 and operation != "div" and not (reverse and operation == "sub"):
-            grid = t.grid_of_constant(node.inputs[which])
+            grid = t.grids.of_constant(node.inputs[which])
         with_constant(t, node, operation, held, constant, reverse, grid)
     else:
         with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
@@ -184,7 +188,7 @@ def _masked(t: Importer, node: a.Pairwise, which: int) -> None:
     if rest.any():
         added = Argument(f"{node.outputs[0].name}:added", node.outputs[0].type)
         with_constant(t, replace(node, name=f"{node.name} added", outputs=(added,)), "add", held, rest, False, None)
-        held = t.held[added.name]
+        held = t.layout.held[added.name]
     with_mask(t, node, held, constant)
 
 
@@ -200,12 +204,12 @@ def with_constant(
             raise Problem(f"a quantized constant as the first operand of {operation} is not supported")
         # c - x is -x + c, and c / x is 1/x · c.
         chain: Chain = (("affine", (-1.0, 0.0)),) if operation == "sub" else (("reciprocal", ()),)
-        source = t.fresh(f"{held.name}:turned")
-        t.shapes[source] = t.shapes[held.name]
-        t.add(MapFloat(f"{node.name} turn", (held.name,), source, t.shapes[held.name], chain))
+        source = t.layout.fresh(f"{held.name}:turned")
+        t.layout.shapes[source] = t.layout.shapes[held.name]
+        t.add(MapFloat(f"{node.name} turn", (held.name,), source, t.layout.shapes[held.name], chain))
         operation = {"sub": "add", "div": "mul"}[operation]
     out = t.define(node.outputs[0], held.order)
-    shape = t.shapes[held.name]
+    shape = t.layout.shapes[held.name]
     laid, other = laid_out(held, c, shape)
     known = None if grid is None else (grid.scale, grid.zero)
     t.add(BinaryFloat(node.name, (source,), out.name, operation, shape, other, laid, grid=known))
@@ -245,11 +249,15 @@ def with_tensor(t: Importer, node: Node[Any], operation: str, x: StoredTensor, y
     dims = dims_of(node.outputs[0])
     x, y, swapped = aligned(t, dims, x, y, operation != "div")
     if swapped and operation == "sub":
-        negated = t.part_of(x, "turned")
-        t.add(MapFloat(f"{node.name} turn", (x.name,), negated, t.shapes[x.name], (("affine", (-1.0, 0.0)),)))
+        negated = t.layout.part_of(x, "turned")
+        t.add(MapFloat(f"{node.name} turn", (x.name,), negated, t.layout.shapes[x.name], (("affine", (-1.0, 0.0)),)))
         x, operation = StoredTensor(negated, x.dims, x.order), "add"
     out = t.define(node.outputs[0], x.order)
-    t.add(BinaryFloat(node.name, (x.name, y.name), out.name, operation, t.shapes[x.name], t.shapes[y.name], None))
+    t.add(
+        BinaryFloat(
+            node.name, (x.name, y.name), out.name, operation, t.layout.shapes[x.name], t.layout.shapes[y.name], None
+        )
+    )
 
 
 def aligned(
@@ -268,7 +276,7 @@ def aligned(
         order: Order = channels_last(len(dims)) if len(dims) > 2 else tuple(range(len(dims)))
         x, y = t.ordered(x, order), t.ordered(y, order)
     y = t.shaped(StoredTensor(y.name, y.dims, x.order), _stored(x, tuple(y.dims[k] for k in x.order)))
-    if not fits_image(t.shapes[y.name], t.shapes[x.name]):
+    if not fits_image(t.layout.shapes[y.name], t.layout.shapes[x.name]):
         y = repeated(t, y, dims)
     return x, y, swapped
 
@@ -277,7 +285,7 @@ def repeated(t: Importer, held: StoredTensor, dims: tuple[int, ...]) -> StoredTe
     """The tensor with every element of an axis of size 1 repeated, to the shape `dims` of as many axes."""
     if held.dims == dims:
         return held
-    name = t.fresh(f"{held.name}:repeated")
+    name = t.layout.fresh(f"{held.name}:repeated")
     out = StoredTensor(name, dims, held.order)
     steps = strides([held.dims[k] for k in held.order])
     to = strides([dims[k] for k in held.order])
@@ -285,7 +293,7 @@ def repeated(t: Importer, held: StoredTensor, dims: tuple[int, ...]) -> StoredTe
         Axis(dims[k], (step if held.dims[k] > 1 else 0, after))
         for k, step, after in zip(held.order, steps, to, strict=True)
     )
-    t.shapes[name] = out.shape
+    t.layout.shapes[name] = out.shape
     t.add(Move(f"repeat {held.name}", (held.name,), name, out.shape, (Part(0, 0, axes),)))
     return out
 
@@ -324,7 +332,7 @@ def quantize(t: Importer, node: QuantizeLinear) -> None:
     """A layer that saturates and rounds to the grid. `fuse` merges it into the preceding layer if possible."""
     grid = grid_of(t, node)
     apply_chain(t, node, ())
-    t.grids[t.held[node.outputs[0].name].name] = grid
+    t.grids.tensors[t.layout.held[node.outputs[0].name].name] = grid
 
 
 @translates(DequantizeLinear)
@@ -333,7 +341,7 @@ def dequantize(t: Importer, node: DequantizeLinear) -> None:
     grid = grid_of(t, node)
     if t.grid_behind(held, grid) != grid:
         raise Problem("the tensor is quantized and dequantized with different scales")
-    t.held[node.outputs[0].name] = held
+    t.layout.held[node.outputs[0].name] = held
 
 
 def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:

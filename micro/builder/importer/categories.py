@@ -9,7 +9,8 @@ from emberlet.codegen.ops.machine_learning_features import OneHotEncoder
 from ..kernels.elementwise import MapFloat
 from ..kernels.pairs import CompareFloat
 from .activations import repeated
-from .state import Importer, StoredTensor, dims_of
+from .layout import StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 
@@ -23,13 +24,17 @@ def one_hot_encoder(t: Importer, node: OneHotEncoder) -> None:
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if node.dtype(0).is_float:
-        name = t.part_of(held, "whole")
-        t.add(MapFloat(f"{node.name} whole", (held.name,), name, t.shapes[name], (("trunc", ()),)))
+        name = t.layout.part_of(held, "whole")
+        t.add(MapFloat(f"{node.name} whole", (held.name,), name, t.layout.shapes[name], (("trunc", ()),)))
         held = StoredTensor(name, held.dims, held.order)
     dims = dims_of(node.outputs[0])
     wide = t.shaped(StoredTensor(held.name, (*held.dims, 1), tuple(range(len(dims)))))
     wide = repeated(t, wide, dims)
     out = t.define(node.outputs[0], wide.order)
-    t.whole.add(out.name)
+    t.grids.whole.add(out.name)
     categories = np.asarray(c.categories, np.float32)
-    t.add(CompareFloat(node.name, (wide.name,), out.name, "equal", t.shapes[wide.name], (len(categories),), categories))
+    t.add(
+        CompareFloat(
+            node.name, (wide.name,), out.name, "equal", t.layout.shapes[wide.name], (len(categories),), categories
+        )
+    )

@@ -13,8 +13,9 @@ from emberlet.codegen.ops.reduction import ReduceSum, ReduceSumSquare
 from ..functions import Chain
 from ..kernels.distance import DistanceFloat
 from ..kernels.elementwise import MapFloat
-from .state import Importer, numpy_of
+from .state import Importer
 from .table import translates
+from .values import numpy_of
 
 OTHER = "only loops over the distances from constant rows are supported, as skl2onnx writes them"
 
@@ -34,12 +35,12 @@ def distances(t: Importer, node: Scan) -> None:
     apart, after = _chains(node)
     held = t.shaped(held, (table.shape[1],))
     out = t.define(node.outputs[1], (0, 1))
-    name = t.part_of(out, "sums") if after else out.name
+    name = t.layout.part_of(out, "sums") if after else out.name
     t.add(DistanceFloat(node.name, (held.name,), name, table.astype(np.float32), apart))
     if after:
-        t.add(MapFloat(f"{node.name} root", (name,), out.name, t.shapes[out.name], after))
-    if node.outputs[0].name in t.read:
-        t.held[node.outputs[0].name] = t.of(node.inputs[0])
+        t.add(MapFloat(f"{node.name} root", (name,), out.name, t.layout.shapes[out.name], after))
+    if node.outputs[0].name in t.outputs.read:
+        t.layout.held[node.outputs[0].name] = t.of(node.inputs[0])
 
 
 def _chains(node: Scan) -> tuple[Chain, Chain]:

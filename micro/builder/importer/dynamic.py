@@ -22,8 +22,9 @@ from emberlet.codegen.ops.attributes import Attributes, AttributeValue
 
 from ..kernels.layer import Array
 from .quantized import OPSET, Parts, constant, dims_known, window_attributes
-from .state import BYTES, Importer, numpy_of
+from .state import Importer
 from .table import translates
+from .values import BYTES, numpy_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Product:
 @translates(s.DynamicQuantizeLinear)
 def quantize(t: Importer, node: s.DynamicQuantizeLinear) -> None:
     integers, scale, _ = node.outputs
-    t.held[integers.name] = t.of(node.inputs[0], flat=True)
+    t.layout.held[integers.name] = t.of(node.inputs[0], flat=True)
     t.dynamic[integers.name] = node.inputs[0]
     t.dynamic[scale.name] = Scale(integers.name, np.ones(1))
 
@@ -115,7 +116,7 @@ def _weights(
     made = constant(real, parts.fresh("weights"))
     if np.all(point == point.reshape(-1)[0]):
         byte = int(point.reshape(-1)[0]) + BYTES[value.dtype.name]
-        t.scales[made.name] = factor.astype(np.float64).reshape(-1), axis, byte
+        t.grids.weights[made.name] = factor.astype(np.float64).reshape(-1), axis, byte
     return made
 
 

@@ -14,8 +14,10 @@ from emberlet.codegen.ops.reduction import CumSum
 
 from ..kernels import lanes
 from ..kernels.elementwise import MapFloat
-from .state import BYTES, Importer, StoredTensor, dims_of
+from .layout import StoredTensor, dims_of, dtype_of
+from .state import Importer
 from .table import translates
+from .values import BYTES
 
 
 def lanes_of(held: StoredTensor, axis: int) -> tuple[int, int, int]:
@@ -30,7 +32,7 @@ def top_k(t: Importer, node: TopK) -> None:
     held, c = t.of(node.inputs[0]), node.config
     shape = lanes_of(held, c.axis % len(held.dims))
     for output, indices in zip(node.outputs, (False, True), strict=False):
-        if output.present and (output.name in t.read or not t.read):
+        if output.present and (output.name in t.outputs.read or not t.outputs.read):
             k = dims_of(output)[c.axis % len(held.dims)]
             if k > shape[1]:
                 raise Problem(f"k is {k}, but there are only {shape[1]} elements")
@@ -91,7 +93,7 @@ def take(t: Importer, node: Gather) -> None:
             laid.append(k if k < axis else k + more - 1)
     out = t.define(node.outputs[0], tuple(laid))
     if code is not None:
-        t.coded[out.name] = code
+        t.grids.coded[out.name] = code
     t.add(lanes.Take(node.name, names, out.name, shape, prod(indices.dims), table))
 
 
@@ -99,9 +101,9 @@ def whole_of(t: Importer, node: Node[Any], i: int) -> StoredTensor:
     """An input that holds indices; floats are truncated to whole numbers."""
     argument: Argument = node.inputs[i]
     held = t.of(argument)
-    if t.dtype_of(argument).is_integer or held.name in t.whole:
+    if dtype_of(argument).is_integer or held.name in t.grids.whole:
         return held
-    name = t.part_of(held, "whole")
-    t.whole.add(name)
-    t.add(MapFloat(f"{node.name} indices", (held.name,), name, t.shapes[name], (("trunc", ()),)))
+    name = t.layout.part_of(held, "whole")
+    t.grids.whole.add(name)
+    t.add(MapFloat(f"{node.name} indices", (held.name,), name, t.layout.shapes[name], (("trunc", ()),)))
     return StoredTensor(name, held.dims, held.order)

@@ -1,88 +1,21 @@
-"""Finds which axis of an input holds the channels, from how the model uses it.
+"""How the model's tensors are stored.
 
-PyTorch's images are (batch, channels, height, width). TensorFlow's exporters keep (batch, height, width, channels) and
-insert a Transpose after the input. The axis that the first convolution, pool or batch norm uses as its channels
-decides.
+A tensor records the order of its axes in memory, so a transposition costs nothing until a layer needs another order.
+Convolutions read and write channels last, whatever the model's order.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from emberlet.codegen.ir.argument import Argument
-from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
-from emberlet.codegen.ops import movement as m
-from emberlet.codegen.ops.blocks import DepthToSpace, SpaceToDepth
-from emberlet.codegen.ops.convolution import Conv, ConvTranspose
-from emberlet.codegen.ops.normalization import BatchNormalization, GroupNormalization, InstanceNormalization
-from emberlet.codegen.ops.pooling import GlobalPool, Pool
+from emberlet.dtypes import DType
 
-WITH_CHANNELS = (
-    Conv,
-    ConvTranspose,
-    Pool,
-    GlobalPool,
-    BatchNormalization,
-    InstanceNormalization,
-    GroupNormalization,
-    DepthToSpace,
-    SpaceToDepth,
-)
-"""Operators whose channel axis is 1."""
-
-COLORS = 4
-"""If no layer determines the channel axis, it is the last one if that has at most this many elements and the second has
-more."""
+from ..kernels.layer import Array
 
 Order = tuple[int, ...]
-Axes = tuple[int | None, ...]
-
-
-@dataclass
-class Channels:
-    """axis: for each input, the axis that the first layer with channels uses for them; inputs without such a layer are
-    missing."""
-
-    axis: dict[str, int] = field(default_factory=dict)
-    _from: dict[str, tuple[str, Axes]] = field(default_factory=dict)
-
-    def add_input(self, argument: Argument) -> None:
-        self._from[argument.name] = argument.name, tuple(range(len(_shape(argument))))
-
-    def see(self, node: Node[Any]) -> None:
-        """Record the channel axes that a node implies; its types are known."""
-        source = next((a for a in node.inputs if a.present and a.name in self._from), None)
-        if source is None:
-            return
-        name, axes = self._from[source.name]
-        if isinstance(node, WITH_CHANNELS) and len(axes) > 1:
-            if axes[1] is not None:
-                self.axis.setdefault(name, axes[1])
-            return
-        for output in node.outputs:
-            if output.present and isinstance(output.type, TensorType):
-                kept = _kept(node, axes, _shape(source), _shape(output))
-                if kept is not None:
-                    self._from[output.name] = name, kept
-
-
-def _shape(argument: Argument) -> tuple[int, ...]:
-    return (argument.type.static_shape if isinstance(argument.type, TensorType) else None) or ()
-
-
-def _kept(node: Node[Any], axes: Axes, before: tuple[int, ...], after: tuple[int, ...]) -> Axes | None:
-    """The input axis that each axis of an output corresponds to; None if there is none."""
-    if isinstance(node, m.Transpose):
-        return tuple(axes[k] for k in node.perm())
-    if len(after) == len(before) and not isinstance(node, m.Reshape):
-        return axes
-    old, new = [k for k, n in enumerate(before) if n != 1], [k for k, n in enumerate(after) if n != 1]
-    if [before[k] for k in old] != [after[k] for k in new]:
-        return None
-    place = dict(zip(new, old, strict=True))
-    return tuple(axes[place[k]] if k in place else None for k in range(len(after)))
 
 
 def channels_last(rank: int) -> Order:
@@ -90,12 +23,80 @@ def channels_last(rank: int) -> Order:
     return (0, *range(2, rank), 1) if rank > 2 else tuple(range(rank))
 
 
-def input_order(dims: tuple[int, ...], axis: int | None) -> Order:
-    """The order in which an image's elements are passed: channels last, whatever the model's order.
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor of the model. name: in the graph; dims: its shape in the model; order: its axes as stored, outermost
+    first."""
 
-    axis: the channel axis. If it is None, since no layer determines it, it is the second, as in ONNX, unless the shape
-    suggests the last.
+    name: str
+    dims: tuple[int, ...]
+    order: Order
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape as stored, without a leading batch of 1."""
+        sizes = [self.dims[a] for a in self.order]
+        return tuple(sizes[1:] if sizes and self.order[0] == 0 and sizes[0] == 1 else sizes)
+
+    def has_order(self, order: Order) -> bool:
+        """Whether the tensor is also stored in `order`: axes of size 1 may be anywhere."""
+        return [a for a in self.order if self.dims[a] != 1] == [a for a in order if self.dims[a] != 1]
+
+    @property
+    def plain(self) -> Order:
+        """The model's order of the axes."""
+        return tuple(range(len(self.dims)))
+
+
+@dataclass
+class Layout:
+    """shapes: of every tensor of the graph; held: the model's tensors, as stored; inputs: of the graph's inputs, their
+    shape in the model and the order of their axes; flattened: tensors that the model flattened while stored in another
+    order -> the position of each element in the model's order; unflattened: these tensors before the model flattened
+    them; copies: tensors that were moved to another order; moved: the number of elements that these moves copy.
     """
-    if axis is None:
-        axis = len(dims) - 1 if dims[-1] <= COLORS < dims[1] else 1
-    return channels_last(len(dims)) if axis == 1 else (*(k for k in range(len(dims)) if k != axis), axis)
+
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    held: dict[str, StoredTensor] = field(default_factory=dict)
+    inputs: dict[str, tuple[tuple[int, ...], Order]] = field(default_factory=dict)
+    flattened: dict[str, Array] = field(default_factory=dict)
+    unflattened: dict[str, StoredTensor] = field(default_factory=dict)
+    copies: dict[tuple[str, Order], StoredTensor] = field(default_factory=dict)
+    moved: int = 0
+
+    def fresh(self, name: str) -> str:
+        """A name that no tensor of the graph has."""
+        out, n = name, 1
+        while out in self.shapes:
+            n += 1
+            out = f"{name}.{n}"
+        return out
+
+    def store(self, name: str, dims: tuple[int, ...], order: Order) -> StoredTensor:
+        """A new tensor of the graph, for a tensor of the model."""
+        held = StoredTensor(self.fresh(name), dims, order)
+        self.shapes[held.name] = held.shape
+        self.held[name] = held
+        return held
+
+    def part_of(self, held: StoredTensor, what: str) -> str:
+        """The name of a new tensor of the graph, with another tensor's shape."""
+        name = self.fresh(f"{held.name}:{what}")
+        self.shapes[name] = self.shapes[held.name]
+        return name
+
+
+def dims_of(argument: Argument) -> tuple[int, ...]:
+    """The shape of a tensor of floats (or quantized bytes). Raises Problem unless every size is known."""
+    t = argument.type
+    if not isinstance(t, TensorType) or t.static_shape is None:
+        raise Problem(f"the shape of {argument.name!r} is not known before the model runs")
+    return t.static_shape
+
+
+def dtype_of(argument: Argument) -> DType:
+    """The dtype of a tensor. Raises Problem unless it is of numbers or booleans."""
+    t = argument.type
+    if not isinstance(t, TensorType) or not (t.dtype.is_float or t.dtype.is_integer or t.dtype.is_bool):
+        raise Problem(f"{argument.name!r} is {t}; numbers and booleans are supported")
+    return t.dtype

@@ -34,9 +34,11 @@ from ..kernels.window import Window
 from .distances import SQUARE
 from .labels import decide
 from .lanes import whole_of
+from .layout import StoredTensor, dims_of
 from .picks import pick
-from .state import Importer, StoredTensor, dims_of, numpy_of
+from .state import Importer
 from .table import translates
+from .values import numpy_of
 
 Matrix = npt.NDArray[Any]
 
@@ -50,8 +52,8 @@ class _Row:
         self.t, self.label, self.name, self.size = t, label, name, size
 
     def _to(self, what: str, size: int) -> _Row:
-        out = self.t.fresh(f"{self.label}:{what}")
-        self.t.shapes[out] = (size,)
+        out = self.t.layout.fresh(f"{self.label}:{what}")
+        self.t.layout.shapes[out] = (size,)
         return _Row(self.t, self.label, out, size)
 
     def dense(self, matrix: Matrix, bias: Matrix | Sequence[float], what: str) -> _Row:
@@ -106,7 +108,7 @@ class _Row:
 
     def give(self, node: Node[Any], which: int) -> None:
         """The row is an output of the node."""
-        self.t.held[node.outputs[which].name] = StoredTensor(self.name, (1, self.size), (0, 1))
+        self.t.layout.held[node.outputs[which].name] = StoredTensor(self.name, (1, self.size), (0, 1))
 
 
 def _row(t: Importer, node: Node[Any]) -> _Row:
@@ -204,9 +206,9 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
     alike = _likeness(x, c.kernel, _matrix(c.vectors, sum(c.vectors_per_class)))
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     decisions = alike.dense(_matrix(node.decisions(), len(pairs)), c.rho, "decisions")
-    if node.outputs[1].name in t.read:
+    if node.outputs[1].name in t.outputs.read:
         _decided(t, decisions, c).give(node, 1)
-    if node.outputs[0].name not in t.read:
+    if node.outputs[0].name not in t.outputs.read:
         return
     # A vote for the first class of a pair where its decision is over 0, else for the second.
     votes, base = np.zeros((n, len(pairs))), np.zeros(n)

@@ -12,7 +12,8 @@ from ..kernels.move import strides
 from ..kernels.nest import Axis
 from ..kernels.select import Select
 from ..quantization.grids import MASK
-from .state import Importer, StoredTensor, dims_of
+from .layout import StoredTensor, dims_of
+from .state import Importer
 
 LOWEST = float(np.finfo(np.float32).min)
 

@@ -27,10 +27,11 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from .lanes import take
-from .layout import Order, channels_last
+from .layout import Order, StoredTensor, channels_last, dims_of
 from .picks import pick
-from .state import Importer, StoredTensor, dims_of, numpy_of
+from .state import Importer
 from .table import translates
+from .values import numpy_of
 
 
 @translates(m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze)
@@ -48,9 +49,9 @@ def reshape(t: Importer, node: Node[Any]) -> None:
         # Flattened for a dense layer: the elements stay in place, and the layer's weights are reordered.
         order = np.transpose(np.arange(prod(held.dims)).reshape(held.dims), held.order).reshape(-1)
         t.alias(out, held)
-        flat = t.held[out.name]
-        t.flattened[flat.name] = order
-        t.unflattened[flat.name] = held
+        flat = t.layout.held[out.name]
+        t.layout.flattened[flat.name] = order
+        t.layout.unflattened[flat.name] = held
     else:
         t.alias(out, t.ordered(held, plain))
 
@@ -73,7 +74,7 @@ def transpose(t: Importer, node: m.Transpose) -> None:
     held, perm = t.of(node.inputs[0]), node.perm()
     dims = dims_of(node.outputs[0])
     order = tuple(perm.index(k) for k in held.order)
-    t.held[node.outputs[0].name] = t.shaped(StoredTensor(held.name, dims, order))
+    t.layout.held[node.outputs[0].name] = t.shaped(StoredTensor(held.name, dims, order))
 
 
 MOST_JOINED = 64
@@ -91,7 +92,7 @@ def concat(t: Importer, node: Concat) -> None:
             _joined(t, node, f"part {k}", parts[k : k + MOST_JOINED], axis, order)
             for k in range(0, len(parts), MOST_JOINED)
         ]
-    t.held[node.outputs[0].name] = _joined(t, node, "", parts, axis, order)
+    t.layout.held[node.outputs[0].name] = _joined(t, node, "", parts, axis, order)
 
 
 def _joined(t: Importer, node: Concat, what: str, parts: list[StoredTensor], axis: int, order: Order) -> StoredTensor:
@@ -103,8 +104,8 @@ def _joined(t: Importer, node: Concat, what: str, parts: list[StoredTensor], axi
     if what:
         size = sum(p.dims[axis] for p in parts)
         dims = tuple(size if k == axis else n for k, n in enumerate(parts[0].dims))
-        out = StoredTensor(t.fresh(f"{node.outputs[0].name}:{what}"), dims, order)
-        t.shapes[out.name] = out.shape
+        out = StoredTensor(t.layout.fresh(f"{node.outputs[0].name}:{what}"), dims, order)
+        t.layout.shapes[out.name] = out.shape
     else:
         out = t.define(node.outputs[0], order)
     sizes = [out.dims[k] for k in order]
@@ -144,7 +145,7 @@ def cut(t: Importer, node: Slice) -> None:
         k = axis % len(held.dims)
         ranges[k] = range(*slice(start, end, step).indices(held.dims[k]))
     if all(r == range(held.dims[k]) for k, r in ranges.items()):
-        t.held[node.outputs[0].name] = held
+        t.layout.held[node.outputs[0].name] = held
         return
     _cut(t, node.name, held, node.outputs[0], ranges)
 
@@ -177,7 +178,7 @@ def gather(t: Importer, node: Gather) -> None:
     dims = tuple(len(places) if k == axis else n for k, n in enumerate(held.dims))
     middle = Argument(f"{node.outputs[0].name}:picked", TensorType(node.dtype(0), dims))
     _cut(t, node.name, held, middle, ranges)
-    out, target = t.held[middle.name], dims_of(node.outputs[0])
+    out, target = t.layout.held[middle.name], dims_of(node.outputs[0])
     kept = _same_axes(out, target)
     if kept is None:
         out = t.ordered(out, tuple(range(len(dims))))

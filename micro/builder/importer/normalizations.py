@@ -23,7 +23,8 @@ from ..kernels.normalize import MOST, NormalizeFloat
 from ..kernels.norms import NormFloat
 from ..kernels.product import ProductFloat
 from .activations import repeated
-from .state import Importer, StoredTensor, dims_of
+from .layout import StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 NOTHING = 1e-30
@@ -32,7 +33,7 @@ NOTHING = 1e-30
 
 @translates(LayerNormalization, RMSNormalization)
 def last_axes(t: Importer, node: LayerNormalization | RMSNormalization) -> None:
-    if any(o.present and o.name in t.read for o in node.outputs[1:]):
+    if any(o.present and o.name in t.outputs.read for o in node.outputs[1:]):
         raise Problem("the outputs mean and standard deviation are not supported")
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
@@ -84,9 +85,9 @@ def to_length_one(t: Importer, node: LpNormalization) -> None:
         _normalize(t, node, held, length, factors, np.zeros(length, np.float32), 0, False, NOTHING)
         return
     rows = prod(held.dims) // length
-    total, bounded = (t.fresh(f"{held.name}:{what}") for what in ("total", "bounded"))
+    total, bounded = (t.layout.fresh(f"{held.name}:{what}") for what in ("total", "bounded"))
     shape = tuple(1 if k == axis else held.dims[k] for k in held.order)[len(held.order) - len(held.shape) :]
-    t.shapes[total] = t.shapes[bounded] = shape
+    t.layout.shapes[total] = t.layout.shapes[bounded] = shape
     t.add(NormFloat(f"{node.name} total", (held.name,), total, (rows, length, 1), "l1"))
     t.add(MapFloat(f"{node.name} bounded", (total,), bounded, shape, (("clip", (NOTHING, inf)),)))
     narrow = tuple(1 if k == axis else n for k, n in enumerate(held.dims))

@@ -24,8 +24,9 @@ from ..kernels.pairs import MIRRORED, CompareFloat, ExtremeFloat
 from ..kernels.power import PowerFloat
 from ..kernels.select import Select
 from .activations import aligned, apply_chain, laid_out, pairwise, repeated, widened
+from .layout import StoredTensor, dims_of, dtype_of
 from .masks import LOWEST
-from .state import Importer, StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 Operand = StoredTensor | Array
@@ -36,7 +37,7 @@ def _operands(t: Importer, node: Node[Any], limits: bool = False) -> list[Operan
     if getattr(node.config, "axis", None) is not None:
         raise Problem("operands aligned along an axis (before opset 7) are not supported")
     for argument in node.inputs:
-        t.dtype_of(argument)
+        dtype_of(argument)
     return [t.of(x) if x.value is None else t.array(node, k, "an operand", limits) for k, x in enumerate(node.inputs)]
 
 
@@ -45,7 +46,7 @@ def _mapped(t: Importer, name: str, held: StoredTensor, output: Argument, chain:
     dims = dims_of(output)
     held = repeated(t, widened(t, held, len(dims)), dims)
     out = t.define(output, held.order)
-    t.add(MapFloat(name, (held.name,), out.name, t.shapes[held.name], chain))
+    t.add(MapFloat(name, (held.name,), out.name, t.layout.shapes[held.name], chain))
     return out
 
 
@@ -60,12 +61,14 @@ def _paired(
         x, y, swapped = aligned(t, dims, x, y, may_swap)
         operation = MIRRORED.get(operation, operation) if swapped else operation
         out = t.define(output, x.order)
-        t.add(kind(name, (x.name, y.name), out.name, operation, t.shapes[x.name], t.shapes[y.name], None))
+        t.add(kind(name, (x.name, y.name), out.name, operation, t.layout.shapes[x.name], t.layout.shapes[y.name], None))
         return out
     x = repeated(t, widened(t, x, len(dims)), dims)
-    laid, other = laid_out(x, y.reshape((1,) * (len(dims) - y.ndim) + y.shape).astype(np.float64), t.shapes[x.name])
+    laid, other = laid_out(
+        x, y.reshape((1,) * (len(dims) - y.ndim) + y.shape).astype(np.float64), t.layout.shapes[x.name]
+    )
     out = t.define(output, x.order)
-    t.add(kind(name, (x.name,), out.name, operation, t.shapes[x.name], other, laid))
+    t.add(kind(name, (x.name,), out.name, operation, t.layout.shapes[x.name], other, laid))
     return out
 
 
@@ -120,7 +123,7 @@ def extreme(t: Importer, node: a.Extreme) -> None:
     if numbers:
         middle = _part(node, "unclamped", *(_dims(x) for x in others))
         _chained(t, replace(node, name=f"{node.name} of tensors", outputs=(middle,)), ExtremeFloat, operation, others)
-        _mapped(t, node.name, t.held[middle.name], node.outputs[0], (("clip", bounds),))
+        _mapped(t, node.name, t.layout.held[middle.name], node.outputs[0], (("clip", bounds),))
         return
     _chained(t, node, ExtremeFloat, operation, others)
 
@@ -139,7 +142,7 @@ def total(t: Importer, node: a.Sum) -> None:
         return
     _chained(t, target, BinaryFloat, "add", given)
     if target is not node:
-        held = t.held[target.outputs[0].name]
+        held = t.layout.held[target.outputs[0].name]
         _mapped(t, node.name, held, node.outputs[0], (("affine", (1 / len(node.inputs), 0.0)),))
 
 

@@ -28,8 +28,10 @@ from ..kernels.lanes import Take
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from .lanes import whole_of
-from .state import Importer, StoredTensor, dims_of, numpy_of
+from .layout import StoredTensor, dims_of
+from .state import Importer
 from .table import translates
+from .values import numpy_of
 
 MOST_ELEMENTS = 1 << 22
 

@@ -22,9 +22,9 @@ from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.window import Window
 from .activations import with_tensor
-from .layout import channels_last
+from .layout import StoredTensor, channels_last, dims_of
 from .normalizations import product_of_tensors
-from .state import Importer, StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 
@@ -58,11 +58,11 @@ def _convolution(
     t: Importer, node: Node[Any], held: StoredTensor, weight: Array, bias: Array, window: Window, groups: int
 ) -> None:
     """weight: (out, *kernel, in / groups)."""
-    shape = t.shapes[held.name]
+    shape = t.layout.shapes[held.name]
     n = len(weight)
     weight = weight.reshape(n, *window.kernel, weight.shape[-1])
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
-    t.keep_scales(node, node.inputs[1], 0, n)
+    t.grids.keep_scales(node, node.inputs[1], 0, n)
     taps = window.kernel[0] * window.kernel[1]
     if weight.shape[3] == 1 and groups == shape[-1] and groups > 1 and taps <= MOST_TAPS:
         t.add(DepthwiseFloat(node.name, (held.name,), out.name, shape, window, weight[..., 0], bias))
@@ -96,12 +96,12 @@ def _spread(t: Importer, held: StoredTensor, stride: tuple[int, ...]) -> StoredT
     """The image with stride - 1 zeros between its elements."""
     if all(s == 1 for s in stride):
         return held
-    shape = t.shapes[held.name]
+    shape = t.layout.shapes[held.name]
     wide = tuple((n - 1) * s + 1 for n, s in zip(shape[:-1], stride, strict=True)) + shape[-1:]
     steps, out = strides(shape), strides(wide)
     axes = tuple(Axis(n, (a, b * s)) for n, a, b, s in zip(shape, steps, out, (*stride, 1), strict=True))
-    name = t.fresh(f"{held.name}:spread")
-    t.shapes[name] = wide
+    name = t.layout.fresh(f"{held.name}:spread")
+    t.layout.shapes[name] = wide
     t.add(Move(f"spread {held.name}", (held.name,), name, wide, (Part(0, 0, axes),), 0.0))
     return StoredTensor(name, (*held.dims[:2], *wide[:-1]), held.order)
 
@@ -111,15 +111,15 @@ def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, 
     held = t.of(node.inputs[0], flat=True)
     rank, n = len(held.dims), len(matrix)
     plain = tuple(range(rank))
-    shape = t.shapes[held.name]
-    if held.name in t.flattened:
+    shape = t.layout.shapes[held.name]
+    if held.name in t.layout.flattened:
         # The model flattened channels first, but elements are stored channels last, so the weights are reordered.
-        matrix = matrix[:, t.flattened[held.name]]
+        matrix = matrix[:, t.layout.flattened[held.name]]
     else:
         held = t.ordered(held, plain)
-        shape = t.shapes[held.name]
+        shape = t.layout.shapes[held.name]
     out = t.define(node.outputs[0], tuple(range(len(dims_of(node.outputs[0])))))
-    t.keep_scales(node, node.inputs[1], axis, n, factor)
+    t.grids.keep_scales(node, node.inputs[1], axis, n, factor)
     weight = matrix.reshape(n, 1, 1, -1)
     t.add(DotFloat(node.name, (held.name,), out.name, shape or (1,), Window((1, 1)), 1, weight, bias))
 
@@ -137,11 +137,11 @@ def gemm(t: Importer, node: Gemm) -> None:
         gemm(t, one)
         added = t.of(node.inputs[2])
         if c.beta != 1:
-            scaled = StoredTensor(t.part_of(added, "scaled"), added.dims, added.order)
-            at = (f"{node.name} scale", (added.name,), scaled.name, t.shapes[scaled.name])
+            scaled = StoredTensor(t.layout.part_of(added, "scaled"), added.dims, added.order)
+            at = (f"{node.name} scale", (added.name,), scaled.name, t.layout.shapes[scaled.name])
             t.add(MapFloat(*at, (("affine", (c.beta, 0.0)),)))
             added = scaled
-        with_tensor(t, node, "add", t.held[product.name], added)
+        with_tensor(t, node, "add", t.layout.held[product.name], added)
         return
     if node.has(2):
         given = t.array(node, 2, "the third operand")
@@ -167,7 +167,7 @@ def matmul(t: Importer, node: MatMul) -> None:
     dims = dims_of(node.outputs[0])
     column = Argument(f"{node.outputs[0].name}:column", TensorType(node.dtype(0), (*dims, 1)))
     _dense(t, replace(node, outputs=(column,)), matrix.reshape(1, -1), np.zeros(1, np.float32), 1)
-    t.alias(node.outputs[0], t.held[column.name], tuple(range(len(dims))))
+    t.alias(node.outputs[0], t.layout.held[column.name], tuple(range(len(dims))))
 
 
 @translates(BatchNormalization)
@@ -179,9 +179,9 @@ def batch_norm(t: Importer, node: BatchNormalization) -> None:
     factor = gamma / np.sqrt(variance + node.config.epsilon)
     held = t.of(node.inputs[0])
     held = t.ordered(held, channels_last(len(held.dims)))
-    shape = t.shapes[held.name]
-    scaled = t.fresh(f"{held.name}:scaled")
-    t.shapes[scaled] = shape
+    shape = t.layout.shapes[held.name]
+    scaled = t.layout.fresh(f"{held.name}:scaled")
+    t.layout.shapes[scaled] = shape
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
     per_channel = (len(factor),)
     t.add(BinaryFloat(f"{node.name} scale", (held.name,), scaled, "mul", shape, per_channel, factor))

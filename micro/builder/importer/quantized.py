@@ -25,9 +25,10 @@ from emberlet.codegen.ops.pooling import AveragePool
 
 from ..kernels.layer import Array
 from ..quantization.reference import ZERO
-from .state import Importer, numpy_of
+from .state import Importer
 from .table import translates
 from .translation import translate
+from .values import numpy_of
 
 OPSET = 21
 
@@ -57,8 +58,8 @@ class Parts:
     def make(self, kind: str, inputs: Sequence[Argument], name: str = "", **attributes: AttributeValue) -> Argument:
         """The result of an ONNX node. name: the node's name, "" to derive one. Raises Problem."""
         out = Argument(self.fresh(kind.lower()), UnknownType())
-        if self.node.outputs[0].name in self.t.only_softmax:
-            self.t.only_softmax.add(out.name)
+        if self.node.outputs[0].name in self.t.outputs.only_softmax:
+            self.t.outputs.only_softmax.add(out.name)
         given = tuple(inputs)
         made = REGISTRY[("", kind)].make(
             name or self.fresh(kind), given, (out,), Attributes(attributes, OPSET, given, (out,))
@@ -68,7 +69,7 @@ class Parts:
     def do(self, node: Node[Any]) -> Argument:
         """The only output of an existing node."""
         own = {o.name for o in self.node.outputs}
-        self.t.read.update(o.name for o in node.outputs if o.name not in own)
+        self.t.outputs.read.update(o.name for o in node.outputs if o.name not in own)
         translate(self.t, node, self.known)
         return self.known[node.outputs[0].name]
 
@@ -99,7 +100,7 @@ class Parts:
 
     def output(self, value: Argument) -> None:
         """Make a value that the parts computed the node's output."""
-        self.t.held[self.node.outputs[0].name] = self.t.held[value.name]
+        self.t.layout.held[self.node.outputs[0].name] = self.t.layout.held[value.name]
 
     def bias(self, i: int, x_scale: int, w_scale: int, factor: float = 1.0) -> list[Argument]:
         """An int32 bias, in units of the product of both scales, as real numbers; nothing if there is no bias."""
@@ -247,9 +248,9 @@ def matmul_of_block_weights(t: Importer, node: MatMulNBits) -> None:
     ones = constant(np.eye(c.rows, dtype=np.float32), "every")
     weights = constant(_real(node, (ones, *node.inputs[1:5])), f"{node.name}:weights")
     if c.block_size >= c.rows and not node.has(3):
-        t.scales[weights.name] = t.array(node, 2, "the scales").astype(np.float64).reshape(-1), 1, ZERO
+        t.grids.weights[weights.name] = t.array(node, 2, "the scales").astype(np.float64).reshape(-1), 1, ZERO
         if c.bits <= 4:
-            t.narrow.add(weights.name)
+            t.grids.narrow.add(weights.name)
     parts = Parts(t, node)
     y = parts.make("MatMul", [node.inputs[0], weights], node.name)
     parts.output(parts.make("Add", [y, node.inputs[5]]) if node.has(5) else y)

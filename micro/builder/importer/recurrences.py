@@ -15,7 +15,8 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part
 from ..kernels.nest import Axis
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
-from .state import Importer, StoredTensor, dims_of
+from .layout import StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 # ONNX's order of gates is input, output, forget, cell and update, reset, candidate; ours is that of the kernels.
@@ -37,12 +38,12 @@ def recurrent(t: Importer, node: Recurrent) -> None:
     w, r = t.array(node, 1, "weights"), t.array(node, 2, "weights")
     b = t.array(node, 3, "a bias") if node.has(3) else np.zeros((n, 2 * w.shape[1]), np.float32)
     keep = _keeps(t, node)
-    wanted = [o.present and o.name in t.read for o in node.outputs] + [False] * (3 - len(node.outputs))
+    wanted = [o.present and o.name in t.outputs.read for o in node.outputs] + [False] * (3 - len(node.outputs))
     if keep:
         # The layer keeps its states, so a state that the model outputs only to read it again stays internal.
         for k in (1, 2):
-            if wanted[k] and node.outputs[k].name in t.only_output and any(wanted[:k]):
-                t.dropped.add(node.outputs[k].name)
+            if wanted[k] and node.outputs[k].name in t.outputs.only_output and any(wanted[:k]):
+                t.outputs.dropped.add(node.outputs[k].name)
                 wanted[k] = False
     if wanted[2]:
         raise Problem("the last cell state is not supported as an output; the layer can keep it if it is an input too")
@@ -64,7 +65,7 @@ def recurrent(t: Importer, node: Recurrent) -> None:
 
 def _last_of(t: Importer, node: Recurrent, steps: int) -> None:
     """The last state of each direction, taken from the sequence, which is stored as (steps, directions, hidden)."""
-    n, sequence = node.directions(), t.held[node.outputs[0].name]
+    n, sequence = node.directions(), t.layout.held[node.outputs[0].name]
     out = t.define(node.outputs[1], (0, 1, 2))
     hidden = out.dims[2]
     parts, sources = [], []
@@ -100,7 +101,7 @@ def _keeps(t: Importer, node: Recurrent) -> bool:
             if np.any(np.frombuffer(bytes(value.raw()), np.uint8)):
                 raise Problem("a constant initial state other than zeros is not supported")
             continue
-        if not t.take_state(t.of(node.inputs[k])):
+        if not t.states.take(t.of(node.inputs[k]).name, t.layers, t.inputs):
             raise Problem("an initial state that the model computes is not supported")
         keep = True
     return keep
@@ -121,14 +122,14 @@ def _outputs(
     names = []
     for d in range(n):
         reverse = node.config.direction == "reverse" or d == 1
-        name = t.fresh(f"{node.outputs[0 if sequence else 1].name}:{d}")
-        t.shapes[name] = (steps, hidden) if sequence else (hidden,)
+        name = t.layout.fresh(f"{node.outputs[0 if sequence else 1].name}:{d}")
+        t.layout.shapes[name] = (steps, hidden) if sequence else (hidden,)
         t.add(_layer(node, held.name, name, steps, [x[d] for x in weights], reverse, sequence, keep))
         names.append(name)
     output = node.outputs[0 if sequence else 1]
     if n == 1:
         dims = dims_of(output)
-        t.held[output.name] = t.shaped(StoredTensor(names[0], dims, tuple(range(len(dims)))))
+        t.layout.held[output.name] = t.shaped(StoredTensor(names[0], dims, tuple(range(len(dims)))))
         return
     out = t.define(output, _joined_order(node, sequence))
     rows = steps if sequence else 1

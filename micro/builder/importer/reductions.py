@@ -15,9 +15,9 @@ from ..kernels.norms import OPERATIONS as NORMS
 from ..kernels.norms import NormFloat
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
 from ..kernels.window import Window
-from .layout import channels_last
+from .layout import StoredTensor, channels_last, dims_of
 from .products import window_of
-from .state import Importer, StoredTensor, dims_of
+from .state import Importer
 from .table import translates
 
 LEAST = -3.4e38
@@ -46,7 +46,7 @@ def max_pool(t: Importer, node: p.MaxPool) -> None:
     held = t.image(node.inputs[0])
     window = _window(node, held)
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
-    t.add(MaxPool(node.name, (held.name,), out.name, t.shapes[held.name], window, LEAST))
+    t.add(MaxPool(node.name, (held.name,), out.name, t.layout.shapes[held.name], window, LEAST))
 
 
 @translates(p.AveragePool)
@@ -54,13 +54,13 @@ def average_pool(t: Importer, node: p.AveragePool) -> None:
     held = t.image(node.inputs[0])
     window = _window(node, held)
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
-    h, w = (1, *t.shapes[held.name][:-1])[-2:]
+    h, w = (1, *t.layout.shapes[held.name][:-1])[-2:]
     if prod(window.output(h, w)) > POSITIONS:
         raise Problem(f"a window has more than {POSITIONS} positions in an image of {h} x {w}")
     # Padding that ceil_mode adds never counts.
     counted = _window(node, held, ceil=False).pads if node.config.count_include_pad else (0, 0, 0, 0)
     counts = window_counts(window, h, w, counted)
-    t.add(AveragePoolFloat(node.name, (held.name,), out.name, t.shapes[held.name], window, counts))
+    t.add(AveragePoolFloat(node.name, (held.name,), out.name, t.layout.shapes[held.name], window, counts))
 
 
 @translates(p.GlobalAveragePool, p.GlobalMaxPool)

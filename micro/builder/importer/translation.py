@@ -9,92 +9,21 @@ from typing import Any, cast
 import numpy as np
 from emberlet.codegen.evaluation import evaluate, foldable, known
 from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
-from emberlet.codegen.ir.graph import Model, Node
+from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType, as_tensor
-from emberlet.codegen.ops import movement as m
-from emberlet.codegen.ops.arithmetic import Add, Where
-from emberlet.codegen.ops.constant import Cast
 from emberlet.codegen.ops.control import Scan, without_axis
-from emberlet.codegen.ops.joining import Concat
-from emberlet.codegen.ops.machine_learning_features import Imputer, Scaler, ZipMap
-from emberlet.codegen.ops.machine_learning_trees import (
-    TreeEnsemble,
-    TreeEnsembleClassifier,
-    TreeEnsembleRegressor,
-)
-from emberlet.codegen.ops.microsoft_quantized import QLinearAdd, QLinearSoftmax
 from emberlet.codegen.ops.quantization import DequantizeLinear, QuantizeLinear
-from emberlet.codegen.ops.softmax import SoftmaxLike
 
-from .state import Importer, numpy_of
+from .state import Importer
 from .table import TRANSLATORS
-
-Ensemble = TreeEnsemble | TreeEnsembleClassifier | TreeEnsembleRegressor
-
-Kinds = tuple[type[Node[Any]], ...]
-
-REARRANGING: Kinds = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
-
-CASTS: Kinds = (*REARRANGING, Cast)
-
-# Operators that a mask passes on its way to a softmax.
-BEFORE_SOFTMAX: Kinds = (*REARRANGING, Add, QLinearAdd, Where, Cast, QuantizeLinear, DequantizeLinear)
-
-
-def _readers(model: Model) -> dict[str, list[Node[Any]]]:
-    found: dict[str, list[Node[Any]]] = {}
-    for node in model.graph.nodes:
-        for argument in node.uses():
-            found.setdefault(argument.name, []).append(node)
-    return found
-
-
-def only_output(model: Model, outputs: set[str], kinds: Kinds = REARRANGING) -> set[str]:
-    """The tensors that are only outputs of the model, possibly after nodes of some kinds."""
-    readers = _readers(model)
-    found = {name for name in outputs if name not in readers}
-    for node in reversed(model.graph.nodes):
-        for output in node.outputs:
-            after = readers.get(output.name, [])
-            if after and all(isinstance(r, kinds) and all(o.name in found for o in r.outputs) for r in after):
-                found.add(output.name)
-    return found
-
-
-def only_softmax(model: Model, outputs: set[str]) -> set[str]:
-    """The tensors that only softmax reads, possibly rearranged or with something added."""
-    readers, found = _readers(model), set[str]()
-    for node in reversed(model.graph.nodes):
-        for output in node.outputs:
-            after = readers.get(output.name, []) if output.name not in outputs else []
-            if after and all(
-                isinstance(r, SoftmaxLike | QLinearSoftmax)
-                or (isinstance(r, BEFORE_SOFTMAX) and all(o.name in found for o in r.outputs))
-                for r in after
-            ):
-                found.add(output.name)
-    return found
-
-
-ON_RANKS = (Scaler, Imputer, ZipMap, Cast, m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze)
-
-
-def ranks_alone(model: Model) -> bool:
-    """Whether the model is one ensemble of trees, apart from nodes that prepare its input or only pass on its
-    outputs."""
-    made = {a.name for node in model.graph.nodes for a in node.outputs if isinstance(node, Ensemble)}
-    for node in model.graph.nodes:
-        if any(a.name in made for a in node.uses()):
-            made.update(a.name for a in node.outputs)
-    kinds = [node for node in model.graph.nodes if not isinstance(node, ON_RANKS)]
-    return len(kinds) == 1 and isinstance(kinds[0], Ensemble) and all(a.name in made for a in model.graph.outputs)
+from .values import numpy_of
 
 
 def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
     """Translate one node after inferring its types from the inputs' sizes. Raises Problem."""
     inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
-    for lost in (importer.broken, importer.dropped):
+    for lost in (importer.broken, importer.outputs.dropped):
         if any(a.name in lost for a in node.uses()):
             lost.update(o.name for o in node.outputs)
             return
@@ -104,7 +33,7 @@ def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument
     if isinstance(node, QuantizeLinear | DequantizeLinear):
         _check_scale(node)
     if isinstance(node, DequantizeLinear) and node.value(0) is not None:
-        importer.note_scales(node)
+        importer.grids.note_constant(node)
     node = _folded(node)
     for output in node.outputs:
         arguments[output.name] = output

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops.machine_learning_features import Imputer, Scaler, ZipMap
@@ -25,8 +24,10 @@ from ..kernels.softmax import SoftmaxFloat
 from ..kernels.trees import CUTS, FEATURES, Branch, Leaf
 from ..kernels.trees_float import FloatBranch, FloatLeaf, TreesFloat
 from .labels import decide
+from .layout import StoredTensor
 from .linear_models import SIGMOID
-from .state import Importer, StoredTensor
+from .ranks import Prepared
+from .state import Importer
 from .table import translates
 
 MOST_NODES = 1 << 20
@@ -40,15 +41,15 @@ def scaler(t: Importer, node: Scaler) -> None:
     held, c = t.of(node.inputs[0]), node.config
     n = held.dims[-1]
     offset, scale = (np.broadcast_to(np.asarray(v, np.float32), (n,)) for v in (c.offset, c.scale))
-    middle = t.fresh(f"{held.name}:centered")
-    shape = t.shapes[middle] = t.shapes[held.name]
+    middle = t.layout.fresh(f"{held.name}:centered")
+    shape = t.layout.shapes[middle] = t.layout.shapes[held.name]
     out = t.define(node.outputs[0], held.order)
     t.add(BinaryFloat(f"{node.name} center", (held.name,), middle, "sub", shape, (n,), offset))
     t.add(BinaryFloat(node.name, (middle,), out.name, "mul", shape, (n,), scale))
-    before = t.prepared.get(held.name, Prepared(held.name, np.full(n, np.nan, np.float32)))
+    before = t.ranks.prepared_from(held.name, n)
     with np.errstate(all="ignore"):
         nan = (before.nan - offset) * scale
-    t.prepared[out.name] = Prepared(before.source, nan.astype(np.float32), (*before.steps, (offset, scale)))
+    t.ranks.prepared[out.name] = Prepared(before.source, nan.astype(np.float32), (*before.steps, (offset, scale)))
 
 
 @translates(Imputer)
@@ -61,18 +62,18 @@ def imputer(t: Importer, node: Imputer) -> None:
     given = np.broadcast_to(np.asarray(c.floats if is_float else c.ints, np.float32), (n,))
     held = t.ordered(held, tuple(range(len(held.dims))))
     out = t.define(node.outputs[0], held.order)
-    t.add(ImputeFloat(node.name, (held.name,), out.name, "impute", t.shapes[held.name], (n,), given, gap))
+    t.add(ImputeFloat(node.name, (held.name,), out.name, "impute", t.layout.shapes[held.name], (n,), given, gap))
     if np.isnan(gap):
-        before = t.prepared.get(held.name, Prepared(held.name, np.full(n, np.nan, np.float32)))
+        before = t.ranks.prepared_from(held.name, n)
         nan = np.where(np.isnan(before.nan), given, before.nan).astype(np.float32)
-        t.prepared[out.name] = Prepared(before.source, nan, before.steps)
+        t.ranks.prepared[out.name] = Prepared(before.source, nan, before.steps)
 
 
 @translates(ZipMap)
 def zip_map(t: Importer, node: ZipMap) -> None:
     """A name for each score, stored in the module."""
-    t.held[node.outputs[0].name] = t.of(node.inputs[0])
-    t.labels = tuple(node.config.keys)
+    t.layout.held[node.outputs[0].name] = t.of(node.inputs[0])
+    t.outputs.labels = tuple(node.config.keys)
 
 
 @translates(TreeEnsembleRegressor)
@@ -100,21 +101,11 @@ def classifier(t: Importer, node: TreeEnsembleClassifier) -> None:
         both = (-score if opposite else 1 - score, score)
         transform = c.transform if c.transform == "sigmoid" else None
         sums = _ensemble(t, node, c.trees, both, "sum", transform, 1, both_sides=True)
-    if sums in t.sums:
-        t.dropped.add(node.outputs[0].name)  # only the caller reads it
-        t.labels = tuple(c.labels)
+    if sums in t.ranks.sums:
+        t.outputs.dropped.add(node.outputs[0].name)  # only the caller reads it
+        t.outputs.labels = tuple(c.labels)
     else:
         decide(t, node.outputs[0], sums, True, c.labels)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A tensor that is an input of the model, prepared: steps, (offset, scale) for each feature, one after the other;
-    nan: for each feature what NaN becomes, which may be NaN."""
-
-    source: str
-    nan: npt.NDArray[Any]
-    steps: tuple[tuple[npt.NDArray[Any], npt.NDArray[Any]], ...] = ()
 
 
 def _ensemble(
@@ -137,8 +128,8 @@ def _ensemble(
     features = held.dims[-1]
     if np.prod(held.dims) != features or features > FEATURES:
         raise Problem(f"the input has shape {held.dims}; one row of at most {FEATURES} features is supported")
-    prepared = t.prepared.get(held.name, Prepared(held.name, np.full(features, np.nan, np.float32)))
-    if t.ranks_alone and prepared.source in t.inputs:
+    prepared = t.ranks.prepared_from(held.name, features)
+    if t.ranks.alone and prepared.source in t.inputs:
         drawn = _Drawn(trees, prepared)
         drawn.walk()
         slots = drawn.slots(features)
@@ -169,14 +160,12 @@ def _on_ranks(
     starts = tuple(round(b / step) for b in base)
     wide = max(map(len, slots.cuts), default=0) > 255
     name = node.outputs[which].name
-    out = StoredTensor(t.fresh(name), (4 * len(base),), (0,))
-    t.shapes[out.name] = out.shape
-    t.held[name] = out
-    t.shapes[source] = (len(slots.cuts) * (2 if wide else 1),)
-    t.cuts[source] = slots.cuts
-    t.ranks_of_nan[source] = slots.nan, slots.copies
+    out = t.layout.store(name, (4 * len(base),), (0,))
+    t.layout.shapes[source] = (len(slots.cuts) * (2 if wide else 1),)
+    t.ranks.cuts[source] = slots.cuts
+    t.ranks.of_nan[source] = slots.nan, slots.copies
     unit = step / len(drawn.roots) if aggregate == "average" else step
-    t.sums[out.name] = Sums(unit, {"sigmoid": "logistic"}.get(transform or "", transform))
+    t.ranks.sums[out.name] = Sums(unit, {"sigmoid": "logistic"}.get(transform or "", transform))
     t.add(kernel.Trees(node.name or name, (source,), out.name, nodes, tuple(drawn.roots), starts, wide))
     return out.name
 
@@ -195,11 +184,11 @@ def _in_floats(
     """An ensemble in float32, on numbers that other layers compute or read too."""
     drawn.step(base)  # refuses NaN
     held = t.shaped(held, (held.dims[-1],))
-    out = StoredTensor(t.fresh(node.outputs[which].name), (1, len(base)), (0, 1))
+    out = StoredTensor(t.layout.fresh(node.outputs[which].name), (1, len(base)), (0, 1))
     name = node.name or out.name
-    sums = out.name if transform is None else t.fresh(f"{out.name}:sums")
-    t.shapes[sums] = t.shapes[out.name] = (len(base),)
-    t.held[node.outputs[which].name] = out
+    sums = out.name if transform is None else t.layout.fresh(f"{out.name}:sums")
+    t.layout.shapes[sums] = t.layout.shapes[out.name] = (len(base),)
+    t.layout.held[node.outputs[which].name] = out
     divisor = len(drawn.roots) if aggregate == "average" else 1
     base = tuple(b * divisor for b in base)
     t.add(TreesFloat(name, (held.name,), sums, drawn.in_floats(both_sides), tuple(drawn.roots), base, divisor))

@@ -25,7 +25,8 @@ from emberlet.errors import ModelError
 from emberlet.host.listing import listed
 
 from ..graph import Graph, Grid
-from ..importer.state import Importer, StoredTensor
+from ..importer.layout import StoredTensor
+from ..importer.state import Importer
 from ..importer.translation import translate
 from ..kernels.elementwise import MapFloat
 from ..kernels.state import Keep
@@ -92,7 +93,7 @@ class Converting:
 
     def run(self) -> None:
         outputs = {self._name(n) for n in self.file.outputs}
-        self.importer.read = {self._name(n) for n in self.uses} | outputs
+        self.importer.outputs.read = {self._name(n) for n in self.uses} | outputs
         broken: set[int] = set()
         for n in self.file.inputs:
             try:
@@ -140,7 +141,7 @@ class Converting:
         self.importer.add_input(argument, tuple(range(len(t.shape))))
         grid = self.grid(t)
         if grid:
-            self.importer.grids[self.importer.held[argument.name].name] = grid
+            self.importer.grids.tensors[self.importer.layout.held[argument.name].name] = grid
 
     def _tensor(self, n: int) -> FileTensor:
         if n < 0:
@@ -208,15 +209,15 @@ class Converting:
 
     def on_grid(self, name: str, grid: Grid) -> None:
         """Put a tensor of numbers on a grid: behind a layer that changes it, if it already lies on another."""
-        held = self.importer.held.get(name)
+        layout, grids = self.importer.layout, self.importer.grids.tensors
+        held = layout.held.get(name)
         if held is None:
             raise Problem("a quantized tensor holds something other than numbers")
-        if self.importer.grids.setdefault(held.name, grid) != grid:
-            out = StoredTensor(self.importer.fresh(f"{held.name}:regrid"), held.dims, held.order)
-            self.importer.shapes[out.name] = self.importer.shapes[held.name]
-            self.importer.add(MapFloat(f"regrid {name}", (held.name,), out.name, self.importer.shapes[held.name], ()))
-            self.importer.grids[out.name] = grid
-            self.importer.held[name] = out
+        if grids.setdefault(held.name, grid) != grid:
+            out = layout.part_of(held, "regrid")
+            self.importer.add(MapFloat(f"regrid {name}", (held.name,), out, layout.shapes[held.name], ()))
+            grids[out] = grid
+            layout.held[name] = StoredTensor(out, held.dims, held.order)
 
     def _remember(self, n: int, argument: Argument) -> None:
         self.tensors[n] = argument
@@ -257,7 +258,7 @@ class Converting:
         if self.is_quantized and t.dtype in ("INT8", "UINT8") and not many:
             grid = self.grid(t)
             assert grid is not None
-            self.importer.constant_grids[argument.name] = grid
+            self.importer.grids.constants[argument.name] = grid
         return argument
 
     def constant(self, array: npt.ArrayLike, name: str = "") -> Argument:
@@ -285,7 +286,7 @@ class Converting:
         node = operator.make(label, given, made, Attributes(attributes, OPSET, given, made))
         for a in given:
             self.known.setdefault(a.name, a)
-        self.importer.read |= {a.name for a in made}
+        self.importer.outputs.read |= {a.name for a in made}
         if kind == "Gemm":
             self.once.add(label)
         if kind == "AveragePool" and self.file.tensors[self.op.outputs[0]].dtype == "UINT8":
@@ -358,12 +359,10 @@ class Converting:
             return self.variables[variable]
         t, importer = self._tensor(n), self.importer
         argument = Argument(self._fresh(f"state {variable}"), TensorType(self._dtype(t), t.shape))
-        held = StoredTensor(importer.fresh(argument.name), t.shape, tuple(range(len(t.shape))))
-        importer.shapes[held.name] = held.shape
-        importer.held[argument.name] = held
+        held = importer.layout.store(argument.name, t.shape, tuple(range(len(t.shape))))
         # A variable without an assignment holds zero bytes.
         first, grid = float(self.initial.get(variable, 128 if t.dtype == "INT8" else 0)), self.grid(t)
-        importer.states[held.name] = first if grid is None else (first - grid.zero) * grid.scale
+        importer.states.first[held.name] = first if grid is None else (first - grid.zero) * grid.scale
         self.variables[variable] = argument
         self.known[argument.name] = argument
         return argument
@@ -374,14 +373,14 @@ class Converting:
         for variable, value in self.assigned.items():
             if variable not in self.variables:
                 continue
-            state = importer.held[self.variables[variable].name].name
+            state = importer.layout.held[self.variables[variable].name].name
             held = importer.of(value)
             held = importer.ordered(held, tuple(range(len(held.dims))))
-            if importer.shapes[state] != importer.shapes[held.name]:
+            if importer.layout.shapes[state] != importer.layout.shapes[held.name]:
                 raise Problem(f"variable {variable!r} is assigned a tensor of another shape")
-            if importer.grids.get(state) != importer.grids.get(held.name):
+            if importer.grids.tensors.get(state) != importer.grids.tensors.get(held.name):
                 raise Problem(f"variable {variable!r} is assigned a tensor with another scale")
-            importer.kept.append(Keep(f"keep {variable}", (held.name,), state, importer.shapes[state]))
+            importer.states.kept.append(Keep(f"keep {variable}", (held.name,), state, importer.layout.shapes[state]))
 
 
 VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
