@@ -1,16 +1,10 @@
-"""Session: a model with states that persist between calls (KV caches, LSTM states, ring buffers).
-
-The table STATE of the model's class lists which outputs become inputs of the next call, each as a tuple: the input, the
-output, "append" or "replace", and the axis along which the output extends the input (None for "replace"). Inputs and
-outputs are named as in INPUTS and OUTPUTS, or numbered. The generator writes the table; a handwritten class declares
-its own.
-"""
+"""Session: a model with states that persist between calls (KV caches, LSTM states, ring buffers)."""
 
 from ..errors import EmberletError, ShapeError
 from ..tensor import Tensor
-from .room import Growing, Room, shares
-
-APPEND, REPLACE = "append", "replace"
+from .inputs import arguments_of, by_name, int_or_none, note_sizes
+from .room import Growing, Room, copied, first_positions, in_room, separate, separated
+from .table import entries, first_value
 
 
 class Session:
@@ -100,12 +94,11 @@ class Session:
         given = []
         for i in range(len(self._entries)):
             value, entry = self._values[i], self._entries[i]
-            if entry.axis is not None:
-                room = self._room(i)
-                if room is not None:
-                    value = Growing(room, value.shape[entry.axis], self.capacity, value)
+            room = None if entry.axis is None else self._room(i)
+            if room is not None:
+                value = Growing(room, value.shape[entry.axis], self.capacity, value)
             given.append(value)
-        return given, self._arguments(args, kwargs, given)
+        return given, arguments_of(self.model, self._entries, args, kwargs, given)
 
     def _keep(self, given, arguments, results, done):
         """Keep the states among the model's results; returns the others. done: whether they are computed."""
@@ -118,8 +111,7 @@ class Session:
                 raise EmberletError(
                     "STATE names output {}, and the model returned {}".format(entry.output, len(results))
                 )
-            value = results[entry.output]
-            room = None
+            value, room = results[entry.output], None
             if entry.axis is not None:
                 was = given[i].shape[entry.axis]
                 now = value.shape[entry.axis]
@@ -129,14 +121,7 @@ class Session:
                         "not shrink".format(entry.name, now, entry.axis, was)
                     )
                 self._check_capacity(now)
-                grown = getattr(given[i], "grown", None) if isinstance(given[i], Growing) else None
-                if grown is value or (isinstance(given[i], Growing) and given[i] is value):
-                    room = given[i].room
-                    if grown is not value:
-                        value = room.view(now)
-                elif isinstance(value, Growing) and not any(value is x for x in arguments):
-                    room = value.room  # the plan has written it there
-                    value = room.view(now)
+                value, room = in_room(given[i], value, arguments, now)
                 if not added:
                     added = now - was
             else:  # an argument may be the caller's memory, such as a buffer that the next frame is read into
@@ -146,7 +131,7 @@ class Session:
         near = values + [x for x in arguments if isinstance(x, Tensor)]
         if not done:
             near += [r.array for r in rooms if r is not None]
-        outputs = self._outputs(results, near, done)
+        outputs = separated(results, [e.output for e in self._entries], near, done)
         realize = getattr(values[0].backend, "realize", None) if values else None
         if realize is not None and not done:  # or a GPU would keep recording the history of a state
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
@@ -208,97 +193,14 @@ class Session:
                 "with a larger capacity=".format(length, self.capacity)
             )
 
-    def _outputs(self, results, near, done):
-        """The outputs other than states, none of which shares elements with another or with the Tensors `near`: the
-        states before and after the step, and its inputs. Callers may write to all of them. done: a plan has computed
-        them, so different tensors have different memory."""
-        out = []
-        states = [e.output for e in self._entries]
-        for k in range(len(results)):
-            x = results[k]
-            if k in states:
-                continue
-            others = near + [y for y in out if isinstance(y, Tensor)]
-            if done and isinstance(x, Tensor):
-                others = [y for y in others if x is y or x.data is y.data]
-            out.append(separate(x, others))
-        return tuple(out)
-
-    # -- inputs ---------------------------------------------------------------------------------------------------
-
-    def _names(self):
-        """The names of the inputs other than states, in order; None if unknown."""
-        names = input_names(self.model)
-        states = [e.input for e in self._entries]
-        return None if names is None else [names[k] for k in range(len(names)) if k not in states]
-
-    def _by_name(self, args, kwargs):
-        """The inputs other than states, by name. Raises EmberletError if any is missing or unknown."""
-        names = self._names()
-        if len(args) > len(names):
-            raise EmberletError("a step takes {}; found {} inputs".format(", ".join(names) or "no inputs", len(args)))
-        found = {}
-        for k in range(len(args)):
-            found[names[k]] = args[k]
-        parameters = parameters_of(self.model) if kwargs else None
-        for word in kwargs:
-            name = word
-            if word not in names and parameters is not None and word in parameters:
-                name = self.model.INPUTS[parameters.index(word)][0]
-            if name in found:
-                raise EmberletError("{!r} is given twice".format(name))
-            if any(name == e.name for e in self._entries):
-                raise EmberletError("{!r} is a state, which the session keeps; initial= sets it".format(name))
-            if name not in names:
-                raise EmberletError("a step takes {}; there is no input {!r}".format(", ".join(names), word))
-            found[name] = kwargs[word]
-        for name in names:
-            if name not in found:
-                raise EmberletError("a step takes {}; {!r} is missing".format(", ".join(names), name))
-        return found
-
-    def _arguments(self, args, kwargs, given):
-        """The arguments of `forward`, in order."""
-        model = self.model
-        if getattr(model, "INPUTS", None) is not None:
-            found = self._by_name(args, kwargs)
-            for i in range(len(given)):
-                found[self._entries[i].name] = given[i]
-            try:
-                from ..host.models.inputs import bind
-            except ImportError:  # a device takes tensors as they are
-                return [found[e[0]] for e in model.INPUTS]
-            return bind(model, (), found)
-        if kwargs:
-            raise EmberletError("inputs can be given by name only if the model's class has INPUTS")
-        free = list(args)
-        out = []
-        for e in sorted(self._entries, key=lambda e: e.input):
-            while len(out) < e.input:
-                if not free:
-                    raise EmberletError("a step got {} inputs, too few for the states after them".format(len(args)))
-                out.append(free.pop(0))
-            out.append(given[self._entries.index(e)])
-        check_count(model, len(args), len(out) + len(free))
-        return out + free
-
     # -- the beginning --------------------------------------------------------------------------------------------
 
     def _begin(self, args, kwargs):
         """Make the initial states: those given, else zeros, with no positions along a growing axis."""
         sizes = dict(self._dims)
         if getattr(self.model, "INPUTS", None) is not None:
-            found = self._by_name(args, kwargs)
-            for name, _, shape in self.model.INPUTS:
-                seen = shape_of(found.get(name))
-                if shape is None or seen is None or len(seen) != len(shape):
-                    continue
-                for k in range(len(shape)):
-                    if isinstance(shape[k], str):
-                        sizes.setdefault(shape[k], seen[k])
-        values = [None] * len(self._entries)
-        rooms = [None] * len(self._entries)
-        length = 0
+            note_sizes(sizes, self.model.INPUTS, by_name(self.model, self._entries, args, kwargs))
+        values, rooms, length = [None] * len(self._entries), [None] * len(self._entries), 0
         for i in range(len(self._entries)):
             entry = self._entries[i]
             value = self._first(i, sizes)
@@ -335,30 +237,7 @@ class Session:
         if i in self._initial:
             value, home = self._initial[i], self._home()
             return value if home is None or value.backend is home else value.to(home)
-        if getattr(self.model, "INPUTS", None) is None or self.model.INPUTS[entry.input][2] is None:
-            raise EmberletError(
-                "INPUTS does not say the shape of state {!r}; give its first value: session(initial=...)".format(
-                    entry.name
-                )
-            )
-        name, kind, shape = self.model.INPUTS[entry.input]
-        out = []
-        for k in range(len(shape)):
-            d = shape[k]
-            if k == entry.axis and not isinstance(d, int):
-                d = 0
-            elif d is None:
-                d = 1
-            elif not isinstance(d, int):
-                if d not in sizes:
-                    says = "the size {!r} of state {!r} is not known: session(dims={{{!r}: ...}}) says it"
-                    raise EmberletError(says.format(d, name, d))
-                d = sizes[d]
-            out.append(d)
-        from ..dtypes import dtype
-        from ..functional.creation.fills import zeros
-
-        return zeros(tuple(out), dtype=dtype(kind), device=self._home())
+        return first_value(self.model, entry, sizes, self._home())
 
     def _home(self):
         """The backend of the model's first parameter, else the one the model was created for."""
@@ -482,9 +361,7 @@ class Session:
                 count = value.shape[entry.axis] - n
                 if count < 0:
                     raise EmberletError("state {!r} has fewer than {} positions".format(entry.name, n))
-                sizes = value.shape[: entry.axis] + (count,) + value.shape[entry.axis + 1 :]
-                rank = len(sizes)
-                value = value.backend.slice(value, (0,) * rank, sizes, (1,) * rank)
+                value = first_positions(value, entry.axis, count)
             values.append(value)
         snapshots = {}
         for length in self._snapshots:
@@ -521,135 +398,3 @@ class Session:
         if sizes[0] is None or sizes[1] is None or sizes[0] < 0 or sizes[1] < 1:
             raise EmberletError("new positions are 0 or more, of a batch of 1 or more; found {!r}".format((new, batch)))
         return sizes
-
-
-class Entry:
-    """A state: the positions of its input and output, the axis or None, and the names of both."""
-
-    def __init__(self, input, output, axis, name, result):
-        self.input = input
-        self.output = output
-        self.axis = axis
-        self.name = name
-        self.result = result
-
-
-def input_names(model):
-    """The inputs' names in INPUTS, else in the signature of `forward` (None on a device)."""
-    given = getattr(model, "INPUTS", None)
-    return parameters_of(model) if given is None else [e[0] for e in given]
-
-
-def parameters_of(model):
-    """The parameters of `forward`, or None on a device."""
-    try:
-        from ..host.models.inputs import parameters_of as found
-    except ImportError:
-        return None
-    return found(model)
-
-
-def check_count(model, taken, total):
-    """Raise EmberletError if `forward` does not take this many arguments; on a device the call itself fails."""
-    try:
-        from ..host.models.inputs import takes
-    except ImportError:
-        return
-    error = takes(model, total)
-    if error:
-        raise EmberletError(
-            "a step of {} got {} inputs besides its states: {}".format(type(model).__name__, taken, error)
-        )
-
-
-def int_or_none(n):
-    """n as an int, NumPy's integers included; None if it is not a whole number."""
-    if isinstance(n, bool):
-        return None
-    if isinstance(n, int):
-        return n
-    index = getattr(n, "__index__", None)
-    try:
-        return None if index is None else index()
-    except TypeError:  # arrays have the method too, for a single integer
-        return None
-
-
-def entries(model, table=None):
-    """The Entries of a model's STATE, or of another table. Raises EmberletError if it does not match the model."""
-    table = getattr(model, "STATE", None) if table is None else table
-    if not table:
-        raise EmberletError(
-            "{} has no STATE: declare which outputs feed which inputs with `emberlet codegen --state past=present`, or "
-            'with STATE = (("past", "present", "append", 2),) in the class'.format(type(model).__name__)
-        )
-    names = input_names(model)
-    given = getattr(model, "OUTPUTS", None)
-    results = None if given is None else [e[0] for e in given]
-    found = []
-    for row in table:
-        row = tuple(row)
-        if len(row) == 3 and row[2] == REPLACE:
-            row += (None,)
-        if len(row) != 4 or row[2] not in (APPEND, REPLACE) or (row[2] == APPEND) != isinstance(row[3], int):
-            raise EmberletError(
-                "an entry of STATE is (input, output, 'append', axis) or (input, output, 'replace', None), "
-                "found {!r}".format(row)
-            )
-        i, o = _number(row[0], names, "input"), _number(row[1], results, "output")
-        for e in found:
-            if e.input == i or e.output == o:
-                raise EmberletError("STATE names {!r} or {!r} twice".format(row[0], row[1]))
-        name = names[i] if names is not None and i < len(names) else i
-        result = results[o] if results is not None and o < len(results) else o
-        axis = row[3]
-        if axis is not None and axis < 0:
-            shape = model.INPUTS[i][2] if getattr(model, "INPUTS", None) is not None else None
-            if shape is None:
-                raise EmberletError("count the axis of state {!r} from the front".format(name))
-            axis += len(shape)
-        found.append(Entry(i, o, axis, name, result))
-    return found
-
-
-def _number(word, names, what):
-    if isinstance(word, int):
-        return word
-    if names is None or word not in names:
-        known = (
-            "use its number, since the class has no names" if names is None else "there are {}".format(", ".join(names))
-        )
-        raise EmberletError("STATE names an unknown {} {!r}; {}".format(what, word, known))
-    return names.index(word)
-
-
-def separate(x, others):
-    """x, or a Tensor of the same elements if those of x are also elements of one of the others."""
-    for y in others:
-        if shares(x, y):
-            return copied(x)
-        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.data is y.data:
-            # The backends that record share a node until one of its tensors is assigned to. A node whose data were not
-            # uploaded yet may be the caller's array.
-            return copied(x) if getattr(x.data, "op", None) == "data" else Tensor(x.data, x.dtype, x.shape, x.backend)
-    return x
-
-
-def copied(x):
-    """A copy of x with memory of its own."""
-    if x.dtype.kind == "string":
-        return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
-    return x.backend.from_bytes(bytearray(x.backend.to_bytes(x)), x.dtype, x.shape)
-
-
-def shape_of(x):
-    """The shape of a Tensor, an array or nested lists; None if unknown."""
-    if x is None or hasattr(x, "shape"):
-        return None if x is None else tuple(x.shape)
-    shape = []
-    while isinstance(x, (list, tuple)):
-        shape.append(len(x))
-        if not x:
-            break
-        x = x[0]
-    return tuple(shape)

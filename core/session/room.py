@@ -30,9 +30,7 @@ class Room:
 
     def view(self, length):
         """The first `length` positions, as a Tensor of the same memory."""
-        shape = self.array.shape
-        sizes = shape[: self.axis] + (length,) + shape[self.axis + 1 :]
-        return self.array.backend.slice(self.array, (0,) * len(shape), sizes, (1,) * len(shape))
+        return first_positions(self.array, self.axis, length)
 
     def open(self, session, length):
         """Whether the session may write after its first `length` positions."""
@@ -77,6 +75,25 @@ class Growing(Tensor):
         return self.grown
 
 
+def in_room(given, value, arguments, length):
+    """(a state after a step, its Room or None). given: the state that the model read; value: what it returned."""
+    if isinstance(given, Growing):
+        if given.grown is value:
+            return value, given.room
+        if given is value:
+            return given.room.view(length), given.room
+    if isinstance(value, Growing) and not any(value is x for x in arguments):
+        return value.room.view(length), value.room  # the plan has written it there
+    return value, None
+
+
+def first_positions(x, axis, count):
+    """The first positions of x along an axis."""
+    sizes = x.shape[:axis] + (count,) + x.shape[axis + 1 :]
+    rank = len(sizes)
+    return x.backend.slice(x, (0,) * rank, sizes, (1,) * rank)
+
+
 def shares(x, y):
     """Whether x and y are Tensors that share writable memory."""
     if not isinstance(x, Tensor) or not isinstance(y, Tensor) or x.backend is not y.backend:
@@ -88,6 +105,41 @@ def shares(x, y):
     from ..host.sharing.memory import overlap
 
     return overlap(x, y)
+
+
+def separate(x, others):
+    """x, or a Tensor of the same elements if those of x are also elements of one of the others."""
+    for y in others:
+        if shares(x, y):
+            return copied(x)
+        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.data is y.data:
+            # The backends that record share a node until one of its tensors is assigned to. A node whose data were not
+            # uploaded yet may be the caller's array.
+            return copied(x) if getattr(x.data, "op", None) == "data" else Tensor(x.data, x.dtype, x.shape, x.backend)
+    return x
+
+
+def separated(results, states, near, done):
+    """The results but those of the numbers `states`. None shares elements with another or with the Tensors `near`: the
+    states before and after the step, and its inputs. Callers may write to all of them. done: a plan has computed them,
+    so different tensors have different memory."""
+    out = []
+    for k in range(len(results)):
+        x = results[k]
+        if k in states:
+            continue
+        others = near + [y for y in out if isinstance(y, Tensor)]
+        if done and isinstance(x, Tensor):
+            others = [y for y in others if x is y or x.data is y.data]
+        out.append(separate(x, others))
+    return tuple(out)
+
+
+def copied(x):
+    """A copy of x with memory of its own."""
+    if x.dtype.kind == "string":
+        return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
+    return x.backend.from_bytes(bytearray(x.backend.to_bytes(x)), x.dtype, x.shape)
 
 
 def empty(backend, shape, dtype):

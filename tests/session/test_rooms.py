@@ -11,8 +11,8 @@ from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, EmberletError
 from emberlet.model import Model
-from emberlet.session import copied, int_or_none, shape_of
-from emberlet.session.room import LEAST, Growing, Room, shares
+from emberlet.session.inputs import int_or_none, shape_of
+from emberlet.session.room import LEAST, Growing, Room, copied, shares
 
 
 @pytest.fixture(params=["numpy", "python"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emberlet.errors import EmberletError, ShapeError
 from emberlet.model import Model
-from emberlet.session import entries
+from emberlet.session.table import entries
 from support.session_models import PYTHON, ROW, Free, Joins, session, tensor
 
 # -- STATE

@@ -11,7 +11,8 @@ import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import EmberletError, ShapeError
-from emberlet.session import Session, copied
+from emberlet.session import Session
+from emberlet.session.room import copied
 from emberlet.tensor import Tensor
 from support.session_models import PYTHON, ROW, Free, of, session, tensor
 
