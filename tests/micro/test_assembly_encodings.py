@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from emberlet.micro.builder.assembly.assembler import Assembler
 from emberlet.micro.builder.assembly.rv32 import Rv32
-from emberlet.micro.builder.assembly.thumb import Thumb, ThumbDsp
+from emberlet.micro.builder.assembly.thumb import Thumb
+from emberlet.micro.builder.assembly.thumb_dsp import ThumbDsp
 from emberlet.micro.builder.assembly.xtensa import Xtensa
 
 from tools import components

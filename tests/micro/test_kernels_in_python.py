@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.kernels.recurrent import _Recurrent
+from emberlet.micro.builder.kernels.recurrence import RecurrentLayer
 from emberlet.micro.builder.kernels.recurrent_float import _RecurrentFloat
 from support.microcontrollers import edge_float_layers, edge_layers
 from support.microcontrollers.float_layers import float_cases, float_program, function_cases
@@ -49,7 +49,7 @@ def test_floats_are_those_of_numpy(what: str) -> None:
 def remembering() -> Iterator[Case]:
     drawn = [*cases(45, 96), *word_cases(48, 60), *float_cases(47, 78), *edge_layers.recurrences()]
     for case in drawn:
-        if isinstance(case.layer, _Recurrent | _RecurrentFloat):
+        if isinstance(case.layer, RecurrentLayer | _RecurrentFloat):
             yield replace(case, layer=replace(case.layer, keep=True))
 
 

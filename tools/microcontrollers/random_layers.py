@@ -34,7 +34,8 @@ from emberlet.micro.builder.kernels.pairs import (
 from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
 from emberlet.micro.builder.kernels.power import Power
 from emberlet.micro.builder.kernels.product import Product
-from emberlet.micro.builder.kernels.recurrent import MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
+from emberlet.micro.builder.kernels.recurrence import MIDDLE, Rows
+from emberlet.micro.builder.kernels.recurrent import GatedGru, Gru, Lstm, Rnn
 from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.state import Keep

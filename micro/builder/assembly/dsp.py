@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from ..quantization.doubled import HALF, DoubledRequant
 from ..quantization.reference import Requant
 from .frame import Frame
-from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, ThumbDsp
+from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP
+from .thumb_dsp import ThumbDsp
 
 
 def enter(a: ThumbDsp, f: Frame, bases: Mapping[str, int]) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from .dsp import REQUANT, enter, leave, multiplier
 from .frame import Frame
-from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
+from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
+from .thumb_dsp import ThumbDsp
 
 SUMS = (R3, R4, R5, R6)
 """The sums of channels 0, 1, 2 and 3 of a group."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from .dsp import REQUANT, WINDOW, doubled, enter, halved_loop, leave, spread, start
 from .frame import Frame
-from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
+from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
+from .thumb_dsp import ThumbDsp
 
 SUMS = (R9, R10, R11, R12)
 

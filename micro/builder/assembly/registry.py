@@ -10,7 +10,7 @@ from typing import TypeGuard
 from ..kernels.depthwise import Depthwise
 from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
-from ..kernels.recurrent import Rows, _Recurrent
+from ..kernels.recurrence import RecurrentLayer, Rows
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
@@ -96,9 +96,9 @@ def calls(
     return None
 
 
-def sums_in_assembly(layer: Layer) -> TypeGuard[_Recurrent]:
+def sums_in_assembly(layer: Layer) -> TypeGuard[RecurrentLayer]:
     """Whether a layer is recurrent and works on bytes."""
-    return isinstance(layer, _Recurrent) and layer.element == 1
+    return isinstance(layer, RecurrentLayer) and layer.element == 1
 
 
 def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Call | None:

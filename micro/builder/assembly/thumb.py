@@ -1,7 +1,6 @@
-"""Thumb: the instructions of ARMv6-M (Cortex-M0, M0+), and those of ARMv7E-M (Cortex-M4, M7, M33) that kernels need.
+"""Thumb: the instructions of ARMv6-M (Cortex-M0, M0+) that kernels need. thumb_dsp.py has those of ARMv7E-M.
 
-Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7. Instructions that ARMv6-M lacks are in
-`ThumbDsp`.
+Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ def name(register: int) -> str:
     return _NAMES[register]
 
 
-def _names(registers: Sequence[int]) -> str:
+def names(registers: Sequence[int]) -> str:
     return "{" + ", ".join(map(name, sorted(registers))) + "}"
 
 
-def _halves(*halves: int) -> bytes:
+def halves(*halves: int) -> bytes:
     return b"".join(h.to_bytes(2, "little") for h in halves)
 
 
@@ -52,7 +51,7 @@ class Thumb(Assembler):
     """ARMv6-M."""
 
     def _one(self, text: str, half: int) -> None:
-        self.emit(text, _halves(half))
+        self.emit(text, halves(half))
 
     # -- moves ---------------------------------------------------------------------------------------------------------
 
@@ -195,19 +194,19 @@ class Thumb(Assembler):
         _low(n, *registers)
         if n in registers:
             raise ValueError("the base register is also in the list")
-        self._one(f"ldmia {name(n)}!, {_names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
+        self._one(f"ldmia {name(n)}!, {names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
 
     # -- the stack -----------------------------------------------------------------------------------------------------
 
     def push(self, *registers: int) -> None:
         """Low registers, and lr."""
         _low(*(r for r in registers if r != LR))
-        self._one(f"push {_names(registers)}", 0xB400 | sum(1 << r if r != LR else 0x100 for r in registers))
+        self._one(f"push {names(registers)}", 0xB400 | sum(1 << r if r != LR else 0x100 for r in registers))
 
     def pop(self, *registers: int) -> None:
         """Low registers, and pc."""
         _low(*(r for r in registers if r != PC))
-        self._one(f"pop {_names(registers)}", 0xBC00 | sum(1 << r if r != PC else 0x100 for r in registers))
+        self._one(f"pop {names(registers)}", 0xBC00 | sum(1 << r if r != PC else 0x100 for r in registers))
 
     def sub_sp(self, size: int) -> None:
         """At most 508 bytes per instruction."""
@@ -237,7 +236,7 @@ class Thumb(Assembler):
 
         def encode(distance: int) -> bytes:
             check("a branch", distance - 4, range(-2048, 2047, 2))
-            return _halves(0xE000 | (distance - 4 >> 1) & 0x7FF)
+            return halves(0xE000 | (distance - 4 >> 1) & 0x7FF)
 
         self.branch("b", 2, target, encode)
 
@@ -246,290 +245,6 @@ class Thumb(Assembler):
 
         def encode(distance: int) -> bytes:
             check("a branch", distance - 4, range(-256, 255, 2))
-            return _halves(0xD000 | CONDITIONS[condition] << 8 | (distance - 4 >> 1) & 0xFF)
+            return halves(0xD000 | CONDITIONS[condition] << 8 | (distance - 4 >> 1) & 0xFF)
 
         self.branch(f"b{condition}", 2, target, encode)
-
-
-class ThumbDsp(Thumb):
-    """ARMv7E-M: everything of ARMv6-M, wide encodings, and the DSP extension."""
-
-    def _two(self, text: str, first: int, second: int) -> None:
-        self.emit(text, _halves(first, second))
-
-    # -- arithmetic ----------------------------------------------------------------------------------------------------
-
-    def add_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"add.w {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEB00 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
-
-    def sub_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"sub.w {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEBA0 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
-
-    def rsb_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        """d = (m << lsl) - n."""
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"rsb {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEBC0 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
-
-    def orr_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"orr.w {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEA40 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
-
-    def and_w(self, d: int, n: int, m: int) -> None:
-        self._two(f"and.w {name(d)}, {name(n)}, {name(m)}", 0xEA00 | n, d << 8 | m)
-
-    def _plain12(self, text: str, opcode: int, d: int, n: int, imm12: int) -> None:
-        check("imm12", imm12, range(4096))
-        self._two(
-            f"{text} {name(d)}, {name(n)}, #{imm12}",
-            opcode | (imm12 >> 11) << 10 | n,
-            (imm12 >> 8 & 7) << 12 | d << 8 | imm12 & 255,
-        )
-
-    def addw(self, d: int, n: int, imm12: int) -> None:
-        self._plain12("addw", 0xF200, d, n, imm12)
-
-    def subw(self, d: int, n: int, imm12: int) -> None:
-        self._plain12("subw", 0xF2A0, d, n, imm12)
-
-    def subs_w(self, d: int, n: int, imm8: int) -> None:
-        self._two(f"subs.w {name(d)}, {name(n)}, #{imm8}", 0xF1B0 | n, d << 8 | check("imm8", imm8, range(256)))
-
-    def adc_w(self, d: int, n: int, imm8: int) -> None:
-        self._two(f"adc.w {name(d)}, {name(n)}, #{imm8}", 0xF140 | n, d << 8 | check("imm8", imm8, range(256)))
-
-    def mov_w(self, d: int, imm8: int) -> None:
-        self._two(f"mov.w {name(d)}, #{imm8}", 0xF04F, d << 8 | check("imm8", imm8, range(256)))
-
-    def _shift_w(self, text: str, kind: int, d: int, m: int, imm5: int) -> None:
-        check("a shift", imm5, range(1, 32))
-        self._two(
-            f"{text} {name(d)}, {name(m)}, #{imm5}",
-            0xEA4F,
-            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | kind << 4 | m,
-        )
-
-    def lsl_w(self, d: int, m: int, imm5: int) -> None:
-        self._shift_w("lsl.w", 0, d, m, imm5)
-
-    def lsr_w(self, d: int, m: int, imm5: int) -> None:
-        self._shift_w("lsr.w", 1, d, m, imm5)
-
-    def asr_w(self, d: int, m: int, imm5: int) -> None:
-        self._shift_w("asr.w", 2, d, m, imm5)
-
-    def lsrs_w(self, d: int, m: int, imm5: int) -> None:
-        """Sets the carry to the last bit shifted out."""
-        check("a shift", imm5, range(1, 32))
-        self._two(
-            f"lsrs.w {name(d)}, {name(m)}, #{imm5}",
-            0xEA5F,
-            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 1 << 4 | m,
-        )
-
-    def lsl_reg(self, d: int, n: int, m: int) -> None:
-        self._two(f"lsl.w {name(d)}, {name(n)}, {name(m)}", 0xFA00 | n, 0xF000 | d << 8 | m)
-
-    def asr_reg(self, d: int, n: int, m: int) -> None:
-        self._two(f"asr.w {name(d)}, {name(n)}, {name(m)}", 0xFA40 | n, 0xF000 | d << 8 | m)
-
-    def mul(self, d: int, n: int, m: int) -> None:
-        self._two(f"mul {name(d)}, {name(n)}, {name(m)}", 0xFB00 | n, 0xF000 | d << 8 | m)
-
-    def mla(self, d: int, n: int, m: int, a: int) -> None:
-        self._two(f"mla {name(d)}, {name(n)}, {name(m)}, {name(a)}", 0xFB00 | n, a << 12 | d << 8 | m)
-
-    # -- the DSP extension ---------------------------------------------------------------------------------------------
-
-    def _four(self, text: str, first: int, second: int, d: int, n: int, m: int, a: int) -> None:
-        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}, {name(a)}", first | n, second | a << 12 | d << 8 | m)
-
-    def smlad(self, d: int, n: int, m: int, a: int) -> None:
-        """d = a + both products of signed halves."""
-        self._four("smlad", 0xFB20, 0, d, n, m, a)
-
-    def smlabb(self, d: int, n: int, m: int, a: int) -> None:
-        self._four("smlabb", 0xFB10, 0, d, n, m, a)
-
-    def smlatt(self, d: int, n: int, m: int, a: int) -> None:
-        self._four("smlatt", 0xFB10, 0x30, d, n, m, a)
-
-    def smmlar(self, d: int, n: int, m: int, a: int) -> None:
-        """d = a + the upper word of n * m, rounded half up."""
-        self._four("smmlar", 0xFB50, 0x10, d, n, m, a)
-
-    def smmulr(self, d: int, n: int, m: int) -> None:
-        """d = the upper word of n * m, rounded half up."""
-        self._two(f"smmulr {name(d)}, {name(n)}, {name(m)}", 0xFB50 | n, 0xF010 | d << 8 | m)
-
-    def usada8(self, d: int, n: int, m: int, a: int) -> None:
-        """d = a + the sum of |n - m| over the bytes."""
-        self._four("usada8", 0xFB70, 0, d, n, m, a)
-
-    def smull(self, low: int, high: int, n: int, m: int) -> None:
-        self._two(f"smull {name(low)}, {name(high)}, {name(n)}, {name(m)}", 0xFB80 | n, low << 12 | high << 8 | m)
-
-    def uxtb16(self, d: int, m: int, ror: int = 0) -> None:
-        """Bytes 0 and 2 (with ror 8: 1 and 3) as two halves."""
-        text = f", ror #{ror}" if ror else ""
-        self._two(f"uxtb16 {name(d)}, {name(m)}{text}", 0xFA3F, 0xF080 | d << 8 | ror // 8 << 4 | m)
-
-    def uxtab16(self, d: int, n: int, m: int, ror: int = 0) -> None:
-        """d = n + those halves."""
-        text = f", ror #{ror}" if ror else ""
-        self._two(f"uxtab16 {name(d)}, {name(n)}, {name(m)}{text}", 0xFA30 | n, 0xF080 | d << 8 | ror // 8 << 4 | m)
-
-    def _bytes(self, text: str, first: int, second: int, d: int, n: int, m: int) -> None:
-        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}", first | n, second | d << 8 | m)
-
-    def uadd8(self, d: int, n: int, m: int) -> None:
-        self._bytes("uadd8", 0xFA80, 0xF040, d, n, m)
-
-    def usub8(self, d: int, n: int, m: int) -> None:
-        """Bytes; sets the flags that SEL chooses by."""
-        self._bytes("usub8", 0xFAC0, 0xF040, d, n, m)
-
-    def uqadd8(self, d: int, n: int, m: int) -> None:
-        self._bytes("uqadd8", 0xFA80, 0xF050, d, n, m)
-
-    def uqsub8(self, d: int, n: int, m: int) -> None:
-        self._bytes("uqsub8", 0xFAC0, 0xF050, d, n, m)
-
-    def sel(self, d: int, n: int, m: int) -> None:
-        self._bytes("sel", 0xFAA0, 0xF080, d, n, m)
-
-    def usat(self, d: int, bits: int, n: int) -> None:
-        """Clamp to 0 … 2**bits - 1."""
-        self._two(f"usat {name(d)}, #{bits}, {name(n)}", 0xF380 | n, d << 8 | check("bits", bits, range(32)))
-
-    # -- loads and stores ----------------------------------------------------------------------------------------------
-
-    def ldr_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"ldr.w {name(t)}, [{name(n)}, #{offset}]", 0xF8D0 | n, t << 12 | check("an offset", offset, range(4096))
-        )
-
-    def str_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"str.w {name(t)}, [{name(n)}, #{offset}]", 0xF8C0 | n, t << 12 | check("an offset", offset, range(4096))
-        )
-
-    def strb_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"strb.w {name(t)}, [{name(n)}, #{offset}]", 0xF880 | n, t << 12 | check("an offset", offset, range(4096))
-        )
-
-    def ldr_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
-        self._two(
-            f"ldr.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
-            0xF850 | n,
-            t << 12 | check("a shift", lsl, range(4)) << 4 | m,
-        )
-
-    def strb_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
-        self._two(
-            f"strb.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
-            0xF800 | n,
-            t << 12 | check("a shift", lsl, range(4)) << 4 | m,
-        )
-
-    def strh_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
-        self._two(
-            f"strh.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
-            0xF820 | n,
-            t << 12 | check("a shift", lsl, range(4)) << 4 | m,
-        )
-
-    def _after(self, text: str, opcode: int, t: int, n: int, step: int) -> None:
-        """Post-indexed: n += step afterwards."""
-        check("a step", step, range(-255, 256))
-        up = 0x200 if step >= 0 else 0
-        self._two(f"{text} {name(t)}, [{name(n)}], #{step}", opcode | n, t << 12 | 0x900 | up | abs(step))
-
-    def ldr_after(self, t: int, n: int, step: int) -> None:
-        self._after("ldr", 0xF850, t, n, step)
-
-    def str_after(self, t: int, n: int, step: int) -> None:
-        self._after("str", 0xF840, t, n, step)
-
-    def ldrb_after(self, t: int, n: int, step: int) -> None:
-        self._after("ldrb", 0xF810, t, n, step)
-
-    def strb_after(self, t: int, n: int, step: int) -> None:
-        self._after("strb", 0xF800, t, n, step)
-
-    def strh_after(self, t: int, n: int, step: int) -> None:
-        self._after("strh", 0xF820, t, n, step)
-
-    def ldrd(self, t: int, t2: int, n: int, offset: int = 0) -> None:
-        check("an offset", offset, range(0, 1024, 4))
-        self._two(f"ldrd {name(t)}, {name(t2)}, [{name(n)}, #{offset}]", 0xE9D0 | n, t << 12 | t2 << 8 | offset // 4)
-
-    def strd(self, t: int, t2: int, n: int, offset: int = 0) -> None:
-        check("an offset", offset, range(0, 1024, 4))
-        self._two(f"strd {name(t)}, {name(t2)}, [{name(n)}, #{offset}]", 0xE9C0 | n, t << 12 | t2 << 8 | offset // 4)
-
-    def ldrd_after(self, t: int, t2: int, n: int, step: int) -> None:
-        check("a step", step, range(0, 1024, 4))
-        self._two(f"ldrd {name(t)}, {name(t2)}, [{name(n)}], #{step}", 0xE8F0 | n, t << 12 | t2 << 8 | step // 4)
-
-    def strd_after(self, t: int, t2: int, n: int, step: int) -> None:
-        check("a step", step, range(0, 1024, 4))
-        self._two(f"strd {name(t)}, {name(t2)}, [{name(n)}], #{step}", 0xE8E0 | n, t << 12 | t2 << 8 | step // 4)
-
-    def ldm(self, n: int, *registers: int, writeback: bool = False) -> None:
-        mark = "!" if writeback else ""
-        self._two(
-            f"ldmia.w {name(n)}{mark}, {_names(registers)}",
-            0xE890 | (0x20 if writeback else 0) | n,
-            sum(1 << r for r in registers),
-        )
-
-    def push_w(self, *registers: int) -> None:
-        self._two(f"push.w {_names(registers)}", 0xE92D, sum(1 << r for r in registers))
-
-    def pop_w(self, *registers: int) -> None:
-        self._two(f"pop.w {_names(registers)}", 0xE8BD, sum(1 << r for r in registers))
-
-    # -- branches ------------------------------------------------------------------------------------------------------
-
-    def b_if_w(self, condition: str, target: str) -> None:
-        """Up to 1 MB away."""
-
-        def encode(distance: int) -> bytes:
-            to = check("a branch", distance - 4, range(-(1 << 20), 1 << 20, 2))
-            sign, j2, j1 = to >> 20 & 1, to >> 19 & 1, to >> 18 & 1
-            return _halves(
-                0xF000 | sign << 10 | CONDITIONS[condition] << 6 | to >> 12 & 0x3F,
-                0x8000 | j1 << 13 | j2 << 11 | to >> 1 & 0x7FF,
-            )
-
-        self.branch(f"b{condition}.w", 4, target, encode)
-
-    def b_w(self, target: str) -> None:
-        """Up to 16 MB away."""
-
-        def encode(distance: int) -> bytes:
-            to = check("a branch", distance - 4, range(-(1 << 24), 1 << 24, 2))
-            sign, i1, i2 = to >> 24 & 1, to >> 23 & 1, to >> 22 & 1
-            j1, j2 = (1 - i1) ^ sign, (1 - i2) ^ sign
-            return _halves(0xF000 | sign << 10 | to >> 12 & 0x3FF, 0x9000 | j1 << 13 | j2 << 11 | to >> 1 & 0x7FF)
-
-        self.branch("b.w", 4, target, encode)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums, sums_in_assembly
 from ..functions import FROM_MATH
-from ..kernels.recurrent import Rows, SumsIn
+from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
 from .inputs import inputs_source

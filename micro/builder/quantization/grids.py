@@ -25,7 +25,7 @@ from ..kernels.layer import Array, Layer
 from ..kernels.move import Copy, Move
 from ..kernels.pairs import CompareFloat, ExtremeFloat, nearest_byte
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
-from ..kernels.recurrent import HIDDEN
+from ..kernels.recurrence import HIDDEN
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from ..kernels.select import Select
 from ..kernels.softmax import SoftmaxFloat, takes_scale

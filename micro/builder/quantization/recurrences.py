@@ -9,7 +9,8 @@ from emberlet.errors import UnsupportedError
 
 from ..graph import Grid
 from ..kernels.layer import Array, Layer
-from ..kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
+from ..kernels.recurrence import FINE, GATE, MIDDLE, Rows
+from ..kernels.recurrent import GatedGru, Gru, Lstm, Rnn
 from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from ..kernels.sixteen import recurrent as words
 from ..kernels.sixteen.recurrent import GatedGru16, Gru16, Lstm16, Rnn16, Sums16

@@ -21,7 +21,7 @@ import numpy as np
 from ...quantization.reference import Bytes, Floats, Ints
 from ...quantization.sixteen import MOST, SumRequant, sum_requant, to_bytes
 from ..layer import dense_view, emit_clamp
-from ..recurrent import FINE, WEIGHTS, G, P, R, State, X, Y, _Recurrent
+from ..recurrence import FINE, WEIGHTS, G, P, R, RecurrentLayer, State, X, Y
 from ..words import number24, store24, store_word
 from ..writer import Pointer, Writer
 from .dot import Dot16
@@ -156,7 +156,7 @@ def word_of(y: Ints, zero: int = HIDDEN) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Recurrent16(_Recurrent):
+class _Recurrent16(RecurrentLayer):
     """from_input, from_state: Sums16, whose sums have 24 bits."""
 
     element: ClassVar[int] = 2
