@@ -57,12 +57,9 @@ FAMILIES = {
     "indexing.boxes": ("", "non_max_suppression"),
     "indexing.encoding": ("one_hot cumsum", "embedding eye_like compress reverse_sequence"),
     "indexing.index_tuples": ("", "gather_nd scatter_nd tensor_scatter"),
+    "indexing.picking": ("take select take_along_axis gather scatter select_assign nonzero argwhere", ""),
     "indexing.positions": ("flatnonzero", "unravel_index ravel_multi_index"),
-    "indexing.selection": (
-        "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero "
-        "argwhere",
-        "setitem",
-    ),
+    "indexing.selection": ("getitem assigned slice slice_assign", "setitem"),
     "linear_algebra.determinants": ("", "det"),
     "linear_algebra.diagonals": ("diag trace cross", ""),
     "linear_algebra.einsum": ("", "einsum"),

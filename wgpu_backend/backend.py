@@ -5,12 +5,13 @@ from emberlet.errors import BackendError, UnsupportedError
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 
-from .device import FINALIZERS, can_wait
+from .device import can_wait
 from .kernels.table import Options
 from .plan.make import make_plan
 from .record.node import numbers, refuse_values, signature, unpacked
 from .record.primitives import Primitives
 from .run import storage
+from .run.buffers import FINALIZERS
 from .run.caches import LRUCache
 
 LONG = 1 << 18  # from this many elements on, a reduction takes two steps

@@ -17,6 +17,7 @@ import sys
 
 from emberlet.errors import BackendError
 
+from .run.buffers import Allocation, page_size, size_class
 from .run.caches import Pipelines
 
 try:
@@ -28,7 +29,6 @@ UNIFORM = 0x0040
 STORAGE = 0x0080
 COPY_SRC = 0x0004
 COPY_DST = 0x0008
-
 MAP_READ = 0x0001
 READABLE = MAP_READ | COPY_DST  # usage of a buffer that is read back to the host
 COPIED = COPY_SRC | COPY_DST
@@ -37,63 +37,6 @@ _POOL_BYTES = 256 << 20
 # Bytes of WGSL, plus run/caches.py's FIXED for each kernel. Compiled, they take 300 times as much (measured on
 # lavapipe).
 _PIPELINE_TEXT = 640 << 10
-FINALIZERS = sys.implementation.name != "micropython"  # MicroPython never calls __del__
-
-
-class Allocation:
-    """GPU memory that returns to its device's pool when nothing refers to it any more.
-
-    gpu: the buffer; pages: [self], or an Allocation per page if it exceeds the limit of a binding (then gpu is None).
-    """
-
-    __slots__ = ("_failures", "_parts", "device", "gpu", "nbytes")
-
-    def __init__(self, device, gpu, nbytes, parts=None):
-        # No calls from here on. Interrupts only occur at calls, so either all of this is done or none of it.
-        self.gpu = gpu
-        self.nbytes = nbytes
-        self._parts = parts
-        self._failures = device.failures
-        if gpu is not None:
-            device.live_bytes += nbytes
-            if FINALIZERS:
-                # The garbage collector may finalize an Allocation together with its buffer unless another reference
-                # holds the buffer; a finalized buffer must not get into the pool.
-                device.lent[gpu] = nbytes
-        self.device = device
-
-    @property
-    def pages(self):
-        """The Allocations that hold the tensor, in order: itself or its parts."""
-        return self._parts or [self]
-
-    def free(self):
-        """Return the memory to the pool now."""
-        gpu = self.gpu
-        self.gpu = None
-        if gpu is not None:
-            self.device.recycle(gpu, self.nbytes, self._failures == self.device.failures)
-        for part in self._parts or ():
-            part.free()
-
-    def __del__(self):
-        # Do nothing if __init__ was interrupted, or if the interpreter is tearing down this module at exit.
-        if hasattr(self, "device") and size_class is not None:
-            self.free()
-
-
-def size_class(nbytes):
-    """Buffers are pooled by size: the next of 4 steps per power of two, at least 256 bytes."""
-    size = 256
-    while size * 2 <= nbytes:
-        size *= 2
-    step = size // 4
-    return max(size, (nbytes + step - 1) // step * step)
-
-
-def page_size(limits):
-    """The largest binding in bytes, a multiple of 256."""
-    return min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"]) // 256 * 256
 
 
 def device_class(info):
@@ -321,7 +264,7 @@ class Device:
             try:
                 pipeline = self.compiled(name, source)
             except Exception as error:
-                raise self._refused(name, source, error)
+                raise self.refused(name, source, error)
             found = self.keep(source, pipeline)
         return found
 
@@ -332,75 +275,8 @@ class Device:
             label=name, layout="auto", compute={"module": module, "entry_point": "main"}
         )
 
-    def prepare(self, kernels):
-        """Compile each (name, source) on parallel threads, if the platform has threads. Returns {source: what
-        `pipeline` returns}; what is missing, and errors, are left to `pipeline`."""
-        if sys.platform == "emscripten" or must_await():
-            return {}
-        from .run.side_by_side import compile_kernels
-
-        return compile_kernels(self, kernels)
-
-    def pipelines_of(self, kernels):
-        """`pipeline` for each (name, source), compiled in parallel; a browser reports errors here."""
-        if sys.platform != "emscripten":
-            found = self.prepare(kernels)
-            return [found.get(source) or self.pipeline(name, source) for name, source in kernels]
-        found, started = self._start(kernels)
-        faulty = None
-        for name, source, promise in started:
-            try:
-                found[source] = self.keep(source, promise.sync_wait())
-            except Exception as error:
-                faulty = faulty or (name, source, error)
-        if faulty:
-            try:
-                self.queue.on_submitted_work_done_sync()
-            except Exception as error:
-                faulty = faulty[:2] + (error,)
-            raise self._refused(*faulty)
-        return [found[source] for _, source in kernels]
-
-    async def pipelines_async(self, kernels):
-        """`pipelines_of`, awaited."""
-        found, started = self._start(kernels)
-        faulty = None
-        for name, source, promise in started:
-            try:
-                found[source] = self.keep(source, await promise)
-            except Exception as error:
-                faulty = faulty or (name, source, error)
-        if faulty:
-            try:
-                # A browser reports the compiler's message separately from the pipeline's failure; fetched here, it is
-                # not raised by the next wait for the device.
-                await self.queue.on_submitted_work_done_async()
-            except Exception as error:
-                faulty = faulty[:2] + (error,)
-            raise self._refused(*faulty)
-        return [found[source] for _, source in kernels]
-
-    def _start(self, kernels):
-        """({source: pipeline} of those already compiled, [(name, source, promise)] of the others)."""
-        found = {}
-        started = {}
-        for name, source in kernels:
-            if source not in found and source not in started:
-                compiled = self.pipelines.get(source)
-                if compiled is not None:
-                    found[source] = compiled
-                    continue
-                try:
-                    module = self.raw.create_shader_module(label=name, code=source)
-                    promise = self.raw.create_compute_pipeline_async(
-                        label=name, layout="auto", compute={"module": module, "entry_point": "main"}
-                    )
-                except Exception as error:
-                    raise self._refused(name, source, error)
-                started[source] = (name, source, promise)
-        return found, list(started.values())
-
-    def _refused(self, name, source, error):
+    def refused(self, name, source, error):
+        """The BackendError for a kernel that does not compile."""
         # Not a subclass: MicroPython's exceptions have no __init__ to call.
         detailed = Exception("{}\n{}".format(error, _numbered(source)))
         return self.failure("compiling kernel {}".format(name), detailed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,11 @@ from ..ops import REGISTRY
 from ..ops.attributes import Attributes, AttributeValue, GraphReader
 from ..protobuf import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..protobuf.messages import AttributeType
-from ..records import dataclass, replace
+from ..records import replace
 from . import freezing, gradient, modules
 from .order import ordered
 from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
+from .scope import Names, Scope, resolved
 from .values import Values, utf8
 
 NEWEST_OPSET = 28
@@ -36,25 +36,6 @@ FEW_NODES = 1 << 12  # a file of few nodes may still expand to this many
 
 # Domains whose nodes may name their last outputs "" as well as leave them out.
 MAY_END_EARLY = ("", "com.microsoft")
-
-
-@dataclass
-class Scope:
-    """The values of names, with the enclosing graph's as a fallback."""
-
-    parent: Scope | None = None
-    values: dict[str, Argument] = field(default_factory=dict)
-    opsets: Mapping[str, int] = field(default_factory=dict)
-    depth: int = 0
-    protos: Sequence[NodeProto] = ()
-
-    def find(self, name: str) -> Argument | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope.values[name]
-            scope = scope.parent
-        return None
 
 
 class Reader:
@@ -69,8 +50,7 @@ class Reader:
         self.read_nodes = 0
         written = len(proto.graph.node) + sum(len(f.node) for f in proto.functions)
         self.most_nodes = min(MAX_NODES, FEW_NODES + 64 * written)
-        self.taken: set[str] = set()
-        self.counts: dict[str, int] = {}
+        self.names = Names()
         self.functions: dict[tuple[str, str, str], FunctionProto] = {}
         self.scopes: dict[str, modules.Path] = {}
         self.kinds: dict[modules.Path, str] = {}
@@ -136,7 +116,7 @@ class Reader:
         if top:
             constants = {key: value for key, value in constants.items() if key not in self.frozen}
         for key, value in constants.items():
-            name = self.unique(key)
+            name = self.names.unique(key)
             argument = Argument(name, TensorType(value.dtype, value.shape), Constant(replace(value, origin=name)))
             scope.values[key] = argument
         graph_inputs = []
@@ -147,7 +127,7 @@ class Reader:
             named.add(info.name)
             given = inputs[i] if inputs is not None and i < len(inputs) else None
             if top and info.name in self.frozen:
-                name = self.unique(info.name)
+                name = self.names.unique(info.name)
                 value = replace(self.frozen[info.name], origin=name)
                 scope.values[info.name] = Argument(name, TensorType(value.dtype, value.shape), Constant(value))
                 continue
@@ -160,7 +140,7 @@ class Reader:
             except Problem as problem:
                 self.problems.append(f"input {quoted(info.name)}: {problem}")
                 t = UnknownType()
-            argument = Argument(self.unique(info.name), t)
+            argument = Argument(self.names.unique(info.name), t)
             scope.values[info.name] = argument
             graph_inputs.append(argument)
         declared = {v.name: v for v in (*proto.value_info, *proto.output)}
@@ -252,12 +232,12 @@ class Reader:
             raise Problem("the operator is not supported")
         if (domain, proto.op_type) == ("", "If") and self.decided(proto, label, inputs[0], scope, out, references):
             return
-        outputs = tuple(Argument(self.unique(key), UnknownType()) if key else ABSENT for key in written)
+        outputs = tuple(Argument(self.names.unique(key), UnknownType()) if key else ABSENT for key in written)
         attributes = Attributes(self.attributes(proto, scope, references), opset, inputs, outputs)
         if any(isinstance(a.type, UnknownType) for a in inputs):
             typed: tuple[Argument, ...] = outputs
         else:
-            name = self.unique(label, "node ")
+            name = self.names.unique(label, "node ")
             self.note_scope(name, proto)
             node = known(operator.make(name, inputs, outputs, attributes).typed())
             typed = tuple(_originated(o) for o in node.outputs) if node.absorbed else node.outputs
@@ -303,7 +283,7 @@ class Reader:
         inner = Scope(None, {}, opsets, scope.depth + 1)
         for i, key in enumerate(function.input):
             inner.values[key] = inputs[i] if i < len(inputs) else ABSENT
-        given = {a.name: self.resolved(a, references) for a in call.attribute}
+        given = {a.name: resolved(a, references) for a in call.attribute}
         named = {a.name: a for a in function.attribute_proto}
         named.update({k: a for k, a in given.items() if a is not None})
         body = ordered(function.node, inner.values, self.problems)
@@ -347,19 +327,6 @@ class Reader:
                 scope.values[key] = a
         return True
 
-    def resolved(self, a: AttributeProto, references: Mapping[str, AttributeProto]) -> AttributeProto | None:
-        """An attribute, with a reference replaced by the enclosing function's attribute; None if the call does not give
-        that."""
-        if not a.ref_attr_name:
-            return a
-        found = references.get(a.ref_attr_name)
-        if found is None:
-            return None
-        copy = type(found)()
-        copy.CopyFrom(found)
-        copy.name = a.name
-        return copy
-
     # -- attributes, types, values ------------------------------------------------------------------------------------
 
     def attributes(
@@ -367,7 +334,7 @@ class Reader:
     ) -> dict[str, AttributeValue]:
         values: dict[str, AttributeValue] = {}
         for proto in node.attribute:
-            a = self.resolved(proto, references)
+            a = resolved(proto, references)
             if a is not None:
                 values[a.name] = self.attribute(a, scope, references)
         return values
@@ -397,24 +364,12 @@ class Reader:
         raise Problem(f"attribute {quoted(a.name)} has the unsupported kind {AttributeType(kind).name}")
 
     def subgraph(self, proto: GraphProto, scope: Scope, references: Mapping[str, AttributeProto]) -> GraphReader:
-        body = substituted(proto, references, self.resolved) if references else proto
+        body = substituted(proto, references, resolved) if references else proto
 
         def read(inputs: Sequence[Type]) -> Graph:
             return self.graph(body, scope, inputs)
 
         return read
-
-    def unique(self, name: str, kind: str = "") -> str:
-        """`name`, with a number if it is already used elsewhere (in a subgraph or an inlined function)."""
-        if kind + name not in self.taken:
-            self.taken.add(kind + name)
-            return name
-        while True:
-            self.counts[kind + name] = self.counts.get(kind + name, 1) + 1
-            candidate = f"{name}_{self.counts[kind + name]}"
-            if kind + candidate not in self.taken:
-                self.taken.add(kind + candidate)
-                return candidate
 
 
 def _originated(a: Argument) -> Argument:

@@ -1,6 +1,6 @@
 """A table of vectors looked up by index."""
 
-from ..functional.indexing.selection import take
+from ..functional.indexing.picking import take
 from ..module import Module
 from .params import weight
 

@@ -6,7 +6,7 @@ from math import pi
 from ..errors import ArgumentError, ShapeError
 from ..functional.elementwise.activations import log_sigmoid, softplus
 from ..functional.elementwise.comparison import where
-from ..functional.indexing.selection import take_along_axis
+from ..functional.indexing.picking import take_along_axis
 from ..functional.promotion import integers
 from ..functional.reductions.over_axes import vector_norm
 from .loss import _reduced, _same

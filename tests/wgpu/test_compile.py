@@ -169,13 +169,13 @@ def test_a_damaged_plan_is_refused(gpu, make, net, tmp_path, damage):
 
 def test_the_host_evaluates_every_operation_that_is_recorded():
     from emberlet.wgpu_backend.kernels.table import _SPECIAL
-    from emberlet.wgpu_backend.lower.lowering import _LOWER
+    from emberlet.wgpu_backend.lower.operations import LOWER
     from emberlet.wgpu_backend.lower.reductions import SPECIFICATIONS
     from emberlet.wgpu_backend.record.host_evaluation import _EVALUATE
 
     # "rows" is made of reductions when they are fused; a custom kernel runs only on a GPU; a "recurrence" has an open
     # number of steps, so it is no constant.
-    assert {*_SPECIAL, *_LOWER, *SPECIFICATIONS} - {"rows", "kernel", "recurrence"} <= set(_EVALUATE)
+    assert {*_SPECIAL, *LOWER, *SPECIFICATIONS} - {"rows", "kernel", "recurrence"} <= set(_EVALUATE)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend import device as devices
-from emberlet.wgpu_backend.device import Allocation, Device, device_class, page_size, size_class
+from emberlet.wgpu_backend.device import Device, device_class
+from emberlet.wgpu_backend.run.buffers import Allocation, page_size, size_class
+from emberlet.wgpu_backend.run.pipelines import pipelines_of
 from support.stand_in_gpu import REAL, SOFTWARE, Raw
 
 
@@ -282,7 +284,7 @@ def test_a_pipeline_is_compiled_once(raw: Raw, device: Device) -> None:
         "pipeline add auto {'module': 'module add', 'entry_point': 'main'}",
     ]
     assert first[1] == "layout 0 of add" and device.pipeline("add", "text") is first
-    assert device.pipelines_of([("add", "text"), ("mul", "other"), ("add", "text")])[::2] == [first, first]
+    assert pipelines_of(device, [("add", "text"), ("mul", "other"), ("add", "text")])[::2] == [first, first]
     assert [said for said in raw.said if said.startswith("pipeline")][1:] == [
         "pipeline mul auto {'module': 'module mul', 'entry_point': 'main'}"
     ]

@@ -15,6 +15,8 @@ from emberlet.host import memory
 from emberlet.wgpu_backend import cffi_types, native
 from emberlet.wgpu_backend import device as devices
 from emberlet.wgpu_backend.device import Device
+from emberlet.wgpu_backend.run import pipelines
+from emberlet.wgpu_backend.run.pipelines import pipelines_async, pipelines_of, prepare
 from support.stand_in_gpu import LIMITS, Raw
 
 
@@ -226,15 +228,11 @@ def test_the_first_device_is_opened_by_default(opened: list[int]) -> None:
     assert opened == [0]
 
 
-def in_tab(device: Device, kernels: list[tuple[str, str]]) -> Any:
-    return device.pipelines_of(kernels)
-
-
 def awaited(device: Device, kernels: list[tuple[str, str]]) -> Any:
-    return asyncio.run(device.pipelines_async(kernels))
+    return asyncio.run(pipelines_async(device, kernels))
 
 
-@pytest.mark.parametrize("get", [in_tab, awaited])
+@pytest.mark.parametrize("get", [pipelines_of, awaited])
 def test_pipelines_are_started_together_and_kept(
     raw: Raw, device: Device, get: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,7 +249,7 @@ def test_pipelines_are_started_together_and_kept(
     assert [text for text in raw.said if text.startswith("start")] == started
 
 
-@pytest.mark.parametrize("get", [in_tab, awaited])
+@pytest.mark.parametrize("get", [pipelines_of, awaited])
 @pytest.mark.parametrize("late", [None, "line 3 is odd"])
 def test_the_first_faulty_pipeline_is_told_with_the_message_that_comes_later(
     raw: Raw, device: Device, get: Any, late: str | None, monkeypatch: pytest.MonkeyPatch
@@ -264,12 +262,12 @@ def test_the_first_faulty_pipeline_is_told_with_the_message_that_comes_later(
 
 
 def test_in_a_tab_no_thread_compiles(raw: Raw, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sorted(device.prepare([("add", "a"), ("mul", "b")])) == ["a", "b"]
-    monkeypatch.setattr(devices, "must_await", lambda: True)
-    assert device.prepare([("add", "c"), ("mul", "d")]) == {}
-    monkeypatch.setattr(devices, "must_await", lambda: False)
+    assert sorted(prepare(device, [("add", "a"), ("mul", "b")])) == ["a", "b"]
+    monkeypatch.setattr(pipelines, "must_await", lambda: True)
+    assert prepare(device, [("add", "c"), ("mul", "d")]) == {}
+    monkeypatch.setattr(pipelines, "must_await", lambda: False)
     monkeypatch.setattr(devices.sys, "platform", "emscripten")
-    assert device.prepare([("add", "c"), ("mul", "d")]) == {}
+    assert prepare(device, [("add", "c"), ("mul", "d")]) == {}
 
 
 def test_where_locks_are_missing_the_substitute_does_nothing() -> None:

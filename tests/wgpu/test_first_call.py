@@ -11,6 +11,7 @@ from emberlet import functional as F
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend.cffi_types import quicken
 from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.run.pipelines import pipelines_of
 from emberlet.wgpu_backend.run.side_by_side import compile_kernels
 
 SAID = """
@@ -99,7 +100,7 @@ def test_a_kernel_that_does_not_compile_says_so_among_others(gpu: Any) -> None:
     compile_kernels(gpu.device, kernels)
     assert gpu.device.pipelines.get(kernels[0][1]) and gpu.device.pipelines.get(kernels[2][1])
     with pytest.raises(BackendError, match="compiling kernel two"):
-        gpu.device.pipelines_of(kernels)
+        pipelines_of(gpu.device, kernels)
 
 
 ADAPTERS = """

@@ -16,8 +16,8 @@ from emberlet.errors import BackendError, ShapeError
 from emberlet.tensor import Tensor
 from emberlet.wgpu_backend import WgpuBackend, backend, device, plan_file, resident
 from emberlet.wgpu_backend.awaited_steps import AwaitedSteps
-from emberlet.wgpu_backend.device import Allocation
 from emberlet.wgpu_backend.run import runtime
+from emberlet.wgpu_backend.run.buffers import Allocation
 from emberlet.wgpu_backend.run.carried import Carried
 from emberlet.wgpu_backend.run.stepwise import measure
 

@@ -14,8 +14,9 @@ A second pass, from the roots to the sources, stores inline nodes that several k
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import typical
 
-from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
+from ..record.node import ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
 from ..run import storage
+from .items import Item, State, Stored, cost, is_simple, joined
 from .rows import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item may read: below the 8 storage buffers of a WebGPU stage, for output and slack
@@ -23,68 +24,10 @@ MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering 
 MAX_DIAMOND = 24  # elementwise nodes between a fork in an epilogue and the node where its branches join
 CHEAP = 3  # a node of at most this cost may be recomputed instead of stored
 
-_COSTLY = (
-    "exp", "expm1", "log", "log1p", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-    "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
-)  # fmt: skip
 _HEAVY = ("matmul", "conv", "attention")
 # Operations whose kernels can take an epilogue.
 _OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
 _REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs", "recurrence")
-
-
-def _is_simple(node):
-    """Whether a node is a leaf, a constant, or a view of one."""
-    while node.op in ("reshape", "permute", "expand", "slice"):
-        node = node.srcs[0]
-    return is_leaf(node) or node.op in CONSTANTS
-
-
-class Item:
-    """One kernel, which computes `node` from `anchor` (None: by a plain map) and stores it. copy: the node already has
-    a buffer and is copied (into a region).
-
-    chain: the nodes from the anchor (exclusive) to `node` (inclusive). region: None, or (concat node, starts): the
-    result goes into the concatenation's buffer, offset by `starts` along each axis.
-    """
-
-    def __init__(self, node, anchor, chain=(), region=None, copy=False):
-        self.copy = copy
-        self.node = node
-        self.anchor = anchor
-        self.chain = chain
-        self.region = region
-
-
-class Stored(dict):
-    """id -> node of everything that gets a buffer. bind_numbers: whether kernels take the numbers of fills, slices and
-    so on (node.numbers) from a buffer, so that one kernel serves any values. limits: the Limits of the device's arrays,
-    None for WebGPU's baseline."""
-
-    bind_numbers = False
-    limits = None
-
-
-class _State:
-    def __init__(self, kind, leaves, members, anchor=None, chain=()):
-        self.kind = kind
-        self.leaves = leaves
-        self.members = members
-        self.anchor = anchor
-        self.chain = chain
-
-
-def _cost(node):
-    if node.op in ELEMENTWISE:
-        return 8 if node.arg in _COSTLY else 1
-    return 2 if node.op in ("pad", "concat", "take", "gather", "random") else 0
-
-
-def _joined(*dicts):
-    out = {}
-    for d in dicts:
-        out.update(d)
-    return out
 
 
 class Fusion:
@@ -139,19 +82,19 @@ class Fusion:
 
     def _visit(self, node):
         if is_leaf(node):
-            return _State("leaf", {id(node): 1}, {})
+            return State("leaf", {id(node): 1}, {})
         if id(node) in self.rows:
             region = self.rows[id(node)]
-            return self._visit_rows(node, region) if node is region.exit else _State("row", {}, {})
+            return self._visit_rows(node, region) if node is region.exit else State("row", {}, {})
         if known_equal(node.count, 0) and is_inline(node):
-            return _State("inline", {}, {})
+            return State("inline", {}, {})
         if node.op == "append":
             self._visit_append(node)
-            return self._end(node, _State("stored", {id(node): 1}, {}))
+            return self._end(node, State("stored", {id(node): 1}, {}))
         if not is_inline(node):
             return self._visit_anchor(node)
         if node.op == "concat" and self._visit_concat(node):
-            return self._end(node, _State("stored", {id(node): 1}, {}))
+            return self._end(node, State("stored", {id(node): 1}, {}))
         state = self._extend(node)
         if state is None:
             state = self._inline(node)
@@ -187,8 +130,8 @@ class Fusion:
                 state = self._store(s)
             leaves.update(state.leaves)
         while len(leaves) > self.max_inputs and self._store_one(node):
-            leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
-        return self._end(node, _State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
+            leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
+        return self._end(node, State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
 
     def _again(self, node, source):
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""
@@ -210,8 +153,8 @@ class Fusion:
             leaves.update(state.leaves)
         anchor = Node("rows", tuple(outside), region, node.dtype, node.shape, node.word)
         while len(leaves) > self.max_inputs and self._store_one(anchor):
-            leaves = _joined(*[self.states[id(s)].leaves for s in outside])
-        return self._end(node, _State("open", leaves, {}, anchor, ()))
+            leaves = joined(*[self.states[id(s)].leaves for s in outside])
+        return self._end(node, State("open", leaves, {}, anchor, ()))
 
     def _extend(self, node):
         """The state of `node` as the next link of an epilogue, or None if it cannot be one."""
@@ -238,8 +181,8 @@ class Fusion:
                 members.update(other.members)
         if len(leaves) > self.max_inputs or len(members) >= MAX_MEMBERS:
             return None
-        members[id(node)] = _cost(node)
-        return _State("open", leaves, members, state.anchor, tuple(state.chain) + (node,))
+        members[id(node)] = cost(node)
+        return State("open", leaves, members, state.anchor, tuple(state.chain) + (node,))
 
     def _comes_together(self, node, state):
         """Whether the elementwise nodes computed from `node` join again in one node, as in x * sigmoid(x), so that all
@@ -255,7 +198,7 @@ class Fusion:
                 return False
             for s in at.srcs:
                 if s is not node and id(s) not in members:
-                    if not _is_simple(s):
+                    if not is_simple(s):
                         return False
                     leaves[id(s)] = 1
             if len(members) >= MAX_DIAMOND or len(state.leaves) + len(leaves) > self.max_inputs:
@@ -278,14 +221,14 @@ class Fusion:
             if state.kind == "open" or (state.kind == "inline" and repeated and self._members_cost(state) > CHEAP):
                 self._store(s)
         while True:
-            leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
-            members = _joined(*[self.states[id(s)].members for s in node.srcs])
+            leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
+            members = joined(*[self.states[id(s)].members for s in node.srcs])
             if len(leaves) <= self.max_inputs and len(members) < MAX_MEMBERS:
                 break
             if not self._store_one(node):
                 break
-        members[id(node)] = _cost(node)
-        return _State("inline", leaves, members)
+        members[id(node)] = cost(node)
+        return State("inline", leaves, members)
 
     def _members_cost(self, state):
         total = 0
@@ -316,7 +259,7 @@ class Fusion:
             repeated = repeated or parts[i] in parts[:i]
             if self.states[id(parts[i])].kind == "open":
                 opened += 1
-        leaves = _joined(*[self.states[id(s)].leaves for s in parts])
+        leaves = joined(*[self.states[id(s)].leaves for s in parts])
         if repeated or (not (opened * 2 >= len(parts) and opened) and len(leaves) <= self.max_inputs):
             if len(parts) <= self.max_inputs:
                 return False

@@ -9,7 +9,8 @@ from emberlet.sizes.size import surely_less, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT, Frame, coordinates
-from ..lower.lowering import Lowering, lookup, undisguised
+from ..lower.lowering import Lowering
+from ..lower.operations import lookup, undisguised
 from ..render import wgsl
 from ..render.arrays import assignment, element
 from ..run import storage

@@ -6,7 +6,9 @@ saved plan needs only this file and device.py, under CPython, Pyodide and MicroP
 
 from emberlet.errors import BackendError
 
-from ..device import COPIED, FINALIZERS, READABLE, lock, must_await
+from ..device import COPIED, READABLE, lock, must_await
+from .buffers import FINALIZERS
+from .pipelines import pipelines_async, pipelines_of, prepare
 
 _SPARE = 2  # staging buffers that a Program keeps, one for each overlapping call
 
@@ -21,7 +23,7 @@ def run_once(device, plan, externals):
             allocations[i] = device.allocate(plan.buffers[i].nbytes)
     device.enter()
     try:
-        pipelines = device.prepare(plan.kernels)
+        pipelines = prepare(device, plan.kernels)
         for name, source in plan.kernels:
             # Compile kernels one by one if they are not prepared: Python that cannot be suspended cannot await a
             # pipeline.
@@ -135,12 +137,12 @@ class Program:
     def prepare(self):
         """Compile the kernels and bind the buffers. The first run does this unless it was called earlier."""
         if self.steps is None:
-            self._bind(self.device.pipelines_of(self.plan.kernels))
+            self._bind(pipelines_of(self.device, self.plan.kernels))
 
     async def prepare_async(self):
         """`prepare`, awaited; the kernels compile in parallel."""
         if self.steps is None:
-            self._bind(await self.device.pipelines_async(self.plan.kernels))
+            self._bind(await pipelines_async(self.device, self.plan.kernels))
 
     def _bind(self, pipelines):
         steps = []

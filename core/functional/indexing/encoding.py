@@ -6,7 +6,7 @@ from ...shapes import axis_of
 from ..movement.rearranging import flip, narrow, reshape
 from ..operands import astype, like, tensor
 from ..overriding import composite
-from .selection import take
+from .picking import take
 from .visibility import checked
 
 

@@ -14,7 +14,7 @@ def _flat_index(indices, lengths, left_out=False, first=0):
     """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative indices count from
     the end. Raises IndexingError if one is out of range; axes are numbered from `first`. Indices computed on a GPU are
     clamped instead, or with left_out mapped to one past the last."""
-    from .selection import check_bounds
+    from .picking import check_bounds
 
     backend = indices.backend
     total = None
@@ -81,7 +81,7 @@ def scatter_nd(x, indices, updates, reduction="none"):
 
     reduction: "none" (assign; the last of equal indices wins), "add", "mul", "max" or "min".
     """
-    from .selection import check_reduction
+    from .picking import check_reduction
 
     check_reduction(reduction)
     x = tensor(x)
@@ -129,7 +129,7 @@ def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
     if mode == "circular":
         at = backend.binary("remainder", at, backend.full((), past.shape[axis], dtypes.int64))
     elif write_indices is not None:
-        from .selection import check_bounds
+        from .picking import check_bounds
 
         at, _ = check_bounds(at, past.shape[axis], axis)
     shape = [1] * past.ndim

@@ -7,7 +7,7 @@ from ..operands import astype, tensor
 from ..overriding import composite
 from ..promotion import integers
 from ..reshaping import reshape
-from .selection import check_bounds
+from .picking import check_bounds
 
 
 #: function; NumPy unravel_index; shape: Sequence[int] -> tuple[Tensor, ...]

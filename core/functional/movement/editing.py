@@ -57,7 +57,7 @@ def delete(x, index, axis=None):
     index = index.tolist() if hasattr(index, "tolist") else index
     gone = {_position(i, n - (i >= 0), "delete") for i in (index if isinstance(index, (list, tuple)) else [index])}
     kept = [i for i in range(n) if i not in gone]
-    from ..indexing.selection import take
+    from ..indexing.picking import take
 
     return take(x, x.backend.from_list(kept, _int64(), (len(kept),)), at)
 

@@ -5,7 +5,7 @@ from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, ShapeError
 from ...shapes import axis_of
-from ..indexing.selection import check_bounds
+from ..indexing.picking import check_bounds
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
 from ..overriding import composite

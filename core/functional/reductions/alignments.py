@@ -6,7 +6,7 @@ impossible alignment has the log-probability -1e30 instead of -inf, whose differ
 
 from ...errors import ArgumentError, ShapeError
 from ..elementwise.comparison import where
-from ..indexing.selection import check_bounds
+from ..indexing.picking import check_bounds
 from ..movement.joining import concat, stack
 from ..movement.rearranging import pad
 from ..operands import astype, tensor

@@ -77,7 +77,7 @@ def searchsorted(x1, x2, *, side="left", sorter=None):
         raise ShapeError("searchsorted needs a 1-D tensor to search in, found shape {}".format(a.shape))
     backend = a.backend
     if sorter is not None:
-        from ..indexing.selection import check_bounds
+        from ..indexing.picking import check_bounds
 
         sorter, _ = check_bounds(tensor(sorter, backend), a.shape[0], 0)
         a = backend.take(a, astype(sorter, dtypes.int64), 0)

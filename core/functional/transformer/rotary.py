@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...errors import ShapeError
-from ..indexing.selection import check_bounds
+from ..indexing.picking import check_bounds
 from ..movement.rearranging import expand_dims, narrow, reshape
 from ..operands import astype, floating, like
 from ..overriding import composite

@@ -131,7 +131,7 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     if output_size is not None and (len(output_size) != d or [i for i in range(d) if output_size[i] < pooled[i]]):
         raise ShapeError("max_unpool: output_size {} is smaller than {}".format(tuple(output_size), pooled))
     shape = x.shape[:2] + pooled
-    from ..indexing.selection import check_bounds
+    from ..indexing.picking import check_bounds
 
     indices, _ = check_bounds(indices, size(shape), 0)
     backend = x.backend

@@ -7,7 +7,7 @@ the sum over all combinations of taps. Semantics: ONNX GridSample, AffineGrid, R
 from ... import dtypes
 from ...errors import ArgumentError, ShapeError
 from ...shapes import size, strides
-from ..indexing.selection import check_bounds
+from ..indexing.picking import check_bounds
 from ..operands import floating, like
 from ..overriding import composite
 from .steps import steps as at_least_one

@@ -1,8 +1,8 @@
 """Type stubs of `Module`, `Param`, `Model`, `Session` and the layers, read from their source.
 
-Names, defaults, bases and docstrings come from the code; the types come from the tables below, by the name of a
-parameter or attribute, or from its default. A public method whose result is in no table is an error, so that none is
-left without types. `python3 dev.py check --fix` writes the files.
+Names, defaults, bases and docstrings come from the code; the types come from the tables of module_types.py, by the name
+of a parameter or attribute, or from its default. A public method whose result is in no table is an error, so that none
+is left without types. `python3 dev.py check --fix` writes the files.
 """
 
 from __future__ import annotations
@@ -20,99 +20,11 @@ from ...module import methods as module_methods
 from ...param import identity
 from ...param import methods as param_methods
 from . import layers
-from .declarations import ARRAY_LIKE, CORE, SIZES, TYPES
+from .declarations import CORE
+from .module_types import ATTRIBUTES, OWN_TYPES, PARAMETERS, RESULTS
 
 HEAD = '"""{} (written by emberlet.host.interface.module_stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
 
-_RECORD = "Record | Burnpack | Mapping[str, Tensor]"
-_DEVICE = "Backend | str | None"
-# Parameters and attributes by name: as functions have them, except that layers take tensors only. `| None` is added
-# where the default is None.
-_TYPES = {
-    **{name: type for name, type in TYPES.items() if type != ARRAY_LIKE},
-    **dict.fromkeys(
-        "cell context hidden key lengths mask mask_attn mask_pad memory memory_mask_attn memory_mask_pad offset "
-        "query target targets tensor value weight weights x x1 x2 var anchor positive negative "
-        "log_probs logits".split(),
-        "Tensor",
-    ),
-    "activation": "Callable[[Tensor], Tensor]", "clip": "float", "content": "Content", "data": "Any", "dims": "Any",
-    "examples": "Any", "fan_in": "int", "fan_out": "int", "fans": "tuple[int, int]", "flag": "bool",
-    "function": "Callable[[Tensor], Tensor]", "groups": "int", "id": "ParamId", "in_channels": "int",
-    "init": "Callable[[tuple[int, ...], DType, Backend], Tensor]", "initializer": "Initializer", "layer": "Linear",
-    "layout": "str", "mapper": "Any", "metadata": "Mapping[str, str]", "name": "str", "names": "str",
-    "normalized_shape": SIZES, "out_channels": "int", "outer": "DisplaySettings", "pad_tokens": "Sequence[int]",
-    "path": "str | PathLike[str]", "precision": "str", "record": _RECORD, "require_grad": "bool",
-    "scale_factor": "float | Sequence[float]", "scaling": "Any", "scheme": "Any", "seq": "int", "seq_k": "int",
-    "seq_q": "int", "shape": "Sequence[int]", "smoothing": "float", "spaces": "int", "state": "Any", "std": "float",
-    "visitor": "Any", "modules": "Any", "unflattened_size": "Sequence[int]", "dim": "int", "upscale_factor": "int",
-    "downscale_factor": "int", "k": "float", "p": "float", "norm_type": "float", "threshold": "float",
-    "lower": "float", "upper": "float", "distance_function": "Callable[[Tensor, Tensor], Tensor]", "margin": "float",
-    **dict.fromkeys("input_lengths target_lengths logit_lengths".split(), "Tensor | Sequence[int]"),
-}  # fmt: skip
-_OWN_TYPES = {
-    "AttentionOutput.weights": "Tensor | None", "Constant.value": "float", "Content.value": "Any",
-    "CrossEntropyLoss.weights": "Sequence[float]", "Gru.state": "Tensor", "BiGru.state": "Tensor",
-    "Rnn.state": "RnnState", "BiRnn.state": "RnnState", "Lstm.state": "LstmState", "BiLstm.state": "LstmState",
-    "GateController.bias": "bool", "_Numbered.layer": "Module", "ModuleDict.layer": "Module",
-    "_Numbered.key": "Any", "Sequential.key": "Any", "_Pad.padding": SIZES, "_ConstantPad.padding": SIZES,
-    "_ConstantPad.value": "float", "Upsample.size": SIZES, "LocalResponseNorm.size": "int",
-
-    "Threshold.value": "float", "AdaptiveAvgPool.output_size": "int | Sequence[int | None]",
-    "Upsample.align_corners": "bool",
-    "TransformerEncoder.cache": "list[AttentionCache]", "TransformerEncoderLayer.cache": "AttentionCache | None",
-    "TransformerDecoder.cache": "list[tuple[AttentionCache, AttentionCache]]",
-    "TransformerDecoderLayer.cache": "tuple[AttentionCache, AttentionCache] | None",
-    "MultiHeadAttention.cache": "AttentionCache", "Conv.bias": "Tensor | None",
-    "ConvTranspose.bias": "Tensor | None", "ParamId.value": "int", "ParamId.other": "object", "Param.memo": "Any",
-    "AttentionCache.key": "Tensor | None", "AttentionCache.value": "Tensor | None",
-    "TransformerDecoderLayer.mask_pad": "Tensor | None", "TransformerDecoderLayer.mask_attn": "Tensor | None",
-    "TransformerDecoderLayer.memory_mask_pad": "Tensor | None",
-    "TransformerDecoderLayer.memory_mask_attn": "Tensor | None",
-    "Module.loss": "Callable[..., Any]", "Module.optimizer": "Any",
-    "Module.source": "Any", "Module.level": "str | int", "Module.capacity": "int | None",
-    "Module.initial": "Mapping[str, Any] | None", "Module.dims": "Mapping[str, int] | None",
-    "Module.state": "Sequence[Sequence[Any]] | None", "Session.model": "Module", "Session.capacity": "int | None",
-    "Session.initial": "Mapping[str, Any] | None", "Session.dims": "Mapping[str, int] | None",
-    "Session.state": "Sequence[Sequence[Any]] | None", "Session.n": "int", "Session.new": "int",
-    "Module.target": "str | PathLike[str] | IO[bytes]", "Module.filter": "Filtering",
-    "Module.rename": "Renaming | None", "Module.contiguous": "bool | None", "Module.format": "str | None",
-    "Module.skip_enum_variants": "bool | None", "Module.shard": "int | None", "Module.layout": "str | None",
-}  # fmt: skip
-# Results by class and method, or by method.
-_RESULTS = {
-    "append": "Any", "extend": "Any", "_Numbered.__iter__": "Iterator[Any]", "ModuleDict.__iter__": "Iterator[str]",
-    "__getitem__": "Any", "__setitem__": "None", "__contains__": "bool", "ModuleDict.update": "None",
-    "ModuleDict.keys": "Any", "ModuleDict.values": "Any", "ModuleDict.items": "Any",
-    "AttentionCache.add": "tuple[Tensor, Tensor]", "MultiHeadAttention.forward": "AttentionOutput",
-    "Gru.forward": "tuple[Tensor, Tensor]", "BiGru.forward": "tuple[Tensor, Tensor]",
-    "Lstm.forward": "tuple[Tensor, LstmState]", "BiLstm.forward": "tuple[Tensor, LstmState]",
-    "Rnn.forward": "tuple[Tensor, RnnState]", "BiRnn.forward": "tuple[Tensor, RnnState]",
-    "Gru.gates": "tuple[GateController, ...]", "Lstm.gates": "tuple[GateController, ...]",
-    "Rnn.gates": "tuple[GateController, ...]",
-    "TransformerEncoder.new_cache": "list[AttentionCache]",
-    "TransformerDecoder.new_cache": "list[tuple[AttentionCache, AttentionCache]]",
-    "Module.forward": "Any", "forward": "Tensor", "make": "Tensor", "convolve": "Tensor",
-    "weight_shape": "tuple[int, ...]", "causal_mask": "Tensor", "pad_mask": "Tensor", "fans_of": "tuple[int, int]",
-    "Initializer.__call__": "Tensor", "__len__": "int", "__init__": "None", "__repr__": "str", "__str__": "str",
-    "__eq__": "bool", "__hash__": "int", "named_params": "Iterator[tuple[str, Param]]", "params": "list[Param]",
-    "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "train": "Self", "valid": "Self",
-    "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
-    "compile": "_Compiled[_R]", "compile_step": "Any", "session": "Session", "to_record": "Record",
-    "load_record": "Self", "save_file": "int", "load_file": "Self",
-    "load_from": "LoadResult", "quantize_weights": "list[str]", "from_linear": "QuantizedLinear",
-     "save_into": "int",
-    "custom_settings": "DisplaySettings | None", "custom_content": "Content | None",
-    "from_file": "Self", "from_bytes": "Self", "from_embedded": "Self", "default": "Self",
-    "uninitialized": "Param", "zeros": "Param", "val": "Tensor", "set": "Self", "Param.shape": "tuple[int, ...]",
-    "Param.dtype": "DType", "Param.backend": "Backend", "loaded": "Tensor", "is_initialized": "bool",
-    "Param.id": "ParamId", "size": "int", "Param.clone": "Param", "__copy__": "Param", "__deepcopy__": "Param",
-    "Param.map": "Self", "init_mapper": "Self", "load_mapper": "Self", "save_mapper": "Self",
-    "set_require_grad": "Self", "saved": "Tensor", "__reduce__": "Any",
-    "Session.step": "Any", "Session.step_async": "Any", "Session.state": "Tensor", "Session.reset": "Self",
-    "Session.snapshot": "int", "Session.rewind": "Self", "Session.positions": "Tensor",
-    "Session.attention_mask": "Tensor",
-}  # fmt: skip
 _SPECIAL = ("__init__", "__len__", "__eq__", "__hash__", "__call__")
 # Calling a module takes the arguments of its `forward` and returns its result. Compiled, it returns the same, and takes
 # arrays as well.
@@ -129,19 +41,12 @@ class _Compiled(Protocol[_R]):
 
 """
 _FACTORIES = ("weight", "constant")  # of core/nn/params.py
-# Attributes whose type cannot be read from their value in `__init__`.
-_ATTRIBUTES = {
-    "activation": "Callable[[Tensor], Tensor]", "d_head": "int", "normalized_shape": "tuple[int, ...]",
-    "pad_tokens": "list[int]", "padding": "str | tuple[tuple[int, int], ...]", "require_grad": "bool",
-    "capacity": "int | None", "stride": "tuple[int, ...]", "value": "int", "weights": "Any",
-    "output_size": "tuple[int | None, ...]",
-}  # fmt: skip
 
 
 def _result(owner: str, name: str) -> str:
-    found = _RESULTS.get(f"{owner}.{name}") or _RESULTS.get(name)
+    found = RESULTS.get(f"{owner}.{name}") or RESULTS.get(name)
     if found is None:
-        raise KeyError(f"module_stubs.py does not say what {owner}.{name} returns; add it to _RESULTS")
+        raise KeyError(f"module_types.py does not say what {owner}.{name} returns; add it to RESULTS")
     return found
 
 
@@ -149,16 +54,16 @@ def _type(owner: str, name: str, default: ast.expr | None) -> str:
     """The type of a parameter, by its name or its default."""
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         return "bool"
-    found = _OWN_TYPES.get(f"{owner}.{name}")
+    found = OWN_TYPES.get(f"{owner}.{name}")
     if found is None:
-        found = _TYPES.get(name)
+        found = PARAMETERS.get(name)
     if found is None and default is not None and not _is_none(default):
         value = ast.literal_eval(default)
         found = type(value).__name__ if isinstance(value, (bool, int, float, str)) else None
     if found is None and name.startswith(("d_", "n_", "num_", "max_")):
         found = "int"
     if found is None:
-        raise KeyError(f"module_stubs.py does not say the type of {owner}'s {name!r}; add it to _TYPES")
+        raise KeyError(f"module_types.py does not say the type of {owner}'s {name!r}; add it to PARAMETERS")
     return found + " | None" if _is_none(default) and "None" not in found else found
 
 
@@ -232,7 +137,7 @@ def _value(owner: str, name: str, value: ast.expr, of: dict[str, str]) -> str:
             return " | ".join(sorted(both, key=lambda t: (t == "None", t)))
     if isinstance(value, ast.Constant):
         if value.value is None:
-            return _OWN_TYPES.get(f"{owner}.{name}", "None")
+            return OWN_TYPES.get(f"{owner}.{name}", "None")
         return type(value.value).__name__
     if isinstance(value, ast.ListComp):
         return f"list[{_value(owner, name, value.elt, of)}]"
@@ -244,7 +149,7 @@ def _value(owner: str, name: str, value: ast.expr, of: dict[str, str]) -> str:
             return called
         if called == "per_axis":
             return "tuple[int, ...]"
-    return _ATTRIBUTES.get(name, "Any")
+    return ATTRIBUTES.get(name, "Any")
 
 
 def _class_name(owner: type) -> str:

@@ -4,7 +4,8 @@ from emberlet.sizes.questions import known_equal, positive
 from emberlet.sizes.size import is_open, typical
 
 from ...lower import index as ix
-from ...lower.lowering import Lowering, lookup
+from ...lower.lowering import Lowering
+from ...lower.operations import lookup
 from ...lower.reductions import identity
 from ...run import storage
 from ..assembler import i32, memory, op, select

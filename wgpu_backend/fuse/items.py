@@ -1,0 +1,65 @@
+"""What fusion makes of a graph: items, and what was decided of each node."""
+
+from ..record.node import CONSTANTS, ELEMENTWISE, is_leaf
+
+_COSTLY = (
+    "exp", "expm1", "log", "log1p", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
+)  # fmt: skip
+
+
+class Item:
+    """One kernel, which computes `node` from `anchor` (None: by a plain map) and stores it. copy: the node already has
+    a buffer and is copied (into a region).
+
+    chain: the nodes from the anchor (exclusive) to `node` (inclusive). region: None, or (concat node, starts): the
+    result goes into the concatenation's buffer, offset by `starts` along each axis.
+    """
+
+    def __init__(self, node, anchor, chain=(), region=None, copy=False):
+        self.copy = copy
+        self.node = node
+        self.anchor = anchor
+        self.chain = chain
+        self.region = region
+
+
+class Stored(dict):
+    """id -> node of everything that gets a buffer. bind_numbers: whether kernels take the numbers of fills, slices and
+    so on (node.numbers) from a buffer, so that one kernel serves any values. limits: the Limits of the device's arrays,
+    None for WebGPU's baseline."""
+
+    bind_numbers = False
+    limits = None
+
+
+class State:
+    """What was decided of a node: its kind. leaves: ids of the nodes that its expression reads; members: the cost of
+    each node in it, by id; anchor, chain: of an epilogue, as in Item."""
+
+    def __init__(self, kind, leaves, members, anchor=None, chain=()):
+        self.kind = kind
+        self.leaves = leaves
+        self.members = members
+        self.anchor = anchor
+        self.chain = chain
+
+
+def is_simple(node):
+    """Whether a node is a leaf, a constant, or a view of one."""
+    while node.op in ("reshape", "permute", "expand", "slice"):
+        node = node.srcs[0]
+    return is_leaf(node) or node.op in CONSTANTS
+
+
+def cost(node):
+    if node.op in ELEMENTWISE:
+        return 8 if node.arg in _COSTLY else 1
+    return 2 if node.op in ("pad", "concat", "take", "gather", "random") else 0
+
+
+def joined(*dicts):
+    out = {}
+    for d in dicts:
+        out.update(d)
+    return out
