@@ -24,7 +24,7 @@ emberlet.codegen.ops: linear_algebra movement normalization places pooling recur
 emberlet.codegen.ops: softmax windows
 emberlet.codegen.passes: common dead fold idempotent identity linear moves recurrent rewriting sizes
 emberlet.codegen.protobuf: message messages wire
-emberlet.codegen.reader: freezing gradient graphs modules order parsing schema texts values
+emberlet.codegen.reader: freezing gradient graphs modules order parsing schema scope texts values
 emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
 emberlet.host: blas_kernels cli counts digests extras folders interface listing memory models npy numpy_backend
