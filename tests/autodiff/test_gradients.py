@@ -256,7 +256,7 @@ def test_a_tensor_on_an_autodiff_backend_is_pickled_with_its_backend() -> None:
 def test_unknown_backends_are_refused() -> None:
     with pytest.raises(BackendError, match="autodiff:NAME"):
         get_backend("autograd:numpy")
-    with pytest.raises(BackendError, match="there is no backend 'nope'"):
+    with pytest.raises(BackendError, match="'nope'"):
         get_backend("autodiff:nope")
 
 

@@ -97,7 +97,7 @@ def test_a_part_that_fails_stops_the_run_or_is_noted(
     assert sum(len(t) for t in module._read(part, None, True, tally)) == done
     assert tally.skipped.remote() == [("/d/a.csv", -1, f"line 3 is broken{after}")]
     assert tally.failure.remote() is None
-    with pytest.raises(FormatError, match="line 3 is broken"):
+    with pytest.raises(FormatError, match="line 3"):
         list(module._read(part, None, False, tally))
     assert tally.failure.remote() == "/d/a.csv: line 3 is broken"
     assert len(tally.skipped.remote()) == 1

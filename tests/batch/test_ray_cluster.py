@@ -29,7 +29,7 @@ def test_an_address_is_a_host_and_a_port_that_answers() -> None:
 )
 def test_what_is_no_address_is_refused_at_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *a, **k: pytest.fail("connected"))
-    with pytest.raises(EmberletError, match="expected HOST:PORT, or auto"):
+    with pytest.raises(EmberletError, match="HOST:PORT"):
         ray_cluster.check(address)
 
 
@@ -41,7 +41,7 @@ def test_the_highest_port_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
         raise TimeoutError("timed out")
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    with pytest.raises(EmberletError, match=r"--ray \[::1\]:65535: nothing answers there: timed out"):
+    with pytest.raises(EmberletError, match=r"--ray \[::1\]:65535"):
         ray_cluster.check("[::1]:65535")
     assert asked == [(("::1", 65535), 20)]
 

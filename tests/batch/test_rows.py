@@ -152,7 +152,7 @@ def test_inputs_that_are_missing_or_mixed_are_refused(tmp_path: Path) -> None:
         files.find([str(tmp_path / "a.txt")])
     (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
     np.save(tmp_path / "a.npy", np.zeros(3))
-    with pytest.raises(EmberletError, match=r"several kinds, \.npy and CSV"):
+    with pytest.raises(EmberletError, match=r"\.npy.*CSV"):
         files.find([str(tmp_path)])
 
 

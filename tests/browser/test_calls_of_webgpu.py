@@ -170,7 +170,7 @@ def test_a_page_without_webgpu_says_why(web: SimpleNamespace, js: JavaScript) ->
     for answer in (None, sys.modules["pyodide.ffi"].jsnull):
         js.answers["gpu"] = answer
         js.answers["secure"] = True
-        with pytest.raises(RuntimeError, match="this browser has no WebGPU"):
+        with pytest.raises(RuntimeError, match="WebGPU"):
             gpu.request_adapter_sync()
         js.answers["secure"] = False
         with pytest.raises(RuntimeError, match="secure context"):
@@ -418,7 +418,7 @@ def test_an_adapter_takes_features_that_it_or_webgpu_names(web: SimpleNamespace)
     adapter = web.adapter.GPU()._adapter("ADAPTER")
     adapter._features = {"odd-one"}
     assert [adapter._feature(name) for name in ("odd_one", "shader-f16")] == ["odd-one", "shader-f16"]
-    with pytest.raises(KeyError, match="unknown feature 'other-one'; this adapter has odd-one"):
+    with pytest.raises(KeyError, match="'other-one'"):
         adapter._feature("other_one")
 
 
@@ -482,7 +482,7 @@ def test_errors_of_javascript_have_counterparts(web: SimpleNamespace, device: An
     device.onuncapturederror = seen.append
     js.said()[-1][-1].call("GPUInternalError", "late")
     assert str(seen[0].args[0] if seen[0].args else seen[0]).endswith("late")
-    with pytest.raises(UnsupportedError, match=r"GPUDevice.create_texture is not available"):
+    with pytest.raises(UnsupportedError, match=r"GPUDevice.create_texture"):
         device.create_texture()
 
 

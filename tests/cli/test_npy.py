@@ -97,7 +97,7 @@ def test_pickles_and_other_byte_orders_are_refused(tmp_path):
 
 def test_what_is_no_archive_is_refused(tmp_path):
     (tmp_path / "x.npz").write_bytes(b"no zip")
-    with pytest.raises(FormatError, match=r"x\.npz: not an \.npz file"):
+    with pytest.raises(FormatError, match=r"x\.npz.*\.npz"):
         npy.load_archive(tmp_path / "x.npz")
 
 

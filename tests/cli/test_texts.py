@@ -149,7 +149,7 @@ def test_missing_libraries_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in.__spec__ = None
     monkeypatch.setitem(sys.modules, "stand_in", stand_in)
     assert extras.missing(["numpy", "onnx", "no_such_library", "stand_in"]) == ["onnx", "no_such_library"]
-    with pytest.raises(extras.MissingLibraryError, match="verify needs onnx and no_such_library"):
+    with pytest.raises(extras.MissingLibraryError, match="no_such_library"):
         extras.require("verify", "numpy", "onnx", "no_such_library")
     extras.require("verify", "numpy")
 

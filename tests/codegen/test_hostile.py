@@ -193,7 +193,7 @@ def test_a_filled_weight_that_would_be_huge_is_refused(tmp_path: Path) -> None:
             w = ConstantOfShape(shape)  y = MatMul(x, w)
         }"""
     )
-    with pytest.raises(ModelError, match="would take 17592186044416 bytes"):
+    with pytest.raises(ModelError, match="take 17592186044416"):
         generate(model, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -120,7 +120,7 @@ def test_tensors_of_a_wrong_number_or_rank_are_refused_as_arrays_are(model: Any)
 
 def test_an_image_of_another_size_gets_no_answer() -> None:
     digits = load(DIGITS, "numpy")
-    with pytest.raises(ShapeError, match=r"takes image: float32 \(batch, 1, 8, 8\), found float32 \(1, 1, 9, 9\)"):
+    with pytest.raises(ShapeError, match=r"float32 \(batch, 1, 8, 8\).*float32 \(1, 1, 9, 9\)"):
         digits(np.zeros((1, 1, 9, 9), np.float32))
 
 

@@ -97,7 +97,7 @@ def test_external_data_that_many_tensors_share_is_refused(tmp_path):
     onnx.save(external(300, size), tmp_path / "many.onnx")
     translate(tmp_path / "few.onnx")
     assert len(store.open(tmp_path / "few.onnx")) == 20
-    with pytest.raises(ModelError, match=r"tensors share the bytes of 'x\.bin': they hold over 16 times what it does"):
+    with pytest.raises(ModelError, match=r"'x\.bin'.*16"):
         translate(tmp_path / "many.onnx")
     with pytest.raises(FormatError, match="its tensors share their bytes"):
         store.open(tmp_path / "many.onnx")

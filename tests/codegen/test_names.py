@@ -221,7 +221,7 @@ def test_an_edited_module_is_not_written_over(embed: bool, tmp_path: Path) -> No
     made = generate(SINE, tmp_path, embed=embed)
     edited = made.module.read_text(encoding="utf-8").replace("return ", "return 2 * ")
     made.module.write_text(edited, encoding="utf-8")
-    with pytest.raises(OverwriteError, match="was edited after it was generated; --force overwrites it"):
+    with pytest.raises(OverwriteError, match="--force"):
         generate(SINE, tmp_path)
     assert made.module.read_text(encoding="utf-8") == edited
 
@@ -251,7 +251,7 @@ def test_another_model_of_the_same_name_is_not_written_over(tmp_path: Path) -> N
     shutil.copy(SINE, tmp_path / "models" / "MODEL.onnx")
     shutil.copy(SINE, tmp_path / "models" / "model.onnx")
     generate(tmp_path / "models" / "MODEL.onnx", tmp_path / "out")
-    with pytest.raises(EmberletError, match=r"was generated from MODEL\.onnx, this is model\.onnx"):
+    with pytest.raises(EmberletError, match=r"MODEL\.onnx.*model\.onnx"):
         generate(tmp_path / "models" / "model.onnx", tmp_path / "out")
 
 

@@ -136,7 +136,7 @@ def test_lists_and_nothing_are_values_too() -> None:
     assert (items.has_value(), items.is_tensor(), items.is_tensor_sequence()) == (True, False, True)
     assert items.data_type() == "seq(tensor(int64))"
     assert values.OrtValue([]).data_type() == "seq(tensor(float))"
-    with pytest.raises(RuntimeError, match="Only OrtValues that are Tensors"):
+    with pytest.raises(RuntimeError, match=r"OrtValues.*Tensors"):
         items.numpy()
 
 

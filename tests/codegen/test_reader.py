@@ -266,7 +266,7 @@ def test_external_data_lies_in_the_models_folder(location: str, words: str, tmp_
 
 def test_external_data_of_bytes_is_refused(tmp_path: Path) -> None:
     path = Path(with_external(tmp_path, location="w.data"))
-    with pytest.raises(ModelError, match=r"lies in the file 'w\.data'; give the model's path, not its bytes"):
+    with pytest.raises(ModelError, match=r"'w\.data'"):
         load(path.read_bytes())
 
 
@@ -360,7 +360,7 @@ def test_a_frozen_size_holds_for_the_next_input() -> None:
 
 
 def test_a_map_cannot_be_frozen() -> None:
-    with pytest.raises(Problem, match="only tensors can be frozen, and this is dict of int64 to float32"):
+    with pytest.raises(Problem, match=r"int64.*float32"):
         frozen(1, MapType(I64, F), {})
 
 

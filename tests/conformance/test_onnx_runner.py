@@ -100,7 +100,7 @@ def test_overwriting_one_result_leaves_the_others_as_they_are(device: str) -> No
 def test_other_devices_are_refused() -> None:
     model = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     assert not onnx_backend.supports_device("CUDA")
-    with pytest.raises(BackendError, match="there is no device 'CUDA'; there are CPU, PYTHON, WGPU"):
+    with pytest.raises(BackendError, match=r"'CUDA'.*CPU, PYTHON, WGPU"):
         onnx_backend.prepare(model, "CUDA")
 
 
@@ -113,6 +113,6 @@ def test_a_single_node_runs_on_the_types_of_its_inputs() -> None:
     node = helper.make_node("Concat", ["a", "b"], ["c"], axis=1)
     (c,) = onnx_backend.run_node(node, [np.ones((2, 1), np.int64), np.zeros((2, 2), np.int64)])
     assert c.tolist() == [[1, 0, 0], [1, 0, 0]]
-    with pytest.raises(ModelError, match="has 2 inputs, expected 1"):
+    with pytest.raises(ModelError, match=r"2.*expected 1"):
         onnx_backend.run_node(helper.make_node("Neg", ["a", "b"], ["c"]), [np.ones(1), np.ones(1)])
     assert onnx.__version__

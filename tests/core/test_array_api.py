@@ -175,7 +175,7 @@ def test_devices(backend):
     moved = x.to_device("python")
     assert moved.device == "python"
     assert emberlet.zeros((1,), device="python").device == "python"
-    with pytest.raises(emberlet.BackendError, match="there is no backend 'cuda'"):
+    with pytest.raises(emberlet.BackendError, match="'cuda'"):
         x.to_device("cuda")
     assert emberlet.get_backend("numpy:0") is emberlet.get_backend("numpy")
 

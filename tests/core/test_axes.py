@@ -80,7 +80,7 @@ def test_limits_say_which_lengths_a_plan_serves() -> None:
     assert [axes.within("free", v) for v in (0, 1, HIGHEST, HIGHEST + 1)] == [False, True, True, False]
     assert [axes.capacity("n", v) for v in (3, 10, 12)] == [10, 10, 12]
     assert axes.capacity("free", 7) == 7
-    with pytest.raises(BackendError, match="no open axis 'k'; it has 'n', 'm', 'free'"):
+    with pytest.raises(BackendError, match=r"'k'.*'n', 'm', 'free'"):
         Axes([("n", "m", "free")], {"k": (1, 2, 2, 1)})
     with pytest.raises(BackendError, match="no open axis 'k'; it has none"):
         Axes([(3, 4)], {"k": (1, 2, 2, 1)})

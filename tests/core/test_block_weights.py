@@ -98,7 +98,7 @@ def test_gathering_refuses_what_does_not_fit(backend):
     for other in (scales[:2], scales[0]):
         with pytest.raises(ShapeError, match="do not fit a table"):
             F.gather_block_quantized(table, at, asarray(other, backend=k), block_size=16)
-    with pytest.raises(IndexingError, match="index 7 is outside axis 0 of length 3"):
+    with pytest.raises(IndexingError, match=r"index 7.*axis 0.*length 3"):
         F.gather_block_quantized(table, at + asarray([5, 0], backend=k), fits, block_size=16)
     with pytest.raises(DTypeError, match="a table holds integers, found bool"):
         F.gather_block_quantized(table.astype("bool"), at, fits, block_size=16)

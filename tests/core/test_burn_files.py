@@ -121,7 +121,7 @@ def test_a_module_saved_under_burns_names_has_exactly_those(tmp_path):
 
 
 def test_other_names_are_refused(tmp_path):
-    with pytest.raises(LoadError, match="names is None or 'burn', found 'torch'"):
+    with pytest.raises(LoadError, match=r"None.*'burn'.*'torch'"):
         Net().save_file(tmp_path / "out", names="torch")
 
 

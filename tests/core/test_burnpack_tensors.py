@@ -208,7 +208,7 @@ def test_values_may_be_packed_along_another_axis(backend):
 
 
 def test_an_axis_that_does_not_fill_its_words_is_refused():
-    with pytest.raises(FormatError, match="7 values of axis 0 do not fill words of 8"):
+    with pytest.raises(FormatError, match=r"7.*axis 0.*8"):
         Burnpack.from_bytes(one(old("Q4F", {"PackedU32": 1}), [7, 3], bytes(16))).tensor("t")
 
 

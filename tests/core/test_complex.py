@@ -224,7 +224,7 @@ def test_poles_are_infinite(backend: str, name: str) -> None:
 
 
 def test_an_integer_beyond_every_float_is_refused() -> None:
-    with pytest.raises(DTypeError, match="too large for complex64"):
+    with pytest.raises(DTypeError, match="complex64"):
         emberlet.asarray([1j, 10**400])
 
 

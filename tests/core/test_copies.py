@@ -139,7 +139,7 @@ def test_another_process_takes_a_module():
 def test_a_mapper_that_returns_nothing_is_named_and_the_module_stays_usable():
     module = nn.Linear(2, 2)
     before = module.weight.val().tolist()
-    with pytest.raises(EmberletError, match="value of a Param is a Tensor, found None; a mapper returns the new value"):
+    with pytest.raises(EmberletError, match=r"Param.*Tensor.*None"):
         module.map(lambda name, tensor: None)
     with pytest.raises(EmberletError, match="found None"):
         module.weight.map(lambda tensor: None)
@@ -372,7 +372,7 @@ def test_an_integer_that_does_not_fit_is_not_loaded(backend, mine, fits, does_no
 
 def test_integers_of_another_width_that_fit_are_converted():
     assert Param.zeros((2,), "int8").loaded(el.asarray([-128, 127], dtype="int32")).tolist() == [-128, 127]
-    with pytest.raises(DTypeError, match="int32 values from -129 to 0 do not fit int8, which holds -128 to 127"):
+    with pytest.raises(DTypeError, match=r"int32.*-129.*0.*int8.*holds -128.*127"):
         Param.zeros((2,), "int8").loaded(el.asarray([-129, 0], dtype="int32"))
 
 
@@ -398,7 +398,7 @@ def test_pytorch_weights_of_another_shape_are_refused_with_the_remedy():
         layer.load_record(_state(3, 2))
     layer.load_record(_state(3, 2), layout="pytorch")
     assert layer.weight.val().tolist() == [[0, 3], [1, 4], [2, 5]]
-    with pytest.raises(LoadError, match="layout is one of burn, pytorch, found 'torch'"):
+    with pytest.raises(LoadError, match="'torch'"):
         layer.load_record(_state(3, 2), layout="torch")
 
 
@@ -406,7 +406,7 @@ def test_a_file_says_its_layout(tmp_path):
     layer = nn.Linear(2, 2)
     layer.save_file(tmp_path / "layer")
     nn.Linear(2, 2).load_file(tmp_path / "layer")
-    with pytest.raises(LoadError, match="the file's layout is 'burn', but layout='pytorch' was given"):
+    with pytest.raises(LoadError, match=r"'burn'.*layout='pytorch'"):
         nn.Linear(2, 2).load_file(tmp_path / "layer", layout="pytorch")
     layer.save_file(tmp_path / "turned", metadata={"emberlet.layout": "pytorch"})
     other = nn.Linear(2, 2)

@@ -91,7 +91,7 @@ def test_a_part_counts_from_the_end(backend: Any) -> None:
     same(F.narrow(x, 2, -3, 2), A[:, :, 1:3])
     same(F.narrow(x, -1, -4, 4), A)
     for start, length in ((-5, 1), (-3, 4), (0, -1), (3, 2), (5, 0)):
-        with pytest.raises(ShapeError, match="do not lie in axis 2"):
+        with pytest.raises(ShapeError, match="axis 2"):
             F.narrow(x, 2, start, length)
 
 
@@ -257,7 +257,7 @@ def test_strings_are_read_as_numbers(backend: Any) -> None:
     for wrong, dtype in (("a", "int64"), ("1.x", "int64"), ("", "float32"), ("one", "float64")):
         with pytest.raises(DTypeError, match="is not a number"):
             as_numbers(F.asarray([wrong]), dtype)
-    with pytest.raises(DTypeError, match="as_numbers takes a string tensor"):
+    with pytest.raises(DTypeError, match="as_numbers"):
         as_numbers(F.asarray([1]), "int64")
 
 

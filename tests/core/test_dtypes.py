@@ -204,7 +204,7 @@ def test_bitcast(backend):
     )
     same(F.bitcast(tensor(np.array([255, 1], np.uint8)), "int8"), np.array([-1, 1], np.int8))
     assert F.bitcast(tensor(np.array([0x3F80], np.uint16)), "bfloat16").tolist() == [1.0]
-    with pytest.raises(DTypeError, match="32 bits cannot become 64"):
+    with pytest.raises(DTypeError, match=r"32.*become 64"):
         F.bitcast(emberlet.ones((2,)), "int64")
 
 
@@ -233,7 +233,7 @@ def test_dtype_questions(backend):
     assert emberlet.can_cast("int8", "int16")
     assert not emberlet.can_cast("float64", "float32")
     assert emberlet.result_type(emberlet.ones((1,), dtype="int8"), "float16", 1.0) is emberlet.float16
-    with pytest.raises(DTypeError, match="there is no dtype 'float99'"):
+    with pytest.raises(DTypeError, match="'float99'"):
         emberlet.dtypes.dtype("float99")
     with pytest.raises(DTypeError):
         emberlet.finfo("int8")

@@ -246,7 +246,7 @@ def test_errors_say_both_sides(backend):
         -emberlet.ones((2,), dtype="bool")
     with pytest.raises(DTypeError, match="float32"):
         emberlet.ones((2,)) & emberlet.ones((2,))
-    with pytest.raises(DTypeError, match="300 does not fit uint8"):
+    with pytest.raises(DTypeError, match=r"300.*uint8"):
         emberlet.ones((2,), dtype="uint8") + 300
     with pytest.raises(TypeError):
         emberlet.ones((2,)) + object()

@@ -95,9 +95,9 @@ def test_a_plan_refuses_an_index_that_no_result_needs():
     x, fits = asarray(np.zeros((4, 4)), backend=k), asarray(np.array([0, 3]), backend=k)
     compiled = compile_for(k)(lambda x, i: (x[i, i], x)[1], x, fits)
     np.testing.assert_array_equal(np.asarray(compiled(x, fits)), np.zeros((4, 4)))
-    with pytest.raises(IndexingError, match="index 3 is outside axis 0 of length 3"):
+    with pytest.raises(IndexingError, match=r"index 3.*axis 0.*length 3"):
         compile_for(k)(lambda x, i: (x[i, i], x)[1])(x[:3], fits)
-    with pytest.raises(IndexingError, match="index 9 is outside axis 0 of length 4"):
+    with pytest.raises(IndexingError, match=r"index 9.*axis 0.*length 4"):
         compiled(x, fits * 3)
 
 

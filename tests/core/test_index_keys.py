@@ -112,7 +112,7 @@ def test_one_index_takes_a_row_as_a_view():
     assert x[1].data[0] is x.data[0] and x[1:, 2:].data[0] is x.data[0]
     assert x[...] is not x and x[...].data is x.data
     assert [row.tolist() for row in x] == NUMBERS.tolist() and len(x) == 3
-    with pytest.raises(IndexingError, match="index 3 is outside axis 0 of length 3"):
+    with pytest.raises(IndexingError, match=r"index 3.*axis 0.*length 3"):
         x[3]
-    with pytest.raises(IndexingError, match="index -4 is outside axis 0 of length 3"):
+    with pytest.raises(IndexingError, match=r"index -4.*axis 0.*length 3"):
         x[-4]

@@ -85,13 +85,13 @@ def test_a_value_of_another_type_is_refused(make: Any, words: str) -> None:
 def test_json_that_does_not_fit_is_refused() -> None:
     with pytest.raises(FormatError, match="'d_input' occurs twice"):
         nn.LinearConfig.from_json('{"d_input": 1, "d_input": 2, "d_output": 3}')
-    with pytest.raises(FormatError, match="there is no field 'units'"):
+    with pytest.raises(FormatError, match="'units'"):
         nn.LinearConfig.from_json('{"d_input": 1, "d_output": 3, "units": 4}')
     assert nn.LinearConfig.from_json('{"d_input": 1, "d_output": 3, "u": 4}', ignore_unknown=True).d_output == 3
     text = Net(nn.LinearConfig(1, 1), nn.LinearConfig(1, 1)).to_json()
-    with pytest.raises(FormatError, match="side: expected one of LEFT, RIGHT, found 'UP'"):
+    with pytest.raises(FormatError, match=r"LEFT, RIGHT.*'UP'"):
         Net.from_json(text.replace("LEFT", "UP"))
-    with pytest.raises(FormatError, match="side: expected one of LEFT, RIGHT, found \\["):
+    with pytest.raises(FormatError, match=r"LEFT, RIGHT.*\["):
         Net.from_json(text.replace('"LEFT"', '["LEFT"]'))
     with pytest.raises(FormatError, match="mode: expected one of"):
         Net.from_json(text.replace("mean", "max"))

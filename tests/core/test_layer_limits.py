@@ -318,7 +318,7 @@ def test_the_layout_of_dense_weights_is_declared_given_or_told_by_the_shape():
     for record, layout in ((turned, None), (turned, "burn")):
         with pytest.raises(emberlet.errors.LoadError, match="layout='pytorch' transposes"):
             net.load_record(record, layout=layout)
-    with pytest.raises(emberlet.errors.LoadError, match="layout is one of burn, pytorch, found 'rows'"):
+    with pytest.raises(emberlet.errors.LoadError, match="'rows'"):
         net.load_record(burn, layout="rows")
     square = nn.Linear(2, 2)
     values = {"weight": F.asarray([[1.0, 2.0], [3.0, 4.0]]), "bias": F.zeros((2,))}

@@ -341,15 +341,15 @@ def test_the_precision_saved_is_independent_of_the_one_computed_in(tmp_path, pre
 def test_an_integer_that_does_not_fit_is_not_saved_wrong(tmp_path):
     module = Module()
     module.index = Param(el.asarray([70000], dtype=el.int64))
-    with pytest.raises(DTypeError, match="'index' holds integers that int16 cannot"):
+    with pytest.raises(DTypeError, match=r"'index'.*int16"):
         module.save_file(tmp_path / "m", "half")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(DTypeError, match="'index' holds integers that int16 cannot"):
+    with pytest.raises(DTypeError, match=r"'index'.*int16"):
         module.to_record().with_precision("half")
 
 
 def test_an_unknown_precision_is_refused_with_those_there_are():
-    with pytest.raises(DTypeError, match="unknown precision 'quarter'; known are bfloat16, double, full, half"):
+    with pytest.raises(DTypeError, match=r"'quarter'.*bfloat16"):
         Scale(1).to_record().with_precision("quarter")
 
 
@@ -371,7 +371,7 @@ def test_save_and_load_mappers_work_on_files(tmp_path):
 def test_two_parameters_of_one_name_are_refused():
     module = Module()
     module.heads = {"a.b": Param(el.ones((1,))), "a": {"b": Param(el.ones((1,)))}}
-    with pytest.raises(EmberletError, match=r"two parameters of Module are called 'heads.a.b'"):
+    with pytest.raises(EmberletError, match=r"Module.*'heads.a.b'"):
         module.to_record()
 
 

@@ -297,7 +297,7 @@ def test_a_plan_with_mkl_uses_some_of_many_threads(monkeypatch: pytest.MonkeyPat
 
 def test_a_wrong_value_of_the_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(mkl.VARIABLE, "atlas")
-    with pytest.raises(BackendError, match="EMBERLET_BLAS=atlas is neither numpy nor mkl"):
+    with pytest.raises(BackendError, match="EMBERLET_BLAS=atlas"):
         mkl.library()
     assert "is neither numpy nor mkl" in str(mkl.advice())
     assert mkl.summary() is None

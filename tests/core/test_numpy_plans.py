@@ -276,7 +276,7 @@ def test_the_small_functions_of_plans() -> None:
         np.testing.assert_array_equal(found, expected)
     lowering.take_into(x, np.zeros(0, int), 1, np.empty((2, 0)))
     for index in (3, -4):
-        with pytest.raises(IndexError, match="outside axis 1 of length 3"):
+        with pytest.raises(IndexError, match=r"axis 1.*length 3"):
             lowering.take_into(x, np.array([0, index]), 1, np.empty((2, 2)))
     assert lowering.reshaped(x.T, (6,)) is None and lowering.reshaped(x, (3, 2)).base is not None
     assert len(list(steps.arrays_in([x, [x, (x,)], 3, F.zeros((1,), backend="numpy")]))) == 4

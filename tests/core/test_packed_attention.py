@@ -159,5 +159,5 @@ def test_a_cache_of_integers_is_attended_as_floats(backend: str) -> None:
 @pytest.mark.parametrize("backend", EVERY)
 def test_a_last_key_beyond_the_cache_is_refused(backend: str) -> None:
     q, k, past = normal(1, 1, 1, 4), normal(2, 1, 1, 2), normal(4, 1, 1, 3, 2)
-    with pytest.raises(IndexingError, match="index 9 is outside axis 2 of length 3"):
+    with pytest.raises(IndexingError, match=r"index 9.*axis 2.*length 3"):
         F.group_query_attention(*tensors(backend, q, k, k, past, past, np.array([9])), 3, num_heads=2, kv_num_heads=1)

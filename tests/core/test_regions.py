@@ -177,9 +177,9 @@ def test_frames_of_a_signal_are_transformed_one_by_one(backend: Any, width: Any,
     for onesided, wanted in ((True, np.fft.rfft(frames)), (False, np.fft.fft(frames))):
         found = array(F.stft(tensor(x), 3, given, length, onesided))
         np.testing.assert_allclose(found, np.stack([wanted.real, wanted.imag], -1), rtol=1e-4, atol=2e-5)
-    with pytest.raises(ShapeError, match="one frame needs 20"):
+    with pytest.raises(ShapeError, match="needs 20"):
         F.stft(tensor(x), 3, frame_length=20)
-    with pytest.raises(ShapeError, match="frame_length, window or both"):
+    with pytest.raises(ShapeError, match="frame_length"):
         F.stft(tensor(x), 3)
 
 

@@ -165,7 +165,7 @@ def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
     x = el.zeros((1, 1, 4, 4))
     with pytest.raises(ShapeError, match="2 axes"):
         F.interpolate(x, size=(3, 3, 3))
-    with pytest.raises(ValueError, match="either size or scale_factor"):
+    with pytest.raises(ValueError, match="scale_factor"):
         F.interpolate(x)
 
 
@@ -174,7 +174,7 @@ def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
 @pytest.mark.parametrize("backend", EVERY)
 def test_an_empty_axis_stays_empty_and_gets_no_elements(mode: str, policy: str, backend: str) -> None:
     x = el.zeros((2, 0, 3), backend=backend_of(backend))
-    with pytest.raises(ShapeError, match="resize cannot make 4 elements out of an empty axis"):
+    with pytest.raises(ShapeError, match="make 4"):
         F.resize(x, sizes=[2, 4, 3], mode=mode, keep_aspect_ratio_policy=policy)
     if policy == "stretch":
         assert F.resize(x, sizes=[2, 0, 6], mode=mode).shape == (2, 0, 6)

@@ -64,7 +64,7 @@ def test_an_interface_says_whether_the_memory_may_be_written(backend: Any) -> No
     assert interop.array_interface(x)["data"] == (x.data.ctypes.data, True)
     fixed = Tensor((memoryview(bytes(8)).cast("f"), 0, None), dtypes.float32, (2,), PYTHON)
     assert interop.array_interface(fixed)["data"][1] is True
-    with pytest.raises(AttributeError, match="NumPy has no counterpart of bfloat16"):
+    with pytest.raises(AttributeError, match=r"NumPy.*bfloat16"):
         interop.array_interface(made([1.0], "bfloat16", backend))
 
 
@@ -159,12 +159,12 @@ def test_buffers_of_any_number_become_tensors(code: str, dtype: str, backend: An
 def test_strided_buffers_are_copied_or_refused(backend: Any) -> None:
     strided = memoryview(arrays.array("i", range(6)))[::2]
     assert interop.from_array(strided, None, backend).tolist() == [0, 2, 4]
-    with pytest.raises(ValueError, match="a strided buffer needs a copy, and copy=False forbids it"):
+    with pytest.raises(ValueError, match="copy=False"):
         interop.from_array(strided, None, backend, copy=False)
     assert interop.from_array(memoryview(bytes(3)), None, backend, copy=False).shape == (3,)
     with pytest.raises(DTypeError, match="a buffer of format 'c' has no emberlet dtype"):
         interop.from_array(memoryview(b"ab").cast("c"), None, backend)
-    with pytest.raises(ValueError, match="another dtype needs a copy, and copy=False forbids it"):
+    with pytest.raises(ValueError, match="copy=False"):
         interop.from_array(b"ab", dtypes.int32, backend, copy=False)
     assert interop.from_array(b"ab", dtypes.int32, backend).dtype is dtypes.int32
     assert interop.from_array(b"ab", dtypes.uint8, backend, copy=False).dtype is dtypes.uint8
@@ -189,7 +189,7 @@ def test_numbers_of_other_libraries_are_tensors_without_axes(backend: Any) -> No
     )  # fmt: skip
     assert interop.from_array(Real(), None, backend).item() == 1.5
     assert interop.from_array(Real(), None, backend).dtype is dtypes.float32
-    with pytest.raises(DTypeError, match=r"from a JavaScript value; pass what its \.to_py"):
+    with pytest.raises(DTypeError, match=r"JavaScript.*\.to_py"):
         interop.from_array(JsProxy(), None, backend)
     with pytest.raises(DTypeError, match="cannot make a tensor from object; pass numbers, nested lists"):
         interop.from_array(object(), None, backend)
@@ -205,7 +205,7 @@ def test_arrays_of_any_order_and_layout_become_tensors(backend: Any) -> None:
         assert interop.from_array(a, None, backend).tolist() == a.tolist()
         assert interop.from_array(a, None, backend, copy=True).tolist() == a.tolist()
     if backend is PYTHON:
-        with pytest.raises(ValueError, match="a strided array needs a copy here, and copy=False forbids it"):
+        with pytest.raises(ValueError, match="copy=False"):
             interop.from_array(base.T, None, backend, copy=False)
     else:
         assert np.shares_memory(interop.from_array(base.T, None, backend, copy=False).data, base)
@@ -223,7 +223,7 @@ def test_texts_of_numpy_are_strings_and_other_objects_are_refused(backend: Any) 
         assert x.dtype is dtypes.string and x.tolist() == [["a", "bc"]]
     with pytest.raises(DTypeError, match="an array of objects must hold str only, found int, str"):
         interop.from_array(np.array(["a", 1], object), None, backend)
-    with pytest.raises(DTypeError, match=r"NumPy dtype datetime64\[s\] has no emberlet counterpart"):
+    with pytest.raises(DTypeError, match=r"NumPy.*datetime64\[s\]"):
         interop.from_array(np.array([1], "datetime64[s]"), None, backend)
 
 
@@ -285,7 +285,7 @@ def test_a_capsule_is_used_once_and_frees_its_memory() -> None:
     held = [capsule]
     holder = SimpleNamespace(__dlpack__=lambda: held[0], __dlpack_device__=lambda: (1, 0))
     x = dlpack.from_dlpack(holder, NUMPY)
-    with pytest.raises(BufferError, match="did not return an unused DLPack capsule"):
+    with pytest.raises(BufferError, match="DLPack"):
         dlpack.from_dlpack(holder, NUMPY)
     assert x.tolist() == [1.0, 2.0]
     del capsule
@@ -305,12 +305,12 @@ def test_streams_devices_and_copies_that_dlpack_cannot_give_are_refused(backend:
     assert x.__dlpack__(dl_device=(1, 0), max_version=(1, 0), copy=False)
     with pytest.raises(BufferError, match="stream must be None"):
         x.__dlpack__(stream=1)
-    with pytest.raises(BufferError, match=r"cannot export to DLPack device \(2, 0\), only to the CPU"):
+    with pytest.raises(BufferError, match=r"DLPack.*\(2, 0\).*CPU"):
         x.__dlpack__(dl_device=(2, 0))
-    with pytest.raises(BufferError, match=r"only memory of the CPU can be imported, found DLPack device \(2, 1\)"):
+    with pytest.raises(BufferError, match=r"CPU.*DLPack.*\(2, 1\)"):
         dlpack.from_dlpack(Exporter(np.zeros(1), (2, 1)), backend)
     other = NUMPY if backend is PYTHON else PYTHON
-    with pytest.raises(ValueError, match="another backend needs a copy, and copy=False forbids it"):
+    with pytest.raises(ValueError, match="copy=False"):
         dlpack.from_dlpack(x, other, copy=False)
     assert dlpack.from_dlpack(x, other).backend is other
     assert dlpack.from_dlpack(x, backend, copy=False).tolist() == [1.0]
@@ -393,7 +393,7 @@ def test_half_precision_reaches_plain_python_by_a_copy_only() -> None:
     given = np.float16([1, 2])
     assert dlpack.from_dlpack(Exporter(given), PYTHON).tolist() == [1.0, 2.0]
     assert dlpack.from_dlpack(Exporter(given), NUMPY, copy=False).tolist() == [1.0, 2.0]
-    with pytest.raises(ValueError, match="needs a copy, and copy=False forbids it"):
+    with pytest.raises(ValueError, match="copy=False"):
         dlpack.from_dlpack(Exporter(given), PYTHON, copy=False)
 
 

@@ -42,7 +42,7 @@ def test_data_compares_by_content(backend):
 
 
 def test_data_that_does_not_fill_its_shape_is_refused():
-    with pytest.raises(FormatError, match=r"float32 of shape \(3,\) takes 12 bytes, found 8"):
+    with pytest.raises(FormatError, match=r"float32.*\(3,\) takes 12.*found 8"):
         TensorData(bytes(8), (3,), "float32")
 
 

@@ -100,7 +100,7 @@ def test_error_names_the_item_and_keeps_its_cause(way: str) -> None:
     batches = iter(loader(way, items.Refusing(23, 9)))
     assert next(batches).tolist() == [0, 1, 2, 3]
     assert next(batches).tolist() == [4, 5, 6, 7]
-    with pytest.raises(DataError, match="item 9 of the data set: ValueError: no item like this") as caught:
+    with pytest.raises(DataError, match=r"item 9.*ValueError") as caught:
         next(batches)
     assert caught.value.index == 9
     assert isinstance(caught.value.__cause__, ValueError)
@@ -157,7 +157,7 @@ def test_exception_that_does_not_pickle_comes_as_text() -> None:
 
 
 def test_batch_that_does_not_pickle_is_named() -> None:
-    with pytest.raises(DataError, match="batch 0 cannot be sent from its process"):
+    with pytest.raises(DataError, match="batch 0"):
         next(iter(loader("processes", batcher=items.unpicklable_batcher)))
 
 
@@ -173,12 +173,12 @@ def test_process_that_is_killed_from_outside_gives_an_error() -> None:
     next(batches)
     for child in multiprocessing.active_children():
         os.kill(child.pid or 0, signal.SIGKILL)
-    with pytest.raises(DataError, match="was ended by SIGKILL"):
+    with pytest.raises(DataError, match="SIGKILL"):
         list(batches)
 
 
 def test_process_that_exits_gives_an_error() -> None:
-    with pytest.raises(DataError, match="ended with status 3"):
+    with pytest.raises(DataError, match="status 3"):
         list(loader("processes", items.Exiting(9)))
 
 
@@ -337,7 +337,7 @@ def test_data_sets_that_give_several_items_at_once_are_asked_so() -> None:
     many = items.Several(10)
     assert values(loader("no worker", many)) == values(loader("no worker", items.Numbers(10)))
     assert many.asked == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    with pytest.raises(DataError, match="gave 1 items for 4 indices"):
+    with pytest.raises(DataError, match=r"gave 1.*4"):
         next(iter(loader("no worker", items.TooFew(10))))
 
 

@@ -64,7 +64,7 @@ def test_samples_come_in_any_order_and_with_or_without_axes_of_one(seed: int) ->
         np.testing.assert_array_equal(check_samples({"x": laid}, graph)["x"], laid)
     with pytest.raises(ShapeError, match="expected \\(samples, "):
         check_samples({"x": np.zeros((count, *dims[1:], 7), np.float32)}, graph)
-    with pytest.raises(FormatError, match="1 values that are NaN or beyond float32"):
+    with pytest.raises(FormatError, match=r"1.*NaN.*float32"):
         wrong = model.astype(np.float64)
         wrong.reshape(-1)[int(rng.integers(wrong.size))] = rng.choice([np.nan, np.inf, 1e300])
         check_samples({"x": wrong}, graph)

@@ -26,7 +26,7 @@ def test_a_release_decides_the_format(release: str | None, expected: tuple[int, 
 def test_what_does_not_compile_is_said() -> None:
     with pytest.raises(UnsupportedError, match="SyntaxError"):
         compile_mpy("def f(:\n", "k")
-    with pytest.raises(UnsupportedError, match=r"no compiler for MicroPython 0\.1"):
+    with pytest.raises(UnsupportedError, match=r"MicroPython 0\.1"):
         compile_mpy(KERNEL, "k", "armv6m", "0.1")
 
 
@@ -58,7 +58,7 @@ def test_code_finds_only_functions_of_viper() -> None:
         with_machine_code(plain, ["f", "h", "g", "k"], {"h": b"code"})
     with pytest.raises(FormatError, match="k is not a separate viper function"):
         with_machine_code(plain, ["f", "h", "g", "k"], {"k": b"code"})
-    with pytest.raises(FormatError, match="has 4 functions, expected 2"):
+    with pytest.raises(FormatError, match=r"4.*expected 2"):
         with_machine_code(plain, ["f", "g"], {"g": b"code"})
     with pytest.raises(FormatError, match="version 6"):
         with_machine_code(b"C\x06\x00\x1f", ["f"], {})

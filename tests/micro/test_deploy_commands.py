@@ -65,7 +65,7 @@ def test_the_board_renames_all_files_once_they_are_there(to: str, tmp_path: Path
     assert copy == ["fs", "cp", str(where / "net.mpy"), str(where / "net.bpk"), f":{to}.emberlet-new/"]
     shutil.copy(where / "net.mpy", draft)
     (draft / "net.bpk").write_bytes(bytes(8999))
-    with pytest.raises(OSError, match=r"net\.bpk did not arrive whole; deploy again"):
+    with pytest.raises(OSError, match=r"net\.bpk"):
         board(flash, publish[-1])
     assert (draft.parent / "net.mpy").read_bytes() == b"old"
     shutil.copy(where / "net.bpk", draft)
@@ -97,9 +97,9 @@ def test_the_board_decides_which_files(tmp_path: Path) -> None:
     for board in ("esp32s3", "ESP32S3", "esp32_generic_s3"):
         assert str(tmp_path / "xtensawin" / "net.mpy") in commands(tmp_path, board)[1]
     assert str(tmp_path / "armv6m" / "net.mpy") in commands(tmp_path, "pico")[1]
-    with pytest.raises(UnsupportedError, match="built for rp2, esp32s3; choose one with --board"):
+    with pytest.raises(UnsupportedError, match=r"rp2, esp32s3.*--board"):
         commands(tmp_path)
-    with pytest.raises(UnsupportedError, match="built for rp2, esp32s3, not for 'esp32'; build it again"):
+    with pytest.raises(UnsupportedError, match=r"rp2, esp32s3.*'esp32'"):
         commands(tmp_path, "esp32")
     built(tmp_path, boards={})
     with pytest.raises(UnsupportedError, match="built for no board, not for 'rp2'"):
@@ -128,7 +128,7 @@ def test_a_description_that_lacks_something_is_refused(lacking: str, tmp_path: P
     about = read_about(built(tmp_path))
     del about[lacking]
     (tmp_path / "build.json").write_text(json.dumps(about), encoding="utf-8")
-    with pytest.raises(FormatError, match="not written by `emberlet micro build`"):
+    with pytest.raises(FormatError, match=r"`emberlet.*build`"):
         read_about(tmp_path)
 
 
@@ -151,7 +151,7 @@ def test_a_description_that_lacks_something_is_refused(lacking: str, tmp_path: P
 def test_a_description_with_code_or_paths_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
     about = read_about(built(tmp_path)) | changed
     (tmp_path / "build.json").write_text(json.dumps(about), encoding="utf-8")
-    with pytest.raises(FormatError, match="not written by `emberlet micro build`"):
+    with pytest.raises(FormatError, match=r"`emberlet.*build`"):
         commands(tmp_path)
 
 
@@ -161,5 +161,5 @@ def test_helpers_come_with_the_files_they_need() -> None:
     assert make[:3] == ["connect", "a0", "exec"] and copy[:4] == ["connect", "a0", "fs", "cp"]
     assert [Path(f).name for f in copy[4:-1]] == ["image.py", "image_kernels_viper.py", "image_kernels_bytecode.py"]
     assert copy[-1] == ":/lib/emberlet/micro/"
-    with pytest.raises(UnsupportedError, match="unknown helper 'camera'; known helpers: "):
+    with pytest.raises(UnsupportedError, match="'camera'"):
         helper_commands(["stream", "camera"], None)

@@ -97,7 +97,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     for arguments in (((8, 8), (4, 4), IDENTITY, "yuv"), ((8, 8), (9, 4), IDENTITY), ((8, 8), (4, 4), IDENTITY, "rgb")):
         with pytest.raises(ValueError):
             Shrink(*arguments)
-    with pytest.raises(ValueError, match="expected 128 bytes in and 16 out, found 127 and 16"):
+    with pytest.raises(ValueError, match=r"expected 128.*16.*found 127.*16"):
         Shrink((8, 8), (4, 4), IDENTITY)(bytes(127), bytearray(16))
 
 
@@ -132,7 +132,7 @@ def test_a_picture_may_keep_its_size_and_boxes_may_hold_65536_pixels() -> None:
     Shrink((31, 23), (31, 23), IDENTITY, "gray")(x.tobytes(), out)
     assert bytes(out) == x.tobytes()
     Shrink((255 * 2, 255), (2, 1), IDENTITY, "gray")  # boxes of at most 256 x 256
-    with pytest.raises(ValueError, match="expected 713 bytes in and 713 out, found 713 and 712"):
+    with pytest.raises(ValueError, match=r"expected 713.*713.*found 713.*712"):
         Shrink((31, 23), (31, 23), IDENTITY, "gray")(x.tobytes(), bytearray(712))
 
 

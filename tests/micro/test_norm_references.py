@@ -111,5 +111,5 @@ def test_a_product_has_no_int8_form() -> None:
 
 def test_a_logarithm_in_steps_that_are_too_fine_is_refused() -> None:
     Norm("norm", ("x",), "y", (1, 3, 1), "logsum", 0.1, 0, 1e-3, 0).check()
-    with pytest.raises(UnsupportedError, match="a logarithm in steps of 1e-09 does not fit 32-bit words"):
+    with pytest.raises(UnsupportedError, match=r"1e-09.*32-bit"):
         Norm("norm", ("x",), "y", (1, 3, 1), "logsum", 0.1, 0, 1e-9, 0).check()

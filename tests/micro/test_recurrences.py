@@ -96,7 +96,7 @@ def test_a_state_that_comes_in_is_kept(op: str) -> None:
     np.testing.assert_allclose(np.concatenate(found), expected(whole, {"x": x})[0].reshape(-1), atol=1e-5)
     samples = {"x": np.random.default_rng(1).standard_normal((40, 1, 4)).astype(np.float32)}
     if op == "relu":
-        with pytest.raises(UnsupportedError, match="build the model with --float"):
+        with pytest.raises(UnsupportedError, match="--float"):
             build(read_graph(model.SerializeToString(), "m"), Options("m"), samples)
         return
     built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), samples)

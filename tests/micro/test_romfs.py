@@ -42,5 +42,5 @@ def test_a_file_elsewhere_is_noticed() -> None:
         check(b"\0" + image, {"a.py": data})
     with pytest.raises(FormatError, match=r"b\.py lies at byte"):
         check(image, {"b.py": data})
-    with pytest.raises(FormatError, match=r"a\.py lies at byte -1"):
+    with pytest.raises(FormatError, match=r"a\.py.*byte -1"):
         check(image, {"a.py": data[::-1]})

@@ -234,7 +234,7 @@ def test_preprocessors(name: str) -> None:
 )
 def test_what_bytes_cannot_hold_is_built_with_float(make: Callable[[], Any]) -> None:
     graph = read_graph(converted(make(), X, Y), "m")
-    with pytest.raises(UnsupportedError, match="build the model with --float"):
+    with pytest.raises(UnsupportedError, match="--float"):
         build(graph, Options("m"), {"X": X})
     assert build(graph, Options("m", floats=True), {"X": X}).program.is_float
 
@@ -286,9 +286,7 @@ def test_several_labels_are_refused_and_the_scores_alone_work(tmp_path: Path) ->
     scores = [info(f"scores{k}", TensorProto.FLOAT, [1, 2]) for k in (1.0, 2.0)]
     graph = helper.make_graph(nodes, "g", [info("x", TensorProto.FLOAT, [1, 2])], labels + scores)
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "a.onnx")
-    with pytest.raises(
-        ModelError, match=r"the model has several labels, 'label1\.0', 'label2\.0'; keep only"
-    ) as caught:
+    with pytest.raises(ModelError, match=r"'label1\.0', 'label2\.0'") as caught:
         built((tmp_path / "a.onnx").read_bytes())
     assert "onnx.utils.extract_model(file, new_file, inputs, scores)" in str(caught.value)
     onnx.utils.extract_model(str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx"), ["x"], ["scores1.0", "scores2.0"])

@@ -40,7 +40,7 @@ def test_numbers_beyond_the_grid_saturate_and_clearing_forgets_all_rows() -> Non
     assert list(to) == [100, 101, 100, 101]
     with pytest.raises(ValueError, match="an input of 0 bytes is not a whole number"):
         Rows(memoryview(bytearray()), 1, 0, columns=2)
-    with pytest.raises(ValueError, match="a row has 2 numbers, found 3"):
+    with pytest.raises(ValueError, match=r"2.*found 3"):
         Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1, 2, 3])
 
 
@@ -54,7 +54,7 @@ def test_integers_are_scaled_by_the_unit() -> None:
 def test_rows_of_another_length_are_refused() -> None:
     with pytest.raises(ValueError, match="not a whole number of rows"):
         Rows(memoryview(bytearray(7)), 1, 0, columns=2)
-    with pytest.raises(ValueError, match="a row has 2 numbers, found 1"):
+    with pytest.raises(ValueError, match=r"2.*found 1"):
         Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1])
 
 

@@ -202,7 +202,7 @@ def test_all_operators_that_are_not_done_are_listed() -> None:
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m.tflite").write_bytes(b"PK\x03\x04 an archive, by another name")
-    with pytest.raises(FormatError, match="not a TensorFlow Lite model"):
+    with pytest.raises(FormatError, match="TensorFlow Lite"):
         read_graph(tmp_path / "m.tflite")
 
 

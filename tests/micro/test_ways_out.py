@@ -190,7 +190,7 @@ class Strange(Layer):
 def test_a_layer_without_an_int8_form_is_built_in_float32() -> None:
     graph = Graph("m", (Strange("odd", ("x",), "y"),), {"x": (4,), "y": (4,)}, ("x",), ("y",))
     samples = {"x": np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)}
-    with pytest.raises(UnsupportedError, match="strange has no int8 form; build the model with --float"):
+    with pytest.raises(UnsupportedError, match=r"int8.*--float"):
         build(graph, Options("m"), samples)
     assert build(graph, Options("m", floats=True), samples).program.is_float
 

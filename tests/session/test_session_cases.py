@@ -64,7 +64,7 @@ def test_another_table_takes_the_place_of_the_classs() -> None:
 
 @pytest.mark.parametrize("capacity", [0, -1, True, 1.5, "3"])
 def test_a_capacity_is_a_number_of_one_or_more(capacity: Any) -> None:
-    with pytest.raises(EmberletError, match="capacity is a number of positions, 1 or more"):
+    with pytest.raises(EmberletError, match="positions, 1"):
         session(capacity=capacity)
     assert session(capacity=1).capacity == 1
     assert session().capacity is None
@@ -141,13 +141,13 @@ def test_sizes_come_from_dims_else_from_the_inputs() -> None:
     made.step(tensor([[1.0, 2.0]] * 4), tensor([1.0]))
     assert made.state("count").shape == (4, 1, 3)
     made = Sized().session(dims={"new": 5})
-    with pytest.raises(ShapeError, match=r"found int64 \(5, 1, 3\); new is 1 in x"):
+    with pytest.raises(ShapeError, match=r"int64 \(5, 1, 3\).*1"):
         made.step(ROW, [1.0])
     made = Joins().session()
-    with pytest.raises(EmberletError, match=r"the size 'b' of state 'count' is not known: session\(dims="):
+    with pytest.raises(EmberletError, match=r"'b'.*'count'.*session\(dims="):
         made.step(ROW, ROW)
     made = Sized().session()
-    with pytest.raises(EmberletError, match="the size 'new' of state 'count' is not known"):
+    with pytest.raises(EmberletError, match=r"'new'.*'count'"):
         made.step([1.0, 2.0], [1.0])  # of another rank
 
 
@@ -156,12 +156,12 @@ def test_a_state_of_unknown_shape_needs_a_first_value() -> None:
         INPUTS: Any = (*Joins.INPUTS[:2], ("count", "int64", None), Joins.INPUTS[3])
 
     made = Unknown().session()
-    with pytest.raises(EmberletError, match="INPUTS does not say the shape of state 'count'; give its first value"):
+    with pytest.raises(EmberletError, match="'count'"):
         made.step(ROW, ROW)
     made = Unknown().session(initial={"count": [5]})
     made.step(ROW, ROW)
     assert made.state("count").tolist() == [6]
-    with pytest.raises(EmberletError, match="INPUTS does not say the shape of state 'past'"):
+    with pytest.raises(EmberletError, match="'past'"):
         Free().session().step(tensor([[1.0]]))
 
 
@@ -175,9 +175,9 @@ def test_given_values_have_the_dtype_of_the_input_or_their_own() -> None:
         made = session(initial={"count_out": value})
         assert made.state("count").dtype.name == dtype
         assert made.state("count_out").tolist() == [1]
-    with pytest.raises(EmberletError, match="state 'past' has no value before the first step"):
+    with pytest.raises(EmberletError, match="'past'"):
         made.state("past")
-    with pytest.raises(EmberletError, match="there is no state 'x'; the model has 'past', 'count'"):
+    with pytest.raises(EmberletError, match=r"'x'.*'past', 'count'"):
         made.state("x")
 
 
@@ -198,14 +198,14 @@ def test_given_values_are_copied_and_come_to_the_models_backend() -> None:
 
 
 def test_a_first_value_has_the_axis_that_grows_and_fits_the_capacity() -> None:
-    with pytest.raises(ShapeError, match=r"state 'past' grows along axis 0, and its first value has the shape \(\)"):
+    with pytest.raises(ShapeError, match=r"'past'.*axis 0.*\(\)"):
         session(initial={"past": 1.0}).step(ROW, ROW)
     rows = tensor([[0.0, 0.0]] * 3)
-    with pytest.raises(ShapeError, match="the session would hold 3 positions, and its capacity is 2"):
+    with pytest.raises(ShapeError, match=r"hold 3.*2"):
         session(initial={"past": rows}, capacity=2).step(ROW, ROW)
     made = session(initial={"past": rows}, capacity=4)
     made.step(ROW, ROW)
     assert made.length == 4
-    with pytest.raises(ShapeError, match="the session would hold 5 positions, and its capacity is 4"):
+    with pytest.raises(ShapeError, match=r"hold 5.*4"):
         made.step(ROW, ROW)
     assert made.length == 4 and made.state("past").shape == (4, 2)

@@ -24,7 +24,7 @@ def test_an_appended_state_does_not_shrink() -> None:
     for x in ([1.0, 2.0], [1.0, 2.0, 3.0]):
         assert made.step(tensor(x)) == ()
     assert made.length == 3
-    with pytest.raises(ShapeError, match="state 0 has 2 positions along axis 0 after a step, 3 before"):
+    with pytest.raises(ShapeError, match=r"state 0.*2.*axis 0.*step, 3"):
         made.step(tensor([1.0, 2.0]))
     assert made.length == 3
 
@@ -46,7 +46,7 @@ def test_positions_are_those_that_the_first_growing_state_got_else_steps() -> No
 
 def test_an_output_that_does_not_exist_is_an_error() -> None:
     made = of(lambda a: a, ((0, 1, "replace"),), s0=tensor([1.0]))
-    with pytest.raises(EmberletError, match="STATE names output 1, and the model returned 1"):
+    with pytest.raises(EmberletError, match=r"output 1.*returned 1"):
         made.step()
 
 
@@ -208,7 +208,7 @@ def test_a_growing_state_is_rewound_to_any_length() -> None:
     made.step(tensor([9.0]))
     assert made.state(0).tolist() == [1.0, 2.0, 3.0, 9.0]
     for n in (5, -1, 1.5, True, None):
-        with pytest.raises(EmberletError, match="rewind needs 0 to 4 positions, found"):
+        with pytest.raises(EmberletError, match=r"needs 0.*4"):
             made.rewind(n)
     assert made.rewind(4).length == 0 and made.state(0).shape == (0,)
 
@@ -217,7 +217,7 @@ def test_a_state_with_fewer_positions_is_not_rewound() -> None:
     made = of(lambda a, b, x: (F.concat([a, x]), b), ((0, 0, "append", 0), (1, 1, "append", 0)),
               s0=tensor([1.0]), s1=tensor([1.0]))  # fmt: skip
     made.step(tensor([2.0]))
-    with pytest.raises(EmberletError, match="state 1 has fewer than 2 positions"):
+    with pytest.raises(EmberletError, match=r"state 1.*2"):
         made.rewind(2)
 
 
@@ -229,7 +229,7 @@ def test_a_replaced_state_is_rewound_to_its_snapshots() -> None:
         made.step(one)
         if n in (1, 3):
             assert made.snapshot() == n + 1
-    with pytest.raises(EmberletError, match="cannot rewind to length 3: each step replaces 0, and the value it had is"):
+    with pytest.raises(EmberletError, match=r"length 3.*replaces 0"):
         made.rewind(2)
     assert made.rewind(0).state(0).tolist() == [6.0]  # nothing to forget, so no snapshot is needed
     assert made.rewind(1).state(0).tolist() == [5.0]
@@ -244,7 +244,7 @@ def test_states_without_names_are_numbers_in_messages() -> None:
     assert repr(made) == "Session(Made, length 0, states 0)"
     made.step(tensor([1.0]))
     made.step(tensor([1.0]))
-    with pytest.raises(EmberletError, match="each step replaces 0, and"):
+    with pytest.raises(EmberletError, match="replaces 0"):
         made.rewind(1)
 
 

@@ -35,7 +35,7 @@ def test_a_component_is_missing_without_its_package(monkeypatch: pytest.MonkeyPa
     component = Component("sextant", "a sextant", lambda: "/a/sextant", "buy one", package="astrolabe_package")
     monkeypatch.setitem(COMPONENTS, "sextant", component)
     monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="useless without the package astrolabe_package"):
+    with pytest.raises(pytest.skip.Exception, match="astrolabe_package"):
         components.require("sextant")
 
 

@@ -69,7 +69,7 @@ def test_another_module_is_refused_and_stays_as_it_was():
         nn.Linear(3, 3).load_from(file("old"))
     turned = Net(3)
     turned.head = nn.Linear(70, 300)
-    with pytest.raises(LoadError, match=r"head.weight: shape \(300, 70\) where the module has \(70, 300\)"):
+    with pytest.raises(LoadError, match=r"head.weight.*\(300, 70\).*\(70, 300\)"):
         turned.load_from(file("old"))
     assert net.conv.weight.val().tolist() == before
 

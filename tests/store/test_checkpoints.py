@@ -107,18 +107,16 @@ def test_norms_that_the_exporter_folded_are_refused_with_what_to_do():
     before = answers(model)[0]
     with pytest.raises(LoadError, match=r"optimize=False"):
         model.load_from(state_dict())
-    with pytest.raises(LoadError, match=r"blocks\.0\.bn: a batch norm of the file"):
+    with pytest.raises(LoadError, match=r"blocks\.0\.bn"):
         model.load_from(state_dict(), partial=True)
     assert np.array_equal(answers(model)[0], before)
 
 
 def test_a_checkpoint_without_its_norms_is_refused():
     model = codegen.load(HERE / "architecture.onnx")
-    with pytest.raises(
-        LoadError, match=r"blocks\.0\.conv\.weight: has a batch norm folded into it, and the file lacks"
-    ):
+    with pytest.raises(LoadError, match=r"blocks\.0\.conv\.weight"):
         model.load_from(state_dict().filter(lambda name, _: not name.startswith("blocks.0.bn")))
-    with pytest.raises(LoadError, match=r"the file lacks blocks\.0\.bn\.running_var"):
+    with pytest.raises(LoadError, match=r"blocks\.0\.bn\.running_var"):
         model.load_from(state_dict().filter(lambda name, _: name != "blocks.0.bn.running_var"))
     with pytest.raises(LoadError, match=r"differ in shape"):
         arrays = {n: np.asarray(s) for n, s in state_dict().items()}

@@ -120,7 +120,7 @@ def test_a_gguf_type_that_is_not_read_refuses_its_tensor_only(tmp_path):
     gguf_file(tmp_path / "m.gguf", {"q2": (raw, "Q2_K"), "f": (np.float32([1]), None)})
     opened = store.open(tmp_path / "m.gguf")
     assert opened.tensor("f").tolist() == [1.0]
-    with pytest.raises(FormatError, match=r"tensor 'q2': is of ggml's type 10, which is not read; there are Q4_0"):
+    with pytest.raises(FormatError, match=r"'q2'.*type 10.*Q4_0"):
         opened.tensor("q2")
 
 

@@ -226,7 +226,7 @@ def test_compressed_arrays_take_at_most_a_limit(change: int, monkeypatch: pytest
     np.savez_compressed(file, a=np.zeros(10_000), b=np.zeros(10_000))
     monkeypatch.setattr("emberlet.host.npy.EXPANDED", 2 * (80_000 + 128) + change)
     if change:
-        with pytest.raises(FormatError, match="bytes would become 160256; save it without compression"):
+        with pytest.raises(FormatError, match="become 160256"):
             store.open(file.getvalue())
     else:
         assert store.open(file.getvalue()).nbytes == 160_000

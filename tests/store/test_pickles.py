@@ -302,7 +302,7 @@ def test_a_tensor_of_a_dtype_without_storage_counts_its_own_elements() -> None:
     assert (made.dtype, made.shape, made.offset) == (dtypes.uint16, (3, 2), 2)
     assert (made.storage.count, made.storage.offset, made.storage.dtype) == (32, 8, dtypes.uint16)
     assert make(raw, 0, (32,), (1,), False, None, dtypes.uint16).shape == (32,)
-    with pytest.raises(FormatError, match="ends at element 33 of a storage of 32"):
+    with pytest.raises(FormatError, match=r"element 33.*32"):
         make(raw, 0, (33,), (1,), False, None, dtypes.uint16)
     for storage_, dtype in ((raw, "float32"), (None, dtypes.uint16)):
         assert isinstance(make(storage_, 0, (1,), (1,), False, None, dtype), Unknown)

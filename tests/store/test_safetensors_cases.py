@@ -123,7 +123,7 @@ def test_the_layout_is_that_of_the_metadata(metadata: Any, layout: str | None) -
 
 @pytest.mark.parametrize("metadata", [[1], 3, "a", {"a": 1}, {"a": None}])
 def test_metadata_are_texts(metadata: Any) -> None:
-    with pytest.raises(FormatError, match="w: __metadata__ is not a map of texts"):
+    with pytest.raises(FormatError, match="__metadata__"):
         read(made({"__metadata__": metadata}))
 
 
@@ -166,7 +166,7 @@ def test_shards_are_one_store_with_the_metadata_of_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("weight_map", [None, [], {"a": 1}])
 def test_an_index_maps_names_to_files(weight_map: Any, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="its weight_map is not a map of texts"):
+    with pytest.raises(FormatError, match="weight_map"):
         sharded(tmp_path, {"weight_map": weight_map})
 
 
@@ -206,10 +206,10 @@ def test_tensors_are_written_widest_first_and_by_name() -> None:
 
 def test_what_the_format_does_not_have_is_not_written() -> None:
     odd = store.store_of({"x": emberlet.asarray([1.0, 2.0, 3.0]).astype("float4_e2m1fn")})
-    with pytest.raises(DTypeError, match="tensor 'x': safetensors cannot hold float4_e2m1fn of shape"):
+    with pytest.raises(DTypeError, match=r"'x'.*float4_e2m1fn"):
         store.dumps(odd, "safetensors")
     named = store.store_of({"__metadata__": emberlet.asarray([1.0])})
-    with pytest.raises(FormatError, match="safetensors has no tensor called '__metadata__'; rename it"):
+    with pytest.raises(FormatError, match="'__metadata__'"):
         store.dumps(named, "safetensors")
 
 
@@ -223,7 +223,7 @@ def test_a_tensor_gives_as_many_bytes_as_its_shape_takes(change: int, monkeypatc
 
 def test_an_index_names_files_beside_it_that_hold_its_tensors(tmp_path: Path) -> None:
     one = made({"a": ENTRY}, bytes(4))
-    with pytest.raises(FormatError, match=r"one\.safetensors holds no tensor 'b', although the index lists it there"):
+    with pytest.raises(FormatError, match=r"one\.safetensors.*'b'"):
         sharded(tmp_path, {"weight_map": {"b": "one.safetensors"}}, one=one)
     for name in ("../one.safetensors", "sub/one.safetensors", "", ".", "..", "a\\b", "a\0b"):
         with pytest.raises(FormatError, match="which is not in its folder"):

@@ -111,13 +111,13 @@ def test_going_back_to_an_epoch_forgets_the_later_ones(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_training_is_not_overwritten(tmp_path: Path) -> None:
     fit(tmp_path, 1)
-    with pytest.raises(ArgumentError, match="resume=True, or give another folder"):
+    with pytest.raises(ArgumentError, match="resume=True"):
         fit(tmp_path, 2)
 
 
 def test_a_checkpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
     fit(tmp_path, 2)
-    with pytest.raises(LoadError, match="no checkpoint of epoch 7; there are: 1, 2"):
+    with pytest.raises(LoadError, match=r"epoch 7.*1, 2"):
         fit(tmp_path, 8, checkpoint=7)
 
 
@@ -251,7 +251,7 @@ def test_settings_may_be_numbers_of_numpy(tmp_path: Path) -> None:
 
 
 def test_batches_that_are_used_up_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="no batches in epoch 2"):
+    with pytest.raises(ArgumentError, match="epoch 2"):
         learner(tmp_path, 2).fit(iter(Batches(64, 32)))
 
 

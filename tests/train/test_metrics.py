@@ -246,9 +246,9 @@ def test_outputs_of_a_step_are_adapted() -> None:
     accuracy = M.AccuracyMetric()
     accuracy.update(Output(emberlet.asarray(2.0), scores, classes))
     assert accuracy.value() == pytest.approx(M.accuracy(scores, classes))
-    with pytest.raises(EmberletError, match="Output has no output and no targets, which AccuracyInput needs"):
+    with pytest.raises(EmberletError, match="AccuracyInput"):
         accuracy.update(Output(emberlet.asarray(2.0)))
-    with pytest.raises(EmberletError, match="takes LossInput, found int"):
+    with pytest.raises(EmberletError, match="LossInput"):
         losses.update(3)
 
 

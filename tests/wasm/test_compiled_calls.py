@@ -65,7 +65,7 @@ def test_an_argument_that_only_has_a_name_is_refused_and_given_by_partial(backen
         given = make(functools.partial(function, more=1.0))
         want = np.asarray(function(numbers(3), more=1.0)).tolist()
         assert np.asarray(given(numbers(3))).tolist() == np.asarray(given(x=numbers(3))).tolist() == want
-    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+    with pytest.raises(TypeError, match="'other'"):
         make(doubled)(numbers(3), other=1.0)
 
 
@@ -88,7 +88,7 @@ def test_integers_that_a_plan_cannot_hold_are_refused() -> None:
     model = compile(lambda x, y: y + 1, numbers(2, "int64"), numbers(2, "int64"), backend="wasm")
     large = emberlet.asarray([1, 1 << 31], dtype="int64", backend="numpy")
     assert np.asarray(model(large, numbers(2, "int64"))).tolist() == [1, 2]  # nothing reads it
-    with pytest.raises(BackendError, match="input 1 holds integers beyond 32 bits"):
+    with pytest.raises(BackendError, match=r"input 1.*32"):
         model(numbers(2, "int64"), large)
 
 

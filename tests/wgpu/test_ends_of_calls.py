@@ -130,7 +130,7 @@ def test_released_plans_give_all_their_memory_back(gpu):
 
 def test_an_input_left_as_it_is_must_have_been_given(gpu, monkeypatch):
     plan = models.plan()
-    with pytest.raises(BackendError, match="input 0 was left unchanged"):
+    with pytest.raises(BackendError, match="input 0"):
         plan.run(None)
     x = models.given(4)
     first = models.array(plan.run(x)[0])
@@ -142,7 +142,7 @@ def test_an_input_left_as_it_is_must_have_been_given(gpu, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(plan.program.device, "write", interrupted)
         plan.run(x)
-    with pytest.raises(BackendError, match="input 0 was left unchanged"):
+    with pytest.raises(BackendError, match="input 0"):
         plan.run(None)
 
 

@@ -38,21 +38,21 @@ def test_an_index_from_the_host_outside_its_axis_is_refused(gpu, make, table, tm
     at = ids(values, make.cpu)
     moved = table.to_device(gpu)
     if way == "eager":
-        with pytest.raises(IndexingError, match="outside axis 0 of length 10"):
+        with pytest.raises(IndexingError, match=r"axis 0.*length 10"):
             F.take(moved, ids(values, gpu), axis=0)
     elif way == "gather":
         rows = gpu.from_list(values * 2, dtypes.int64, (1, 4))
-        with pytest.raises(IndexingError, match="outside axis 0 of length 10"):
+        with pytest.raises(IndexingError, match=r"axis 0.*length 10"):
             F.gather(moved, 0, rows)
     elif way == "compiled":
         compiled = compile(look_up(moved), ids([0, 1], make.cpu), backend=gpu)
-        with pytest.raises(IndexingError, match="outside axis 0 of length 10"):
+        with pytest.raises(IndexingError, match=r"axis 0.*length 10"):
             compiled(at)
     else:
         path = str(tmp_path / "look_up.plan")
         plan_file.save(path, look_up(table), ids([0, 1], make.cpu))
         plan = plan_file.load(path, gpu.device)
-        with pytest.raises(IndexingError, match="outside an axis of length 10"):
+        with pytest.raises(IndexingError, match="length 10"):
             plan.run(at)
         want = np.array(look_up(table)(ids([9, -10], make.cpu)).tolist())
         np.testing.assert_array_equal(np.array(plan.run(ids([9, -10], make.cpu))[0].to_list()), want)
@@ -92,7 +92,7 @@ def test_an_index_that_adds_a_constant_to_an_input_is_refused(gpu, make, table):
     moved, steps = table.to_device(gpu), ids([1, 2], gpu)
     compiled = compile(lambda at: F.take(moved, at + steps * 2, axis=0), ids([0, 0], make.cpu), backend=gpu)
     np.testing.assert_array_equal(np.array(compiled(ids([0, 5], make.cpu)).tolist()), np.array(table.tolist())[[2, 9]])
-    with pytest.raises(IndexingError, match="index 10 is outside axis 0 of length 10"):
+    with pytest.raises(IndexingError, match=r"index 10.*axis 0.*length 10"):
         compiled(ids([0, 6], make.cpu))
 
 

@@ -156,10 +156,10 @@ def test_a_kernel_that_assigns_to_none_of_its_bindings_is_refused(gpu: Any) -> N
 
 
 def test_other_resources_and_another_number_of_bindings_are_refused(gpu: Any) -> None:
-    with pytest.raises(BackendError, match="kernel own declares 3 bindings; it has 1 inputs and a result"):
+    with pytest.raises(BackendError, match=r"declares 3.*1"):
         launched(gpu, "y[i] = x[i] + z[0];", source="@group(0) @binding(2) var<storage> z: array<f32>;" + OWN)
     for declared in ("@group(1) @binding(0) var<storage> z: array<f32>;", "@group(0) @binding(2) var<uniform> z: f32;"):
-        with pytest.raises(BackendError, match="declares z, which is no storage buffer of group 0"):
+        with pytest.raises(BackendError, match="group 0"):
             launched(gpu, "y[i] = x[i] + z;", source=declared + OWN)
 
 

@@ -101,7 +101,7 @@ def test_a_kernel_of_ones_own_over_pages_may_declare_its_bindings_in_any_layout(
 
 def test_more_pages_than_bindings_is_an_error_that_names_the_kernel(gpu, make):
     twin = SmallPages(gpu, 256, 8)
-    with pytest.raises(UnsupportedError, match=r"kernel exp needs 10 bindings for tensors of 1200 bytes"):
+    with pytest.raises(UnsupportedError, match=r"needs 10.*1200"):
         twin.check(lambda k, x: k.unary("exp", x), make((300,)))
 
 

@@ -200,7 +200,7 @@ def test_carried_states_of_two_callers_do_not_meet(gpu: Any, saved: Any) -> None
     one.reset()
     np.testing.assert_array_equal(run(one, x), x * 2)
     np.testing.assert_array_equal(run(other, x), x * 3)
-    with pytest.raises(BackendError, match="input 1 was left unchanged"):
+    with pytest.raises(BackendError, match="input 1"):
         saved.program.run(saved.words([x, None, n]))
     buffers = [one.inputs[1], other.inputs[1]]
     for carried in (one, other):

