@@ -16,6 +16,14 @@ LONG = (
     "tests/models/test_generated_models.py",
     "tests/core/test_neighboring_calls.py",
     "tests/micro/test_deploy.py",
+    "tests/setup/test_packagers.py",
+    "tests/batch/test_on_ray.py",
+    "tests/batch/test_parts.py",
+    "tests/browser/test_package.py",
+    "tests/browser/test_onnx_files.py",
+    "tests/browser/test_own_page.py",
+    "tests/browser/test_page.py",
+    "tests/browser/test_threads.py",
 )
 """Files whose few tests take minutes. They come first, or one worker would run the last of them alone."""
 
