@@ -1,4 +1,4 @@
-"""Shapes, views, joins and padding against NumPy."""
+"""Shapes, views, joins and padding against NumPy: what test_array_api_properties.py does not draw."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_chains_of_views_keep_every_element_in_its_place(backend, a, data):
 
 @settings(**SETTINGS)
 @given(a=arrays, data=st.data())
-def test_padding_rolling_repeating_and_joining(backend, a, data):
+def test_padding_rolling_and_repeating(backend, a, data):
     x = tensor(a)
     pads = [(data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))) for _ in a.shape]
     same(emberlet.functional.pad(x, pads, 7), np.pad(a, pads, constant_values=7) if a.ndim else a)
@@ -59,21 +59,10 @@ def test_padding_rolling_repeating_and_joining(backend, a, data):
         return
     axis = data.draw(st.integers(-a.ndim, a.ndim - 1))
     shift = data.draw(st.integers(-7, 7))
-    same(emberlet.roll(x, shift, axis=axis), np.roll(a, shift, axis))
-    same(emberlet.roll(x, shift), np.roll(a, shift))
     same(emberlet.roll(x, (shift, 2), axis=axis), np.roll(a, (shift, 2), axis))
     same(emberlet.roll(x, np.int64(shift), axis=tuple(range(a.ndim))), np.roll(a, shift, tuple(range(a.ndim))))
-    same(emberlet.concat([x, x, x], axis=axis), np.concatenate([a, a, a], axis))
-    same(emberlet.stack([x, x], axis=axis), np.stack([a, a], axis))
-    same(emberlet.repeat(x, 2, axis=axis), np.repeat(a, 2, axis))
     counts = data.draw(st.lists(st.integers(0, 3), min_size=a.shape[axis], max_size=a.shape[axis]))
     same(emberlet.repeat(x, counts, axis=axis), np.repeat(a, counts, axis))
-    times = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=a.ndim + 1))
-    same(emberlet.tile(x, times), np.tile(a, times))
-    parts = emberlet.unstack(x, axis=axis)
-    assert len(parts) == a.shape[axis]
-    for part, expected in zip(parts, np.moveaxis(a, axis, 0), strict=True):
-        same(part, expected)
 
 
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
@@ -166,31 +155,15 @@ def test_strings_move_like_numbers(backend):
         x + x
 
 
-def test_triangles_and_masks(backend):
-    a = np.arange(1, 25).reshape(2, 3, 4)
+def test_masks_of_triangles(backend):
     for k in (-2, -1, 0, 1, 3):
-        same(emberlet.tril(tensor(a), k=k), np.tril(a, k))
-        same(emberlet.triu(tensor(a), k=k), np.triu(a, k))
         same(emberlet.tril_mask((3, 4), k), ~np.tri(3, 4, k, dtype=bool))
         same(emberlet.triu_mask((3, 4), k), np.tri(3, 4, k - 1, dtype=bool))
     same(emberlet.diag_mask((3, 3)), ~np.eye(3, dtype=bool))
 
 
 def test_creation(backend):
-    same(emberlet.arange(5), np.arange(5))
-    same(emberlet.arange(2, 11, 3), np.arange(2, 11, 3))
-    same(emberlet.arange(5, 0, -2), np.arange(5, 0, -2))
     same(emberlet.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, dtype=np.float32))
-    same(emberlet.linspace(0, 1, 5, dtype="float64"), np.linspace(0, 1, 5))
-    same(emberlet.linspace(0, 1, 5, endpoint=False, dtype="float64"), np.linspace(0, 1, 5, endpoint=False))
-    assert emberlet.linspace(0, 1, 0).shape == (0,)
-    same(emberlet.eye(3, 4, k=1, dtype="int32"), np.eye(3, 4, 1, dtype=np.int32))
-    same(emberlet.full((2, 2), 7), np.full((2, 2), 7))
-    same(emberlet.ones_like(emberlet.zeros((2,), dtype="uint8")), np.ones(2, np.uint8))
-    for indexing in ("xy", "ij"):
-        grids = emberlet.meshgrid(emberlet.arange(3), emberlet.arange(4), emberlet.arange(2), indexing=indexing)
-        for found, expected in zip(grids, np.meshgrid(range(3), range(4), range(2), indexing=indexing), strict=True):
-            same(found, expected)
     same(emberlet.cartesian_grid((2, 3)), np.stack(np.indices((2, 3)), -1))
     for value, dtype in ((300, "uint8"), (3e9, "int32"), (float("nan"), "int64"), (1 << 63, "int64")):
         with pytest.raises(DTypeError, match=f"does not fit {dtype}"):
