@@ -58,7 +58,9 @@ def run(compilations: list[Any]) -> int:
 def test_a_second_process_does_not_load_llvm(folder: Path) -> None:
     said = []
     for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, encoding="utf-8", check=True
+        )
         said.append(done.stdout.split())
     assert said[0][0] == said[1][0] and abs(float(said[0][0]) - 0.63212056) < 1e-6
     assert (said[0][1], said[1][1]) == ("True", "False")
