@@ -137,8 +137,7 @@ class StepPlan(Planned):
         self._programs = [None, None]
         self._capacity = None
         Planned.__init__(self, function, arguments, engine.backend, {}, opening=opening)
-        if any(kind == "value" and is_open(x) for kind, x in leaves(self._out())):
-            raise ValueNeeded("the loss function returns the number of items")
+        refuse_open(leaves(self._out()))
 
     def __repr__(self):
         return "{} dispatches{}".format(len(self.plan.steps), " for batches of every length" if self.opening else "")
@@ -290,6 +289,12 @@ def new_values(structure, function, roots, like):
             raise ValueNeeded("a parameter or a state becomes of another dtype or shape")
         out.append((root, i))
     return out
+
+
+def refuse_open(parts):
+    """Raise ValueNeeded if the loss function returned an open size, of which a plan has no number."""
+    if any(kind == "value" and is_open(x) for kind, x in parts):
+        raise ValueNeeded("the loss function returns the number of items")
 
 
 def leaves(structure):

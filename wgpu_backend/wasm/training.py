@@ -1,13 +1,15 @@
 """Runs training steps (core/training_step) in WebAssembly. The values are bytes in Python's memory between steps."""
 
 from emberlet import dtypes
+from emberlet.backend.axes import closed
+from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 
 from ..planned import Planned
 from ..record.node import Node, ValueNeeded
 from ..record.tracing import assemble, trace
 from ..run import storage
-from ..training import leaves, new_values
+from ..training import leaves, new_values, refuse_open
 
 
 class Engine:
@@ -15,7 +17,7 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
-    OPENS = "never"  # each length of a batch gets a module of its own
+    OPENS = "always"  # one module serves batches of every length
 
     def __init__(self, backend):
         self.backend = backend
@@ -46,51 +48,56 @@ class Engine:
 
     def trace(self, function, arguments, opening):
         """Trace the function without making a plan of it."""
-        trace(function, arguments, self.backend)
+        trace(function, arguments, self.backend, None if opening is None else opening.shapes)
 
     def plan(self, function, arguments, opening):
         """The plan of a StepFunction."""
-        return StepPlan(function, arguments, self)
+        return StepPlan(function, arguments, self, opening)
 
-    def run(self, plan, values, numbers, words, batch, sizes):
-        """(what the loss function returned, the new values). sizes: None, since none are open."""
-        return plan.step(self, values, numbers, words, batch)
+    def run(self, plan, values, numbers, words, batch, atoms):
+        """(what the loss function returned, the new values). atoms: the values of the Opening's."""
+        return plan.step(self, values, numbers, words, batch, atoms)
 
 
 class StepPlan(Planned):
     """The plan of a step."""
 
-    def __init__(self, function, arguments, engine):
+    def __init__(self, function, arguments, engine, opening):
         self.function = function
         first = 1 + len(function.draws)
         self.positions = {first + i: i for i in range(len(engine.like))}  # argument -> number of the value
-        Planned.__init__(self, function, arguments, engine.backend, {})
+        Planned.__init__(self, function, arguments, engine.backend, {}, opening=opening)
         self.states = new_values(self.structure, function, self.roots, engine.like)
-        self._given = [k for kind, k in leaves(self.structure[1][0]) if kind == "tensor"]
+        found = leaves(self.structure[1][0])
+        refuse_open(found)
+        self._given = [k for kind, k in found if kind == "tensor"]
 
     def __repr__(self):
-        return "{} kernels".format(len(self.plan.steps))
+        return "{} kernels{}".format(len(self.plan.steps), " for batches of every length" if self.opening else "")
 
-    def step(self, engine, values, numbers, words, batch):
+    def step(self, engine, values, numbers, words, batch, atoms):
         """(what the loss function returned, the new values)."""
         host = engine.backend.host
         arguments = [host.from_list([float(n) for n in numbers], dtypes.float32, (len(numbers),))] + words
         arguments += [None] * len(values) + batch
-        data = self.words(arguments, None, self.positions)
+        sizes = None if atoms is None else tuple(atoms[: len(self.opening.names)])
+        data = self.words(arguments, sizes, self.positions)
         for k in range(len(self.arguments)):
             i = self.positions.get(self.arguments[k].arg)
             if i is not None:
                 data[k] = values[i]
-        found = self.program.run(data)
+        found = self.program.run(data, sizes)
         tensors, new = [None] * len(self.roots), list(values)
         at = 0
         words = {}
         for k in range(len(self.roots)):
-            words[k] = found[at] if self.roots[k].count else b""
-            at += 1 if self.roots[k].count else 0
+            empty = known_equal(self.roots[k].count, 0)
+            words[k] = b"" if empty else found[at]
+            at += 0 if empty else 1
         for k in self._given:
             r = self.roots[k]
-            tensors[k] = Tensor(Node("data", (), words[k], r.dtype, r.shape, r.word), r.dtype, r.shape, engine.backend)
+            shape = closed(r.shape, atoms)
+            tensors[k] = Tensor(Node("data", (), words[k], r.dtype, shape, r.word), r.dtype, shape, engine.backend)
         for k, i in self.states:
             new[i] = words[k]
         return assemble(self.structure[1][0], tensors), new
