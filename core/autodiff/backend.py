@@ -1,6 +1,6 @@
 """Autodiff: the backend. It computes every primitive with the inner backend, and notes on the tape how to undo it."""
 
-from ..backend import Backend, get_backend
+from ..backend import Backend, get_backend, operation
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from .tape import Node, Value
@@ -89,6 +89,12 @@ class Autodiff(Backend):
         if getattr(self.inner, "checks_indices", True):
             return inner
         return self.inner.visible(inner) if hasattr(self.inner, "visible") else None
+
+    def checked(self, index, lowest, end, message, axis):
+        """index as a plan of the backend inside checks it in each call, or None (functional/indexing/visibility.py)."""
+        later = operation(self.inner, "checked")
+        found = later(index.data.inner, lowest, end, message, axis) if later else None
+        return None if found is None else self.from_inner(found)
 
     def from_bytes(self, data, dtype, shape):
         return self.from_inner(self.inner.from_bytes(data, dtype, shape))

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import emberlet
 import numpy as np
 import pytest
+from emberlet import functional as F
 from emberlet import nn, optim
 from emberlet.burnpack import Burnpack
-from emberlet.errors import ArgumentError, EmberletError
+from emberlet.errors import ArgumentError, EmberletError, IndexingError
 from emberlet.module import Module
 from emberlet.optim import Group
 
@@ -370,3 +371,18 @@ def test_a_loss_of_another_model_is_refused() -> None:
     with pytest.raises(EmberletError, match="a tensor without axes"):
         step(0.1, *batch())
     same(values(model), values(other))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("loss", [F.cross_entropy, nn.CrossEntropyLoss()])
+def test_a_target_that_is_no_class_is_an_error_in_each_step(backend: str, loss: Any) -> None:
+    model = nn.Linear(4, 3, backend=backend)
+    step = model.compile_step(lambda model, x, y: loss(model(x), y), optim.SgdConfig().init())
+    x = np.ones((2, 4), np.float32)
+    step(0.1, x, np.array([0, 2]))
+    before = values(model)
+    for wrong in (3, -1):
+        with pytest.raises(IndexingError, match="classes"):
+            step(0.1, x, np.array([0, wrong]))
+    for name, value in before.items():
+        np.testing.assert_array_equal(values(model)[name], value)
