@@ -25,15 +25,16 @@ def rebuilt(value, memo, change, copy, backend=None):
     memo: id of an original -> its result, so that shared objects stay shared. backend: the one that modules get whose
     own backend is an attribute, because they create tensors from none.
     """
-    if not isinstance(value, (Param, Tensor, Module, list, tuple, dict)):
+    whole = isinstance(value, Module) or _holds_tensors(value)
+    if not whole and not isinstance(value, (Param, Tensor, list, tuple, dict)):
         return value
     if id(value) in memo:
         return memo[id(value)]
     if isinstance(value, (Param, Tensor)):
         memo[id(value)] = out = change(value)
-    elif isinstance(value, Module):
+    elif whole:
         memo[id(value)] = out = object.__new__(type(value)) if copy else value
-        for key, child in items(value):
+        for key, child in list(value.__dict__.items()):
             own = backend and key == "backend" and isinstance(child, Backend)
             setattr(out, key, backend if own else rebuilt(child, memo, change, copy, backend))
     elif isinstance(value, dict):
@@ -53,3 +54,11 @@ def rebuilt(value, memo, change, copy, backend=None):
         out = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # a named tuple stays one
         memo[id(value)] = out
     return out
+
+
+def _holds_tensors(value):
+    """Whether it is an object with tensors as attributes, such as an LstmState."""
+    parts = getattr(value, "__dict__", None)
+    if not parts or isinstance(value, (type, Tensor, Param, Backend)):
+        return False
+    return any(isinstance(parts[key], Tensor) for key in parts)

@@ -207,6 +207,20 @@ def test_fork_leaves_the_original_where_it_is():
     assert [p.id for p in fork.params()] == [p.id for p in nest.params()]
 
 
+def test_an_object_of_tensors_moves_too():
+    class Starting(Module):
+        def __init__(self):
+            self.start = el.nn.LstmState(el.zeros((1, 2)), el.ones((1, 2)))
+
+    module = Starting()
+    fork = module.fork("python")
+    assert repr(module.start.cell.backend) == "numpy" and module.clone().start is not module.start
+    assert (repr(fork.start.cell.backend), repr(fork.start.hidden.backend)) == ("python", "python")
+    assert fork.start.hidden.tolist() == [[1.0, 1.0]]
+    moved = module.start
+    assert module.to("python").start is moved and repr(moved.cell.backend) == "python"
+
+
 def test_a_clone_has_its_own_params_and_containers_and_keeps_sharing():
     nest = Nest()
     nest.again = nest.first.factor
