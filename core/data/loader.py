@@ -43,10 +43,19 @@ class DataLoader:
         drop_last=False,
     ):
         for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("prefetch", prefetch, 1)):
-            if value < least:
-                raise ArgumentError("{} is at least {}, found {}".format(name, least, value))
-        if shuffle is True or shuffle is False:
-            raise ArgumentError("shuffle is a seed, such as shuffle=42, or None, found {}".format(shuffle))
+            if not _is_integer(value) or value < least:
+                raise ArgumentError("{} is an integer of at least {}, found {!r}".format(name, least, value))
+        if shuffle is True or shuffle is False or not (shuffle is None or _is_integer(shuffle)):
+            raise ArgumentError("shuffle is a seed, such as shuffle=42, or None, found {!r}".format(shuffle))
+        try:
+            len(dataset)
+        except TypeError:
+            raise ArgumentError(
+                "a data set has len(data) and data[i], found {}; put what can only be iterated into a list or a "
+                "SqliteDataset".format(type(dataset).__name__)
+            )
+        if batcher is not None and not callable(batcher) and not hasattr(batcher, "batch"):
+            raise ArgumentError("a batcher is a function or has batch(items), found {!r}".format(batcher))
         self.dataset = dataset
         self.batcher = batcher
         self.batch_size = batch_size
@@ -216,3 +225,7 @@ class LoaderIterator:
 
     def __del__(self):
         self.close()
+
+
+def _is_integer(x):
+    return isinstance(x, int) or hasattr(x, "__index__")

@@ -349,15 +349,19 @@ def test_data_sets_of_others_are_data_sets() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size is at least 1, found 0"),
-        ({"workers": -1}, "workers is at least 0"),
-        ({"prefetch": 0}, "prefetch is at least 1"),
+        ({"batch_size": 0}, "batch_size is an integer of at least 1, found 0"),
+        ({"batch_size": 2.5}, "batch_size is an integer of at least 1, found 2.5"),
+        ({"workers": -1}, "workers is an integer of at least 0"),
+        ({"prefetch": 0}, "prefetch is an integer of at least 1"),
         ({"shuffle": True}, "shuffle is a seed"),
+        ({"shuffle": "yes"}, "shuffle is a seed"),
+        ({"batcher": 5}, "a batcher is a function or has batch"),
+        ({"dataset": iter([1])}, "found list_iterator; put what can only be iterated"),
     ],
 )
 def test_arguments_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        DataLoader([1], **options)
+        DataLoader(**{"dataset": [1], **options})
 
 
 def test_batches_begin_at_a_number_from_0_on() -> None:

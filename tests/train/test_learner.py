@@ -13,7 +13,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn, optim
 from emberlet.data import ArrayDataset, DataLoader
-from emberlet.errors import ArgumentError, EmberletError, LoadError
+from emberlet.errors import ArgumentError, EmberletError, IndexingError, LoadError
 from emberlet.module import Module
 from emberlet.optim import CosineAnnealingLrSchedulerConfig, GradientsParams
 from emberlet.train import (
@@ -22,6 +22,7 @@ from emberlet.train import (
     Events,
     Interrupter,
     KeepAll,
+    KeepBest,
     Learner,
     LearnerBuilder,
     RegressionOutput,
@@ -394,6 +395,74 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
         Learner(tmp_path, nn.Linear(2, 1), optim.SgdConfig().init(), 0.1)
     with pytest.raises(ArgumentError, match="renderer is 'auto'"):
         fit(tmp_path, 1, renderer="pretty")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"metrics": LossMetric()}, "metrics is a list of metrics"),
+        ({"metrics": ["Loss"]}, "'Loss', which is no metric"),
+        ({"metrics": [LossMetric]}, r"make a metric, LossMetric\(\)"),
+        ({"metrics": [LossMetric(), LossMetric()]}, "two metrics named 'Loss'"),
+        ({"optimizer": optim.AdamConfig()}, r"give AdamConfig\(…\)\.init\(\)"),
+        ({"optimizer": "adam"}, "an optimizer has step"),
+        ({"devices": "numpy"}, r"such as \['numpy'\]"),
+        ({"loggers": ["log"]}, "derive from Events"),
+        ({"interrupter": 4}, "derive from Interrupter"),
+        ({"checkpoints": 3}, "derive from Keep"),
+        ({"checkpoints": [KeepAll(), KeepBest("Lost")]}, "metric 'Lost' of 'valid', which is not measured there; .*'Loss'"),
+        ({"early_stopping": "Loss"}, "derive from EarlyStopping"),
+        ({"early_stopping": EarlyStopping("Accuracy"), "metrics_valid": [LossMetric()]}, "not measured there"),
+    ],
+)
+def test_what_is_no_setting_is_refused_before_the_training(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    given = {"optimizer": optim.AdamConfig().init(), "metrics": [LossMetric()], **settings}
+    with pytest.raises(ArgumentError, match=message):
+        Learner(tmp_path, Net(), given.pop("optimizer"), 0.01, **given)
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(ArgumentError, match="file is a file"):
+            learner(path, 1)
+
+
+def test_what_is_no_batches_is_refused(tmp_path: Path) -> None:
+    data = ArrayDataset(np.ones((4, 4), np.float32), np.zeros(4, np.int64))
+    with pytest.raises(ArgumentError, match="give DataLoader"):
+        learner(tmp_path, 1).fit(data)
+    with pytest.raises(ArgumentError, match="there are none"):
+        learner(tmp_path, 1).fit(DataLoader([], batch_size=2))
+    with pytest.raises(ArgumentError, match="looks at the validation"):
+        learner(tmp_path, 1, early_stopping=EarlyStopping("Loss")).fit(DataLoader(data, batch_size=2))
+
+
+@pytest.mark.parametrize("compile", [True, False])
+def test_a_label_that_is_no_class_is_an_error(tmp_path: Path, compile: bool) -> None:
+    for label in (3, -1):
+        batches = [(np.ones((2, 4), np.float32), np.array(labels)) for labels in ([0, 1], [2, label])]
+        with pytest.raises(IndexingError, match=f"target {label} is not one of 3 classes"):
+            learner(tmp_path / str(label), 1, compile=compile).fit(batches)
+
+
+def test_batches_may_be_arrays(tmp_path: Path) -> None:
+    tensors = fit(tmp_path / "tensors", 1)
+    arrays = [tuple(np.asarray(x) for x in batch) for batch in Batches(200, 32)]
+    assert_same(learner(tmp_path / "arrays", 1).fit(arrays), tensors)
+
+
+@pytest.mark.parametrize("loss", [lambda x: 0.5, lambda x: x])
+def test_a_loss_is_one_number_of_the_model(tmp_path: Path, loss: Any) -> None:
+    class Wrong(Plain):
+        def step(self, batch: Any) -> ClassificationOutput:
+            output = self.first(batch[0])
+            return ClassificationOutput(loss(output), output, batch[1])
+
+    with pytest.raises(EmberletError, match="the loss of an output is one number"):
+        Learner(tmp_path, Wrong(), optim.SgdConfig().init(), 0.1).fit(Batches(8, 4))
 
 
 def test_the_gradients_may_be_taken_already(tmp_path: Path) -> None:

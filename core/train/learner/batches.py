@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...backend import Backend
+from ...functional.arrays import asarray
 from ...tensor import Tensor
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
@@ -38,6 +39,20 @@ def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
     for key, child in new.items():
         object.__setattr__(out, key, child)
     return out
+
+
+def as_tensors(batch: Any) -> Any:
+    """The batch, an array or a tuple, list or dict with some, with tensors for NumPy's arrays, unless it has tensors."""
+    if next(tensors(batch), None) is not None:
+        return batch
+    if hasattr(batch, "__array__") and hasattr(batch, "dtype"):
+        return asarray(batch) if batch.dtype.kind in "biuf" else batch
+    if isinstance(batch, dict):
+        return type(batch)((key, as_tensors(child)) for key, child in batch.items())
+    if isinstance(batch, (list, tuple)):
+        parts = [as_tensors(child) for child in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch
 
 
 def _attributes(value: Any) -> dict[str, Any]:

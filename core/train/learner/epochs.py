@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...data import Progress
 from ..metric import MetricMetadata
+from .batches import as_tensors
 from .events import Events, Step, values
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _length(loader: Iterable[Any]) -> int | None:
 
 
 def batches_of(loader: Iterable[Any], epoch: int) -> Iterable[Any]:
-    """The loader, in the order of an epoch."""
+    """The batches of an epoch, in its order. NumPy's arrays in a batch without tensors become tensors."""
     if hasattr(loader, "set_epoch"):
         loader.set_epoch(epoch - 1)
-    return loader
+    return map(as_tensors, loader)

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ...backend import get_backend
+from ...data import Dataset
 from ...errors import ArgumentError
 from ...functional.randomness import draws
 from ...optim.schedules import ConstantLr
+from . import arguments
 from .batches import inside, moved, rows
 from .checkpoints import Checkpoints
 from .epochs import Epoch, batches_of
@@ -70,25 +72,25 @@ class Learner:
     ) -> None:
         if not callable(getattr(model, "step", None)):
             raise ArgumentError(f"{type(model).__name__} has no step(batch), which a Learner calls")
-        self.directory = Path(directory)
+        self.directory = arguments.folder(Path(directory))
         self.model = model
-        self.optimizer = optimizer
+        self.optimizer = arguments.optimizer(optimizer)
         self.schedule = _schedule(lr)
         self.num_epochs = _count("num_epochs", num_epochs)
         self.metrics = {
-            "train": list(metrics if metrics_train is None else metrics_train),
-            "valid": list(metrics if metrics_valid is None else metrics_valid),
+            "train": arguments.measures("metrics", metrics if metrics_train is None else metrics_train),
+            "valid": arguments.measures("metrics", metrics if metrics_valid is None else metrics_valid),
         }
         self.grads_accumulation = _count("grads_accumulation", grads_accumulation)
-        self.devices = list(devices) if devices else [None]
+        self.devices = arguments.backends(devices)
+        if checkpoints is not None and checkpoints is not DEFAULT:
+            arguments.strategies(checkpoints, self.metrics)
         self.checkpoints = None if checkpoints is None else Checkpoints(self.directory / "checkpoint", checkpoints)
         self.checkpoint = None if checkpoint is None else _count("checkpoint", checkpoint)
         self.resume = resume
-        self.early_stopping = (
-            [early_stopping] if isinstance(early_stopping, EarlyStopping) else list(early_stopping or ())
-        )
-        self.renderer, self.loggers, self.application_log = renderer, loggers, application_log
-        self.interrupter = interrupter or Interrupter()
+        self.early_stopping = arguments.stopping(early_stopping, self.metrics)
+        self.renderer, self.loggers, self.application_log = renderer, arguments.loggers(loggers), application_log
+        (self.interrupter,) = arguments.all_of("interrupter", Interrupter, interrupter or Interrupter())
         self.show_summary = summary
         self.compile = compile
         self.group = group
@@ -104,6 +106,10 @@ class Learner:
 
         Ctrl-C and SIGTERM end it after the step, a second one at once. Raises whatever steps and batches raise.
         """
+        if isinstance(train, Dataset) or isinstance(valid, Dataset):
+            raise ArgumentError("fit takes batches, found a data set: give DataLoader(data, batch_size=32, shuffle=1)")
+        if valid is None and any(stop.split == "valid" for stop in self.early_stopping):
+            raise ArgumentError("early stopping looks at the validation: give fit(train, valid), or split='train'")
         first = self._begin()
         main = self.group is None or self.group.rank == 0
         events = All(self._events() if main else [])
@@ -232,9 +238,9 @@ class Learner:
             if self.interrupter.stopped is not None:
                 break
         if not run.steps:
-            raise ArgumentError(
-                f"no batches in epoch {epoch}: give a list or a DataLoader, which every epoch can iterate"
-            )
+            there = hasattr(train, "__len__") and not len(train)
+            why = "there are none" if there else "give a list or a DataLoader, which every epoch can iterate"
+            raise ArgumentError(f"no batches in epoch {epoch}: {why}")
         stepping.flush(lr)
         run.end()
 

@@ -46,6 +46,11 @@ def loss_of(item: Any) -> Any:
             f"step(batch) returned {type(item).__name__}, which has no loss: return an output with one, such as "
             f"ClassificationOutput(loss, output, targets), or TrainOutput(model, grads, item)"
         )
+    if getattr(loss, "size", 0) != 1 or not hasattr(loss, "backward"):
+        found = f"shape {loss.shape}" if hasattr(loss, "backward") else f"{type(loss).__name__} {loss!r}"
+        raise EmberletError(
+            f"the loss of an output is one number, a tensor that the model computed, such as losses.mean(); found {found}"
+        )
     return loss
 
 
