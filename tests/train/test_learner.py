@@ -410,7 +410,10 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
         ({"loggers": ["log"]}, "derive from Events"),
         ({"interrupter": 4}, "derive from Interrupter"),
         ({"checkpoints": 3}, "derive from Keep"),
-        ({"checkpoints": [KeepAll(), KeepBest("Lost")]}, "metric 'Lost' of 'valid', which is not measured there; .*'Loss'"),
+        (
+            {"checkpoints": [KeepAll(), KeepBest("Lost")]},
+            "metric 'Lost' of 'valid', which is not measured there; .*'Loss'",
+        ),
         ({"early_stopping": "Loss"}, "derive from EarlyStopping"),
         ({"early_stopping": EarlyStopping("Accuracy"), "metrics_valid": [LossMetric()]}, "not measured there"),
     ],
@@ -424,7 +427,7 @@ def test_what_is_no_setting_is_refused_before_the_training(
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(ArgumentError, match="file is a file"):
             learner(path, 1)

@@ -42,7 +42,7 @@ def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
 
 
 def as_tensors(batch: Any) -> Any:
-    """The batch, an array or a tuple, list or dict with some, with tensors for NumPy's arrays, unless it has tensors."""
+    """The batch with tensors for NumPy's arrays, in tuples, lists and dicts; one that has tensors stays as it is."""
     if next(tensors(batch), None) is not None:
         return batch
     if hasattr(batch, "__array__") and hasattr(batch, "dtype"):

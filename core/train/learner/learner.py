@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
@@ -238,8 +238,8 @@ class Learner:
             if self.interrupter.stopped is not None:
                 break
         if not run.steps:
-            there = hasattr(train, "__len__") and not len(train)
-            why = "there are none" if there else "give a list or a DataLoader, which every epoch can iterate"
+            empty = isinstance(train, Sized) and not len(train)
+            why = "there are none" if empty else "give a list or a DataLoader, which every epoch can iterate"
             raise ArgumentError(f"no batches in epoch {epoch}: {why}")
         stepping.flush(lr)
         run.end()

@@ -49,7 +49,8 @@ def loss_of(item: Any) -> Any:
     if getattr(loss, "size", 0) != 1 or not hasattr(loss, "backward"):
         found = f"shape {loss.shape}" if hasattr(loss, "backward") else f"{type(loss).__name__} {loss!r}"
         raise EmberletError(
-            f"the loss of an output is one number, a tensor that the model computed, such as losses.mean(); found {found}"
+            f"the loss of an output is one number, a tensor that the model computed, such as losses.mean(); "
+            f"found {found}"
         )
     return loss
 
