@@ -7,8 +7,10 @@ because an idle thread of one would slow down the other. The best call counts; p
 OPENBLAS_NUM_THREADS is 1, both have one thread, and processor time is measured, which other programs disturb less;
 `--threads` sets the number. OPENBLAS_CORETYPE is not passed on, so OpenBLAS runs its best kernels. mnist and silero are
 read from a folder of models beside the checkout. Where compiled plans use MKL, they are also measured with NumPy's own
-products (EMBERLET_BLAS=numpy). Rows of models that are not measured stay unchanged. Writes
-benches/results/cpu.md. The benchmark's own processes run it with `--child`.
+products (EMBERLET_BLAS=numpy). Where llvmlite is installed and one thread is measured, the native backend takes part,
+but for the step of the language model, whose cache grows: its first process compiles, the others find the code. Rows of
+models that are not measured stay unchanged. Writes benches/results/cpu.md. The benchmark's own processes run it with
+`--child`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +106,9 @@ def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[
         return lambda: session.run(None, feed)[0]
     import emberlet
 
-    model = generated(name, folder).compile(backend="numpy")
-    tensors = [emberlet.asarray(x, backend="numpy") for x in given]
+    backend = "native" if runtime == "native" else "numpy"
+    model = generated(name, folder).compile(backend=backend)
+    tensors = [emberlet.asarray(x, backend=backend) for x in given]
 
     def call() -> Any:
         found = model(*tensors)
@@ -202,7 +206,11 @@ def measure(
     """The best of all rounds for each runtime; the environment says how many threads they have."""
     best: dict[str, dict[str, float]] = {}
     ours_too = ["numpy"] if "MKL" in products(environment) else []
+    if find_spec("llvmlite") and name != "llama_step" and environment["OPENBLAS_NUM_THREADS"] == "1":
+        ours_too.append("native")
+    cold = math.nan
     with tempfile.TemporaryDirectory() as folder:
+        environment = {**environment, "EMBERLET_CACHE": str(Path(folder) / "cache")}
         generated = prepare(name, Path(folder))
         for _ in range(rounds):
             for runtime in ("emberlet", *ours_too, "onnxruntime", *(["torch"] if torch and on_one_image(name) else [])):
@@ -213,11 +221,15 @@ def measure(
                     command, env=own, check=True, capture_output=True, text=True, encoding="utf-8"
                 ).stdout
                 found = json.loads(said.splitlines()[-1])
+                if runtime == "native" and runtime not in best:
+                    cold = found["first s"]
                 best[runtime] = {k: min(v, best.get(runtime, found)[k]) for k, v in found.items()}
         ours, *others = (np.load(Path(folder) / f"{runtime}.npy") for runtime in best)
     for theirs in others:
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
     best["emberlet"]["generate s"] = generated
+    if "native" in best:
+        best["native"]["cold s"] = cold
     return best
 
 
@@ -255,7 +267,13 @@ def main() -> int:
         times = f"{ours['ms']:.3g} | {theirs['ms']:.3g} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
         torch = f"{found['torch']['ms']:.3g}" if "torch" in found else "–"
         plain = f"{found['numpy']['ms']:.3g}" if "numpy" in found else "–"
-        rows[name] = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} | {torch} | {plain} |"
+        row = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} | {torch} | {plain} |"
+        if native := found.get("native"):
+            speed = f" {native['ms']:.3g} | {native['ms'] / theirs['ms']:.2f} | {native['peak MB']:.0f} |"
+            row += f"{speed} {native['cold s']:.2f} | {native['first s']:.2f} |"
+        else:
+            row += " – |" * 5
+        rows[name] = row
         print(rows[name], flush=True)
         write(rows, options.threads, options.out)
     return 0
@@ -277,8 +295,8 @@ def products(environment: dict[str, str]) -> str:
 
 HEAD = [
     "| model | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's | torch ms "
-    "| with NumPy's BLAS ms |",
-    "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    "| with NumPy's BLAS ms | native ms | native's ratio | native's peak MB | native's first s, cold | warm |",
+    "|---" + "|---:" * 13 + "|",
 ]
 
 
@@ -294,7 +312,9 @@ def write(rows: dict[str, str], threads: int, path: Path) -> None:
         f"onnxruntime {onnxruntime.__version__}. Milliseconds a call, the best of many; emberlet: the module, "
         f"compiled on NumPy; generate: from the ONNX file to the module and its weights; memory is the process's. "
         f"minilm: 6 layers, 384 wide, 128 tokens; llama_step: a token behind {CACHED} others. With NumPy's BLAS: "
-        f"emberlet with EMBERLET_BLAS=numpy, where plans use MKL otherwise. A dash: not measured. "
+        f"emberlet with EMBERLET_BLAS=numpy, where plans use MKL otherwise. Native: the module, compiled on the native "
+        f"backend; its first call includes loading the module and making the plan: cold, compiling every kernel, and "
+        f"warm, with the code of an earlier process. A dash: not measured. "
         f"`python3 dev.py bench cpu --threads 1`, with `--torch PYTHON` for torch"
     )
     title = f"## {threads} thread" + "s" * (threads > 1)
