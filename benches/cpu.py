@@ -7,10 +7,9 @@ because an idle thread of one would slow down the other. The best call counts; p
 OPENBLAS_NUM_THREADS is 1, both have one thread, and processor time is measured, which other programs disturb less;
 `--threads` sets the number. OPENBLAS_CORETYPE is not passed on, so OpenBLAS runs its best kernels. mnist and silero are
 read from a folder of models beside the checkout. Where compiled plans use MKL, they are also measured with NumPy's own
-products (EMBERLET_BLAS=numpy). Where llvmlite is installed and one thread is measured, the native backend takes part,
-but for the step of the language model, whose cache grows: its first process compiles, the others find the code. Rows of
-models that are not measured stay unchanged. Writes benches/results/cpu.md. The benchmark's own processes run it with
-`--child`.
+products (EMBERLET_BLAS=numpy). Where llvmlite is installed, the native backend takes part, but for the
+step of the language model, whose cache grows: its first process compiles, the others find the code. Rows of models that
+are not measured stay unchanged. Writes benches/results/cpu.md. The benchmark's own processes run it with `--child`.
 """
 
 from __future__ import annotations
@@ -107,6 +106,10 @@ def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[
     import emberlet
 
     backend = "native" if runtime == "native" else "numpy"
+    if runtime == "native":
+        from emberlet.wgpu_backend.llvm import set_threads
+
+        set_threads(min(THREADS, 8))
     model = generated(name, folder).compile(backend=backend)
     tensors = [emberlet.asarray(x, backend=backend) for x in given]
 
@@ -206,7 +209,7 @@ def measure(
     """The best of all rounds for each runtime; the environment says how many threads they have."""
     best: dict[str, dict[str, float]] = {}
     ours_too = ["numpy"] if "MKL" in products(environment) else []
-    if find_spec("llvmlite") and name != "llama_step" and environment["OPENBLAS_NUM_THREADS"] == "1":
+    if find_spec("llvmlite") and name != "llama_step":
         ours_too.append("native")
     cold = math.nan
     with tempfile.TemporaryDirectory() as folder:

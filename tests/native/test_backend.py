@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import emberlet
@@ -18,9 +18,19 @@ from emberlet.wgpu_backend.llvm import processor
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What the process found out about llvmlite is forgotten, before and afterwards."""
+    found = (processor.llvm, processor._here, processor._identity)
+    for each in found:
+        each.cache_clear()
+    yield
+    for each in found:
+        each.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
 def test_without_llvmlite_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found in (processor.llvm, processor._here, processor._identity):
-        found.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     with pytest.raises(BackendError, match=r"backend 'native' needs llvmlite: .*emberlet\[native\]"):
@@ -43,9 +53,9 @@ def test_a_plan_of_several_steps_is_one_call(monkeypatch: pytest.MonkeyPatch) ->
     fast = compile(stack, a, backend="native")
     assert len(fast.plan().steps) > 1
     calls = []
-    instance = fast.planned().program._instance
-    run: Callable[..., None] = instance.steps.run
-    monkeypatch.setattr(instance.steps, "run", lambda *given: (calls.append(given), run(*given)))
+    steps = fast.planned().program._instance.steps
+    call: Callable[..., None] = steps.call
+    monkeypatch.setattr(steps, "call", lambda *given: (calls.append(given), call(*given)))
     found = np.asarray(fast(a))
     assert len(calls) == 1
     np.testing.assert_allclose(found, np.asarray(stack(emberlet.asarray(a, backend="numpy"))), rtol=1e-5)
@@ -63,7 +73,7 @@ def test_equal_layers_share_their_code() -> None:
 
     x = np.ones((4, 32), np.float32)
     steps = Net().compile(x, backend="native").planned().program._instance.steps
-    assert steps.count >= 5 and len({id(c) for c in steps.codes}) < steps.count
+    assert len(steps.codes) >= 5 and len({id(c) for c in steps.codes}) < len(steps.codes)
 
 
 def test_a_plan_that_needs_more_memory_than_addresses_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

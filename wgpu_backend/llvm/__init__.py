@@ -14,6 +14,10 @@ def __getattr__(name: str) -> Any:
         from .engine import set_processor
 
         return set_processor
+    if name == "set_threads":
+        from .threads import set_threads
+
+        return set_threads
     try:
         return __import__("emberlet.wgpu_backend.llvm." + name, None, None, ("*",))
     except ImportError:

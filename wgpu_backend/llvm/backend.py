@@ -8,8 +8,9 @@ from emberlet.errors import BackendError
 
 from ..arena import ArenaBackend
 from ..wasm.image import Layout
+from ..wasm.kernels import split
 from ..wasm.kernels.table import Options
-from . import engine, processor
+from . import engine, processor, threads
 
 # Rows of a tile of products: with two vectors of columns, the sums fill most of the 32 registers of AVX-512, and of the
 # 16 of AVX2.
@@ -57,13 +58,16 @@ class Compiled(Layout):
 
     def __init__(self, plan: Any, sizes: int = 0, room: Any = None, quick: bool = False) -> None:
         Layout.__init__(self, plan, None, sizes, room)
+        count = threads.threads() if split.pays([plan.kernels[step.kernel][1] for step in plan.steps]) else 1
+        apart = (self.scratch_room + 63) // 64 * 64  # bytes between the scratch memories of two threads
+        self.nbytes += (count - 1) * apart
         if self.nbytes >= MOST:
             raise BackendError(f"this plan takes {self.nbytes} bytes of memory; a native one has at most 4 GiB")
         each = []
         for step in plan.steps:
             f = plan.kernels[step.kernel][1]
-            each.append((f, [*[self.addresses[b] for b in step.buffers], self.scratch]))
-        self.steps = engine.Steps(each, quick)
+            each.append((f, [*[self.addresses[b] for b in step.buffers], self.scratch, apart]))
+        self.steps = engine.Steps(each, count, quick)
 
     def instance(self) -> engine.Instance:
         return engine.Instance(self.steps, self.nbytes)

@@ -19,32 +19,14 @@ from emberlet.errors import BackendError
 
 from ..device import lock
 from ..wasm.assembler import Function
-from . import kept, processor, render
+from . import kept, processor, render, threads
 from .linking import ALIGNMENT, linked
 
-# Calls the function of each of `count` steps, a pair of addresses: the function's and that of its arguments.
-_RUN = """
-define void @run(ptr %memory, ptr %steps, i64 %count) {
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %done, label %step
-step:
-  %n = phi i64 [ 0, %0 ], [ %next, %step ]
-  %at = getelementptr { ptr, ptr }, ptr %steps, i64 %n
-  %function = load ptr, ptr %at
-  %behind = getelementptr ptr, ptr %at, i64 1
-  %arguments = load ptr, ptr %behind
-  call void %function(ptr %memory, ptr %arguments)
-  %next = add i64 %n, 1
-  %more = icmp ult i64 %next, %count
-  br i1 %more, label %step, label %done
-done:
-  ret void
-}
-"""
-
+LONG = 1 << 28  # elements that the steps of one call read, at least: some 30 ms
 QUICK = 1 << 14  # elements that a kernel reads, at most, whose code may be slow
-_Key = tuple[Function | None, int | None, bool]  # place_of_steps; whether it may be slow
-_RUNNER: _Key = (None, None, False)
+_Key = tuple[Function | str, int | None, bool]  # a kernel's or a name of threads.text; place_of_steps; may be slow
+_RUN: _Key = ("run", None, False)
+_WORK: _Key = ("work", None, False)
 _compiling = lock()  # LLVM's objects are made and used by one thread at a time
 _known: weakref.WeakValueDictionary[_Key, Code] = weakref.WeakValueDictionary()
 
@@ -68,14 +50,14 @@ class Code:
         self.held = held
 
 
-def codes(functions: list[Function], quick: bool = False) -> tuple[list[Code], Code]:
-    """The compiled forms of a plan's kernels, and of what runs steps. quick: whether kernels of little work may be
-    slower, for being compiled sooner; their code is not kept."""
+def codes(functions: list[Function], quick: bool = False) -> tuple[list[Code], Code, Code]:
+    """The compiled forms of a plan's kernels, and of "run" and "work" (threads.py). quick: whether kernels of little
+    work may be slower, for being compiled sooner; their code is not kept."""
     keys: list[_Key] = []
     for f in functions:
         soon = quick and f.lanes == 4 and f.work <= QUICK
         keys.append((f, render.place_of_steps(f), soon))
-    wanted = dict.fromkeys([*keys, _RUNNER])
+    wanted = dict.fromkeys([*keys, _RUN, _WORK])
     with _compiling:
         found = {key: _known.get(key) for key in wanted}
         if None in found.values():
@@ -86,12 +68,12 @@ def codes(functions: list[Function], quick: bool = False) -> tuple[list[Code], C
             if name is not None and not kept_codes:
                 _keep(name, list(found.values()))
     made: dict[_Key, Any] = dict(found)
-    return [made[key] for key in keys], made[_RUNNER]
+    return [made[key] for key in keys], made[_RUN], made[_WORK]
 
 
 def _bytes(key: _Key) -> bytes:
     function, place, quick = key
-    code: Any = None if function is None else function._key
+    code: Any = function if isinstance(function, str) else function._key
     return marshal.dumps((code, place, quick), 2)
 
 
@@ -148,8 +130,11 @@ def pages(nbytes: int) -> mmap.mmap:
 def _made(key: _Key) -> Code:
     """Compile a kernel, or what runs steps."""
     function, _, quick = key
-    text, name = (_RUN, "run") if function is None else (render.kernel(function), "kernel")
     llvm = processor.llvm()
+    if isinstance(function, str):
+        name, text = function, threads.text(function, llvm.get_process_triple())
+    else:
+        name, text = "kernel", render.kernel(function)
     if processor.kept_name("code", b"") is not None:
         machine = _machine(quick, reloc="pic", codemodel="small")
         moved = linked(machine.emit_object(_optimized(machine, text)), name)
@@ -191,20 +176,36 @@ def set_processor(name: str | None) -> None:
 
 
 class Steps:
-    """The steps of a plan. each: (kernel's function, the addresses that it takes)."""
+    """The steps of a plan. each: (kernel's function, the words of its table of arguments); count: of threads."""
 
-    def __init__(self, each: list[tuple[Function, list[int]]], quick: bool = False) -> None:
-        self.codes, self._runner = codes([function for function, _ in each], quick)
-        self.arguments = [(ctypes.c_uint32 * len(given))(*given) for _, given in each]
+    def __init__(self, each: list[tuple[Function, list[int]]], count: int, quick: bool = False) -> None:
+        functions = [function for function, _ in each]
+        self.codes, self._runner, self._worker = codes(functions, quick)
+        self._arguments = [(ctypes.c_uint32 * len(given))(*given) for _, given in each]
         words = []
-        for compiled, given in zip(self.codes, self.arguments, strict=True):
-            words += [compiled.address, ctypes.addressof(given)]
-        self.table = (ctypes.c_size_t * len(words))(*words)
-        self.count = len(each)
-        self.run = _RUNS(self._runner.address)
+        for compiled, given, f in zip(self.codes, self._arguments, functions, strict=True):
+            words += [compiled.address, ctypes.addressof(given), threads.tasks(f, count)]
+        self._table = (ctypes.c_uint64 * len(words))(*words)
+        self.call = threads.RUNS(self._runner.address)
+        self.threads = count
+        self.pieces = []  # (the address of the first of some steps, how many): one call each
+        begin = work = 0
+        for n, f in enumerate(functions):
+            work += f.work
+            if work >= LONG or n + 1 == len(functions):
+                self.pieces.append((ctypes.addressof(self._table) + 24 * begin, n + 1 - begin))
+                begin, work = n + 1, 0
 
-
-_RUNS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    def run(self, memory: int) -> None:
+        """Run them on a memory at this address. Between two pieces, Python answers interrupts."""
+        if self.threads == 1:
+            for at, count in self.pieces:
+                self.call(memory, at, count, None, 1)
+            return
+        pool = threads.pool()
+        with pool.taken(self.threads, self._worker) as many:
+            for at, count in self.pieces:
+                self.call(memory, at, count, pool.control, many)
 
 
 class Instance:
@@ -227,7 +228,7 @@ class Instance:
         return bytes(self.view[at : at + nbytes])
 
     def run(self) -> None:
-        self.steps.run(self.address, self.steps.table, self.steps.count)
+        self.steps.run(self.address)
 
     def release(self) -> None:
         """Does nothing: the memory is freed with the instance."""

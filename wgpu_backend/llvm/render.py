@@ -62,24 +62,33 @@ _ATTRIBUTES = (
 
 
 def kernel(function: Function) -> str:
-    """The text of a module whose function "kernel" takes the memory and a table of addresses: the function's arguments
-    before the range of its shared loop, all of which it runs."""
+    """The text of a module whose function "kernel" takes the memory, a table of the function's addresses with the bytes
+    from a thread's scratch memory to the next one's, and which part of how many of the shared loop to run by which
+    thread."""
     rendered: dict[str, str] = {}
     declared: set[str] = set()
     _add(function, "body", function.lanes, rendered, declared)
-    lines = ["define void @kernel(ptr %memory, ptr %arguments) #1 {"]
+    lines = ["define void @kernel(ptr %memory, ptr %arguments, i32 %part, i32 %parts, i32 %thread) #1 {"]
     given = ["ptr %memory"]
-    for n in range(len(function.params) - 2):
+    count = len(function.params) - 1  # of words in the table
+    for n in range(count):
         lines.append(f"  %q{n} = getelementptr i32, ptr %arguments, i64 {n}")
         lines.append(f"  %p{n} = load i32, ptr %q{n}")
         given.append(f"i32 %p{n}")
+    given[-2:] = ["i32 %scratch"]
+    lines.append(f"  %apart = mul i32 %thread, %p{count - 1}")
+    lines.append(f"  %scratch = add i32 %p{count - 2}, %apart")
     steps = str(function.steps)
     place = place_of_steps(function)
     if place is not None:
         lines.append(f"  %size = getelementptr i8, ptr %memory, i64 {SIZES + 4 * place}")
         lines.append("  %steps = load i32, ptr %size")
         steps = "%steps"
-    given += ["i32 0", f"i32 {steps}"]
+    lines += [f"  %many = zext i32 {steps} to i64", "  %of = zext i32 %parts to i64", "  %after = add i32 %part, 1"]
+    for at, name in (("part", "first"), ("after", "last")):
+        lines += [f"  %{name}.wide = zext i32 %{at} to i64", f"  %{name}.all = mul i64 %{name}.wide, %many"]
+        lines += [f"  %{name}.place = udiv i64 %{name}.all, %of", f"  %{name} = trunc i64 %{name}.place to i32"]
+        given.append(f"i32 %{name}")
     lines += [f"  call void @body({', '.join(given)})", "  ret void", "}"]
     return "\n".join([*rendered.values(), "\n".join(lines), *sorted(declared), *_ATTRIBUTES])
 

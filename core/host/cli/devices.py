@@ -96,14 +96,15 @@ def _native() -> dict[str, Any]:
     from importlib.metadata import version
 
     from emberlet.errors import BackendError
-    from emberlet.wgpu_backend.llvm import engine, processor
+    from emberlet.wgpu_backend.llvm import engine, processor, threads
 
     try:
         engine.available()
     except BackendError as error:
         return {"backend": "native", "missing": str(error)}
     name, _, lanes, _ = processor.current()
-    text = f"llvmlite {version('llvmlite')} for {name}, vectors of {32 * lanes} bits, one thread"
+    count = "one thread" if threads.threads() == 1 else f"{threads.threads()} threads"
+    text = f"llvmlite {version('llvmlite')} for {name}, vectors of {32 * lanes} bits, {count}"
     return {"backend": "native", "description": text}
 
 

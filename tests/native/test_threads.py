@@ -1,0 +1,133 @@
+"""Several threads run a plan: its results are the bytes that one thread gives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import BackendError
+from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.llvm import engine, set_threads, threads
+from emberlet.wgpu_backend.wasm.kernels import split
+from wasm.test_open_sizes import FUNCTIONS, drawn, near
+
+RANDOM = np.random.default_rng(0)
+WEIGHT = RANDOM.standard_normal((24, 5, 3, 3)).astype(np.float32)
+PICTURES = RANDOM.standard_normal((2, 5, 23, 37)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def eager() -> Iterator[None]:
+    """Threads share every kernel that has more than one step, whatever it costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LEAST_WORK", "MEETING", "LEAST_SAVED"):
+            patch.setattr(split, name, 0)
+        before = set_threads(3)
+        yield
+        set_threads(before)
+
+
+def network(x: Any) -> Any:
+    """Convolutions, a product, row kernels, reductions, padding."""
+    y = F.gelu(F.conv2d(x, emberlet.asarray(WEIGHT, backend=x.backend), padding=1))
+    rows = F.softmax(y.reshape((48, 23 * 37)), axis=1)
+    return rows @ F.permute_dims(rows, (1, 0)), F.cumulative_sum(rows, axis=1), y.mean(axis=(2, 3)), F.argmax(y, axis=3)
+
+
+def made(count: int, function: Any, *given: Any) -> Any:
+    before = set_threads(count)
+    try:
+        return compile(function, *given, backend="native")
+    finally:
+        set_threads(before)
+
+
+def bytes_of(results: Any) -> list[bytes]:
+    return [np.asarray(r).tobytes() for r in (results if isinstance(results, tuple) else (results,))]
+
+
+def test_threads_give_the_bytes_of_one() -> None:
+    alone, together = made(1, network, PICTURES), made(3, network, PICTURES)
+    steps = together.planned().program._instance.steps
+    assert steps.threads == 3 and max(steps._table[2::3]) > 1
+    for _ in range(20):
+        x = RANDOM.standard_normal(PICTURES.shape).astype(np.float32)
+        assert bytes_of(together(x)) == bytes_of(alone(x))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_open_sizes_are_shared_too(function: Any) -> None:
+    compiled = compile(function, backend="native", dims={"x": {0: "batch", 1: "length"}})
+    for length in (9, 1, 3, 5, 33, 70):
+        x = drawn(2, length)
+        near(compiled(x), function(emberlet.asarray(x, backend="numpy")), x.shape)
+    assert len(compiled._open) == 1
+
+
+def test_runs_of_several_callers_overlap() -> None:
+    models = [made(3, network, PICTURES), made(2, network, PICTURES)]
+    want = bytes_of(made(1, network, PICTURES)(PICTURES))
+    wrong = []
+
+    def caller(model: Any) -> None:
+        for _ in range(20):
+            if bytes_of(model(PICTURES)) != want:
+                wrong.append(model)
+
+    callers = [threading.Thread(target=caller, args=(m,)) for m in models * 2]
+    for c in callers:
+        c.start()
+    for c in callers:
+        c.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    model = made(3, network, PICTURES)
+    want = bytes_of(model(PICTURES))
+    child = os.fork()
+    if not child:
+        same = bytes_of(model(PICTURES)) == want and bool(threads.pool()._gates)
+        bytes_of(model(np.zeros_like(PICTURES)))
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bytes_of(model(PICTURES)) == want
+
+
+def test_an_interrupt_is_answered_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LONG", 1)
+    model = made(3, network, PICTURES)
+    want = bytes_of(model(PICTURES))
+    steps = model.planned().program._instance.steps
+    assert len(steps.pieces) > 3
+    call = steps.call
+    calls = []
+
+    def interrupted(*given: Any) -> None:
+        calls.append(call(*given))
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(steps, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model(PICTURES)
+    assert len(calls) == 2
+    assert bytes_of(model(PICTURES)) == want
+
+
+def test_the_number_of_threads_is_checked() -> None:
+    assert set_threads(2) == 3 and set_threads(3) == 2
+    for count in (0, 9, 1.5, "2"):
+        with pytest.raises(BackendError, match="1 to 8 threads"):
+            set_threads(count)
+    set_threads(None)
+    assert 1 <= threads.threads() <= 8
