@@ -115,7 +115,7 @@ class Held(Model):
         return x + kept, kept
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy", "wasm", "wgpu"])
+@pytest.mark.parametrize("backend", ["python", "numpy", "wasm", "native", "wgpu"])
 def test_an_initial_state_stays_although_the_callers_tensor_is_assigned_to(backend: str) -> None:
     try:
         given = F.asarray([[7.0]], backend=backend)

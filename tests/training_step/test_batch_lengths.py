@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import emberlet
@@ -15,7 +16,8 @@ from emberlet.module import Module
 from .networks import batch, dense, eager_step, squares, values
 
 GPU = pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))
-PLANS = {"numpy": 1, "wgpu": 2, "wasm": 1}  # for four lengths
+NATIVE = pytest.mark.skipif(not find_spec("llvmlite"), reason="llvmlite is not installed")
+PLANS = {"numpy": 1, "wgpu": 2, "wasm": 1, "native": 1}  # for four lengths
 LENGTHS = (6, 6, 4, 1, 6, 9)
 
 
@@ -72,6 +74,7 @@ def entropy(model: Any, x: Any, y: Any) -> Any:
     [
         *((name, backend) for name in MODELS for backend in ("numpy", "wasm")),
         *(pytest.param(name, "wgpu", marks=pytest.mark.needs("gpu-driver")) for name in MODELS),
+        *(pytest.param(name, "native", marks=NATIVE) for name in ("perceptron", "convolutional")),
     ],
 )
 def test_every_length_trains_as_without_a_plan(name: str, backend: str) -> None:
