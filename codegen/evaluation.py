@@ -41,7 +41,7 @@ def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
             o = replace(o, type=TensorType(value.dtype, value.shape), source=Constant(value))
         outputs.append(o)
     node = replace(node, outputs=tuple(outputs))
-    if node.absorbed or any(o.value is not None for o in outputs) or not foldable(node):
+    if node.absorbed or node.widens or any(o.value is not None for o in outputs) or not foldable(node):
         return node
     types = [o.type for o in outputs if o.present]
     sizes = [product(t.shape) if isinstance(t, TensorType) and t.shape is not None else None for t in types]

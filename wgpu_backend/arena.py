@@ -2,9 +2,11 @@
 
 from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.sizes.size import is_open
 
 from .plan.make import make_plan
 from .record.bounds import interval
+from .record.levels import levels
 from .record.node import numbers, refuse_values, signature
 from .record.primitives import Primitives
 from .run import storage
@@ -13,6 +15,11 @@ from .wasm.kernels.split import ENOUGH, LEAST_WORK
 from .wasm.prepare import prepare
 
 _CODE = 32 << 20  # bytes of plans' code, with what compilers make of it: a few of a training step's size
+_MOST = 1 << 15  # products within 255 * 255 that 32 bits sum
+
+
+def _fits(count):
+    return not is_open(count) and count <= _MOST
 
 
 class ArenaBackend(Primitives):
@@ -84,6 +91,36 @@ class ArenaBackend(Primitives):
         """`conv` for int32 values within ±255, in the same way. bias: None."""
         x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
         return self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
+
+    def matmul(self, a, b):
+        """a @ b; of operands that were dequantized from 8 bits, by the exact sums of their integers."""
+        if _fits(a.shape[-1]) and len(a.shape) > 1 and len(b.shape) > 1:
+            left, right = levels(a), levels(b)
+            if left and right and left[1].size == 1 and (right[1].size == 1 or right[1].shape[-2] == 1):
+                return self._scaled(self.matmul_8bit(left[0], right[0]), left[1], right[1])
+        return Primitives.matmul(self, a, b)
+
+    def conv(self, x, weight, bias, stride, padding, dilation, groups):
+        """`conv`, in the same way."""
+        total = None
+        if _fits(shapes.size(weight.shape[1:])):
+            left, right = levels(x), levels(weight)
+            if left and right and left[1].size == 1:
+                scale = right[1]
+                if scale.size == 1 or scale.shape[0] == scale.size:
+                    total = self.conv_8bit(left[0], right[0], None, stride, padding, dilation, groups)
+                    if scale.size > 1:
+                        scale = self.reshape(scale, (scale.size,) + (1,) * len(stride))
+                    total = self._scaled(total, left[1], scale)
+        if total is None:
+            return Primitives.conv(self, x, weight, bias, stride, padding, dilation, groups)
+        if bias is not None:
+            total = self.binary("add", total, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
+        return total
+
+    def _scaled(self, total, a_scale, b_scale):
+        """int32 sums times the scales of their operands."""
+        return self.binary("mul", self.cast(total, dtypes.float32), self.binary("mul", a_scale, b_scale))
 
     def _sorted_positions(self, x, descending):
         return self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)

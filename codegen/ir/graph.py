@@ -127,6 +127,11 @@ class Node(ABC, Generic[C]):
         """Whether no budget can stop the node once it runs, so that it must not be folded."""
         return self.loops
 
+    @property
+    def widens(self) -> bool:
+        """Whether the node's result holds what its constants hold, in more bytes, so that it is not folded."""
+        return False
+
     # -- what operators ask about their inputs ------------------------------------------------------------------------
 
     def has(self, i: int) -> bool:

@@ -111,6 +111,11 @@ class DequantizeLinear(Node[QuantizeConfig]):
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(self.config.dtype or self.dtype(1), self.shape(0)),)
 
+    @property
+    def widens(self) -> bool:
+        """Weights stay in 8 bits or fewer, in files and up to the kernels that multiply integers."""
+        return self.dtype(0).is_integer and self.dtype(0).bits <= 8 and len(self.shape(0) or ()) > 1
+
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         zero = point(e, 2)

@@ -2,7 +2,7 @@
 
 Small values are computed now. Of large ones only the shape is computed now, the elements when the weights are written,
 so that a model's weights are never all in memory. A large value is folded only if that does not enlarge the burnpack or
-turn a fill into data.
+turn a fill into data. Weights of a few bits are never folded into floats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run(graph: Graph) -> Rewrite:
 
 def step(node: Node[Any], walk: Walk) -> Change | None:
     present = [o for o in node.outputs if o.present]
-    if not foldable(node) or not present or any(o.value is not None for o in present):
+    if node.widens or not foldable(node) or not present or any(o.value is not None for o in present):
         return None
     values = folded(node)
     if values is None:

@@ -29,7 +29,7 @@ class Filling:
             entry = self._pack.tensors.get(names[i])
             if entry is None:
                 raise ValueError("uses a tensor {!r} that is missing".format(names[i]))
-            if entry.nbytes % 4 or (entry.nbytes > room if sizes is None else entry.nbytes != sizes[i]):
+            if entry.nbytes % 4 or (entry.nbytes > room if sizes is None else sizes[i] not in (None, entry.nbytes)):
                 raise ValueError(
                     "has a tensor {!r} of {} bytes, which does not fit buffer {}".format(names[i], entry.nbytes, number)
                 )

@@ -7,8 +7,9 @@ from typing import Any
 
 from emberlet import dtypes
 
-from .stored import BLOCK, PARTS, stored_bytes
+from .stored import BLOCK, stored_bytes
 
+CHOICES = ("float16", "q8")
 SMALLEST = 4096  # bytes: in smaller tensors the saving is not worth the rounding
 MOST_ERROR = 0.02
 """A tensor whose relative root-mean-square error would exceed this is stored unchanged: its values are hardly
@@ -18,7 +19,7 @@ weights."""
 def parts_of(how: str | None, words: Any) -> list[Any]:
     """Sources of the tensors that encode a float32 tensor, given as bytes; none if it is stored unchanged.
 
-    Raises ValueError for a `how` that is neither None nor one of stored.PARTS.
+    Raises ValueError for a `how` that is neither None nor one of CHOICES.
     """
     from emberlet.host import burnpack_writer
 
@@ -35,10 +36,10 @@ def parts_of(how: str | None, words: Any) -> list[Any]:
 def encoded(how: str | None, words: Any) -> list[Any]:
     """NumPy arrays that encode a float32 tensor, given as bytes; none if it is stored unchanged.
 
-    Raises ValueError for a `how` that is neither None nor one of stored.PARTS.
+    Raises ValueError for a `how` that is neither None nor one of CHOICES.
     """
-    if how is not None and how not in PARTS:
-        raise ValueError(f"weights are stored as {' or '.join(PARTS)}, not as {how!r}")
+    if how is not None and how not in CHOICES:
+        raise ValueError(f"weights are stored as {' or '.join(CHOICES)}, not as {how!r}")
     if how is None or memoryview(words).nbytes < SMALLEST:
         return []
     import numpy as np

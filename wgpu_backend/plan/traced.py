@@ -15,14 +15,15 @@ from ..record.index_checks import index_checks
 from ..record.index_ranges import SAME_VALUES, index_ranges
 from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
+from .narrowing import narrow
 
 
 def traced_for(
     model: Any, examples: Sequence[Tensor], backend: Any, shapes: list[Any] | None = None
 ) -> tuple[Any, list[Any]]:
-    """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed; the nodes of
-    its results). shapes: those of the examples, with Sizes for open axes. Raises ModelError if the model is not a
-    single plan, SizeNeeded if a size cannot be left open."""
+    """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed, of which
+    `narrow` tells what is known of 8 bits; the nodes of its results). shapes: those of the examples, with Sizes for
+    open axes. Raises ModelError if the model is not a single plan, SizeNeeded if a size cannot be left open."""
     if hasattr(model, "fork"):
         for param in model.params():
             param.val()  # a lazy parameter would be initialized differently here and in the copy
@@ -38,7 +39,9 @@ def traced_for(
         raise ModelError("a model that is saved as a plan must return a tensor, or a tuple of tensors, on the GPU")
     # Results are written with one word per element, also a result that is an input.
     traced.roots = [unpacked(r) for r in traced.roots]
-    evaluate(constants(traced.roots, launched=False), backend.host)
+    once = constants(traced.roots, launched=False)
+    traced.narrow = narrow(once, backend)
+    evaluate(once, backend.host)
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(known_equal(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan must not return empty tensors")

@@ -15,6 +15,7 @@ from emberlet.tensor import Tensor
 from ..kernels.table import Options
 from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
+from . import narrowing
 from .counts import count, counts_of
 from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan
@@ -67,7 +68,8 @@ def save(
         from ..wasm.writer import save as save_module
 
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
-    traced, results, checks, plans = planned_for(model, examples, WgpuBackend(planning=True), dims, _planned)
+    backend = WgpuBackend(planning=True)
+    traced, results, checks, plans = planned_for(model, examples, backend, dims, _planned)
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
@@ -77,11 +79,17 @@ def save(
             given[node.arg] = number
             continue
         name = f"constant{len(fixed)}"
-        stored = parts_of(weights, node.arg) if node.word == "f32" and node.nbytes <= PAGE_BYTES else []
+        how, stored = weights, []
+        if node.nbytes <= PAGE_BYTES:
+            stored = narrowing.parts_of(traced.narrow.get(id(node)), backend.host)
+            if stored:
+                how = "levels" if node.word == "f32" else "integers"
+            elif node.word == "f32":
+                stored = parts_of(weights, node.arg)
         if stored:
             names = [name, f"{name}.scales"][: len(stored)]
             tensors |= zip(names, stored, strict=True)
-            fixed.append([number, name, weights, names[1] if len(names) > 1 else None])
+            fixed.append([number, name, how, names[1] if len(names) > 1 else None])
             continue
         fixed.append([number, name])
         tensors[name] = burnpack_writer.Source(
@@ -149,7 +157,12 @@ def _planned(
     scope = opening.scope if opening else None
     traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
     checks = checked_indices(traced, backend)
-    reorder_weights(traced.roots, lambda nodes: evaluate(nodes, backend.host), {})
+
+    def compute(nodes: list[Any]) -> None:
+        narrowing.permute(traced.narrow, nodes, backend.host)
+        evaluate(nodes, backend.host)
+
+    reorder_weights(traced.roots, compute, {})
     plans = {
         name: make_plan(traced.roots, Options(c, subgroups=s), False, sizes=scope) for name, (c, s) in CLASSES.items()
     }

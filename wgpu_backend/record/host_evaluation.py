@@ -11,13 +11,18 @@ MOST = 16  # the longest history, in nodes, that `given` computes
 
 def evaluate(nodes, host):
     """Turn each node, none of which depends on an input, into a "data" node with its value."""
-    values = _values(topological(nodes), host)
-    for n in nodes:
-        n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word)
+    for n, value in zip(nodes, values_of(nodes, host)):
+        n.arg = storage.widen(host.to_bytes(value), n.dtype, n.count, n.word)
         if n.arg is None:
             raise BackendError("a constant of the plan, {} {}, holds values beyond 32 bits".format(n.dtype, n.shape))
         n.op = "data"
         n.srcs = ()
+
+
+def values_of(nodes, host):
+    """The values of nodes, none of which depends on an input, as Tensors of the host backend."""
+    values = _values(topological(nodes), host)
+    return [values[id(n)] for n in nodes]
 
 
 def given(node, host):

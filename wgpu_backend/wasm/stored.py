@@ -1,8 +1,8 @@
 """Weights that a module's file holds in fewer bits, and the function that expands them, which is called once.
 
-"float16" and "q8" are those of plans (plan/stored.py). The encoded elements lie at the end of the memory that the
-weight will fill. Expansion starts at its beginning, so that no encoded element is overwritten before it is read. The
-scales of q8 lie behind all buffers.
+"float16", "q8" and "levels" are those of plans (plan/stored.py). The encoded elements lie at the end of the memory that
+the weight will fill. Expansion starts at its beginning, so that no encoded element is overwritten before it is read.
+The scales of q8 and of levels lie behind all buffers.
 """
 
 from .assembler import Function, f32, f32x4, i32, i32x4, memory, op
@@ -12,10 +12,13 @@ BLOCK_BYTES = 128  # bytes of a block of float32; a weight's memory is a multipl
 
 
 def expansion(parts):
-    """The function "expand" of a module. parts: ("float16" or "q8", address of the weight, elements, address of the
-    encoded elements, address of the scales or None)."""
+    """The function "expand" of a module. parts: (how, address of the weight, elements, address of the encoded elements,
+    address of the scales or None). how: "float16", "q8", or the numbers of levels (plan/narrowing.py)."""
     f = Function("expand", ())
     for how, to, count, at, scales in parts:
+        if not isinstance(how, str):
+            _levels(f, to, count, at, scales, *how)
+            continue
         blocks = (count + BLOCK - 1) // BLOCK
         number = f.local("i32")
         f.set(number, i32(0))
@@ -28,9 +31,37 @@ def expansion(parts):
 
 
 def nbytes(how, count):
-    """(bytes of the encoded elements, of the scales) of whole blocks."""
+    """(bytes of the encoded elements, of the scales), those of blocks whole."""
+    if not isinstance(how, str):
+        return count, 4 * how[1]
     blocks = (count + BLOCK - 1) // BLOCK
     return (2 * BLOCK * blocks, 0) if how == "float16" else (BLOCK * blocks, 2 * blocks)
+
+
+def _levels(f, to, count, at, scales, each, channels, offset):
+    if channels == 1:
+        each = count
+    source, target, channel, left = [f.local("i32") for _ in range(4)]
+    scale = f.local("f32")
+    f.set(source, i32(at))
+    f.set(target, i32(to))
+    f.set(channel, i32(0))
+    f.begin_loop()
+    f.set(scale, memory("f32.load", op("i32.shl", f.get(channel), i32(2)), offset=scales))
+    f.set(left, i32(each))
+    f.begin_loop()
+    whole = op("i32.add", memory("i32.load8_s", f.get(source)), i32(offset))
+    f.do(memory("f32.store", f.get(target), op("f32.mul", op("f32.convert_i32_s", whole), f.get(scale))))
+    for name, step in ((source, 1), (target, 4), (left, -1)):
+        f.set(name, op("i32.add", f.get(name), i32(step)))
+    f.branch_if(f.get(left), 0)
+    f.end()
+    f.set(channel, op("i32.add", f.get(channel), i32(1)))
+    f.begin_if(op("i32.eq", f.get(channel), i32(channels)))
+    f.set(channel, i32(0))
+    f.end()
+    f.branch_if(op("i32.lt_u", f.get(source), i32(at + count)), 0)
+    f.end()
 
 
 def _place(block, nbytes, start):

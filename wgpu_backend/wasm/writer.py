@@ -11,6 +11,7 @@ from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import Size, is_open, most
 
+from ..plan import narrowing
 from ..plan.counts import count, counts_of
 from ..plan.data import Buffer
 from ..plan.make import make_plan
@@ -45,15 +46,21 @@ def save(
 
     from .backend import WasmBackend
 
-    traced, results, checks, plans = planned_for(model, examples, WasmBackend(planning=True), dims, _planned)
+    backend = WasmBackend(planning=True)
+    traced, results, checks, plans = planned_for(model, examples, backend, dims, _planned)
     (plan, externals), (simple, _) = plans.values()
     given: dict[int, int] = {}
     data: dict[int, Any] = {}
-    stored: dict[int, str] = {}
+    stored: dict[int, Any] = {}  # how, as stored.py takes it
     for number, node in zip(plan.externals, externals):
         if node.op == "input":
             given[node.arg] = number
         else:
+            found = traced.narrow.get(id(node)) if node.word == "f32" else None
+            exact = narrowing.encoded(found, backend.host) if found else None
+            if exact:
+                data[number], stored[number] = [exact[0], exact[2]], exact[1]
+                continue
             parts = encoded(weights, node.arg) if node.word == "f32" else []
             data[number] = [part.tobytes() for part in parts] or node.arg
             if parts and weights:

@@ -1,0 +1,134 @@
+"""Weights of 8 bits stay so in compiled files, and the loaded model has exactly the dequantized ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet import functional as F
+from emberlet.host.cli.compile import write
+from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.compiled import compile as compiled
+from onnx import helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support.rows import every
+
+from tools.components import require
+
+Array = np.ndarray[Any, Any]
+
+
+def drawn(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return rng.integers(low, high, shape, dtype, endpoint=True)
+
+
+@every("seed", range(12))
+def test_a_file_holds_bytes_and_the_model_has_the_numbers(seed: int, tmp_path: Path) -> None:
+    require("gpu-driver")
+    rng = np.random.default_rng(seed)
+    shape = [(48, 64), (64, 3, 5, 5), (7, 31, 16), (1, 4801)][seed % 4]
+    q = drawn(rng, ["int8", "uint8"][seed // 4 % 2], shape)
+    axis = int(rng.integers(len(shape))) if seed % 3 else None
+    scale = rng.random(() if axis is None else (shape[axis],), np.float32)
+    zero = None if seed == 5 else np.full_like(scale, rng.integers(0, 120), dtype=q.dtype)
+    order = rng.permutation(len(shape)).tolist()
+    weights = [emberlet.asarray(a, backend="numpy") for a in (q, scale)]
+    point = None if zero is None else emberlet.asarray(zero, backend="numpy")
+
+    def model(x: Any) -> Any:
+        w, s = (t.to_device(x.backend) for t in weights)
+        z = None if point is None else point.to_device(x.backend)
+        return F.permute_dims(F.dequantize_linear(w, s, z, axis=axis or 0), order) * x
+
+    x = rng.standard_normal([shape[a] for a in order], np.float32)
+    example = emberlet.asarray(x, backend="numpy")
+    want = np.asarray(model(example))
+    for ending in (".wasm", ".plan"):
+        path = tmp_path / f"model{ending}"
+        plan_file.save(str(path), model, example, inputs=["x"])
+        assert 8 * scale.size > q.size or path.stat().st_size < 1.2 * q.nbytes + 4 * scale.size + 14000
+        (found,) = plan_file.load(str(path)).run(x)
+        np.testing.assert_array_equal(np.asarray(found), want)
+
+
+@every("seed", range(12))
+def test_products_of_dequantized_operands_are_exact_sums(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = ["int8", "uint8"]
+    x_scale = np.float32(rng.random())
+    if seed % 2:
+        x, w = drawn(rng, kinds[seed // 2 % 2], (2, 8, 9, 7)), drawn(rng, "int8", (12, 8, 3, 3))
+        scales = rng.random(12, np.float32)
+        spread = scales.reshape(12, 1, 1, 1)
+    else:
+        x, w = drawn(rng, kinds[seed // 2 % 2], (3, 5, 40)), drawn(rng, kinds[seed // 4 % 2], (40, 24))
+        scales = rng.random(24, np.float32) if seed % 4 else rng.random((), np.float32)
+        spread = scales
+    points = [np.asarray(rng.integers(0, 100), t.dtype) for t in (x, w)]
+    w_points = np.full(scales.shape, points[1], w.dtype)
+    axis = 0 if seed % 2 else 1
+
+    def product(x: Any, w: Any, s: Any, zx: Any, zw: Any) -> Any:
+        x = F.dequantize_linear(x, float(x_scale), zx)
+        w = F.dequantize_linear(w, s, zw, axis=axis)
+        return F.conv(x, w, padding=1) if seed % 2 else x @ w
+
+    wide = [(x - points[0].astype(np.float64)) * float(x_scale), (w - points[1].astype(np.float64)) * spread]
+    function = (lambda a, b: F.conv(a, b, padding=1)) if seed % 2 else (lambda a, b: a @ b)
+    want = np.asarray(function(*[emberlet.asarray(a, dtype="float64", backend="numpy") for a in wide]))
+    tensors = [emberlet.asarray(a, backend="wasm") for a in (x, w, scales, points[0], w_points)]
+    for found in (product(*tensors), compiled(product, *tensors, backend="wasm")(*tensors)):
+        np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
+
+
+def network(path: Path, rng: np.random.Generator) -> None:
+    """A convolution, a relu and two products, with most of the weights in the products."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0", "b0"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Flatten", ["r"], ["f"]),
+        helper.make_node("Gemm", ["f", "w1", "b1"], ["g"], transB=1),
+        helper.make_node("MatMul", ["g", "w2"], ["y"]),
+    ]
+    shapes = {"w0": (8, 3, 3, 3), "b0": (8,), "w1": (256, 512), "b1": (256,), "w2": (256, 100)}
+    held = [numpy_helper.from_array(rng.standard_normal(s).astype(np.float32) / 9, n) for n, s in shapes.items()]
+    x, y = (helper.make_tensor_value_info(n, 1, s) for n, s in (("x", ["n", 3, 8, 8]), ("y", ["n", 100])))
+    graph = helper.make_graph(nodes, "network", [x], [y], held)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self, x: Array) -> None:
+        self.left = iter(x)
+
+    def get_next(self) -> dict[str, Array] | None:
+        x = next(self.left, None)
+        return None if x is None else {"x": x[None]}
+
+
+@pytest.mark.parametrize("activations", ["QUInt8", "QInt8", "QInt16"])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.needs("gpu-driver")
+def test_onnxruntimes_qdq_models_stay_as_small_as_they_are(activations: str, per_channel: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((16, 3, 8, 8)).astype(np.float32)
+    source, model = tmp_path / "float.onnx", tmp_path / "model.onnx"
+    network(source, rng)
+    quantize_static(
+        source, model, Samples(x), quant_format=QuantFormat.QDQ, activation_type=QuantType[activations],
+        weight_type=QuantType.QInt8, per_channel=per_channel,
+    )  # fmt: skip
+    (want,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x[:1]})
+    for ending in (".wasm", ".plan"):
+        out = tmp_path / f"model{ending}"
+        write(str(model), str(out), ["n=1"], [], None)
+        assert out.stat().st_size < model.stat().st_size + 90000  # kernels; the weights are 157 KB
+        (found,) = plan_file.load(str(out)).run(x[:1])
+        off = np.abs(np.asarray(found) - want) / np.abs(want).max()
+        assert off.max() <= 0.03 and off.mean() <= 0.01, (ending, off.max(), off.mean())

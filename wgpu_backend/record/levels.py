@@ -1,0 +1,81 @@
+"""Tensors that were dequantized from 8 bits, as `dequantize_linear` records them: (q - zero point) * scale."""
+
+from emberlet import dtypes
+from emberlet.sizes.size import is_open
+from emberlet.tensor import Tensor
+
+from .bounds import interval
+
+REACH = 255  # of an 8-bit integer from its zero point
+MOVES = ("reshape", "permute", "expand")
+
+
+def levels(x):
+    """(int32 values within REACH, float32 scale) whose product a recorded tensor is; None for other tensors. Both are
+    Tensors of its backend; the scale has one element, or the axes of x, each of them whole or of length 1."""
+    found = parts(x)
+    if found is None or x.dtype is not dtypes.float32:
+        return None
+    q, zero, scale = found
+    integers = x.backend.cast(q, dtypes.int32)
+    if zero is not None:
+        integers = x.backend.binary("sub", integers, x.backend.cast(zero, dtypes.int32))
+    if q.dtype.bits > 8 or (zero is not None and zero.dtype.bits > 8):
+        known = interval(integers.data)
+        if not known or known[0] < -REACH or known[1] > REACH:
+            return None
+    return integers, scale
+
+
+def parts(x):
+    """(q, zero point or None, scale or None) of a recorded tensor (q - zero point) * scale, or of int32 values
+    q - zero point; None for other tensors."""
+    node, moves = x.data, []
+    while node.op in MOVES:
+        moves.append(node)
+        node = node.srcs[0]
+    q, zero, scale = node, None, None
+    if node.op == "binary" and node.arg == "mul" and node.dtype is dtypes.float32 and node.srcs[0].op == "cast":
+        q, scale = node.srcs[0].srcs[0], node.srcs[1]
+    elif node.dtype is not dtypes.int32:
+        return None
+    if q.op == "binary" and q.arg == "sub":
+        q, zero = q.srcs
+    q = _narrow(q)
+    if not q.dtype.is_integer or q.dtype.bits > 32 or q.shape != node.shape:
+        return None
+    found = []
+    for part in (q, None if zero is None else _narrow(zero), scale):
+        moved = None if part is None else _moved(part, moves, x)
+        if part is not None and moved is None:
+            return None
+        found.append(moved)
+    return found
+
+
+def _narrow(node):
+    """The 8-bit node that a node is cast from; any other node unchanged."""
+    if node.op == "cast" and node.srcs[0].dtype.is_integer and node.srcs[0].dtype.bits == 8:
+        return node.srcs[0]
+    return node
+
+
+def _moved(node, moves, x):
+    """A part of x before its moves, which may be broadcast to it, as a Tensor after them. None if that is not known."""
+    backend = x.backend
+    out = Tensor(node, node.dtype, node.shape, backend)
+    if not is_open(node.count) and node.count == 1:
+        return backend.reshape(out, ())
+    if not moves:
+        return out if len(out.shape) == len(x.shape) else None
+    source = moves[-1].srcs[0]
+    for move in reversed(moves):
+        if move.op == "permute":
+            if len(out.shape) != len(move.arg):
+                return None
+            out = backend.permute(out, move.arg)
+        elif node.shape != source.shape:  # a value for each slice along an axis, which may be another one now
+            return None
+        else:
+            out = getattr(backend, move.op)(out, move.shape)
+    return out
