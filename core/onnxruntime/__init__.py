@@ -1,7 +1,7 @@
 """onnxruntime's Python API on emberlet, for code written for onnxruntime: `install()`, then `import onnxruntime`.
 
 It runs where onnxruntime has no build: in Pyodide, on the GPU of the tab, and on any Python with NumPy. Names,
-arguments and exceptions are those of onnxruntime 1.22 (https://onnxruntime.ai/docs/api/python/api_summary.html);
+arguments and exceptions are those of onnxruntime 1.32 (https://onnxruntime.ai/docs/api/python/api_summary.html);
 docs/onnxruntime.md lists what differs. `CPUExecutionProvider` is the NumPy backend, `WebGPUExecutionProvider` the wgpu
 backend.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .values import IOBinding, OrtDevice, OrtValue
     from .values import IOBinding as SessionIOBinding
 
-__version__ = "1.22.0"
+__version__ = "1.32.0"
 """The release of onnxruntime whose API this is."""
 
 __all__ = [

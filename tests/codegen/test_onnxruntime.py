@@ -339,7 +339,7 @@ def test_import_onnxruntime_finds_it_after_install():
         [sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", timeout=100
     )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == "['CPUExecutionProvider'] 1.22.0\n"
+    assert ended.stdout == "['CPUExecutionProvider'] 1.32.0\n"
 
 
 def test_install_comes_first():
