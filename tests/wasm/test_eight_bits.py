@@ -130,5 +130,9 @@ def test_onnxruntimes_qdq_models_stay_as_small_as_they_are(activations: str, per
         write(str(model), str(out), ["n=1"], [], None)
         assert out.stat().st_size < model.stat().st_size + 90000  # kernels; the weights are 157 KB
         (found,) = plan_file.load(str(out)).run(x[:1])
+        if ending == ".wasm":
+            write(str(model), str(out), ["n=1..4"], [], None)
+            (open_,) = plan_file.load(str(out)).run(np.repeat(x[:1], 3, axis=0))
+            np.testing.assert_array_equal(np.asarray(open_), np.repeat(np.asarray(found), 3, axis=0))
         off = np.abs(np.asarray(found) - want) / np.abs(want).max()
         assert off.max() <= 0.03 and off.mean() <= 0.01, (ending, off.max(), off.mean())

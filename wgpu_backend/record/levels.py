@@ -1,6 +1,7 @@
 """Tensors that were dequantized from 8 bits, as `dequantize_linear` records them: (q - zero point) * scale."""
 
 from emberlet import dtypes
+from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 
@@ -42,7 +43,9 @@ def parts(x):
     if q.op == "binary" and q.arg == "sub":
         q, zero = q.srcs
     q = _narrow(q)
-    if not q.dtype.is_integer or q.dtype.bits > 32 or q.shape != node.shape:
+    if not q.dtype.is_integer or q.dtype.bits > 32 or not known_equal(q.shape, node.shape):
+        return None
+    if [part for part in (zero, scale) if part is not None and is_open(part.count)]:
         return None
     found = []
     for part in (q, None if zero is None else _narrow(zero), scale):
@@ -74,7 +77,7 @@ def _moved(node, moves, x):
             if len(out.shape) != len(move.arg):
                 return None
             out = backend.permute(out, move.arg)
-        elif node.shape != source.shape:  # a value for each slice along an axis, which may be another one now
+        elif not known_equal(node.shape, source.shape):  # a value for each slice along an axis, which may be another one now
             return None
         else:
             out = getattr(backend, move.op)(out, move.shape)
