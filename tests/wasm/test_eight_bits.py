@@ -82,9 +82,10 @@ def test_products_of_dequantized_operands_are_exact_sums(seed: int) -> None:
     wide = [(x - points[0].astype(np.float64)) * float(x_scale), (w - points[1].astype(np.float64)) * spread]
     function = (lambda a, b: F.conv(a, b, padding=1)) if seed % 2 else (lambda a, b: a @ b)
     want = np.asarray(function(*[emberlet.asarray(a, dtype="float64", backend="numpy") for a in wide]))
-    tensors = [emberlet.asarray(a, backend="wasm") for a in (x, w, scales, points[0], w_points)]
-    for found in (product(*tensors), compiled(product, *tensors, backend="wasm")(*tensors)):
-        np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
+    for backend in ("wasm", "native"):
+        tensors = [emberlet.asarray(a, backend=backend) for a in (x, w, scales, points[0], w_points)]
+        for found in (product(*tensors), compiled(product, *tensors, backend=backend)(*tensors)):
+            np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
 
 
 def network(path: Path, rng: np.random.Generator) -> None:

@@ -77,8 +77,8 @@ def _moved(node, moves, x):
             if len(out.shape) != len(move.arg):
                 return None
             out = backend.permute(out, move.arg)
-        elif not known_equal(node.shape, source.shape):  # a value for each slice along an axis, which may be another one now
-            return None
+        elif not known_equal(node.shape, source.shape):
+            return None  # a value for each slice along an axis, which may be another one now
         else:
             out = getattr(backend, move.op)(out, move.shape)
     return out
