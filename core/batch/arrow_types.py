@@ -1,24 +1,20 @@
-"""The extension types of a Parquet file, found before Arrow opens it.
+"""The extension types of a file, found before Arrow opens it.
 
 Arrow hands the bytes of an extension type to the class that is registered for its name; Ray and older versions of
-pyarrow register classes that unpickle them. So the names are read here, from the schema that Arrow's writers store in
-the footer, and a file with any other than `KNOWN` is refused.
+pyarrow register classes that unpickle them. So the names are read here, from the schema that Arrow's files hold and its
+writers store in Parquet's footer, and a file with any other than `KNOWN` is refused.
 
-Sources: https://github.com/apache/parquet-format (the footer, in Thrift's compact protocol),
-https://arrow.apache.org/docs/format/Columnar.html (Schema.fbs, Message.fbs), https://flatbuffers.dev/internals.
+Sources: https://arrow.apache.org/docs/format/Columnar.html (Schema.fbs, Message.fbs),
+https://flatbuffers.dev/internals.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from ..errors import FormatError
 from ..host import npy
@@ -33,28 +29,9 @@ TENSOR = "arrow.fixed_shape_tensor"
 RAY = frozenset(["ray.data.arrow_tensor", "ray.data.arrow_tensor_v2", "ray.data.arrow_variable_shaped_tensor"])
 """Ray's tensors: known too, if their parameters are JSON. Some versions of Ray write and read pickles instead."""
 
-FOOTER = 256 << 20  # bytes of the largest footer that is read
 DEPTH = 64  # levels of nested columns, or of Thrift's structs
 
-_SCHEMA_KEY = b"ARROW:schema"
 _NAME, _PARAMETERS = b"ARROW:extension:name", b"ARROW:extension:metadata"
-_STOP, _BINARY, _LIST, _SET, _MAP, _STRUCT = 0, 8, 9, 10, 11, 12
-_WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double; other numbers are varints
-
-
-@contextmanager
-def open_parquet(system: Any, path: str, shown: str, dictionaries: Sequence[str] = ()) -> Iterator[parquet.ParquetFile]:
-    """Context manager of the Parquet file at `path`, whose columns were all checked first. dictionaries: the paths of
-    texts that are read as dictionaries.
-
-    Raises FormatError, which names the file, the column and its type, if any column has an unknown extension type;
-    OSError, and pyarrow's errors for a damaged file.
-    """
-    with system.open_input_file(path) as opened:
-        for column, name, parameters in extensions(_stored_schemas(footer_of(opened, shown), shown), shown):
-            check(name, parameters, f"{shown}: column {column!r}")
-        opened.seek(0)
-        yield parquet.ParquetFile(opened, pre_buffer=False, read_dictionary=list(dictionaries))
 
 
 def check(name: str, parameters: bytes, where: str) -> None:
@@ -87,119 +64,6 @@ def check_type(kind: Any, where: str) -> None:
     else:
         for i in range(kind.num_fields):
             check_type(kind.field(i).type, where)
-
-
-# -- the footer -------------------------------------------------------------------------------------------------------
-
-
-def footer_of(opened: Any, shown: str) -> bytes:
-    size = opened.size()
-    opened.seek(max(0, size - 8))
-    tail = opened.read(8)
-    if len(tail) < 8 or tail[4:] != b"PAR1":
-        what = "is encrypted, which is not supported" if tail[4:] == b"PARE" else "not a Parquet file, or a part of one"
-        raise FormatError(f"{shown}: {what}")
-    count = int.from_bytes(tail[:4], "little")
-    if count > min(size - 8, FOOTER):
-        raise FormatError(f"{shown}: a footer of {count} bytes in a file of {size}")
-    opened.seek(size - 8 - count)
-    footer: bytes = opened.read(count)
-    return footer
-
-
-class Thrift:
-    """A reader of Thrift's compact protocol that skips what it is not asked for. Raises IndexError, ValueError."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def byte(self) -> int:
-        self.at += 1
-        return self.data[self.at - 1]
-
-    def varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-            if shift > 63:
-                raise ValueError("a number of more than 64 bits")
-
-    def binary(self) -> bytes:
-        count = self.varint()
-        self.at += count
-        if self.at > len(self.data):
-            raise IndexError
-        return self.data[self.at - count : self.at]
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """(number, type) of each field of a struct; the caller reads or skips its value."""
-        number = 0
-        while (head := self.byte()) & 15 != _STOP:
-            if head >> 4:
-                number += head >> 4
-            else:
-                raw = self.varint()
-                number = (raw >> 1) ^ -(raw & 1)
-            yield number, head & 15
-
-    def items(self) -> tuple[int, int]:
-        """(count, type) of a list."""
-        head = self.byte()
-        return (self.varint() if head >> 4 == 15 else head >> 4), head & 15
-
-    def skip(self, kind: int, depth: int = 0, in_list: bool = False) -> None:
-        if depth > DEPTH:
-            raise ValueError("too deeply nested")
-        if kind in _WIDTHS:
-            self.at += 1 if in_list and kind < 3 else _WIDTHS[kind]
-        elif kind in (4, 5, 6):
-            self.varint()
-        elif kind == _BINARY:
-            self.binary()
-        elif kind in (_LIST, _SET):
-            count, inner = self.items()
-            for _ in range(count):
-                self.skip(inner, depth + 1, in_list=True)
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        else:
-            raise ValueError(f"a value of type {kind}")
-        if self.at > len(self.data):
-            raise IndexError
-
-
-def _stored_schemas(footer: bytes, shown: str) -> list[bytes]:
-    """Every Arrow schema in the footer's metadata, decoded from base64 (FileMetaData, field 5: key_value_metadata)."""
-    found = []
-    t = Thrift(footer)
-    try:
-        for number, kind in t.fields():
-            if (number, kind) != (5, _LIST):
-                t.skip(kind)
-                continue
-            count, inner = t.items()
-            if inner != _STRUCT:
-                raise ValueError("metadata that is not a list of pairs")
-            for _ in range(count):
-                pair = {1: b"", 2: b""}
-                for n, inner_kind in t.fields():
-                    if inner_kind == _BINARY:
-                        pair[n] = t.binary()
-                    else:
-                        t.skip(inner_kind)
-                if pair[1] == _SCHEMA_KEY:
-                    found.append(base64.b64decode(pair[2], validate=True))
-    except (IndexError, ValueError, binascii.Error) as error:
-        raise FormatError(f"{shown}: its footer is damaged ({str(error) or 'it ends early'})") from None
-    return found
-
-
-# -- the schema -------------------------------------------------------------------------------------------------------
 
 
 def extensions(schemas: list[bytes], shown: str) -> Iterator[tuple[str, str, bytes]]:

@@ -149,10 +149,10 @@ def _units(found: Files, file: File) -> int:
     for damaged ones, which raise when they are read."""
     try:
         if found.kind == "Parquet":
-            from .arrow_types import open_parquet
+            from .parquet_file import open_parquet
 
             with open_parquet(found.system, file.path, file.shown) as held:
-                return int(held.num_row_groups)
+                return int(held.metadata.num_row_groups)
         if found.kind == ".npy":
             with found.system.open_input_file(file.path) as opened:
                 shape = npy.read_header(opened, file.shown)[2]

@@ -14,8 +14,8 @@ from ..host.folders.folder import Folder, is_ours
 from ..host.folders.journals import DRAFT, locked
 from ..host.folders.scratch import SCRATCH, SCRATCH_END, is_marked, marked
 from ..host.together import remove_drafts
-from .arrow_types import open_parquet
 from .files import Files
+from .parquet_file import open_parquet
 
 RECORD = "_emberlet.json"  # Parquet readers ignore names that begin with "_"
 CHECKPOINT = ".checkpoint"  # beside the folder, because Ray searches the folder itself at every depth for data files

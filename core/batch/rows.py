@@ -15,8 +15,8 @@ from pyarrow import csv
 from ..errors import DTypeError, FormatError
 from ..host import listing, npy
 from . import columns as cols
-from .arrow_types import open_parquet
 from .files import ROW_BITS, File, Part
+from .parquet_file import open_parquet
 from .row_sizes import sizes
 
 FILE, ROW, ID = "source_file", "source_row", "row_id"
@@ -120,15 +120,14 @@ def _wanted(names: Sequence[str], how: Reading, file: File) -> list[str]:
 
 def _parquet(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:
     with open_parquet(how.system, file.path, file.shown) as held:
-        names = _wanted(held.schema_arrow.names, how, file)
-        groups = range(part.start, held.num_row_groups if part.stop is None else part.stop)
+        names = _wanted(held.schema.names, how, file)
+        groups = range(part.start, held.metadata.num_row_groups if part.stop is None else part.stop)
         first = sum(held.metadata.row_group(i).num_rows for i in range(part.start))
-        with how.system.open_input_file(file.path) as opened:
-            found = sizes(opened, file.shown, groups, set(names), how.rows)
-    with open_parquet(how.system, file.path, file.shown, found.dictionaries) as held:
+        found = sizes(held, file.shown, groups, set(names), how.rows)
+        reader = held.reader(found.chunks, found.page, found.most, found.dictionaries)
         # Arrow cannot join dictionaries in lists: each row group has its own
         for some in [[group] for group in groups] if found.dictionaries else [list(groups)]:
-            for batch in held.iter_batches(found.rows, some, names, use_threads=False):
+            for batch in reader.iter_batches(found.rows, some, names, use_threads=False):
                 yield first, pa.Table.from_batches([batch])
                 first += len(batch)
 
@@ -200,7 +199,7 @@ def _names_without_rows(part: Part, how: Reading) -> list[str]:
     file = part.files[0]
     if part.kind == "Parquet":
         with open_parquet(how.system, file.path, file.shown) as held:
-            return list(held.schema_arrow.names)
+            return list(held.schema.names)
     compression = "gzip" if file.path.lower().endswith(".gz") else None
     with how.system.open_input_stream(file.path, compression=compression) as stream:
         return list(csv.open_csv(stream).schema.names)

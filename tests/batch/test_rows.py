@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from emberlet.batch import columns, files, rows
+from emberlet.batch.parquet_file import Opened
 from emberlet.batch.row_sizes import sizes
 from emberlet.batch.rows import FILE, ID, PLACE, ROW, Reading, schema, tables
 from emberlet.data import ParquetDataset
@@ -197,7 +200,7 @@ def test_rows_that_share_a_large_value_are_read_a_few_at_a_time(tmp_path):
     parquet.write_table(table, tmp_path / "large.parquet", compression="zstd")
     for name, most in (("small.parquet", 1000), ("large.parquet", 300)):
         with (tmp_path / name).open("rb") as file:
-            opened = pa.PythonFile(file)
+            opened = Opened(pa.PythonFile(file), name)
             assert sizes(opened, name, range(9), {"text", "row"}, 1000).rows <= most
             assert sizes(opened, name, range(9), {"row"}, 1000).rows == 1000
 
@@ -215,7 +218,7 @@ def test_rows_that_share_bytes_are_read_a_few_at_a_time(kind, how, tmp_path):
     parquet.write_table(pa.table({"c": pa.array([b"x" * (1 << 20)] * 400, kind)}), file, **how)
     assert file.stat().st_size < 1 << 20
     with file.open("rb") as opened:
-        assert sizes(pa.PythonFile(opened), "x", range(9), {"c"}, 1000).rows <= 256
+        assert sizes(Opened(pa.PythonFile(opened), "x"), "x", range(9), {"c"}, 1000).rows <= 256
 
 
 def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path):
@@ -223,7 +226,8 @@ def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path):
     column = pa.FixedSizeListArray.from_arrays(pa.repeat(1.5, 100 << 14), 1 << 14).cast(pa.list_(pa.float64()))
     parquet.write_table(pa.table({f"c{i}": column for i in range(16)}), tmp_path / "x.parquet", compression="zstd")
     with (tmp_path / "x.parquet").open("rb") as opened:
-        assert 1 < sizes(pa.PythonFile(opened), "x", range(9), {f"c{i}" for i in range(16)}, 100).rows <= 32
+        held = Opened(pa.PythonFile(opened), "x")
+        assert 1 < sizes(held, "x", range(9), {f"c{i}" for i in range(16)}, 100).rows <= 32
 
 
 def one_list(values):
@@ -287,3 +291,101 @@ def test_lists_that_come_to_much_more_than_their_file_are_refused(kind, tmp_path
                 list(rows.tables(part, rows.Reading(found.system, None, (), 100)))
         else:
             assert len(list(rows.tables(part, rows.Reading(found.system, None, (), 100)))) == 1
+
+
+# -- files whose footer and pages differ -----------------------------------------------------------------------------
+
+
+def with_footer_of(small: pa.Table, large: pa.Table, path: Path, **how: Any) -> None:
+    """The pages of a table, with the footer of another one. Both have one column, whose bytes begin the file."""
+    parts = []
+    for table in (large, small):
+        file = io.BytesIO()
+        parquet.write_table(table, file, **how)
+        data = file.getvalue()
+        end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        parts.append((data[:end], data[end:]))
+    path.write_bytes(parts[0][0] + parts[1][1])
+
+
+NUMBER = pa.scalar(1.5, pa.float32())
+PLAIN = {"use_dictionary": False, "compression": "none"}
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "how", "says"),
+    [
+        (one_list(pa.repeat(NUMBER, 100_000)), one_list(pa.repeat(NUMBER, 3_000_000)), {}, "more values than"),
+        (pa.array(["x" * 50]), pa.array(["x" * 5_000_000]), PLAIN | {"compression": "zstd"}, "becomes more bytes than"),
+        (pa.array(["x" * 90]), pa.array(["x", "x"]), {"compression": "none"} | PLAIN, "more values than"),
+        (one_list(pa.array(["x" * 90] * 3)), one_list(pa.array(["x"] * 3)),
+         PLAIN | {"column_encoding": {"c.list.element": "DELTA_BYTE_ARRAY"}}, None),
+    ],
+    ids=["values of a list", "bytes of a text", "values of a column", "fewer bytes"],
+)  # fmt: skip
+def test_pages_that_are_not_as_the_footer_says_are_refused(
+    small: pa.Array, large: pa.Array, how: dict[str, Any], says: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.parquet"
+    with_footer_of(pa.table({"c": small}), pa.table({"c": large}), path, **how)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(FormatError, match=says) if says else contextlib.suppress(FormatError):
+        read([path])
+    with pytest.raises(FormatError, match=says) if says else contextlib.suppress(FormatError):
+        ParquetDataset(path)
+    assert pa.total_allocated_bytes() - before < 4 << 20
+
+
+def test_an_encoding_that_the_footer_does_not_name_is_refused(tmp_path: Path) -> None:
+    """Texts that repeat the beginnings of others, under a footer that says that they are stored one by one."""
+    texts = pa.array(["x" * 500] * 100)
+    with_footer_of(
+        pa.table({"c": texts}), pa.table({"c": texts}), tmp_path / "same.parquet", **PLAIN
+    )  # the test's own footers are right
+    assert read([tmp_path / "same.parquet"])["c"].to_pylist() == texts.to_pylist()
+    parts = []
+    for encoding in ("DELTA_BYTE_ARRAY", "PLAIN"):
+        file = io.BytesIO()
+        parquet.write_table(pa.table({"c": texts}), file, **PLAIN, column_encoding={"c": encoding})
+        parts.append(file.getvalue())
+    delta, plain = (data[: len(data) - 8 - int.from_bytes(data[-8:-4], "little")] for data in parts)
+    path = tmp_path / "x.parquet"
+    path.write_bytes(delta.ljust(len(plain), b"\0") + parts[1][len(plain) :])
+    with pytest.raises(FormatError, match="an encoding that the file's footer does not name"):
+        read([path])
+
+
+def test_a_column_is_known_by_the_schema(tmp_path: Path) -> None:
+    """Arrow takes the column of the schema, whatever path the row group gives it."""
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"cccc": one_list(pa.repeat(NUMBER, 1_500_000))}), path, store_schema=False)
+    data = path.read_bytes()
+    at = data.rindex(b"cccc")
+    path.write_bytes(data[:at] + b"zzzz" + data[at + 4 :])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(FormatError, match="the lists of the column"):
+        patch.setattr("emberlet.host.npy.EXPANDED", 1 << 20)
+        read([path])
+
+
+def test_texts_in_lists_that_repeat_their_beginnings_are_bounded(tmp_path: Path) -> None:
+    """A file of half a kilobyte, whose row would take gigabytes."""
+    path = tmp_path / "x.parquet"
+    column = one_list(pa.array(["x" * 20_000]).dictionary_encode().take(pa.array([0] * 30_000, pa.int32())))
+    how = PLAIN | {"compression": "zstd", "column_encoding": {"c.list.element": "DELTA_BYTE_ARRAY"}}
+    parquet.write_table(pa.table({"c": column.cast(pa.list_(pa.string()))}), path, **how)
+    before = pa.total_allocated_bytes()
+    for reader in (lambda: read([path]), lambda: ParquetDataset(path)):
+        with pytest.raises(FormatError, match="without the encoding DELTA_BYTE_ARRAY for texts in lists"):
+            reader()
+    assert pa.total_allocated_bytes() - before < 4 << 20
+
+
+def test_a_page_that_becomes_very_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emberlet.batch.row_sizes.AT_ONCE", 1 << 20)
+    for values, how in (
+        (pa.array(["x" * 1000] * 4000), PLAIN), (pa.array(np.zeros(1 << 20)), PLAIN | {"data_page_size": 1 << 23})
+    ):  # fmt: skip
+        parquet.write_table(pa.table({"c": values}), tmp_path / "x.parquet", **(how | {"compression": "zstd"}),
+                            write_batch_size=1 << 20, max_rows_per_page=1 << 20)  # fmt: skip
+        with pytest.raises(FormatError, match="a page that becomes"):
+            read([tmp_path / "x.parquet"])

@@ -95,10 +95,10 @@ class ParquetDataset(TableDataset):
 
 
 def _empty(system: Any, where: str, shown: str) -> Any:
-    from ...batch.arrow_types import open_parquet
+    from ...batch.parquet_file import open_parquet
 
     with open_parquet(system, where, shown) as held:
-        return held.schema_arrow.empty_table()
+        return held.schema.empty_table()
 
 
 def _bounded(count: int, total: int, size: int, shown: str) -> int:
