@@ -49,8 +49,8 @@ def scenario(name: str) -> Any:
     return importlib.import_module(f"{scenarios.__name__}.{name}")
 
 
-def run(name: str, seed: int, seconds: float, times: int | None = None) -> Row:
-    """Run a scenario in a child process."""
+def run(name: str, seed: int, seconds: float, times: int | None = None) -> Row | str:
+    """Run a scenario in a child process; why it did not run, if it neither answered nor was ended by a signal."""
     module = scenario(name)
     command = [sys.executable, "-m", "soak.engine", "--child", name, "--seed", str(seed), "--seconds", str(seconds)]
     command += [] if times is None else ["--times", str(times)]
@@ -68,11 +68,13 @@ def run(name: str, seed: int, seconds: float, times: int | None = None) -> Row:
             encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
-        return Row(name, module.WHAT, seed, time.monotonic() - begin, {}, ["it hangs"])
+        return f"it did not end within {seconds + GRACE:.0f} s: it hangs, or the machine is too busy"
     took = time.monotonic() - begin
     answers = [line for line in done.stdout.splitlines() if line.startswith(ANSWER)]
-    if done.returncode or not answers:
+    if done.returncode < 0:
         return Row(name, module.WHAT, seed, took, {}, [_ended(done.returncode, done.stderr)])
+    if done.returncode or not answers:
+        return _ended(done.returncode, done.stderr)
     told = json.loads(answers[-1].removeprefix(ANSWER))
     return Row(name, module.WHAT, seed, took, told, told["failures"])
 
@@ -158,6 +160,9 @@ def main(args: Sequence[str] | None = None) -> int:
         seconds = 60.0 * options.minutes * shares[name] / sum(shares.values())
         say(f"{name}, seed {seed}, {seconds:.0f} s: {scenario(name).WHAT}")
         row = run(name, seed, seconds, options.times)
+        if isinstance(row, str):
+            say(f"  DID NOT RUN, so its row stays as it was: {row}")
+            continue
         rows.append(row)
         told = row.told
         say(f"  {told.get('tried', 0):,} {told.get('unit', '')}, {told.get('checked', 0):,} results compared")
@@ -165,7 +170,7 @@ def main(args: Sequence[str] | None = None) -> int:
             say(f"  FAILED: {failure}")
     write_table(rows)
     say(f"wrote {TABLE.relative_to(ROOT)}")
-    return int(any(row.failures for row in rows))
+    return int(len(rows) < len(chosen) or any(row.failures for row in rows))
 
 
 if __name__ == "__main__":
