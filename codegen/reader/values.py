@@ -13,6 +13,7 @@ from typing import Any
 from emberlet import dtypes
 from emberlet.dtypes import DType
 from emberlet.dtypes.narrow import pack_codes
+from emberlet.errors import ModelError
 
 from ..ir import sizes
 from ..ir.problem import Problem, quoted
@@ -163,7 +164,11 @@ class Values:
         def load() -> Buffer:
             with open(path, "rb") as f:
                 f.seek(offset)
-                return f.read(length)
+                data = f.read(length)
+            if len(data) != length:
+                missing = length - len(data)
+                raise ModelError(f"{path}: was truncated after the model was opened; {missing} bytes are missing")
+            return data
 
         return Stored(load, (str(path), offset, length))
 

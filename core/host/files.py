@@ -114,14 +114,19 @@ class FileBytes:
     def read(self, start: int, count: int) -> bytes:
         """`count` bytes from `start` on. Raises FormatError if the file has become shorter."""
         pieces = []
-        with self._lock:
-            self._file.seek(start)
-            while count > 0 and (piece := self._file.read(count)):
-                pieces.append(piece)
-                count -= len(piece)
+        while count > 0 and (piece := self._piece(start, count)):
+            pieces.append(piece)
+            start, count = start + len(piece), count - len(piece)
         if count:
             raise self._truncated(count)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _piece(self, start: int, count: int) -> bytes | None:
+        if hasattr(os, "pread"):  # which leaves alone the place that processes share after a fork
+            return os.pread(self._file.fileno(), count, start)
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(count)
 
 
 @contextlib.contextmanager

@@ -438,6 +438,20 @@ def test_npy_rows_stay_on_disk(tmp_path: Path) -> None:
     assert batch.tolist() == [0, 1, 2, 3]
 
 
+def test_npy_that_is_truncated_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """And ends no process with SIGBUS, as a map of it would."""
+    np.save(tmp_path / "x.npy", np.arange(40_000).reshape(10_000, 4))
+    found = NpyDataset(tmp_path / "x.npy")
+    assert found.stacked([9_999, -1, 3, 4, 5])[:, 0].tolist() == [39_996, 39_996, 12, 16, 20]
+    assert found.stacked([]).shape == (0, 4) and found[2].tolist() == [8, 9, 10, 11]
+    with pytest.raises(IndexError):
+        found.stacked([10_000])
+    os.truncate(tmp_path / "x.npy", 1000)
+    assert found[2].tolist() == [8, 9, 10, 11]
+    with pytest.raises(FormatError, match="truncated after it was opened"):
+        found.stacked([9_000])
+
+
 def test_npz_rows_are_dicts(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "x.npz", x=np.eye(3), y=np.arange(3), version=np.int64(2), short=np.arange(2))
     np.save(tmp_path / "row.npy", np.arange(3))

@@ -17,7 +17,7 @@ from ...data.base import Dataset
 from ...data.memory import ArrayDataset
 from ...errors import DTypeError, FormatError, ShapeError
 from .. import npy
-from ..files import read_regular
+from ..files import FileBytes, read_regular
 
 # https://www.fon.hum.uva.nl/praat/manual/IDX_file_format.html: the third byte of a file -> big-endian elements
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -29,9 +29,10 @@ def stacked(rows: Sequence[Any]) -> NDArray[Any]:
 
 
 class NpyDataset(Dataset):
-    """The rows of the array in an .npy file, which stays on disk: an item is read when it is asked for.
+    """The rows of the array in an .npy file, which stays on disk: an item is read when it is asked for. An array of
+    several axes in Fortran order is read into memory now.
 
-    Raises FormatError, DTypeError, OSError.
+    Raises FormatError, also for an item if the file was truncated since; DTypeError, OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -43,15 +44,18 @@ class NpyDataset(Dataset):
             raise DTypeError(f"{self.path}: arrays of {descr[:40]!r} are not read")
         if not shape:
             raise FormatError(f"{self.path}: an array without axes has no rows")
-        expected = np.dtype(descr).itemsize * prod(shape)
+        self._dtype, self._shape, self._begin = np.dtype(descr), shape, begin
+        expected = self._dtype.itemsize * prod(shape)
         if size - begin != expected:
             raise FormatError(f"{self.path}: {size - begin} bytes of data where its header says {expected}")
-        self.array: NDArray[Any]
+        # Not a map: reading the map of a file that was truncated since would end the process.
+        self._file = FileBytes(self.path)
+        self._whole: NDArray[Any] | None = None
         try:
-            if expected:
-                self.array = np.memmap(self.path, np.dtype(descr), "r", begin, shape, "F" if fortran else "C")
-            else:  # nothing can be mapped
-                self.array = np.empty(shape, descr)
+            np.empty((0, *shape[1:]), descr)
+            if not expected or (fortran and len(shape) > 1):
+                data = np.frombuffer(self._file.read(begin, expected), descr)
+                self._whole = data.reshape(shape, order="F" if fortran else "C")
         except (ValueError, OverflowError) as error:  # NumPy's limits on axes and sizes
             raise FormatError(f"{self.path}: an array of shape {shape}: {error}") from None
 
@@ -59,14 +63,24 @@ class NpyDataset(Dataset):
         return type(self), (self.path,)
 
     def __len__(self) -> int:
-        return len(self.array)
+        return self._shape[0]
 
     def item(self, i: int) -> Any:
-        return np.array(self.array[i])
+        return np.asarray(self.stacked([i])[0])
 
     def stacked(self, indices: Any) -> NDArray[Any]:
         """The rows at these indices as one array."""
-        return np.asarray(self.array[indices])
+        if self._whole is not None:
+            return np.asarray(self._whole[indices])
+        places = np.arange(len(self))[indices]
+        out = np.empty((len(places), *self._shape[1:]), self._dtype)
+        width, at = self._dtype.itemsize * prod(self._shape[1:]), 0
+        for run in np.split(places, np.flatnonzero(np.diff(places) != 1) + 1):  # rows that follow each other
+            if len(run):
+                data = self._file.read(self._begin + int(run[0]) * width, len(run) * width)
+                out[at : at + len(run)] = np.frombuffer(data, self._dtype).reshape(len(run), *self._shape[1:])
+                at += len(run)
+        return out
 
 
 class NpzDataset(ArrayDataset):
