@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from typing import Any
 
@@ -12,7 +11,7 @@ from ..errors import FormatError
 from ..host.files import read_regular
 from .formats.archives import open_zip
 from .formats.bincode import is_bincode
-from .reading import Bytes, Origin, check_sharing, contents
+from .reading import Bytes, Origin, check_sharing, contents, json_of
 from .stored import Store
 
 # format -> the module of core/store/formats that reads it
@@ -87,7 +86,7 @@ def files_of(source: str) -> list[str]:
     if not os.path.basename(path).lower().endswith(".safetensors.index.json"):
         return [path]
     try:
-        names = {str(name) for name in json.loads(read_regular(path))["weight_map"].values()}
+        names = {str(name) for name in json_of(read_regular(path).decode())["weight_map"].values()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return [path]  # `open` says what is wrong with it
     return [path, *(os.path.join(os.path.dirname(path), name) for name in sorted(names))]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..burnpack.limits import Limits
 from ..errors import FormatError
@@ -56,6 +57,15 @@ def contents(source: Origin, zero_copy: bool, limits: Limits | None = None) -> t
     if len(data) > most:
         raise FormatError(f"{where}: {len(data)} bytes are more than the limit of {most}")
     return data, where
+
+
+def json_of(text: str, **options: Any) -> Any:
+    """The JSON in a text. Raises ValueError, also for half of a surrogate pair, which no name may have;
+    RecursionError."""
+    found = json.loads(text, **options)
+    if "\\u" in text:
+        json.dumps(found, ensure_ascii=False).encode()
+    return found
 
 
 def check_sharing(where: str, held: int, stored: int) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 
@@ -9,11 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from conformance.cases import node_cases
+from emberlet import store
+from emberlet.errors import FormatError
 from onnx import TensorProto, helper
+from support.hostile_names import ESCAPES, hostile_names
 from support.onnx_models import parse
 from support.onnx_mutations import mutated
 
-ESCAPES = "\x1b[31mred\x1b]0;title\x07\u202e\x9b2J\r"
 COMMANDS = ("inspect", "run", "verify", "codegen", "compile")
 
 
@@ -46,6 +49,40 @@ def test_a_file_name_is_escaped_too(emberlet, tmp_path):
     for command in COMMANDS:
         said = emberlet(command, path)
         assert said.status == 2 and "\x1b" not in said.out + said.err
+
+
+NAMED = hostile_names()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names_inside_of_files_end_in_words_and_reach_no_terminal(emberlet, tmp_path, monkeypatch, digits, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / name).write_bytes(NAMED[name])
+    for words in (
+        "inspect FILE", "graph FILE --out o.svg", "graph FILE --out o.txt", "diff FILE FILE", "convert FILE o.bpk",
+        "convert FILE o.safetensors", "convert FILE o.npz", "codegen FILE --out o", "compile FILE --out o.plan",
+        "run FILE --backend numpy", f"run {digits} --backend numpy --input image=FILE", "micro build FILE --out m",
+    ):  # fmt: skip
+        said = emberlet(*words.replace("FILE", name).split())
+        assert said.status in (0, 1, 2) and "EMBERLET_TRACEBACK" not in said.err, (words, said.err)
+        assert all(c == "\n" or c.isprintable() for c in said.out + said.err), repr(said.out + said.err)
+    if name.startswith(("twice", "half.safetensors", "model")):
+        with pytest.raises(FormatError, match=r"twice|surrogate"):
+            store.open(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a\nb.onnx", "-x.onnx", "--out.onnx", "a\u202eb.onnx", "\udcff.onnx", "$(id);.onnx"])
+def test_a_name_of_a_file_reaches_no_terminal(emberlet, tmp_path, monkeypatch, digits, name):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(digits, os.fsencode(name))
+    for words in ("inspect", "graph --out o.svg", "graph --out o.txt", "codegen --out o", "compile --out o.plan",
+                  "verify", "convert o.npz"):  # fmt: skip
+        command, *more = words.split()
+        said = emberlet(command, name, *more)
+        assert said.status in (0, 1, 2) and "EMBERLET_TRACEBACK" not in said.err, (words, said.err)
+        shown = (said.out + said.err).replace(name, "") if "\n" in name else said.out + said.err
+        assert all(c == "\n" or c.isprintable() for c in shown), repr(shown)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

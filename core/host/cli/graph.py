@@ -43,8 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         text = as_html(box, arguments.depth, note)
     else:
         text = as_text(box, 8 if arguments.depth is None else arguments.depth)
+    mark = MARK if kind == ".txt" else b"<!-- " + MARK + b" -->"
     with atomic_write(arguments.out) as file:
-        file.write(text.encode() + (MARK if kind == ".txt" else b"<!-- " + MARK + b" -->") + b"\n")
+        file.write(text.encode(errors="backslashreplace") + mark + b"\n")
     print(plain(f"wrote {arguments.out}"))
     return 0
 

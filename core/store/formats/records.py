@@ -7,7 +7,6 @@ names, is read by bincode.py. https://github.com/msgpack/msgpack/blob/master/spe
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from typing import Any
 from ... import dtypes
 from ...burnpack.limits import Limits
 from ...errors import FormatError
-from ..reading import Bytes
+from ..reading import Bytes, json_of
 from ..snapshot import Snapshot, bools
 from ..stored import Store
 from .bincode import identity, is_bincode
@@ -88,7 +87,7 @@ def _unzipped(data: Bytes, where: str, limits: Limits) -> memoryview:
 
 def _json(data: memoryview, where: str) -> Any:
     try:
-        return json.loads(str(data, "utf-8"))
+        return json_of(str(data, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: is not JSON: {str(error)[:200]}") from None
 

@@ -16,7 +16,7 @@ from ...burnpack import MAX_RANK
 from ...burnpack.limits import Limits
 from ...errors import DTypeError, FormatError
 from ...module.layouts import KEY, LAYOUTS
-from ..reading import Bytes, contents
+from ..reading import Bytes, contents, json_of
 from ..snapshot import Snapshot, bools
 from ..stored import Store
 
@@ -86,7 +86,7 @@ def _layout(metadata: dict[str, str]) -> str | None:
 def parse(text: bytes, where: str) -> dict[str, Any]:
     """A JSON object without duplicate keys. Raises FormatError."""
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        found = json_of(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: its header is not JSON: {str(error)[:200]}") from None
     if not isinstance(found, dict):
