@@ -53,6 +53,7 @@ def fill(folder: Path, elsewhere: Path) -> None:
     (folder / JOURNALS[2]).symlink_to(elsewhere / "precious")
     (folder / marked(SCRATCH, SCRATCH_END)).symlink_to(elsewhere / "precious")
     (folder / marked(DRAFT)).symlink_to(elsewhere)
+    (folder / marked(SCRATCH, SCRATCH_END)).hardlink_to(elsewhere / "precious")
     (folder / "link").symlink_to(elsewhere / "precious")
     (folder / "dangling").symlink_to(elsewhere / "nothing")
     os.chown(folder / marked_folder(folder), 12345, 12345) if os.geteuid() == 0 else None
@@ -142,7 +143,7 @@ def test_commands_that_write_leave_everything_else(name: str, emberlet: Emberlet
         assert {str((place / m.replace("OUT", out)).relative_to(place.parent)) for m in made} <= after.keys()
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe"])
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe", "second name"])
 @pytest.mark.parametrize("name", WRITERS)
 def test_commands_refuse_to_replace_what_they_did_not_write(
     name: str, kind: str, emberlet: Emberlet, place: Path
@@ -157,6 +158,8 @@ def test_commands_refuse_to_replace_what_they_did_not_write(
             path.mkdir()
         elif kind == "link":
             path.symlink_to(place.parent / "elsewhere" / "precious")
+        elif kind == "second name":
+            path.hardlink_to(place.parent / "elsewhere" / "precious")
         else:
             os.mkfifo(path)
         before = tree(place.parent)
@@ -164,6 +167,38 @@ def test_commands_refuse_to_replace_what_they_did_not_write(
         assert said.status == 2 and any(text in said.err for text in REFUSED), (each, said.err)
         assert {k: v for k, v in tree(place.parent).items() if not k.startswith("cache")} == before
         path.rmdir() if kind == "folder" else path.unlink()
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_second_name_of_an_output_keeps_its_contents(name: str, emberlet: Emberlet, place: Path) -> None:
+    words, made = WRITERS[name]
+    out = "." if "OUT/" in made[0] else "fresh"
+    paths = [place / m.replace("OUT", out) for m in made]
+    assert emberlet(*words.replace("OUT", out).split()).status == 0
+    others = [place.parent / "elsewhere" / f"{n}" for n in range(len(paths))]
+    for path, other in zip(paths, others, strict=True):
+        other.hardlink_to(path)
+        path.unlink()
+        other.write_bytes(other.read_bytes() + b"\n")  # which a file of ours may end in
+        path.hardlink_to(other)
+    kept = [other.read_bytes() for other in others]
+    said = emberlet(*words.replace("OUT", out).split(), "--force" if name.startswith("codegen") else "--overwrite")
+    assert said.status == 0, said.err
+    assert [other.read_bytes() for other in others] == kept
+
+
+@pytest.mark.parametrize("out", ["..", "../place", "here", "here/.", "here/../place"])
+@pytest.mark.parametrize("command", ["codegen", "micro build"])
+def test_an_output_may_be_any_folder_and_leaves_what_is_in_it(
+    command: str, out: str, emberlet: Emberlet, place: Path
+) -> None:
+    (place / "here").symlink_to(place)
+    before = tree(place.parent)
+    said = emberlet(*command.split(), "digits.onnx", "--out", out)
+    assert said.status == 0, said.err
+    after = {k: v for k, v in tree(place.parent).items() if not k.startswith("cache")}
+    assert {k: v for k, v in after.items() if k in before} == before
+    assert (place / out / "digits.py").is_file()
 
 
 # -- an output is never an input ---------------------------------------------------------------------------------------

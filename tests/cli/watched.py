@@ -64,6 +64,10 @@ def ways(path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
             list(_imported("emberlet.batch.rows").tables(part, job.reading))
 
     yield f"score {path}", scored
+    if path.suffix in (".arrow", ".arrows"):
+        yield f"Arrow {path}", lambda: list(_imported("emberlet.data").ArrowDataset(path))
+    elif path.suffix == ".parquet":
+        yield f"Parquet {path}", lambda: list(_imported("emberlet.data").ParquetDataset(path))
     yield f"decode {path}", lambda: _imported("emberlet.batch.pictures").decode(str(path))
     yield f"image {path}", lambda: _imported("emberlet.host.images").decode(path.read_bytes(), "RGB")
     yield f"store {path}", lambda: [s.tensor() for s in _imported("emberlet.store").open(path).values()]

@@ -18,7 +18,7 @@ from emberlet.host.burnpack_writer import dumps
 from onnx import TensorProto, helper
 from pyarrow import parquet
 
-from .hostile_columns import Touch, hostile_parquet
+from .hostile_columns import Touch, hostile_arrow, hostile_parquet
 
 
 def hostile_files(folder: Path, trap: Path) -> list[Path]:
@@ -28,13 +28,13 @@ def hostile_files(folder: Path, trap: Path) -> list[Path]:
     for name, data in files.items():
         (folder / name).write_bytes(data)
     rows = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(128, np.float32)), 64)
-    for number, table in enumerate(hostile_parquet(pa.table({"image": rows}), trap).values()):
+    honest = pa.table({"image": rows})
+    for number, table in enumerate(hostile_parquet(honest, trap).values()):
         parquet.write_table(table, folder / f"columns{number}.parquet")
-        with (
-            pa.OSFile(str(folder / f"columns{number}.arrow"), "wb") as file,
-            pa.ipc.new_file(file, table.schema) as out,
-        ):
-            out.write_table(table)
+    for number, table in enumerate(hostile_arrow(honest, trap).values()):
+        for ending, writer in ((".arrow", pa.ipc.new_file), (".arrows", pa.ipc.new_stream)):
+            with pa.OSFile(str(folder / f"columns{number}{ending}"), "wb") as file, writer(file, table.schema) as out:
+                out.write_table(table)
     return sorted(folder.iterdir())
 
 
