@@ -256,13 +256,13 @@ def test_hostile_files_among_honest_ones_run_nothing_and_are_named(
     trap = tmp_path / "ran"
     hostile = hostile_parquet(images, trap)
     for number, table in enumerate(hostile.values()):
-        parquet.write_table(table, inputs / f"9{number}.parquet")
+        parquet.write_table(table, inputs / f"9{number:02}.parquet")
     run = Work(tmp_path, folder, [network, inputs, "--keep", "id", "--ray", cluster, "--rows-per-file", 512])
     out, err = run.start().communicate(timeout=PATIENCE)
     assert out == "" and "has the extension type 'ray.data." in err and not trap.exists()
     said = json.loads(run.finish(run.start("--skip-bad", "--resume", "--json")))
     assert said["rows"] == ROWS
-    assert [Path(each["file"]).name for each in said["skipped"]] == [f"9{n}.parquet" for n in range(len(hostile))]
+    assert [Path(each["file"]).name for each in said["skipped"]] == [f"9{n:02}.parquet" for n in range(len(hostile))]
     assert all("has the extension type" in each["why"] for each in said["skipped"])
     assert_complete(run.out, wanted)
     assert not trap.exists()

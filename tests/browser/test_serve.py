@@ -136,6 +136,28 @@ def test_a_request_that_takes_too_long_is_cut_off(server: serve.Server, monkeypa
         assert connection.recv(100) == b""
 
 
+def test_a_body_that_comes_slowly_is_cut_off(server: serve.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve.Handler, "request_timeout", 0.2)
+    with socket.create_connection(("localhost", server.server_port), 10) as connection:
+        connection.sendall(b"GET /a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nx")
+        while connection.recv(1000):  # the answer, and then the end
+            pass
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"X: " + b"x" * 70_000, b"".join(b"X%d: y\r\n" % i for i in range(200)), b"X: y" + b"\r\n z" * 90,
+     b"\x00\xff: \x1b[2J", b": x", b"Host: elsewhere", b"Transfer-Encoding: chunked", b"Content-Length: -1",
+     b"Range: bytes=" + b"0-1," * 9000, b"If-Modified-Since: \xff", b"Accept-Encoding: " + b"gzip," * 9000],
+    ids=lambda headers: repr(headers[:20]),
+)  # fmt: skip
+def test_every_header_is_answered(server: serve.Server, headers: bytes) -> None:
+    with socket.create_connection(("localhost", server.server_port), 10) as connection:
+        connection.sendall(b"GET /a.txt HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1000).split(b" ")[1][:1] in (b"2", b"4")
+
+
 @pytest.mark.parametrize(
     "path", ["/%00", "/a%00.txt", "/m/%00", "/%ED%A0%80", "/" + "x" * 5000, "/%FF", "//", "/?%00", "/" + "a/" * 3000]
 )

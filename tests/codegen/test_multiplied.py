@@ -1,7 +1,9 @@
 """Files that repeat a tiny thing any number of times are refused, or cost what their bytes do; refusals stay short."""
 
+import contextlib
 import struct
 import sys
+import tracemalloc
 
 import numpy as np
 import onnx
@@ -140,3 +142,42 @@ def sum_of_numbers(count):
 def test_the_work_for_many_numbers_of_a_node_is_in_proportion_to_them():
     translate(sum_of_numbers(1))  # imports what it needs
     assert calls_of(translate, sum_of_numbers(1200)) < 6 * calls_of(translate, sum_of_numbers(300))
+
+
+def chain(operator, count):
+    nodes = (field(1, field(1, b"%x" % i) + field(2, b"%x" % (i + 1)) + field(4, operator)) for i in range(count))
+    return file(b"".join(nodes) + field(2, b"g") + field(11, value(b"0")) + field(12, value(b"%x" % count)))
+
+
+def value(name):
+    return field(1, name) + field(2, field(1, b"\x08\x01" + field(2, field(1, b"\x08\x02"))))
+
+
+# as many messages for each byte as a model can have
+DENSE = {
+    "a chain": chain(b"Exp", 1500),
+    "a chain of shapes": chain(b"Shape", 1500),
+    "many results": file(
+        b"".join(field(1, field(1, b"0") + field(2, b"%x" % i) + field(4, b"Neg")) for i in range(1, 1000))
+        + b"".join(field(12, value(b"%x" % i)) for i in range(1, 1000))
+        + field(2, b"g") + field(11, value(b"0"))
+    ),
+    "initializers": file(
+        b"".join(field(5, b"\x10\x01" + field(8, b"%x" % i) + field(9, b"1234")) for i in range(3000))
+        + field(2, b"g") + field(12, value(b"0"))
+    ),
+    "entries of metadata": file(field(2, b"g"), field(14, field(1, b"abcd")) * 3000),
+}  # fmt: skip
+TIMES = 128  # docs/security.md says it
+
+
+@pytest.mark.parametrize("what", DENSE)
+def test_a_dense_file_takes_a_bounded_multiple_of_its_size(what):
+    translate(chain(b"Exp", 2))  # imports what it needs
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ModelError):
+            translate(DENSE[what])
+        assert tracemalloc.get_traced_memory()[1] < TIMES * len(DENSE[what])
+    finally:
+        tracemalloc.stop()
