@@ -65,7 +65,11 @@ def connected(address: str | None, workers: int | None, cpus: float, gpus: float
             start = partial(ray.init, address=address, **options)
         if mine:
             with _stderr_dropped() if quiet else nullcontext(), _environment(variables(cpus)):
-                start()
+                try:
+                    start()
+                except BaseException:  # Ctrl-C too: what has started of Ray is stopped
+                    ray.shutdown()
+                    raise
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise EmberletError(f"Ray does not start: {said}" if address is None else f"--ray {address}: {said}") from None

@@ -101,7 +101,14 @@ def test_a_cluster_that_does_not_start_says_why(address: Any, failure: Exception
     ray_stand_in.failure = failure
     with pytest.raises(EmberletError, match=f"^{said}$"), ray_cluster.connected(address, None, 1, 0):
         pytest.fail("connected")
-    assert ray_stand_in.stopped == 0
+    assert ray_stand_in.stopped == 1  # what has started of it
+
+
+def test_an_interrupt_while_ray_starts_stops_it(ray_stand_in: Any) -> None:
+    ray_stand_in.failure = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt), ray_cluster.connected(None, None, 1, 0):
+        pytest.fail("connected")
+    assert ray_stand_in.stopped == 1
 
 
 def test_ray_is_stopped_if_the_cluster_is_too_small_or_the_work_fails(ray_stand_in: Any) -> None:
