@@ -16,15 +16,9 @@ from emberlet.codegen.reader import read_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import numpy_helper
-from support.onnx_models import assert_same, generated, parse
+from support.onnx_models import assert_same, generated, parse, with_constants
 
 SLOW = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def with_constants(text: str, opset: int = 21, **constants: np.ndarray) -> onnx.ModelProto:
-    model = parse(text, opset)
-    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
-    return model
 
 
 def graph_of(model: onnx.ModelProto) -> Graph:

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import cases
 from onnx import numpy_helper
-from support.onnx_models import assert_same, generated, parse
+from support.onnx_models import assert_same, generated, parse, with_constants
 from support.rows import every
 
 RANDOM = np.random.default_rng(5)
@@ -32,12 +32,6 @@ SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(Healt
 
 def floats(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
-
-
-def with_constants(text: str, opset: int = 21, **constants: np.ndarray) -> onnx.ModelProto:
-    model = parse(text, opset)
-    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
-    return model
 
 
 def after(model: onnx.ModelProto, *names: str) -> Graph:

@@ -19,6 +19,7 @@ from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import MODELS, Maker
+from support.microcontrollers.quantized import samples_of
 from support.rows import every
 
 
@@ -27,18 +28,12 @@ def run_onnx(model: onnx.ModelProto, x: np.ndarray[Any, Any]) -> list[np.ndarray
     return list(session.run(None, {"x": x}))
 
 
-def input_of(model: onnx.ModelProto, count: int, seed: int = 3) -> np.ndarray[Any, Any]:
-    """Samples, each in the model's shape with its batch axis."""
-    dims = [d.dim_value or 1 for d in model.graph.input[0].type.tensor_type.shape.dim]
-    return np.random.default_rng(seed).standard_normal((count, *dims)).astype(np.float32)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_graph_has_the_numbers_of_onnxruntime(name: str) -> None:
     model = MODELS[name]()
     graph = read_graph(model.SerializeToString(), name)
     fused = fuse(graph)
-    samples = input_of(model, 2)
+    samples = samples_of(model, 2, 3)
     laid = check_samples({"x": samples}, graph)["x"]
     for x, mine in zip(samples, laid, strict=True):
         expected = run_onnx(model, x)
@@ -52,10 +47,10 @@ def test_graph_has_the_numbers_of_onnxruntime(name: str) -> None:
 def test_int8_stays_close(name: str) -> None:
     model = MODELS[name]()
     graph = fuse(read_graph(model.SerializeToString(), name))
-    samples = {"x": input_of(model, 24)}
+    samples = {"x": samples_of(model, 24, 3)}
     quantized, agreement, _ = calibrated(graph, samples, Options(name))
     assert agreement.rms < 0.02, agreement
-    fresh = check_samples({"x": input_of(model, 8, seed=9)}, graph)
+    fresh = check_samples({"x": samples_of(model, 8, 9)}, graph)
     assert compare(graph, quantized, fresh).rms < 0.04
     assert plan(quantized).arena > 0
 
@@ -106,7 +101,7 @@ def test_every_function_of_one_number_is_taken(op: str) -> None:
     m(op, "inside" + (" slope" if slope is not None else ""), "y", **attributes)
     model = m.model([1, 3, 4, 5], opset=24 if op == "Swish" else 20, ir=10)
     graph = read_graph(model.SerializeToString(), op)
-    samples = input_of(model, 12)
+    samples = samples_of(model, 12, 3)
     laid = check_samples({"x": samples}, graph)["x"]
     try:
         wanted = [run_onnx(model, x)[0] for x in samples]
@@ -178,12 +173,12 @@ def test_states_that_come_in_slices_are_remembered(seed: int) -> None:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     states = {i.name: np.zeros(i.shape, np.float32) for i in session.get_inputs() if i.name != "x"}
     kept: dict[str, Any] = {}
-    for x in input_of(model, 4):
+    for x in samples_of(model, 4, 3):
         y, *new = session.run(None, {"x": x, **states})
         states = dict(zip(names, new, strict=True))
         found = graph.run({"x": x}, kept)[graph.outputs[0]]
         np.testing.assert_allclose(found.reshape(-1), y.reshape(-1), rtol=1e-4, atol=1e-5)
-    assert calibrated(fuse(graph), {"x": input_of(model, 40)}, Options("m"))[1].rms < 0.05
+    assert calibrated(fuse(graph), {"x": samples_of(model, 40, 3)}, Options("m"))[1].rms < 0.05
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
@@ -194,7 +189,7 @@ def test_a_sequence_and_its_last_state(direction: str) -> None:
     m("LSTM", "x W R", "y h", hidden_size=6, direction=direction)
     model = m.model([7, 1, 3], "y h")
     graph = read_graph(model.SerializeToString(), "m")
-    (x,) = input_of(model, 1)
+    (x,) = samples_of(model, 1, 3)
     values = graph.run({"x": x})
     for y, output in zip(run_onnx(model, x), graph.outputs, strict=True):
         np.testing.assert_allclose(values[output].reshape(-1), y.reshape(-1), rtol=1e-4, atol=1e-5)
@@ -237,7 +232,7 @@ def test_large_negative_constants_are_masks_before_softmax_alone(after: str) -> 
     model = m.model([1, 4], "y")
     graph = read_graph(model.SerializeToString(), "m")
     assert any(isinstance(layer, Select) for layer in graph.layers) == (after == "Softmax")
-    x = input_of(model, 1)
+    x = samples_of(model, 1, 3)
     found = graph.run({"x": check_samples({"x": x}, graph)["x"][0]})[graph.outputs[0]]
     np.testing.assert_allclose(found.reshape(-1), run_onnx(model, x[0])[0].reshape(-1), rtol=2e-4, atol=2e-5)
 

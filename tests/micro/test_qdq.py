@@ -16,22 +16,13 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.reference import dequantize, quantize
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from support.microcontrollers.onnx_models import MODELS
-from support.microcontrollers.quantized import Network, image_network, samples_of
+from support.microcontrollers.quantized import Network, Samples, image_network, samples_of
 from support.microcontrollers.quantized import quantized as quantized_by
 from support.onnx_models import expected
 
 Array = np.ndarray[Any, Any]
-
-
-class Samples(CalibrationDataReader):
-    def __init__(self, x: Array) -> None:
-        self.left = iter(x)
-
-    def get_next(self) -> dict[str, Array] | None:
-        x = next(self.left, None)
-        return None if x is None else {"x": x}
 
 
 def quantized(name: str, folder: Path, kind: QuantType, per_channel: bool) -> tuple[Path, Array]:

@@ -12,6 +12,7 @@ from emberlet import dtypes, nn, store
 from emberlet.errors import FormatError
 from emberlet.module import Module
 from emberlet.param.identity import ParamId
+from support.small_files import plain
 
 SAID = {"float": "f32", "int": "i32", "format": "burn_core::record::NamedMpk", "version": "0.16.0", "settings": "Full"}
 
@@ -60,13 +61,6 @@ ITEM = {
     "nothing": None,
     "sizes": [1, 2],
 }
-
-
-def plain(value: object) -> object:
-    """As JSON writes it: bytes are numbers."""
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    return [plain(v) for v in value] if isinstance(value, (list, bytes)) else value
 
 
 RECORD = {"metadata": SAID, "item": ITEM}

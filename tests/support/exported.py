@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .near_misses import copied
+from .changed_nodes import copied
 
 AWKWARD = {  # words that no field or class may have as they are
     "stages": "class", "blocks": "forward", "conv1": "backend", "conv2": "nn", "fc1": "00", "fc2": "parameters",

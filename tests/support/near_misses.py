@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+from .changed_nodes import copied
+
 OTHERS = {
     "Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "Pow": "Mul", "Max": "Min", "ReduceMean": "ReduceSum",
     "ReduceSum": "ReduceMean", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Erf": "Tanh", "Softplus": "Exp", "Relu": "Neg",
@@ -17,12 +19,6 @@ OTHERS = {
     "Equal": "Less", "Not": "Identity", "Identity": "Neg", "Transpose": "Neg",
 }  # fmt: skip
 SYMMETRIC = ("Add", "Mul", "Max", "Min", "And", "Or", "Equal")
-
-
-def copied(model: onnx.ModelProto) -> onnx.ModelProto:
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    return copy
 
 
 def operators(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import parser
+from onnx import numpy_helper, parser
 
 Model = onnx.ModelProto | str | os.PathLike[str]
 
@@ -18,6 +18,13 @@ def parse(text: str, opset: int = 21, **domains: int) -> onnx.ModelProto:
     """The model whose graph is `text`, in ONNX's own notation: `g (float[N] x) => (float[N] y) { y = Relu(x) }`."""
     imports = ", ".join(f'"{domain}" : {version}' for domain, version in {"": opset, **domains}.items())
     return parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{text}")
+
+
+def with_constants(text: str, opset: int = 21, **constants: NDArray[Any]) -> onnx.ModelProto:
+    """`parse`, with initializers."""
+    model = parse(text, opset)
+    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
+    return model
 
 
 def expected(model: Model, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 from emberlet import codegen
 from onnx import TensorProto, helper, numpy_helper
-from support.onnx_models import assert_same, check, generated, parse, source
+from support.onnx_models import assert_same, check, generated, parse, source, with_constants
 
 RANDOM = np.random.default_rng(11)
 
 
 def floats(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
-
-
-def with_constants(text: str, opset: int = 21, **constants: np.ndarray) -> onnx.ModelProto:
-    model = parse(text, opset)
-    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
-    return model
 
 
 def test_a_layer_norm_with_constants_is_a_layer() -> None:
