@@ -22,7 +22,7 @@ from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from emberlet.micro.builder.streaming import streamed, time_axis
 from onnx import TensorProto, helper
-from support.microcontrollers.onnx_models import Array, Maker
+from support.microcontrollers.onnx_models import Maker
 from support.microcontrollers.over_time import network_over_time
 from support.microcontrollers.quantized import Network, samples_of
 from support.onnx_models import expected
@@ -34,11 +34,6 @@ from tools.micropython import Port
 
 def quantized_graph(graph: Graph, model: onnx.ModelProto) -> Graph:
     return calibrated(fuse(graph), {"x": samples_of(model, 12)}, Options("m", method="minmax"))[0]
-
-
-def the_last(graph: Graph, y: Array, new: int) -> Array:
-    """The part of a whole window's output that a stream of `new` steps returns."""
-    return y if y.size == new else y.reshape(*graph.shapes[graph.outputs[0]])
 
 
 def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 30) -> None:

@@ -117,9 +117,6 @@ class Thumb(Assembler):
     def lsls_reg(self, d: int, m: int) -> None:
         self._logic("lsls", 0x4080, d, m)
 
-    def lsrs_reg(self, d: int, m: int) -> None:
-        self._logic("lsrs", 0x40C0, d, m)
-
     def _shift(self, text: str, opcode: int, d: int, m: int, imm5: int) -> None:
         _low(d, m)
         check("a shift", imm5, range(1, 32))
@@ -185,9 +182,6 @@ class Thumb(Assembler):
 
     def ldrb_reg(self, t: int, n: int, m: int) -> None:
         self._indexed("ldrb", 0x5C00, t, n, m)
-
-    def strb_reg(self, t: int, n: int, m: int) -> None:
-        self._indexed("strb", 0x5400, t, n, m)
 
     def ldmia(self, n: int, *registers: int) -> None:
         """n ends after the last word."""

@@ -33,15 +33,6 @@ class ThumbDsp(Thumb):
             (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
         )
 
-    def rsb_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        """d = (m << lsl) - n."""
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"rsb {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEBC0 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
-
     def orr_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
         shift = f", lsl #{lsl}" if lsl else ""
         self._two(
