@@ -39,6 +39,7 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}few_rows:LEAST": 8,
     f"{_PLANS}few_rows:SMALL": 4,
     f"{_PLANS}few_rows:WIDTH": 2,
+    f"{_PLANS}few_rows:are_faster_in_parts": lambda: True,  # as with the BLAS of other processors
     f"{_PLANS}layout:LARGE": 1,
     f"{_PLANS}windows:BLOCK": 64,
     f"{_PLANS}recurrences:_UNROLLED": 1,
@@ -46,6 +47,7 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}native.records:MOST": 4,
     f"{_PLANS}native.records:ROW": 4,
     f"{_PLANS}native.records:LONGEST": 0.0,
+    f"{_PLANS}plan:machine": lambda: None,  # as where there is no C compiler's code: Python calls all
     # Two threads run the plan, and share every step.
     f"{_PLANS}threads.schedule:LARGE": 0,
     f"{_PLANS}threads.schedule:LARGE_LOCKED": 0,
@@ -72,15 +74,29 @@ SMALL: dict[str, Any] = {
     # Kernels of WebAssembly go over panels and add long sums in parts.
     f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 64,
     f"{_GPU}wasm.kernels.nest:BLOCK": 8,
+    f"{_GPU}wasm.kernels.single_row:BLOCK": 8,
+    f"{_GPU}wasm.kernels.single_row:LEAST": 16,
 }
 
 
+def _room(name: str) -> str:
+    """What belongs together: the constants of a module, or of a package of plans such as threads."""
+    where = name.partition(":")[0]
+    return where.removeprefix(_PLANS).partition(".")[0] if where.startswith(_PLANS) else where
+
+
 @contextmanager
-def lowered(seed: int | None = None) -> Iterator[list[str]]:
+def lowered(seed: int | None = None, together: bool = False) -> Iterator[list[str]]:
     """Lower a random half of SMALL (None: all of it); yields the names that are lowered. The previous values return at
-    the end. Plans and kernels made meanwhile keep what they were made with."""
+    the end. Plans and kernels made meanwhile keep what they were made with. together: all constants of a module, or
+    none, as what needs two of them needs it."""
     choose = random.Random(seed)
-    names = [name for name in SMALL if seed is None or choose.random() < 0.5]
+    rooms: dict[str, bool] = {}
+    names = []
+    for name in SMALL:
+        half = choose.random() < 0.5
+        if seed is None or (rooms.setdefault(_room(name), half) if together else half):
+            names.append(name)
     before = []
     try:
         for name in names:

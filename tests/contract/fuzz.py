@@ -29,6 +29,9 @@ LEFT_OUT = ("left out:", "calls left out:", "calls:")  # how counted reasons beg
 # The share of a run that each kind gets.
 SHARE = {
     "programs": 20,
+    "chains": 5,
+    "indices": 1,
+    "promises": 1,
     "layers": 6,
     "modules": 5,
     "networks": 3,

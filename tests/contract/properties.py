@@ -21,15 +21,17 @@ from .ways import SHARE, Broken, Run, Unavailable, Way, available
 BYTES = (0xFF, 0x7F)
 # How the names of ways begin that run no plan.
 EAGER = ("eager", "copied", "load, forked", "load, pickled")
+CALLS = 6  # of each of two threads
 # The backends whose ways run; the others are left out without changing what is drawn for these. None: all.
 ONLY: tuple[str, ...] | None = None
 
 
 def broken(
-    case: Case, ways: Iterable[Way] | None = None, wanted: list[Expected] | None = None, lowering: bool = True
+    case: Case, ways: Iterable[Way] | None = None, wanted: list[Expected] | None = None, lowering: str = "half"
 ) -> str:
     """Empty where all of the chosen ways keep the contract, else the first that does not. wanted: the reference of each
-    call; None computes it. lowering: whether thresholds may be lowered."""
+    call; None computes it. lowering: which thresholds are lowered, in most cases: a random "half", all of half of the
+    modules ("together"), or "none"."""
     choose = choice(case.seed, "ways")
     if ways is None:
         ways = [w for w in available() if choose.random() < SHARE[w.backend]]
@@ -38,8 +40,8 @@ def broken(
     COUNTED[case.kind] += 1
     for way in ways:
         with ExitStack() as stack:
-            if choose.random() < 0.7 and lowering:
-                stack.enter_context(lowered(case.seed))
+            if choose.random() < 0.7 and lowering != "none":
+                stack.enter_context(lowered(case.seed, lowering == "together"))
             if choose.random() < 0.7:
                 stack.enter_context(poisoned(choose.choice(BYTES)))
             choices = random.Random(choose.random())
@@ -187,9 +189,11 @@ def _at_once(case: Case, run: Run, wanted: list[Expected], choose: random.Random
 
 def _two_callers(case: Case, run: Run, wanted: list[Expected]) -> str:
     said: list[str] = []
+    together = threading.Barrier(2)
 
     def call(number: int) -> None:
-        for _ in range(4):
+        together.wait()
+        for _ in range(CALLS):
             try:
                 found = outcome(run, _fresh(case.calls[number]))
             except Unavailable:  # a saved plan has one number
@@ -210,7 +214,7 @@ def _two_callers(case: Case, run: Run, wanted: list[Expected]) -> str:
             thread.join()
     finally:
         sys.setswitchinterval(before)
-    COUNTED["calls from two threads"] += 8
+    COUNTED["calls from two threads"] += 2 * CALLS
     return said[0] if said else ""
 
 

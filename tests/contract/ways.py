@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import emberlet
 import numpy as np
 from emberlet.backend import get_backend
+from emberlet.backend.axes import argument_names
 from emberlet.errors import BackendError, EmberletError
 
 from tools import components
@@ -34,6 +35,9 @@ REASONS = (
     "live on the GPU",
     "cannot be saved",
     "must return a tensor",
+    # Which sizes it cannot leave open
+    "cannot be left open",
+    "no single plan serves",
     # Runtimes
     "MicroPython has no NumPy",
     "calls that mean something else in other libraries are refused on CPython only",
@@ -187,8 +191,6 @@ def _changed(one: Any, other: Any) -> list[int]:
 def opened_axes(case: Case, example: tuple[Any, ...]) -> dict[Any, dict[int, str]]:
     """The axes to leave open, as `compile` takes them: one length of the inputs, or two, first those that other calls
     change."""
-    from emberlet.backend.axes import argument_names
-
     arrays = [a for a in example if isinstance(a, np.ndarray)]
     changed = {d for call in case.calls for a, b in zip(example, call, strict=False) for d in _changed(a, b)}
     lengths = sorted({d for a in arrays for d in a.shape if d > 1}, key=lambda d: (d not in changed, d))
@@ -233,6 +235,48 @@ def _kinds(arrays: tuple[Any, ...]) -> list[Any]:
     return [(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
+LONGEST = 64  # of the lengths that a saved module leaves open
+
+
+def _saved_with_open_sizes(case: Case, example: tuple[Any, ...]) -> Run:
+    from emberlet.wgpu_backend import plan_file
+    from emberlet.wgpu_backend.wasm import writer
+
+    opened = opened_axes(case, example)
+    dims = {x: {k: (name, LONGEST) for k, name in axes.items()} for x, axes in opened.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "plan.wasm")
+        try:
+            writer.save(path, case.make(), *tensors(example, "numpy"), dims=dims)
+        except EmberletError as error:
+            if any(words in str(error) for words in REASONS) and "cannot compute this" not in str(error):
+                raise Unavailable(str(error)) from None
+            raise
+        plan = plan_file.load(path)
+    names = argument_names(case.make(), len(example))
+
+    def kinds(arrays: tuple[Any, ...]) -> list[Any]:
+        """What the module is made for: an array's dtype and shape, in which names stand for open lengths."""
+        return [
+            (a.dtype, *(opened.get(x, {}).get(k, n) for k, n in enumerate(a.shape))) if isinstance(a, np.ndarray) else a
+            for x, a in zip(names, arrays, strict=True)
+        ]
+
+    def lengths(arrays: tuple[Any, ...]) -> set[tuple[str, int]]:
+        pairs = zip(names, arrays, strict=True)
+        return {(name, a.shape[k]) for x, a in pairs for k, name in opened.get(x, {}).items() if k < np.ndim(a)}
+
+    def run(arrays: tuple[Any, ...]) -> Any:
+        found = lengths(arrays)
+        same = len({name for name, _ in found}) == len(found) and all(0 < n <= LONGEST for _, n in found)
+        if kinds(arrays) != kinds(example) or not same:
+            raise Unavailable("a saved plan has one set of shapes, dtypes and numbers")
+        given = [x for x in tensors(arrays, "numpy") if isinstance(x, emberlet.Tensor)]
+        return tuple(d.to_tensor("numpy") for d in plan.run(*given))
+
+    return run
+
+
 def _saved(backend: str) -> Way:
     def open_(case: Case, example: tuple[Any, ...]) -> Run:
         from emberlet.wgpu_backend import plan_file
@@ -270,6 +314,7 @@ WAYS = [
     Way("compiled for numpy and pickled", "numpy", _pickled),
     *(_copied(b) for b in ("numpy", "wasm", "native")),
     *(_saved(b) for b in ("wgpu", "wasm")),
+    Way("saved for wasm with open sizes and loaded", "wasm", _saved_with_open_sizes),
 ]
 REFERENCE = Way("eager on numpy", "numpy", lambda case, example: _eager("numpy").open(case, example))
 # How often a way is tried, relative to the others: those on NumPy have the most forms, and the GPU's compile slowly.

@@ -22,7 +22,7 @@ def planned_for(
     if not dims:
         return plan(model, examples, backend)
     names = argument_names(model, len(examples))
-    shapes = [x.shape for x in examples]
+    shapes = [x.shape if isinstance(x, Tensor) else None for x in examples]
     axes = of_model(model, names, shapes, dims)
     numbers = axes.numbers(shapes)
     opened = named(dims)

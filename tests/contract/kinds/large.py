@@ -65,7 +65,7 @@ def difference(drawn: Drawn) -> str:
         return ""
     if any(isinstance(w, Refused) for w in wanted):
         return ""
-    return broken(case, ways(), wanted, lowering=False)
+    return broken(case, ways(), wanted, lowering="none")
 
 
 def simpler(drawn: Drawn) -> Iterable[Drawn]:

@@ -40,8 +40,8 @@ class Table(nn.Module):
         return self.rows + 1.0
 
 """
-# (line of __init__ or "", line of forward); {n} the width, {m} the number of rows, {v} and {w} earlier values, k the
-# number
+# (line of __init__ or "", line of forward); {n} the width, {m} the number of rows, {v} and {w} earlier values, {d} a
+# digit, k the number
 STEPS = [
     ("self.a{i} = nn.Linear({n}, {n}, backend=B)", "self.a{i}({v})"),
     ("self.a{i} = nn.LayerNorm({n}, backend=B)", "self.a{i}({v})"),
@@ -95,7 +95,7 @@ WITH_LENGTHS = [
     ("", "F.concat([{v}[{v}.shape[0] // 2 :], {v}[: {v}.shape[0] // 2]], axis=0)"),
     ("", "{v} + emberlet.asarray([[float({v}.shape[0])]], device={v}.backend)"),
     ("", "{v} * F.reshape(F.arange({v}.shape[0], dtype=D.float32, device={v}.backend), (-1, 1))"),
-    ("", "F.pad({v}, ((0, max({v}.shape[0], 4) - {v}.shape[0]), (0, 0)))[: {v}.shape[0]]"),
+    ("", "F.pad({v}, ((0, max({v}.shape[0], {d}) - {v}.shape[0]), (0, 0)))[: {v}.shape[0]]"),
 ]
 
 
@@ -108,7 +108,8 @@ def draw(choose: random.Random) -> Drawn | None:
     steps += (WITH_NUMBER * 2 if number else []) + WITH_LENGTHS
     for i in range(choose.randint(1, 8)):
         init, forward = choose.choice(steps)
-        values = {"i": i, "m": m, "n": n, "v": f"v{choose.randint(max(0, i - 2), i)}", "w": f"v{choose.randint(0, i)}"}
+        values = {"i": i, "m": m, "n": n, "v": f"v{choose.randint(max(0, i - 2), i)}", "w": f"v{choose.randint(0, i)}",
+                  "d": choose.randint(2, 9)}  # fmt: skip
         made.append(init.format(**values))
         lines.append(forward.format(**values))
     count = choose.choice([1, 1, 1, 2, 3])
@@ -123,7 +124,8 @@ def source(drawn: Drawn) -> str:
     numbers = list(dict.fromkeys(drawn.returned))
     returned = ", ".join(f"v{i}" for i in numbers)
     if drawn.named:
-        returned = "{" + ", ".join(f'"of {i}": v{i}' for i in numbers) + "}"
+        each = [f'"of {i}": v{i}' for i in numbers]
+        returned = "{" + ", ".join([*each, f'"all": [{returned}]', f'"last": v{numbers[-1]}']) + "}"
     taken = "self, v0, k" if drawn.number else "self, v0"
     return "\n".join([
         TABLE, "class Net(nn.Module):", "    def __init__(self, B):", *made, "", f"    def forward({taken}):", *lines,

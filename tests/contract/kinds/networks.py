@@ -36,6 +36,7 @@ SAME = [
     ("", "F.tanh({v}) * F.sigmoid({w})"),
     ("", "F.full({v}.shape, 0.5, dtype=D.float32, device={v}.backend)"),
     ("", "F.exp({v} - F.max({v}, axis=-1, keepdims=True))"),
+    ("", "F.log_softmax({v}, axis=-1)"),
     ("", "{v} / (F.sum(F.abs({v}), axis=-1, keepdims=True) + 0.5)"),
     ("", "{v} * F.rsqrt(F.mean({v} * {v}, axis=1, keepdims=True) + 0.01)"),
     ("", "((r := F.sum({v}, axis=1, keepdims=True) * 0.1) + {w}) * F.tanh(r)"),
@@ -54,6 +55,9 @@ IMAGES = [
     ("self.a{i} = nn.Conv2d({c}, {c}, (3, 1), padding=(2, 0), dilation=(2, 1), backend=B)", "self.a{i}({v})"),
     ("self.a{i} = nn.Conv2d(2 * {c}, {c}, 1, backend=B)", "self.a{i}(F.concat([F.relu({v}), F.relu({w})], axis=1))"),
     ("", "F.concat([{v}, {w} * 2.0, {v}], axis=1)[:, {k} : {k} + {c}]"),
+    ("", "F.concat([F.relu({v}), {w}], axis=1)[:, {k} // 2 : {k} // 2 + {c}]"),
+    ("", "(r := F.relu({v})) - F.concat([r, F.relu({w})], axis=1)[:, {k} // 2 : {k} // 2 + {c}]"),
+    ("", "F.avg_pool2d(F.relu({v}), 3, 1, 1)"),
     ("self.a{i} = nn.Conv2d({c}, {c}, 3, padding=1, bias={b}, backend=B)",
      "F.concat([{w}, self.a{i}({v}), F.avg_pool2d({w}, 3, 1, 1)], axis=1)[:, {k} : {k} + {c}]"),
     ("self.a{i} = nn.Conv2d({c}, {c}, 1, bias={b}, backend=B)",
@@ -76,6 +80,8 @@ SMALLER = [
     ("self.a{i} = nn.Conv2d({c}, {c}, 3, stride=2, padding=1, groups={c}, backend=B)", "F.relu(self.a{i}({v}))",
      lambda h, w: ((h - 1) // 2 + 1, (w - 1) // 2 + 1)),
     ("self.a{i} = nn.Conv2d({c}, {c}, (2, 3), padding=(0, 1), backend=B)", "self.a{i}({v})", lambda h, w: (h - 1, w)),
+    ("self.a{i} = nn.Conv2d({c}, {c}, 1, stride=(2, 1), bias={b}, backend=B)", "self.a{i}({v})",
+     lambda h, w: ((h + 1) // 2, w)),
     ("", "F.max_pool2d({v}, 2, (1, 2), 0)", lambda h, w: (h - 1, (w - 2) // 2 + 1)),
     ("", "F.relu(F.max_pool2d({v}, (3, 2), 1, (1, 0), 1))", lambda h, w: (h, w - 1)),
     ("", "F.avg_pool2d({v}, (1, 2), 1, 0)", lambda h, w: (h, w - 1)),
@@ -98,6 +104,8 @@ SEQUENCES = [
      "self.a{i}({v}, {w}, {w}, mask_attn=nn.causal_mask(*[{v}.shape[1]] * 2, backend={v}.backend)).context"),
     ("self.a{i} = nn.MultiHeadAttention({c}, {g}, quiet_softmax={r}, backend=B)",
      "self.a{i}({v}, {w}, {w}, mask_attn=~nn.causal_mask(*[{v}.shape[1]] * 2, backend={v}.backend)).context"),
+    ("", "F.attention({v}[:, None], {w}[:, None], {w}[:, None])[:, 0] - {v}"),
+    ("", "F.attention({v}[:, None], {w}[:, None], {v}[:, None], F.where({x}[:, None, :, :1] > 0.5, -inf, 0.0))[:, 0]"),
     ("self.a{i} = nn.Linear({c}, {c}, bias={b}, backend=B)", "self.a{i}({v}) + {w}"),
     ("self.a{i} = nn.Linear(2 * {c}, {c}, bias={b}, backend=B)", "F.gelu(self.a{i}(F.concat([{v}, {w}], axis=-1)))"),
     ("self.a{i} = nn.Linear({c}, {c}, bias={b}, backend=B)",
@@ -125,7 +133,7 @@ def draw(choose: random.Random) -> Drawn | None:
     images = choose.random() < 0.6
     c = choose.choice([1, 2, 4, 6]) if images else choose.choice([2, 4, 6])
     groups = choose.choice([g for g in (1, 2, 3) if c % g == 0])
-    size = (choose.randint(3, 9), choose.randint(3, 9)) if images else (choose.randint(1, 9), c)
+    size = (choose.randint(3, 9), choose.randint(3, 9)) if images else (choose.choice([*range(1, 10), 15, 22]), c)
     shape = (choose.choice([1, 1, 2, 3]), c, *size) if images else (choose.choice([1, 1, 2, 3]), *size)
     sizes = [size]
     made: list[str] = []

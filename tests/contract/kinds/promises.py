@@ -1,0 +1,217 @@
+"""Promises that no way of running shows: tensors' fields are read-only; a shape as PyTorch gives it to a norm is
+understood or refused; weights of fewer bits stay finite and do not vanish; state dicts in PyTorch's layout load;
+`compile` without a backend keeps the model's own; a squeeze of open lengths is followed by slices; an output is no
+input of its command. One family each."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import emberlet
+import numpy as np
+import onnx
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.errors import EmberletError
+from emberlet.host.cli import main
+from emberlet.module import Module
+from emberlet.onnxruntime import InferenceSession
+from onnx import TensorProto, helper
+
+from ..case import COUNTED
+from ..reference import choice, quiet
+from ..ways import available
+
+NEEDS: tuple[str, ...] = ()
+
+
+class Drawn(NamedTuple):
+    """A family of FAMILIES, and the seed of its choices."""
+
+    family: str
+    seed: int
+
+
+def draw(choose: random.Random) -> Drawn | None:
+    return Drawn(choose.choice(sorted(FAMILIES)), choose.randrange(1 << 30))
+
+
+def _array(choose: random.Random, shape: tuple[int, ...], size: float = 1.0) -> Any:
+    return (size * np.random.default_rng(choose.randrange(1 << 30)).standard_normal(shape)).astype(np.float32)
+
+
+def _shape(choose: random.Random, least: int = 0) -> tuple[int, ...]:
+    return tuple(choose.randint(1, 5) for _ in range(choose.randint(least, 4)))
+
+
+def _near(found: Any, wanted: Any) -> bool:
+    found = np.asarray(found)
+    return found.shape == wanted.shape and bool(np.allclose(found, wanted, 1e-4, 1e-5))
+
+
+def _fields(choose: random.Random) -> str:
+    values = _array(choose, _shape(choose))
+    x = emberlet.asarray(values, device=choose.choice(sorted({w.backend for w in available()})), copy=True)
+    field = choose.choice(["shape", "dtype", "backend", "data"])
+    value = choose.choice([(1000, 1000), (), emberlet.int32, emberlet.get_backend("python"), None, values])
+    try:
+        setattr(x, field, value)
+    except EmberletError:
+        return "" if np.array_equal(np.asarray(x), values) else f"setting {field} changes elements"
+    return f"{field} may be set to {value!r}"
+
+
+def _norms(choose: random.Random) -> str:
+    x = _array(choose, _shape(choose, 1))
+    count = choose.randint(1, x.ndim)
+    shape, fits = x.shape[x.ndim - count :], choose.random() < 0.7
+    if not fits:
+        shape = (*shape[:-1], shape[-1] + 1)
+    over, wide = tuple(range(x.ndim - count, x.ndim)), x.astype(np.float64)
+    name = choose.choice(["layer_norm", "rms_norm"])
+    if name == "layer_norm":
+        wanted = (wide - wide.mean(over, keepdims=True)) / np.sqrt(wide.var(over, keepdims=True) + 1e-5)
+    else:
+        wanted = wide / np.sqrt((wide**2).mean(over, keepdims=True) + np.finfo(np.float32).eps)
+    given: Any = list(shape) if choose.random() < 0.3 else shape[0] if count == 1 and choose.random() < 0.3 else shape
+    try:
+        found = getattr(F, name)(emberlet.asarray(x, device="numpy"), given)
+    except EmberletError as error:
+        return f"{name}({x.shape}, {given!r}) is refused: {error}" if fits else ""
+    right = fits and np.allclose(np.asarray(found), wanted, 1e-3, 1e-3)
+    return "" if right else f"{name}({x.shape}, {given!r}) is wrong"
+
+
+def _narrowed(choose: random.Random) -> str:
+    net = Module()
+    values = _array(choose, (choose.randint(1, 9),), 10.0 ** choose.randint(-12, 37))
+    if choose.random() < 0.3:
+        values[0] = choose.choice([np.inf, -3.4e38, 0.0, 1.0])
+    net.weight = nn.Param(emberlet.asarray(values, device="numpy", copy=True))
+    other = Module()
+    other.weight = nn.Param(emberlet.zeros(values.shape, device="numpy"))
+    precision = choose.choice(["half", "bfloat16"])
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = str(Path(folder, choose.choice(["w.bpk", "w.safetensors"])))
+        net.save_file(path, precision)
+        other.load_file(path)
+        found = np.asarray(other.weight.val()).astype(np.float64)
+    finite = np.isfinite(values)
+    most = float(np.abs(values[finite]).max(initial=0.0))
+    right = np.isfinite(found) == finite
+    with np.errstate(all="ignore"):  # beside float16's least number, its steps are as large as it
+        right &= ~finite | (np.abs(found - values) <= max(2.0**-8 * most, 2.0**-25))
+    right &= not most or np.abs(found[finite]).max() > most / 2
+    return "" if right.all() else f"{values.tolist()} becomes {found.tolist()} in {precision}"
+
+
+def _records(choose: random.Random) -> str:
+    widths = [choose.randint(1, 5) for _ in range(choose.randint(2, 4))]
+    net = Module()
+    net.layers = [nn.Linear(a, b, backend="numpy") for a, b in pairwise(widths)]
+    net.norm = nn.LayerNorm(widths[-1], backend="numpy")
+    state: dict[str, Any] = {"norm.weight": _array(choose, widths[-1:]), "norm.bias": _array(choose, widths[-1:])}  # type: ignore[arg-type]
+    x = wide = _array(choose, (3, widths[0]))
+    for i, (a, b) in enumerate(pairwise(widths)):
+        state[f"layers.{i}.weight"], state[f"layers.{i}.bias"] = _array(choose, (b, a)), _array(choose, (b,))
+        wide = wide @ state[f"layers.{i}.weight"].T + state[f"layers.{i}.bias"]
+    wanted = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    wanted = wanted * state["norm.weight"] + state["norm.bias"]
+    wrap = choose.choice([lambda a: a, lambda a: emberlet.asarray(a, device="numpy", copy=True)])
+    net.load_record({name: wrap(a) for name, a in state.items()}, layout="pytorch")
+    for a in state.values():
+        a[...] = 113
+    y = emberlet.asarray(x, device="numpy")
+    for layer in net.layers:
+        y = layer(y)
+    found = np.asarray(net.norm(y))
+    return "" if np.allclose(found, wanted, 1e-2, 1e-3) else f"widths {widths}: {found.tolist()}, not {wanted.tolist()}"
+
+
+def _own_backend(choose: random.Random) -> str:
+    own = choose.choice(sorted({w.backend for w in available()} - {"python"}))
+    net = nn.Linear(choose.randint(1, 5), choose.randint(1, 5), backend="numpy")
+    x = _array(choose, (2, np.asarray(net.weight.val()).shape[0]))
+    wanted = np.asarray(net(emberlet.asarray(x, device="numpy")))
+    fast = net.fork(own).compile()
+    if fast.backend.name != own:
+        return f"a model on {own} is compiled for {fast.backend.name}"
+    return "" if _near(fast(emberlet.asarray(x, device=own)), wanted) else f"compiled for {own}, it is wrong"
+
+
+def _squeezed(choose: random.Random) -> str:
+    """Axes of 1 around an open one: Squeeze, then Slice of the first axis that is left."""
+    open_at = choose.randint(0, 2)
+    template: list[Any] = [1] * 4
+    template[open_at], template[choose.randint(open_at + 1, 3)] = "n", choose.randint(2, 4)
+    start, stop = choose.randint(0, 2), choose.choice([2, 5, 1 << 40])
+    constants = [helper.make_tensor(n, TensorProto.INT64, [1], [v]) for n, v in (("s", start), ("e", stop), ("a", 0))]
+    nodes = [helper.make_node("Squeeze", ["x"], ["y"]), helper.make_node("Slice", ["y", "s", "e", "a"], ["z"])]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, template)],
+                              [value("z", TensorProto.FLOAT, [None, None])], constants)  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    session = InferenceSession(model.SerializeToString())
+    for n in choose.sample(range(2, 9), 3):
+        x = _array(choose, tuple(n if d == "n" else d for d in template))
+        found = session.run(None, {"x": x})[0]
+        if not np.array_equal(found, np.squeeze(x)[start:stop]):
+            return f"{template}, n = {n}, [{start}:{stop}]: shape {found.shape}"
+    return ""
+
+
+def _outputs(choose: random.Random) -> str:
+    model = helper.make_model(
+        helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g",
+                          [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
+                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=9)  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        path, unknown = Path(folder, "model.onnx"), Path(folder, "out.foo")
+        onnx.save(model, path)
+        before = path.read_bytes()
+        out = choose.choice([str(path), str(path), str(Path(folder, ".", "model.onnx")), str(unknown)])
+        command = choose.choice([["compile", str(path), "--out", out], ["convert", str(path), out]])
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            status = main(command)
+        if not status or path.read_bytes() != before or unknown.exists():
+            return f"emberlet {' '.join(command)} has status {status}"
+    return ""
+
+
+FAMILIES: dict[str, Callable[[random.Random], str]] = {
+    "fields": _fields,
+    "norms": _norms,
+    "narrowed": _narrowed,
+    "own backend": _own_backend,
+    "outputs": _outputs,
+    "records": _records,
+    "squeezed": _squeezed,
+}
+
+
+def difference(drawn: Drawn) -> str:
+    COUNTED[f"promises: {drawn.family}"] += 1
+    try:
+        with quiet():
+            said = FAMILIES[drawn.family](choice(drawn.seed, drawn.family))
+    except Exception as error:
+        said = f"raises {type(error).__name__}: {error}"
+    return said and f"{drawn.family}: {said}"
+
+
+def simpler(drawn: Drawn) -> Iterable[Drawn]:
+    return ()
+
+
+def program(drawn: Drawn) -> str:
+    return f"from contract.kinds.promises import Drawn, difference\n\nprint(difference({drawn!r}))"
