@@ -87,6 +87,7 @@ class CompiledStep:
         self._trained = None  # of those that get one
         self._plans = []
         self._uses = 0
+        self._warned = False
         self._states = []  # of each parameter, a dict with the name of a count for an int, None for a tensor; or None
         self._now = None  # (what the engine knows the current values by, {name of a count: int})
         self._marks = []  # the `_value` of each parameter whose elements the engine has
@@ -167,6 +168,7 @@ class CompiledStep:
                 self._give_up(error)
                 return None
             if len(self._plans) == MAX_PLANS:
+                self._warn_once()
                 self._plans.remove(min(self._plans, key=lambda p: p.used))
             self._plans.append(found)
         found.used = self._uses = self._uses + 1
@@ -177,6 +179,20 @@ class CompiledStep:
                 param._value = mark  # not `set`, which an interrupt may leave locked
         self.optimizer.holder = self
         return found
+
+    def _warn_once(self):
+        """Say that batches have too many shapes, the first time that a plan is dropped."""
+        if not self._warned:
+            self._warned = True
+            from warnings import warn
+
+            warn(
+                "batches of {} have more than {} shapes, and each new one takes the time of making a plan: pad "
+                "sequences to one length or a few; lengths of the first axis share a plan".format(
+                    type(self.model).__name__, MAX_PLANS
+                ),
+                stacklevel=4,
+            )
 
     def _opened(self, batch, key):
         """The _Served of a new plan for batches of every length; None where there can be none for this one."""

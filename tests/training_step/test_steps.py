@@ -386,3 +386,14 @@ def test_a_target_that_is_no_class_is_an_error_in_each_step(backend: str, loss: 
             step(0.1, x, np.array([0, wrong]))
     for name, value in before.items():
         np.testing.assert_array_equal(values(model)[name], value)
+
+
+def test_batches_of_many_shapes_are_warned_of_once() -> None:
+    model = nn.Embedding(4, 3, backend="numpy")
+    step = model.compile_step(lambda model, x: (model(x) ** 2).mean(), optim.SgdConfig().init())
+    for width in range(1, 9):
+        step(0.1, np.zeros((2, width), np.int64))
+    with pytest.warns(UserWarning, match="more than 8 shapes") as found:
+        for width in range(9, 12):
+            step(0.1, np.zeros((2, width), np.int64))
+    assert len(found) == 1 and len(step._plans) == 8
