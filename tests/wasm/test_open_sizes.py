@@ -204,3 +204,16 @@ def test_a_recurrent_layer_over_an_open_length_gets_a_plan_for_each(layer: Any) 
             np.random.default_rng(steps).standard_normal((2, steps, 3)).astype(np.float32), backend="wasm"
         )
         np.testing.assert_allclose(np.asarray(fast(x)[0]), np.asarray(model(x)[0]), atol=1e-6)
+
+
+def test_indices_of_a_fixed_number_are_held_against_an_axis_of_open_length(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.wasm")
+    x, i = np.arange(12, dtype=np.float32).reshape((4, 3)), np.array([1, -4])
+    given = [emberlet.asarray(a, device="numpy") for a in (x, i)]
+    plan_file.save(path, lambda x, i: F.take(x, i, 0), *given, inputs=["x", "i"], dims={"x": {0: ("rows", 9)}})
+    saved = plan_file.load(path)
+    for rows, index in ((4, [1, -4]), (2, [1, -2]), (4, [3, 0])):
+        found = np.asarray(saved.run(x[:rows], np.array(index))[0].to_tensor("numpy"))
+        np.testing.assert_array_equal(found, x[:rows][index])
+    with pytest.raises(IndexingError, match="outside an axis of length 2"):
+        saved.run(x[:2], np.array([0, 2]))

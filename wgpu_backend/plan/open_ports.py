@@ -48,6 +48,17 @@ class OpenPort:
         )
 
 
+def closed(port, values):
+    """The Port of a call with these values of the atoms. One without open axes may index an open one."""
+    if hasattr(port, "closed"):
+        return port.closed(values)
+    if port.length is None or type(port.length) is int:
+        return port
+    found = Port(port.name, port.dtype, port.shape, port.buffer)
+    found.length = at(port.length, values)
+    return found
+
+
 def as_text(count, counts):
     """A Polynomial in words: "past + 1"."""
     parts = []
@@ -149,7 +160,7 @@ def sizes_of(counts, ports, given, last=None):
         raise ValueError("was made for other sizes: " + refusal)
     for count, wanted, port in equations:
         if at(count, values) != wanted:
-            port = port.closed(values) if hasattr(port, "closed") else port
+            port = closed(port, values)
             raise ValueError("takes {} where {}".format(port, _named(counts, sizes)))
     return sizes
 

@@ -37,8 +37,10 @@ class Ported:
         """The inputs or outputs of a call with these sizes."""
         if sizes is None:
             return ports
+        from .open_ports import closed
+
         values = self.counts.values(sizes)
-        return [p.closed(values) if hasattr(p, "closed") else p for p in ports]
+        return [closed(p, values) for p in ports]
 
     def _check_number(self, inputs):
         if len(inputs) != len(self.inputs):
