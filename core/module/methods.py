@@ -303,12 +303,13 @@ def save_into(
 def quantize_weights(
     self, bits=8, mode="symmetric", level="channel", calibration="min-max", filter=None, fake=False
 ):  # fmt: skip
-    """Replace the Linear layers by QuantizedLinear ones, whose weights take 8, 4 or 2 bits; returns their names.
+    """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
+    convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Lazy weights stay lazy.
 
-    mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (an output), or a number of
-    inputs; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean absolute weight. filter:
-    which layers, by the name of their weight (see `load_from`). fake: keep the weights and only emulate quantization
-    (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or if this module is itself a Linear.
+    mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), or a
+    number of a channel's weights; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean
+    absolute weight. filter: which layers, by the name of their weight (see `load_from`). fake: keep the weights and
+    only compute with quantized ones (FakeQuantizedWeight). Raises UnsupportedError for another scheme.
     """
     from ..store.quantizing import quantize_weights
 

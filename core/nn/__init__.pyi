@@ -238,7 +238,7 @@ class Conv(Module):
     padding: str | tuple[tuple[int, int], ...]
     groups: int
     weight: Param
-    bias: Param | Tensor | None
+    bias: Tensor | None
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]:
         """The shape of `weight`: (out_channels, in_channels / groups, *kernel_size)."""
@@ -623,7 +623,7 @@ class CrossEntropyLoss(Module):
     logits: whether predictions are logits instead of probabilities. pad_tokens: targets to ignore. weights: a number
     per class; the mean is weighted by those of the targets. smoothing: the probability that is spread over all classes."""
     pad_tokens: list[int]
-    weights: Any
+    weights: Sequence[float]
     smoothing: float | None
     logits: bool
     def __init__(self, pad_tokens: Sequence[int] | None = ..., weights: Sequence[float] | None = ..., smoothing: float | None = ..., logits: bool = ...) -> None: ...
@@ -819,7 +819,7 @@ class AvgPool3d(_AvgPool):
 class _AdaptiveAvgPool(_Pool):
     """Means of windows that divide each spatial axis as evenly as possible into output_size parts: a number, or one
     for each axis, where None keeps the length."""
-    output_size: tuple[int | None, ...]
+    output_size: int | Sequence[int | None]
     def __init__(self, output_size: int | Sequence[int | None]) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
@@ -911,40 +911,77 @@ class PRelu(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, …) -> the same shape; c is num_parameters unless there is only one slope."""
 
-class QuantizedLinear(Module):
-    """y = x @ weight + bias with a quantized weight, for x (…, d_input) -> (…, d_output), on every backend.
+class QuantizedWeight(Module):
+    """A layer's weight in 8, 4 or 2 bits, in the place of its Param: `val()` returns the weight, dequantized.
 
-    weight: uint8 (d_output, blocks, block_size * bits / 8), the first level of a byte in its lowest bits; scale:
-    float32 (d_output * blocks,); zero_point: like scale, or None for symmetric weights; bias: (d_output,) or None.
-    scheme: the WeightScheme by which float weights are quantized as they load.
-    `Module.quantize_weights` makes these from Linear."""
+    shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
+    as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
+    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights.
+    `Module.quantize_weights` makes these."""
+    shape: Sequence[int]
+    axis: int
     scheme: Any
-    d_input: int
-    d_output: int
-    bits: int
+    dtype: Any
+    count: Any
+    bits: Any
     block_size: Any
-    weight: Param
+    values: Param
     scale: Param
     zero_point: Param | None
+    def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    @staticmethod
+    def of(param: Param, axis: int, scheme: Any) -> QuantizedWeight:
+        """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
+    def quantized(self, weight: Tensor) -> dict[str, Tensor]:
+        """A weight by this one's scheme: {"values", "scale", "zero_point"}, the last only if the scheme is affine."""
+    def set(self, weight: Tensor) -> QuantizedWeight:
+        """Set another weight, a Tensor of `shape`, which is quantized now. Returns self."""
+    def val(self) -> Tensor:
+        """The weight, dequantized."""
+
+class FakeQuantizedWeight(Module):
+    """A layer's weight that stays as it is, while the layer computes with it quantized and dequantized: for
+    quantization-aware training, where the gradient passes straight through to the weight, and for measuring the loss of
+    accuracy. It stands in the place of the weight's Param, `real`.
+
+    axis: the weight's axis of channels; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per channel."""
+    real: Param
+    axis: int
+    scheme: Any
+    shape: Any
+    def __init__(self, real: Param, axis: int = ..., scheme: Any | None = ...) -> None: ...
+    def val(self) -> Tensor:
+        """The weight, quantized and dequantized."""
+
+class QuantizedLinear(Linear):
+    """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
+
+    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
+    all); affine: with zero points. `Module.quantize_weights` makes these of Linear."""
+    d_input: int
+    d_output: int
+    weight: Any
     bias: Param | None
     def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    @staticmethod
-    def from_linear(layer: Linear, scheme: Any) -> QuantizedLinear:
-        """A Linear's weights, quantized by a WeightScheme; the bias is shared."""
+    @property
+    def bits(self) -> int:
+        """8, 4 or 2."""
+    @property
+    def block_size(self) -> int:
+        """How many weights of an output share a scale."""
     def forward(self, x: Tensor) -> Tensor:
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
-class FakeQuantizedLinear(Module):
-    """A Linear that computes with its weight quantized and dequantized, while the weight itself stays as it is: for
-    quantization-aware training, where the gradient passes straight through to the weight, and for measuring the loss of
-    accuracy.
+class QuantizedEmbedding(Embedding):
+    """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
 
-    layer: a Linear; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per output."""
-    layer: Linear
-    scheme: Any
-    def __init__(self, layer: Linear, scheme: Any | None = ...) -> None: ...
+    `Module.quantize_weights` makes these of Embedding."""
+    num_embeddings: int
+    d_model: int
+    weight: Any
+    def __init__(self, num_embeddings: int, d_model: int, scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
-        """x (…, d_input) -> (…, d_output)."""
+        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
 
 class LpLoss(_Loss):
     """|prediction - target| ** p."""
@@ -1114,7 +1151,7 @@ class Upsample(Module):
 class _Pad(Module):
     """padding: an int for every side, or (low, high) of each spatial axis, the last axis first, as in PyTorch; a
     negative number removes elements."""
-    padding: str | tuple[tuple[int, int], ...]
+    padding: int | Sequence[int]
     def __init__(self, padding: int | Sequence[int]) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, *spatial), or without the batch -> the same, with padded spatial axes."""

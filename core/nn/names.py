@@ -27,7 +27,7 @@ _FILES = {
         "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d "
         "LPPool1d LPPool2d LPPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
     ),
-    "quantized_linear": "FakeQuantizedLinear",
+    "quantized_weight": "FakeQuantizedWeight QuantizedEmbedding QuantizedLinear",
     "positional": "PositionalEncoding RotaryEncoding",
     "prelu": "PRelu",
     "ranking_losses": (

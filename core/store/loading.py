@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,7 @@ class LoadResult:
     sources: dict[str, str] = field(default_factory=dict)
     suggestions: dict[str, list[str]] = field(default_factory=dict)
     transposed: list[str] = field(default_factory=list)
+    quantized: dict[str, float] = field(default_factory=dict)
 
     @property
     def errors(self) -> list[str]:
@@ -55,6 +56,7 @@ class LoadResult:
             near = self.suggestions.get(name)
             lines.append(f"  missing {name}" + (f" (in the file: {', '.join(near)}?)" if near else ""))
         lines += [f"  unused {name}" for name in self.unused]
+        lines += [f"  quantized {name}: {lost:.2%} lost" for name, lost in self.quantized.items()]
         lines += [f"  wrong {name}: {why}" for name, why in self.wrong.items()]
         return "\n".join(lines)
 
@@ -90,7 +92,7 @@ def load(
     all_places = list(places(module))
     if store.nameless:
         store = _in_order(module, store)
-    names, taken, wrong = _names(
+    names, taken, wrong, narrowed = _names(
         module, store, all_places, lying, checkpoint,
         pytorch if contiguous is None else contiguous, pytorch if skip_enum_variants is None else skip_enum_variants,
     )  # fmt: skip
@@ -138,6 +140,8 @@ def load(
         raise RefusedError(_refusal(module, store, result, partial), result)
     for param, value, identity in values.values():
         param.set(value, identity)
+    applied = set(result.applied)
+    result.quantized = {name: lost() for name, lost in narrowed.items() if name + ".values" in applied}
     return result
 
 
@@ -176,8 +180,9 @@ def _names(
     checkpoint: Checkpoint,
     contiguous: bool,
     variants: bool,
-) -> tuple[dict[str, Snapshot], dict[str, tuple[str, ...]], dict[str, str]]:
-    """Parameter name -> (its value in the store, the names it is read from, why it cannot be read)."""
+) -> tuple[dict[str, Snapshot], dict[str, tuple[str, ...]], dict[str, str], dict[str, Callable[[], float]]]:
+    """Parameter name -> (its value in the store, the names it is read from, why it cannot be read); and what the
+    weights lose that are quantized."""
     wanted = [p.name for p in all_places]
     named: dict[str, Snapshot] = dict(store)
     at = named
@@ -186,7 +191,7 @@ def _names(
         at = {moved[name]: s for name, s in store.items()}
     at = {**torch_modules.split(module, at), **at}
     others = {} if layout == "pytorch" else _burn(module, at)
-    found, taken, wrong = fitted(module, at, layout)
+    found, taken, wrong, narrowed = fitted(module, at, layout)
     for place in all_places:
         if place.name in found or place.name in wrong:
             continue
@@ -206,7 +211,7 @@ def _names(
                 break
     if variants:
         _match_variants(all_places, at, found)
-    return found, taken, wrong
+    return found, taken, wrong, narrowed
 
 
 def _burn(module: Module, at: Mapping[str, Snapshot]) -> dict[str, str]:

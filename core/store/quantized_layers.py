@@ -1,144 +1,164 @@
-"""Weights of dense layers in the form that a module has: a float file loads into quantized layers, which quantize it by
-their own scheme, and the packed weights of a file into float layers, or into layers of another scheme.
+"""Weights of layers in the form that a module has: a float file loads into quantized layers, which quantize it by their
+own scheme, and the packed weights of a file into float layers, or into layers of another scheme.
 
-A quantized layer calls its parameters `weight`, `scale` and `zero_point`, a fake one keeps them in `layer`.
+In a file a float weight is `weight`, that of a fake one `weight.real`, and a quantized one `weight.values`,
+`weight.scale` and `weight.zero_point`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..backend import Backend
 from ..errors import LoadError
 from ..functional.quantized.packed_weights import dequantize_nbits
-from ..functional.quantized.weights import WeightScheme, pack_levels, quantize_weight
-from ..functional.reshaping import reshape
+from ..functional.quantized.weights import WeightScheme, from_rows
 from ..module import Module
 from ..nn.linear import Linear
-from ..nn.quantized_linear import FakeQuantizedLinear, QuantizedLinear
+from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
+from ..param import Param
 from ..tensor import Tensor
+from .quantizing import layers_with_weights
 from .snapshot import Snapshot
 from .sources import store_of
-from .torch_modules import modules, split
+from .torch_modules import split
+
+KEYS = ("values", "scale", "zero_point")
+ENDS = (".real", *("." + key for key in KEYS))
 
 At = Mapping[str, Snapshot]
 
 
 class Fitted(NamedTuple):
-    """found: parameter -> its value; taken: the names it is read from; wrong: parameter -> why it has none."""
+    """found: parameter -> its value; taken: the names it is read from; wrong: parameter -> why it has none; narrowed:
+    weight -> a function that says, once the values are loaded, what quantizing it lost."""
 
     found: dict[str, Snapshot]
     taken: dict[str, tuple[str, ...]]
     wrong: dict[str, str]
+    narrowed: dict[str, Callable[[], float]]
 
 
 def fitted(module: Module, at: At, layout: str | None) -> Fitted:
-    """The parameters of dense layers that `at` holds in another form than the module. layout: that of float weights."""
-    out = Fitted({}, {}, {})
-    for own, layer, bases in _dense(module):
-        base = next((b for b in bases if b + "weight" in at), None)
-        if base is None:
-            continue
+    """The weights of layers that `at` holds in another form than the module. layout: that of float weights."""
+    out = Fitted({}, {}, {}, {})
+    for path, _, layer, axis in layers_with_weights(module):
+        name = path + "weight"
         try:
-            pairs = dict(_parameters(own, layer, base, at, layout))
+            pairs = dict(_weight(name, layer, axis, at, layout, out.narrowed))
         except LoadError as error:
-            out.wrong[own + "weight"] = str(error)
+            out.wrong[next(iter(_names(name, layer.weight)))] = str(error)
             continue
-        keys = ("weight", "scale", "zero_point") if base == own else ("weight", "scale", "zero_point", "bias")
-        source = tuple(base + key for key in keys if base + key in at)
+        source = tuple(name + end for end in ("", *ENDS) if name + end in at)
         for key, snapshot in pairs.items():
-            out.found[own + key] = snapshot
-            out.taken[own + key] = source
+            out.found[key] = snapshot
+            out.taken[key] = source
     return out
 
 
-def _dense(module: Module) -> Iterator[tuple[str, Any, tuple[str, str]]]:
-    """(its path, layer, the paths where a file may hold it) of every dense layer."""
-    for path, layer in modules(module, "", ()):
-        if isinstance(layer, FakeQuantizedLinear):
-            yield path + "layer.", layer.layer, (path + "layer.", path)
-        elif isinstance(layer, (Linear, QuantizedLinear)):
-            yield path, layer, (path, path + "layer.")
+def _names(name: str, weight: Any) -> list[str]:
+    """The parameters of a weight called `name` in the module."""
+    if isinstance(weight, FakeQuantizedWeight):
+        return [name + ".real"]
+    return (
+        [name] if isinstance(weight, Param) else [name + "." + key for key in KEYS if getattr(weight, key) is not None]
+    )
 
 
-def _parameters(own: str, layer: Any, base: str, at: At, layout: str | None) -> Iterator[tuple[str, Snapshot]]:
-    weight = at[base + "weight"]
-    packed = weight.dtype is dtypes.uint8 and len(weight.shape) == 3 and base + "scale" in at
-    if not packed and (not weight.dtype.is_float or len(weight.shape) != 2):
+def _weight(
+    name: str, layer: Any, axis: int, at: At, layout: str | None, narrowed: dict[str, Callable[[], float]]
+) -> Iterator[tuple[str, Snapshot]]:
+    """The parameters of a layer's weight, where `at` holds it in another form."""
+    weight = layer.weight
+    packed = name + ".values" in at and name + ".scale" in at
+    real = next((at[n] for n in (name, name + ".real") if n in at and at[n].dtype.is_float), None)
+    if not packed and real is None:
         return
-    if isinstance(layer, QuantizedLinear):
-        same = packed and weight.shape == layer.weight.shape
-        if not same or (base + "zero_point" in at) != (layer.zero_point is not None):
-            real = _unpacked(layer, base, at) if packed else _upright(layer, weight, layout)
-            yield from _quantized(layer, real)
-        elif base != own:
-            yield from ((k, at[base + k]) for k in ("weight", "scale", "zero_point") if base + k in at)
-    elif packed:
-        real = _unpacked(layer, base, at)
-        yield "weight", real.transposed() if layout == "pytorch" else real
-    elif base != own:
-        yield "weight", weight
-    if base != own and base + "bias" in at:
-        yield "bias", at[base + "bias"]
+    if isinstance(weight, QuantizedWeight):
+        same = packed and at[name + ".values"].shape == weight.values.shape
+        if same and (name + ".zero_point" in at) == (weight.zero_point is not None):
+            return
+        upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
+        narrowed[name] = lambda: _lost(upright, weight)
+        yield from _quantized(name, weight, upright)
+    elif packed or name not in _names(name, weight) or real is not at.get(name):
+        [own] = _names(name, weight)
+        if own in at and not packed:
+            return
+        upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
+        turn = layout == "pytorch" and own == name and isinstance(layer, Linear)  # it is transposed where it is loaded
+        yield own, upright.transposed() if turn else upright
 
 
-def _upright(layer: QuantizedLinear, weight: Snapshot, layout: str | None) -> Snapshot:
-    """A float weight as (d_input, d_output)."""
-    shape = (layer.d_input, layer.d_output)
-    if layout is None and shape[0] == shape[1] != 1:
+def _upright(layer: Any, weight: Any, real: Any, layout: str | None) -> Snapshot:
+    """A float weight in the module's layout."""
+    shape = tuple(weight.shape)
+    dense = isinstance(layer, Linear) and real.name.rpartition(".")[2] != "real"
+    if dense and layout is None and shape[0] == shape[1] != 1:
         raise LoadError(
             "is square, so its shape does not tell whether it is stored (d_input, d_output) or, as PyTorch does, "
             "transposed; pass layout='burn' or layout='pytorch'"
         )
-    turn = layout == "pytorch" or (layout is None and weight.shape == shape[::-1] != shape)
+    turn = dense and (layout == "pytorch" or (layout is None and real.shape == shape[::-1] != shape))
     expected = shape[::-1] if turn else shape
-    if weight.shape != expected:
-        raise LoadError(f"shape {weight.shape} where the module has a quantized weight of {expected}")
-    return weight.transposed() if turn else weight
+    if real.shape != expected:
+        raise LoadError(f"shape {real.shape} where the module has a weight of {expected}")
+    found: Snapshot = real.transposed() if turn else real
+    return found
 
 
-def _unpacked(layer: Any, base: str, at: At) -> Snapshot:
-    """The packed weight of a quantized layer as float32 (d_input, d_output)."""
-    weight, scale, zero = at[base + "weight"], at[base + "scale"], at.get(base + "zero_point")
-    rows, columns = layer.d_input, layer.d_output
-    _, blocks, nbytes = weight.shape
-    # The bits are not stored, but only one number of them gives as many blocks, none longer than the rows need.
-    fits = [b for b in (8, 4, 2) if nbytes and -(-rows // (nbytes * 8 // b)) == blocks
-            and nbytes * 8 // b <= WeightScheme(b).block_size(rows)]  # fmt: skip
-    if len(fits) != 1 or weight.shape[0] != columns or scale.size != columns * blocks:
-        raise LoadError(f"packed weights {weight.shape} where the module has a weight of {(rows, columns)}")
+def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
+    """The packed weight `name` of a file as float32 of `shape`."""
+    values, scale, zero = at[name + ".values"], at[name + ".scale"], at.get(name + ".zero_point")
+    channels, count = shape[axis], prod(n for i, n in enumerate(shape) if i != axis)
+    blocks, nbytes = values.shape[1:] if len(values.shape) == 3 else (0, 0)
+    # The bits are not stored, but only one number of them gives as many blocks, none longer than a channel needs.
+    fits = [b for b in (8, 4, 2) if nbytes and -(-count // (nbytes * 8 // b)) == blocks
+            and nbytes * 8 // b <= WeightScheme(b).block_size(count)]  # fmt: skip
+    if len(fits) != 1 or values.shape[0] != channels or scale.size != channels * blocks:
+        raise LoadError(f"packed weights {values.shape} where the module has a weight of {shape}")
     bits = fits[0]
 
     def make(backend: Backend) -> Tensor:
         zeros = None if zero is None else zero.tensor(backend)
-        real: Tensor = dequantize_nbits(
-            weight.tensor(backend), scale.tensor(backend), zeros, rows=rows, columns=columns, bits=bits,
+        real = dequantize_nbits(
+            values.tensor(backend), scale.tensor(backend), zeros, rows=count, columns=channels, bits=bits,
             block_size=nbytes * 8 // bits,
         )  # fmt: skip
-        return real.mT
+        whole: Tensor = from_rows(real, shape, axis)
+        return whole
 
-    return Snapshot(weight.name, dtypes.float32, (rows, columns), make=make, param_id=weight.param_id)
+    return Snapshot(name, dtypes.float32, shape, make=make, param_id=values.param_id)
 
 
-def _quantized(layer: QuantizedLinear, real: Snapshot) -> Iterator[tuple[str, Snapshot]]:
-    """The parameters of a quantized layer from a float weight."""
+def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[tuple[str, Snapshot]]:
+    """The parameters of a quantized weight from a float one."""
 
     @lru_cache(maxsize=1)
-    def levels(backend: Backend) -> dict[str, Tensor]:
-        found, scales, zero = quantize_weight(real.tensor(backend), layer.scheme)
-        made = {"weight": pack_levels(found, layer.bits), "scale": reshape(scales, (-1,))}
-        return made if zero is None else {**made, "zero_point": reshape(zero, (-1,))}
+    def parts(backend: Backend) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = weight.quantized(real.tensor(backend))
+        return found
 
     def one(key: str) -> Snapshot:
-        param = getattr(layer, key)
-        return Snapshot(real.name, param.dtype, param.shape, make=lambda b: levels(b)[key], param_id=None)
+        param = getattr(weight, key)
+        return Snapshot(real.name, param.dtype, param.shape, make=lambda b: parts(b)[key], param_id=None)
 
-    for key in ("weight", "scale", "zero_point"):
-        if getattr(layer, key) is not None:
-            yield key, one(key)
+    for key in KEYS:
+        if getattr(weight, key) is not None:
+            yield f"{name}.{key}", one(key)
+
+
+def _lost(real: Snapshot, weight: QuantizedWeight) -> float:
+    """What a float weight lost by the module's scheme: the root mean square of the differences, relative to that of the
+    weight."""
+    x = real.tensor(weight.values.backend).astype(dtypes.float32)
+    off = x - weight.val().astype(dtypes.float32)
+    whole = float((x * x).mean()) if x.size else 0.0
+    return (float((off * off).mean()) / whole) ** 0.5 if whole else 0.0
 
 
 class Refitted(Mapping[str, Tensor]):

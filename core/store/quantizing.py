@@ -1,16 +1,22 @@
-"""Quantizing weights: in files, as Burn's quantized tensors, and in modules, as packed layers."""
+"""Quantizing weights: in files, as Burn's quantized tensors, and in modules, packed in the place of their Params."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from math import prod
+from typing import Any
 
 from .. import dtypes
 from ..errors import UnsupportedError
 from ..functional.quantized.weights import CALIBRATIONS, WeightScheme
 from ..module import Module, items
+from ..nn.bilinear import Bilinear
+from ..nn.conv import Conv
+from ..nn.conv_transpose import ConvTranspose
+from ..nn.embedding import Embedding
 from ..nn.linear import Linear
-from ..nn.quantized_linear import FakeQuantizedLinear, QuantizedLinear
+from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from ..param import Param
 from ..tensor import Tensor
 from .filters import Filtering, filter_of
 from .snapshot import Quantized, Snapshot
@@ -18,6 +24,7 @@ from .snapshot import Quantized, Snapshot
 VALUES = {8: ("Q8S", dtypes.int8), 4: ("Q4S", dtypes.int4), 2: ("Q2S", dtypes.int2)}
 MAX_BLOCK = 255  # a block's extent is a byte of the scheme
 MAX_AXES = 5
+PACKED: dict[type, type] = {Linear: QuantizedLinear, Embedding: QuantizedEmbedding}  # which read packed weights
 
 
 def quantized(s: Snapshot, bits: int, level: str | int, calibration: str) -> Snapshot:
@@ -117,35 +124,50 @@ def quantize_weights(
 ) -> list[str]:
     """See Module.quantize_weights."""
     scheme = WeightScheme(bits, mode, level, calibration)
-    if isinstance(module, Linear):
-        raise UnsupportedError(
-            "a Linear cannot replace itself; use QuantizedLinear.from_linear(layer, WeightScheme(…))"
-        )
-    make: Callable[[Linear], Module] = lambda layer: (  # noqa: E731
-        FakeQuantizedLinear(layer, scheme) if fake else QuantizedLinear.from_linear(layer, scheme)
-    )
-    keep, done, names = filter_of(filter), {}, []
-    changes = []
-    for holder, key, name, container, layer in list(_linears(module, "", type(module).__name__, ())):
-        if keep(name + ".weight", container):
-            if id(layer) not in done:
-                done[id(layer)] = make(layer)
-            changes.append((holder, key, done[id(layer)]))
-            names.append(name)
-    for holder, key, made in changes:  # either all layers or, after an error, none
-        if isinstance(holder, Module):
-            setattr(holder, key, made)
-        else:
-            holder[key] = made
+    keep = filter_of(filter)
+    made: dict[tuple[int, int], Module] = {}  # shared weights stay shared
+    changes, names = [], []
+    for name, container, layer, axis in layers_with_weights(module):
+        if not keep(name + "weight", container):
+            continue
+        param = layer.weight
+        if isinstance(param, Param):
+            key = (id(param), axis)
+            if key not in made:
+                made[key] = (
+                    FakeQuantizedWeight(param, axis, scheme) if fake else QuantizedWeight.of(param, axis, scheme)
+                )
+            changes.append((layer, made[key]))
+            names.append(name[:-1])
+    for layer, weight in changes:  # either all layers or, after an error, none
+        layer.weight = weight
+        if not fake:  # the layer stays the same object, so that every module that holds it has the quantized one
+            layer.__class__ = PACKED.get(type(layer), type(layer))
     return names
 
 
-def _linears(value, name, container, around):  # type: ignore[no-untyped-def]
-    """(holder, key, name, container, Linear) of every dense layer that can be replaced."""
+def layers_with_weights(module: Module) -> Iterator[tuple[str, str, Any, int]]:
+    """(path, classes of the enclosing modules and its own, layer, axis of its weight's channels) of each layer whose
+    weight can be quantized, in the order of the attributes."""
+    for name, container, layer in _modules(module, "", "", ()):
+        axis = channel_axis(layer)
+        if axis is not None:
+            yield name, container, layer, axis
+
+
+def channel_axis(layer: Module) -> int | None:
+    """The axis of a layer's weight along which its outputs lie; None for layers whose weights stay floats."""
+    if isinstance(layer, ConvTranspose):
+        return 1 if layer.groups == 1 else 0
+    if isinstance(layer, (Conv, Embedding, Bilinear)):
+        return 0
+    return 1 if isinstance(layer, Linear) else None
+
+
+def _modules(value: Any, name: str, container: str, around: tuple[Any, ...]) -> Iterator[tuple[str, str, Module]]:
+    if isinstance(value, Module):
+        container = f"{container}.{type(value).__name__}" if container else type(value).__name__
+        yield name, container, value
     for key, child in items(value):
-        path = f"{name}{key}"
-        if isinstance(child, Linear) and not isinstance(value, (tuple, FakeQuantizedLinear)):
-            yield value, key, path, f"{container}.Linear", child
-        elif isinstance(child, (Module, list, tuple, dict)) and not any(p is child for p in (*around, value)):
-            inner = f"{container}.{type(child).__name__}" if isinstance(child, Module) else container
-            yield from _linears(child, path + ".", inner, (*around, value))
+        if isinstance(child, (Module, list, tuple, dict)) and not any(p is child for p in (*around, value)):
+            yield from _modules(child, f"{name}{key}.", container, (*around, value))

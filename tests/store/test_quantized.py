@@ -84,8 +84,8 @@ def test_packed_layers_compute_what_their_fakes_do(bits, mode, level):
     if bits == 8:
         # The norm that follows may divide by little.
         np.testing.assert_allclose(np.asarray(packed(x)), np.asarray(net(x)), atol=0.25)
-    assert packed.layers[0].weight.val().size * 8 // bits >= 60
-    assert fake.layers[0].layer.weight.val().tolist() == net.layers[0].weight.val().tolist()
+    assert packed.layers[0].weight.values.val().size * 8 // bits >= 60
+    assert fake.layers[0].weight.real.val().tolist() == net.layers[0].weight.val().tolist()
 
 
 @pytest.mark.needs("gpu-driver")
@@ -141,10 +141,8 @@ def test_some_layers_are_chosen_and_shared_ones_stay_shared():
     net.tied = net.layers[0]
     assert net.quantize_weights(filter=r"layers\.0|tied") == ["layers.0", "tied"]
     assert net.tied is net.layers[0]
-    assert isinstance(net.layers[2], nn.Linear)
+    assert type(net.layers[2]) is nn.Linear
     assert net.quantize_weights(filter=lambda name, container: container == "Net.Linear") == ["layers.2"]
-    with pytest.raises(UnsupportedError, match="cannot replace itself"):
-        nn.Linear(2, 2).quantize_weights()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_other_schemes_are_refused_and_nothing_changes(arguments):
     net = Net()
     with pytest.raises(UnsupportedError):
         net.quantize_weights(**arguments)
-    assert isinstance(net.layers[0], nn.Linear)
+    assert type(net.layers[0]) is nn.Linear
 
 
 @pytest.mark.parametrize("bits", [8, 4, 2])

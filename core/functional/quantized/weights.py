@@ -1,11 +1,12 @@
-"""Quantizing the weights of dense layers to 8, 4 or 2 bits, and packing them.
+"""Quantizing the weights of layers to 8, 4 or 2 bits, and packing them.
 
-The packed form is that of `matmul_nbits`: (columns, blocks, bytes), with blocks along the rows.
+A weight is seen as (channels, the weights of each channel), whatever its axes are. The packed form is that of
+`matmul_nbits`: (channels, blocks, bytes).
 """
 
 from ... import dtypes
 from ...errors import UnsupportedError
-from ..movement.rearranging import reshape
+from ..movement.rearranging import permute_dims, reshape
 from .packed_weights import dequantize_nbits
 
 MODES = ("symmetric", "affine")
@@ -16,8 +17,8 @@ class WeightScheme:
     """How weights are quantized.
 
     bits: 8, 4 or 2; mode: "symmetric" (zero is a level of its own) or "affine" (the whole range is used, with a zero
-    point); level: which weights share a scale: "tensor", "channel" (a column, one output), or a number of rows of a
-    column; calibration: "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute
+    point); level: which weights share a scale: "tensor", "channel" (those of one output), or a number of weights of a
+    channel; calibration: "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute
     weight are clipped, as in BitNet; symmetric only). Raises UnsupportedError for anything else.
     """
 
@@ -43,29 +44,47 @@ class WeightScheme:
         self.level = level
         self.calibration = calibration
 
-    def block_size(self, rows):
-        """How many weights of a column share a scale, rounded up to whole bytes."""
+    def block_size(self, n):
+        """How many of a channel's n weights share a scale, rounded up to whole bytes."""
         each = 8 // self.bits
-        most = max(1, (rows + each - 1) // each) * each
+        most = max(1, (n + each - 1) // each) * each
         return min(self.level, most) if isinstance(self.level, int) else most
 
     def __repr__(self):
         return "WeightScheme({}, {!r}, {!r}, {!r})".format(self.bits, self.mode, self.level, self.calibration)
 
 
-def quantize_weight(weight, scheme):
-    """(levels, scales, zero points) of a weight (rows, columns).
+def as_rows(weight, axis):
+    """A weight whose channels are along `axis`, as (channels, the weights of each)."""
+    n = weight.shape[axis]
+    order = _order(weight.ndim, axis)
+    return reshape(permute_dims(weight, order), (n, weight.size // max(n, 1)))
 
-    levels: uint8 (columns, blocks, block size), where levels past the last row encode 0; scales: float32 (columns,
+
+def from_rows(rows, shape, axis):
+    """The weight of this shape from its `as_rows`."""
+    order = _order(len(shape), axis)
+    moved = reshape(rows, tuple([shape[i] for i in order]))
+    return permute_dims(moved, [order.index(i) for i in range(len(shape))])
+
+
+def _order(ndim, axis):
+    return [axis] + [i for i in range(ndim) if i != axis]
+
+
+def quantize_rows(x, scheme):
+    """(levels, scales, zero points) of weights (channels, n), each channel in blocks of its own.
+
+    levels: uint8 (channels, blocks, block size), where levels past the last weight encode 0; scales: float32 (channels,
     blocks); zero points: float32 of the same shape, or None if they are all 2 ** (bits - 1).
     """
-    rows, columns = weight.shape
-    size = scheme.block_size(rows)
-    count = (rows + size - 1) // size
-    x = weight.astype(dtypes.float32).mT
-    if count * size != rows:
-        x = x.backend.pad(x, ((0, 0), (0, count * size - rows)), 0.0)
-    x = reshape(x, (columns, count, size))
+    channels, n = x.shape
+    size = scheme.block_size(n)
+    count = (n + size - 1) // size
+    x = x.astype(dtypes.float32)
+    if count * size != n:
+        x = x.backend.pad(x, ((0, 0), (0, count * size - n)), 0.0)
+    x = reshape(x, (channels, count, size))
     axes = (0, 1, 2) if scheme.level == "tensor" else 2
     middle = 1 << (scheme.bits - 1)
     if scheme.mode == "affine":
@@ -79,9 +98,9 @@ def quantize_weight(weight, scheme):
     if scheme.calibration == "min-max":
         reach = x.abs().max(axis=axes, keepdims=True)
     else:
-        reach = x.abs().sum(axis=axes, keepdims=True) / float(rows * columns if scheme.level == "tensor" else size)
-        if scheme.level != "tensor" and count * size != rows:  # the last block is shorter
-            short = rows - (count - 1) * size
+        reach = x.abs().sum(axis=axes, keepdims=True) / float(channels * n if scheme.level == "tensor" else size)
+        if scheme.level != "tensor" and count * size != n:  # the last block is shorter
+            short = n - (count - 1) * size
             counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]
             reach = reach * x.backend.from_list(counts, dtypes.float32, (1, count, 1))
     scale = _positive(reach / float(middle - 1))
@@ -114,15 +133,14 @@ def pack_levels(levels, bits):
     return out
 
 
-def fake_quantize(weight, scheme):
-    """The weight (rows, columns) after quantizing and dequantizing, float32."""
-    rows, columns = weight.shape
-    if rows == 0 or columns == 0:
+def fake_quantize(weight, scheme, axis=1):
+    """The weight after quantizing and dequantizing, float32. axis: that of its channels; 1 for (rows, columns)."""
+    if weight.size == 0:
         return weight
-    levels, scales, zero = quantize_weight(weight, scheme)
-    size = scheme.block_size(rows)
+    rows = as_rows(weight, axis)
+    levels, scales, zero = quantize_rows(rows, scheme)
     real = dequantize_nbits(
         pack_levels(levels, scheme.bits), reshape(scales, (-1,)), None if zero is None else reshape(zero, (-1,)),
-        rows=rows, columns=columns, bits=scheme.bits, block_size=size,
+        rows=rows.shape[1], columns=rows.shape[0], bits=scheme.bits, block_size=scheme.block_size(rows.shape[1]),
     )  # fmt: skip
-    return real.mT
+    return from_rows(real, weight.shape, axis)

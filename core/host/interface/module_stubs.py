@@ -141,6 +141,8 @@ def _value(owner: str, name: str, value: ast.expr, of: dict[str, str]) -> str:
         return type(value.value).__name__
     if isinstance(value, ast.ListComp):
         return f"list[{_value(owner, name, value.elt, of)}]"
+    if f"{owner}.{name}" in OWN_TYPES:
+        return OWN_TYPES[f"{owner}.{name}"]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         called = value.func.id
         if called in _FACTORIES:

@@ -1,0 +1,185 @@
+"""The weights of layers in 8, 4 or 2 bits, and weights that only compute as if they were."""
+
+from .. import dtypes
+from ..backend import operation
+from ..functional.indexing.selection import take
+from ..functional.movement.rearranging import reshape
+from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
+from ..functional.quantized.weights import (
+    WeightScheme,
+    as_rows,
+    fake_quantize,
+    from_rows,
+    pack_levels,
+    quantize_rows,
+)
+from ..module import Module
+from ..param import Param
+from .embedding import Embedding
+from .linear import Linear
+from .params import constant, value, weight
+
+
+class QuantizedWeight(Module):
+    """A layer's weight in 8, 4 or 2 bits, in the place of its Param: `val()` returns the weight, dequantized.
+
+    shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
+    as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
+    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights.
+    `Module.quantize_weights` makes these.
+    """
+
+    SHOWN = "shape axis bits block_size"
+
+    def __init__(self, shape, axis=0, scheme=None, dtype=None, backend=None):
+        self.shape = tuple(shape)
+        self.axis = axis
+        self.scheme = scheme or WeightScheme()
+        self.dtype = dtypes.float32 if dtype is None else dtypes.dtype(dtype)
+        channels = self.shape[axis]
+        count = 1
+        for i in range(len(self.shape)):
+            count *= 1 if i == axis else self.shape[i]
+        self.count = count  # weights of a channel
+        self.bits = self.scheme.bits
+        self.block_size = self.scheme.block_size(count)
+        blocks = (count + self.block_size - 1) // self.block_size
+        packed = (channels, blocks, self.block_size * self.bits // 8)
+        affine = self.scheme.mode == "affine"
+        self.values = constant(packed, 0, "uint8", backend, False)
+        self.scale = constant((channels * blocks,), 1, "float32", backend, False)
+        middle = 1 << (self.bits - 1)
+        self.zero_point = constant((channels * blocks,), middle, "float32", backend, False) if affine else None
+
+    @staticmethod
+    def of(param, axis, scheme):
+        """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
+        made = QuantizedWeight(param.shape, axis, scheme, param.dtype, param.backend)
+        if param.is_initialized:
+            made.set(param.val())
+            return made
+        found = {}
+
+        def later(key):
+            old = getattr(made, key)
+
+            def init(shape, dtype, backend):
+                if not found:
+                    found.update(made.quantized(param.val()))
+                return found[key]
+
+            return Param.uninitialized(init, old.shape, old.dtype, param.backend, False)
+
+        for key in ("values", "scale", "zero_point"):
+            if getattr(made, key) is not None:
+                setattr(made, key, later(key))
+        return made
+
+    def quantized(self, weight):
+        """A weight by this one's scheme: {"values", "scale", "zero_point"}, the last only if the scheme is affine."""
+        levels, scale, zero = quantize_rows(as_rows(weight, self.axis), self.scheme)
+        found = {"values": pack_levels(levels, self.bits), "scale": reshape(scale, (-1,))}
+        if zero is not None:
+            found["zero_point"] = reshape(zero, (-1,))
+        return found
+
+    def set(self, weight):
+        """Set another weight, a Tensor of `shape`, which is quantized now. Returns self."""
+        for key, part in self.quantized(weight).items():
+            getattr(self, key).set(part)
+        return self
+
+    def val(self):
+        """The weight, dequantized."""
+        values = self.values.val()
+        real = dequantize_nbits(
+            values, self.scale.val(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
+            bits=self.bits, block_size=self.block_size,
+        )  # fmt: skip
+        return from_rows(real, self.shape, self.axis).astype(self.dtype)
+
+
+class FakeQuantizedWeight(Module):
+    """A layer's weight that stays as it is, while the layer computes with it quantized and dequantized: for
+    quantization-aware training, where the gradient passes straight through to the weight, and for measuring the loss of
+    accuracy. It stands in the place of the weight's Param, `real`.
+
+    axis: the weight's axis of channels; scheme: a WeightScheme, by default symmetric, 8 bits, one scale per channel.
+    """
+
+    def __init__(self, real, axis=0, scheme=None):
+        self.real = real
+        self.axis = axis
+        self.scheme = scheme or WeightScheme()
+        self.shape = real.shape
+
+    def val(self):
+        """The weight, quantized and dequantized."""
+        real = self.real.val()
+        train = operation(real.backend, "train_quantized")
+        return train(real, self._quantized) if train else self._quantized(real)
+
+    def _quantized(self, real):
+        return fake_quantize(real, self.scheme, self.axis).astype(real.dtype)
+
+
+class QuantizedLinear(Linear):
+    """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
+
+    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
+    all); affine: with zero points. `Module.quantize_weights` makes these of Linear.
+    """
+
+    SHOWN = "d_input d_output bias bits block_size"
+
+    def __init__(self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None):
+        self.d_input = d_input
+        self.d_output = d_output
+        scheme = WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
+        self.weight = QuantizedWeight((d_input, d_output), 1, scheme, dtype, backend)
+        self.bias = weight((d_output,), (d_input, d_output), dtype, backend) if bias else None
+
+    @property
+    def bits(self):
+        """8, 4 or 2."""
+        return self.weight.bits
+
+    @property
+    def block_size(self):
+        """How many weights of an output share a scale."""
+        return self.weight.block_size
+
+    def forward(self, x):
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
+        w = self.weight
+        return matmul_nbits(
+            x, w.values.val(), w.scale.val(), value(w.zero_point), bias=value(self.bias),
+            rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,
+        )  # fmt: skip
+
+
+class QuantizedEmbedding(Embedding):
+    """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
+
+    `Module.quantize_weights` makes these of Embedding.
+    """
+
+    def __init__(self, num_embeddings, d_model, scheme=None, dtype=None, backend=None):
+        self.num_embeddings = num_embeddings
+        self.d_model = d_model
+        self.weight = QuantizedWeight((num_embeddings, d_model), 0, scheme, dtype, backend)
+
+    def forward(self, x):
+        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
+        w = self.weight
+        at = reshape(x, (-1 if x.size else 0,))
+        blocks = w.values.shape[1]
+
+        def rows(part):
+            return None if part is None else reshape(take(reshape(part.val(), (-1, blocks)), at, axis=0), (-1,))
+
+        real = dequantize_nbits(
+            take(w.values.val(), at, axis=0), rows(w.scale), rows(w.zero_point), rows=self.d_model, columns=at.size,
+            bits=w.bits, block_size=w.block_size,
+        )  # fmt: skip
+        return reshape(real, tuple(x.shape) + (self.d_model,)).astype(w.dtype)
