@@ -15,6 +15,8 @@ from emberlet.burnpack import Burnpack
 from emberlet.errors import UnsupportedError
 from emberlet.host.burnpack_writer import Source, dumps
 from emberlet.host.files import RESERVED_BY_WINDOWS
+from emberlet.host.quantization import calibration
+from emberlet.host.quantization.calibration import Observed
 
 from .assembly.registry import FAMILIES
 from .boards import Board
@@ -31,7 +33,7 @@ from .kernels.dot import DotFloat
 from .kernels.layer import Array
 from .plan import plan
 from .program import Program
-from .quantization.calibrate import Observed, check_samples, each, observe, ranges_of
+from .quantization.calibrate import check_samples, each, observe, ranges_of
 from .quantization.columns import with_columns
 from .quantization.distances import taken_apart
 from .quantization.indices import numbers, stored
@@ -44,7 +46,10 @@ from .streaming import streamed
 
 WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
 
-METHODS = ("auto", "minmax", "percentile")
+METHODS = ("auto", *calibration.METHODS)
+
+AUTO = ("minmax", "percentile")
+"""Of which "auto" takes the one that is closest to float32."""
 
 KERNELS = ("assembly", "viper")
 
@@ -229,7 +234,7 @@ def calibrated(
     if options.stream is None:  # `put` takes the numbers of a step, and knows no column
         graph, checked = with_columns(graph, checked)
     seen = observe(graph, checked)
-    methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
+    methods = AUTO if options.method == "auto" else (options.method,)
     # With stateful layers the samples are a sequence, so the first ones are used.
     count = len(next(iter(checked.values())))
     work = sum(layer.macs for layer in graph.layers)

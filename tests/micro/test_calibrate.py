@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emberlet.errors import FormatError, ShapeError
+from emberlet.host.quantization.calibration import Observed
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.elementwise import MapFloat
-from emberlet.micro.builder.quantization.calibrate import Observed, check_samples, grid_over, ranges_of
+from emberlet.micro.builder.quantization.calibrate import check_samples, grid_over, ranges_of
 from support.rows import every
 
 RANGES = [(0.0, 1.0), (-1.0, 0.0), (-1.0, 1.0), (-3.7, 0.2), (-0.001, 500.0), (0.5, 2.0), (-4.0, -1.0)]
@@ -33,7 +34,9 @@ def test_zero_lies_at_the_end_of_a_range_of_one_sign(low: float, high: float, ze
 
 def test_percentiles_cut_the_same_part_off_both_ends() -> None:
     values = np.linspace(-50, 50, 1001).astype(np.float32)
-    seen = {"x": Observed(-50.0, 50.0, [values]), "y": Observed(0.0, 50.0, [np.abs(values)])}
+    seen = {"x": Observed(), "y": Observed()}
+    seen["x"].add(values)
+    seen["y"].add(np.abs(values))
     assert ranges_of(seen, "minmax") == {"x": (-50.0, 50.0), "y": (0.0, 50.0)}
     found = ranges_of(seen, "percentile", 90)
     assert found["x"] == pytest.approx((-45.0, 45.0))

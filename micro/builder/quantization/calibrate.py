@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from emberlet.errors import FormatError, ShapeError, UnsupportedError
 from emberlet.host import npy
+from emberlet.host.quantization.calibration import Observed, Range, grid_of, range_of
 
 from ..graph import Graph, Grid
 from ..kernels.layer import Array
-
-Range = tuple[float, float]
-
-MOST_KEPT = 1 << 16
-"""The most values of a tensor kept for percentiles; of more, a fixed random sample."""
-
-
-@dataclass
-class Observed:
-    """What calibration records of one tensor: its extremes and a sample of its values."""
-
-    low: float = 0.0
-    high: float = 0.0
-    values: list[Array] | None = None
-    kept: int = 0
 
 
 def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
@@ -107,9 +92,8 @@ def observe(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Observed]:
 
     Raises UnsupportedError for a tensor that becomes NaN or infinite.
     """
-    seen = {name: Observed(values=[]) for name in graph.shapes}
     count = len(next(iter(samples.values())))
-    rng = np.random.default_rng(0)
+    seen = {name: Observed(count) for name in graph.shapes}
     states: dict[str, Any] = {}
     for number, sample in enumerate(each(samples)):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -121,35 +105,15 @@ def observe(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Observed]:
                     "it has no range; check the weights before it, or leave the sample out, or build the model with "
                     "--float"
                 )
-            tally = seen[name]
-            tally.low, tally.high = min(tally.low, float(x.min())), max(tally.high, float(x.max()))
-            flat, most = x.reshape(-1), max(16, MOST_KEPT // count)
-            assert tally.values is not None
-            tally.values.append(flat if flat.size <= most else rng.choice(flat, most, replace=False))
+            seen[name].add(x)
     return seen
 
 
 def ranges_of(seen: Mapping[str, Observed], method: str, percentile: float = 99.99) -> dict[str, Range]:
-    """The range of every tensor; it always holds zero.
-
-    method: "minmax", or "percentile", which drops outliers at both ends and keeps that share of the values: a range
-    widened by outliers has less resolution for the rest.
-    """
-    out: dict[str, Range] = {}
-    for name, tally in seen.items():
-        low, high = tally.low, tally.high
-        if method == "percentile" and tally.values:
-            tail = (100 - percentile) / 2
-            ends = np.percentile(np.concatenate(tally.values), (tail, 100 - tail))
-            low, high = min(0.0, float(ends[0])), max(0.0, float(ends[1]))
-        out[name] = low, high
-    return out
+    """The range of every tensor; see `calibration.range_of`."""
+    return {name: range_of(tally, method, percentile) for name, tally in seen.items()}
 
 
 def grid_over(low: float, high: float, bits: int = 8) -> Grid:
     """The grid of all bytes, or words, from low to high. Zero is on the grid."""
-    low, high, last = min(low, 0.0), max(high, 0.0), (1 << bits) - 1
-    if high == low:
-        return Grid(2.0 / (last + 1), (last + 1) // 2, bits)
-    scale = (high - low) / last
-    return Grid(scale, int(np.clip(np.rint(-low / scale), 0, last)), bits)
+    return Grid(*grid_of(low, high, bits), bits)

@@ -13,6 +13,7 @@ from math import inf, log
 
 import numpy as np
 from emberlet.errors import UnsupportedError
+from emberlet.host.quantization.calibration import Range
 
 from ..functions import COMPARED, Chain, apply
 from ..graph import Graph, Grid, Reshape, renamed
@@ -30,7 +31,7 @@ from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFlo
 from ..kernels.select import Select
 from ..kernels.softmax import SoftmaxFloat, takes_scale
 from ..kernels.state import Keep
-from .calibrate import Range, grid_over
+from .calibrate import grid_over
 from .reference import dequantize, quantize
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)

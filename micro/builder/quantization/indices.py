@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 from emberlet.errors import UnsupportedError
+from emberlet.host.quantization.calibration import Range
 
 from ..graph import Graph, Grid, Reshape
 from ..kernels.arg import Arg
 from ..kernels.lanes import Take, TopK
 from ..kernels.layer import Array, Layer
-from .calibrate import Range
 from .reference import quantize, steps_of
 from .sixteen import to_bytes, to_words
 

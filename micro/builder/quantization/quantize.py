@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 from emberlet.errors import UnsupportedError
+from emberlet.host.quantization.calibration import Range
 
 from ..functions import apply
 from ..graph import Graph, Grid, Reshape
@@ -41,7 +42,7 @@ from ..kernels.select import Select
 from ..kernels.slide import Slide
 from ..kernels.softmax import Softmax, SoftmaxFloat
 from ..kernels.state import Keep
-from .calibrate import Range, grid_over
+from .calibrate import grid_over
 from .grids import bytes_of, clamp_of, on_grid, with_grids
 from .indices import MOST_IN_A_BYTE, with_words
 from .quantize16 import Quantizer16, doubled_shape, is_wide, uniform

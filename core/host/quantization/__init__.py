@@ -1,0 +1,4 @@
+"""Making models smaller and saying what it costs: calibration, comparison with the float model, the report.
+
+Needs NumPy.
+"""
