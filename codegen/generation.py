@@ -135,7 +135,7 @@ def generate(
     if not force:
         check_overwrite(module, text, None if embed else pack)
     text = signed(text)
-    with refusing(source), _folder(out), together(out) as draft:
+    with refusing(source), made_folder(out), together(out) as draft:
         # Both files are complete before either replaces an old one.
         with synced(draft / module.name) as file:
             file.write(text.encode())
@@ -145,7 +145,7 @@ def generate(
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[None]:
+def made_folder(path: Path) -> Iterator[None]:
     """Make the folder and its parents; the new ones are removed if the block fails."""
     made = [p for p in (path, *path.parents) if not p.exists()]
     path.mkdir(parents=True, exist_ok=True)

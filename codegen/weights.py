@@ -58,9 +58,15 @@ def _source(value: Value, dtype: DType) -> burnpack_writer.Source:
 
 def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> int:
     """Write the burnpack; returns its size. A digest in its metadata shows whether the weights were changed later."""
+    return save_sources(path, sources(record, half), metadata)
+
+
+def save_sources(
+    path: str | os.PathLike[str], given: Mapping[str, burnpack_writer.Source], metadata: Mapping[str, str]
+) -> int:
+    """`save` for the writer's sources."""
     from emberlet.host import burnpack_writer
 
-    given = sources(record, half)
     digest = _digest((name, given[name].read()) for name in sorted(given))
     return burnpack_writer.save(path, given, {**metadata, DIGEST: digest})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -120,15 +120,16 @@ def _levels(
 
 
 def quantize_weights(
-    module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool
-) -> list[str]:
+    module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool,
+    kept: Sequence[str],
+) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
     scheme = WeightScheme(bits, mode, level, calibration)
     keep = filter_of(filter)
     made: dict[tuple[int, int], Module] = {}  # shared weights stay shared
     changes, names = [], []
     for name, container, layer, axis in layers_with_weights(module):
-        if not keep(name + "weight", container):
+        if name[:-1] in kept or not keep(name + "weight", container):
             continue
         param = layer.weight
         if isinstance(param, Param):

@@ -45,6 +45,19 @@ def models(folder: Path) -> None:
     graph = helper.make_graph(nodes, "f", [x, k, t], outputs, held)
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "f.onnx")
 
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 6])
+    draw = np.random.default_rng(0).normal
+    held = [numpy_helper.from_array(draw(size=shape).astype(np.float32), name)
+            for name, shape in {"fc.weight": (6, 8), "fc.bias": (8,), "out.weight": (8, 3)}.items()]  # fmt: skip
+    nodes = [
+        helper.make_node("Gemm", ["x", "fc.weight", "fc.bias"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "out.weight"], ["logits"]),
+    ]
+    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["rows", 3])]
+    graph = helper.make_graph(nodes, "d", [x], outputs, held)
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "d.onnx")
+
 
 def arrays(folder: Path) -> None:
     np.save(folder / "a.npy", np.arange(6, dtype=np.int32).reshape(2, 3))
@@ -56,6 +69,9 @@ def arrays(folder: Path) -> None:
     np.save(folder / "x.npy", np.float32([[1, 2, 3, 4], [np.nan, np.inf, 0, 0]]))
     np.save(folder / "k.npy", np.int64([2, 0]))
     np.save(folder / "t.npy", np.array(["text"]))
+    x = np.random.default_rng(1).normal(size=(30, 6)).astype(np.float32)
+    np.savez(folder / "d.npz", x=x, y=np.arange(30) % 3)
+    np.savez(folder / "nan.npz", x=np.where(x > 1, np.nan, x))
 
 
 def weights(folder: Path) -> None:
@@ -129,6 +145,18 @@ COMMANDS = [
     "compile m.onnx --dim rows=9..1", "compile m.onnx --dim b:0=1..2", "compile m.onnx --dim rows=2..2",
     "compile m.onnx --dim a:0=10..30:10", "compile f.onnx", "compile m.onnx --dim n=3",
     "compile m.onnx --freeze b=[1,2,3]",
+    *(f"quantize d.onnx --calibration d.npz --out out --time none {options}".rstrip() for options in (
+        "", "--bits 4", "--bits 2 --scheme affine", "--scheme tensor", "--bits 4 --scheme affine,2", "--bits 4 --scheme 3",
+        "--scheme odd", "--scheme 0", "--activations", "--activations --method entropy", "--activations --method mse",
+        "--activations --method percentile --percentile 99", "--percentile 50", "--activations --bits 4", "--keep fc",
+        "--keep none", "--keep-worst 1", "--keep-worst -1", "--labels y", "--labels z", "--samples 2", "--samples 0",
+        "--input x=x", "--input x=z", "--input x", "--name other", "--preprocess none:none", "--fail-below 0.1",
+        "--fail-below 1.5", "--fail-below 1 --bits 2", "--json", "--force", "--time python", "--time odd",
+    )),
+    "quantize m.onnx --calibration both.npz --out out", "quantize d.onnx --calibration x.npy --out out --time none",
+    "quantize d.onnx --calibration gone.npz --out out", "quantize one.safetensors --calibration d.npz --out out",
+    "quantize gone.onnx --calibration d.npz --out out", "quantize d.onnx --calibration nan.npz --out out",
+    "quantize d.onnx --calibration text.pt --out out", "quantize d.onnx --calibration d.npz --out d.npz",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "codegen": ("codegen", "write an ONNX model as a Python module and a burnpack of its weights"),
     "inspect": ("inspect", "print the typed graph of an ONNX model, or the contents of a weight file"),
     "graph": ("graph", "draw an ONNX model: its modules as nested boxes, in SVG or HTML"),
+    "quantize": ("quantize", "write a smaller model, and a report of what that costs"),
     "convert": ("convert", "write the weights of a file in another format"),
     "diff": ("diff", "compare two weight files"),
     "run": ("run", "run a model on inputs from .npy files"),

@@ -40,6 +40,7 @@ COMMANDS = {
     "run": ("run MODEL --input image=IMAGE --backend numpy --out OUT", "y.npz"),
     "graph": ("graph MODEL --out OUT --dim batch=MORE", "g.svg"),
     "codegen": ("codegen MODEL --name digits --force --out OUT", "generated"),
+    "quantize": ("quantize MODEL --calibration IMAGE --name digits --force --time none --out OUT", "generated"),
     "micro build": ("micro build MODEL --name digits --out OUT --weights MORE", "dist"),
 }
 SESSION = "session"

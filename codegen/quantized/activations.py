@@ -1,0 +1,292 @@
+"""An ONNX model with its activations and weights in 8 bits: QuantizeLinear and DequantizeLinear around the operators
+that integer kernels compute, as onnxruntime's static quantization writes them. Needs the package onnx.
+
+Activations are uint8 with a zero point, weights int8 with a scale for each output and zero in the middle, biases int32
+with the product of both scales. A relu after such an operator is fused, so nothing is quantized between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from emberlet.errors import UnsupportedError
+from emberlet.host.quantization.calibration import Range, grid_of
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+# Operators with weights: the axis of the outputs in input 1.
+PRODUCTS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1}
+# Operators whose inputs and outputs are quantized too, so that whole networks stay in integers.
+OTHERS = {"Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat", "MaxPool", "Resize", "ReduceMean", "Sigmoid",
+          "LeakyRelu", "HardSigmoid", "HardSwish", "Softmax"}  # fmt: skip
+# Their output has elements of their input, so both have one grid.
+MOVING = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Dropout"}
+FUSED = {"Relu", "Clip"}
+QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
+             "ConvInteger", "MatMulInteger"}  # fmt: skip
+OPSET = 13  # the first with a scale for each channel
+
+
+def prepared(model: ModelProto) -> ModelProto:
+    """A copy with opset 13 or later, constants as initializers, and batch norms folded into convolutions. Raises
+    UnsupportedError for a model that cannot be converted, or is quantized already."""
+    import onnx
+    from onnx import numpy_helper, version_converter
+
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    if any(n.op_type in QUANTIZED for n in found.graph.node):
+        raise UnsupportedError("the model is quantized already; quantize the float model that it was made from")
+    opset = max((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), default=1)
+    if opset < OPSET:
+        try:
+            found = version_converter.convert_version(found, OPSET)
+        except Exception as error:  # the converter raises RuntimeError and others of its own
+            raise UnsupportedError(f"opset {opset} cannot be converted to {OPSET}: {error}") from None
+    graph = found.graph
+    for node in [n for n in graph.node if n.op_type == "Constant"]:
+        for a in node.attribute:
+            if a.name == "value":
+                tensor = onnx.TensorProto()
+                tensor.CopyFrom(a.t)
+                tensor.name = node.output[0]
+                graph.initializer.append(tensor)
+                graph.node.remove(node)
+    _fold_batch_norms(graph, numpy_helper)
+    return found
+
+
+def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
+    constants = {t.name: t for t in graph.initializer}
+    uses = _uses(graph)
+    by_output = {o: n for n in graph.node for o in n.output}
+    for node in [n for n in graph.node if n.op_type == "BatchNormalization"]:
+        before = by_output.get(node.input[0])
+        if (
+            before is None or before.op_type != "Conv" or len(uses[node.input[0]]) != 1
+            or any(name not in constants for name in (before.input[1], *before.input[2:], *node.input[1:]))
+            or len(uses[before.input[1]]) != 1
+        ):  # fmt: skip
+            continue
+        gain, shift, mean, var = (helper.to_array(constants[n]).astype(np.float64) for n in node.input[1:5])
+        epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
+        factor = gain / np.sqrt(var + epsilon)
+        weight = helper.to_array(constants[before.input[1]])
+        bias = helper.to_array(constants[before.input[2]]) if len(before.input) > 2 else np.zeros(len(mean))
+        constants[before.input[1]].CopyFrom(
+            helper.from_array(_narrow(weight * factor.reshape(-1, *[1] * (weight.ndim - 1))), before.input[1])
+        )
+        name = before.input[1] + ".bias"
+        graph.initializer.append(helper.from_array(_narrow((bias - mean) * factor + shift), name))
+        del before.input[2:]
+        before.input.append(name)
+        before.output[0] = node.output[0]
+        graph.node.remove(node)
+
+
+def _narrow(x: Any) -> Any:
+    return np.asarray(x, np.float32)
+
+
+def _uses(graph: GraphProto) -> dict[str, list[NodeProto]]:
+    found: dict[str, list[NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def tensors(model: ModelProto) -> list[str]:
+    """The activations of a prepared model that get a grid, in order."""
+    return list(dict.fromkeys(name for _, names in _quantized(model.graph, (), True) for name in names))
+
+
+def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterator[tuple[NodeProto, list[str]]]:
+    """(node, its activations that are quantized) of each node that is."""
+    constants = {t.name: t for t in graph.initializer}
+    uses, outputs = _uses(graph), {o.name for o in graph.output}
+    integers = _integers(graph)
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        if node.op_type in PRODUCTS:
+            if any(name in keep for name in node.input):
+                continue
+            weights = [name for name in node.input[1:2] if name in constants]
+            if weights and (constants[weights[0]].data_type != 1 or len(constants[weights[0]].dims) < 2):
+                continue
+        elif not others or node.op_type not in OTHERS:
+            continue
+        reads = [n for n in node.input[: 1 if node.op_type == "Resize" else None] if n and n not in constants]
+        if not reads or any(n in integers for n in reads):
+            continue
+        last = node.output[0]
+        while last not in outputs and len(uses.get(last, ())) == 1 and uses[last][0].op_type in FUSED:
+            last = uses[last][0].output[0]
+        if node.op_type in PRODUCTS:
+            reads = [n for n in node.input[:2] if n not in constants]
+        yield node, [*reads, last]
+
+
+def _integers(graph: GraphProto) -> set[str]:
+    """The tensors known to be no float32: shapes, indices, masks."""
+    declared = (*graph.input, *graph.value_info, *graph.output)
+    found = {v.name for v in declared if v.type.tensor_type.elem_type not in (0, 1)}
+    keeping = MOVING | {"Concat", "Gather", "Add", "Mul", "Cast"}
+    for node in graph.node:
+        moved = node.op_type in keeping and node.input and node.input[0] in found
+        if node.op_type in ("Shape", "ArgMax", "Size", "NonZero") or moved:
+            found.update(node.output)
+    return found
+
+
+def observed(model: ModelProto, names: Collection[str]) -> ModelProto:
+    """The model with these activations as outputs, after its own."""
+    import onnx
+
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    had = {o.name for o in found.graph.output}
+    inputs = {i.name for i in found.graph.input}
+    for name in names:
+        if name not in had and name not in inputs:
+            found.graph.output.append(onnx.ValueInfoProto(name=name))
+    return found
+
+
+def quantized(
+    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True
+) -> ModelProto:
+    """The prepared model in 8 bits. ranges: of the activations that `tensors` lists. keep: names of weights whose
+    operators stay in floats; others: whether those without weights are quantized."""
+    import onnx
+
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    graph = found.graph
+    chosen = list(_quantized(graph, keep, others))
+    grids = _grids(graph, ranges)
+    wanted = {name for _, names in chosen for name in names if name in grids}
+    constants = {t.name: t for t in graph.initializer}
+    outputs = {o.name for o in graph.output}
+    given = {name: _pair(graph, name, *grids[name], name in outputs) for name in sorted(wanted)}
+    weights: dict[tuple[str, int], str] = {}
+    for node, names in chosen:
+        for i, name in enumerate(node.input):
+            if name in given and name in names and not given[name].own:
+                node.input[i] = given[name].result
+        if node.op_type in PRODUCTS and len(node.input) > 1 and node.input[1] in constants:
+            _weights(graph, node, constants, grids.get(names[0]), weights)
+    for name, pair in given.items():
+        if pair.own:  # the producer writes under another name, and the model's output keeps its own
+            for node in graph.node:
+                node.output[:] = [pair.source if o == name else o for o in node.output]
+                if node.op_type in FUSED:
+                    node.input[:] = [pair.source if n == name else n for n in node.input]
+    _insert(graph, given)
+    onnx.checker.check_model(found)
+    return found
+
+
+class _Grid:
+    """The nodes that quantize one activation. source: the tensor that is quantized; result: its rounded values; own:
+    whether the result has the activation's name."""
+
+    def __init__(self, source: str, result: str, own: bool, nodes: list[NodeProto]) -> None:
+        self.source, self.result, self.own, self.nodes = source, result, own, nodes
+
+
+def _pair(graph: GraphProto, name: str, scale: float, zero: int, output: bool) -> _Grid:
+    from onnx import helper, numpy_helper
+
+    graph.initializer.append(numpy_helper.from_array(np.array(scale, np.float32), name + "_scale"))
+    graph.initializer.append(numpy_helper.from_array(np.array(zero, np.uint8), name + "_zero_point"))
+    source, result = (name + "_float", name) if output else (name, name + "_dequantized")
+    parts, small = [name + "_scale", name + "_zero_point"], name + "_quantized"
+    nodes = [
+        helper.make_node("QuantizeLinear", [source, *parts], [small], name + "_QuantizeLinear"),
+        helper.make_node("DequantizeLinear", [small, *parts], [result], name + "_DequantizeLinear"),
+    ]
+    return _Grid(source, result, output, nodes)
+
+
+def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[float, int]]:
+    """A grid for each activation with a range; that of an operator that only moves elements is its input's."""
+    found = {name: grid_of(*span) for name, span in ranges.items()}
+    for node in graph.node:
+        if node.op_type in MOVING and node.input and node.input[0] in found:
+            found[node.output[0]] = found[node.input[0]]
+    return found
+
+
+def _weights(
+    graph: GraphProto, node: NodeProto, constants: Mapping[str, Any], grid: tuple[float, int] | None,
+    done: dict[tuple[str, int], str],
+) -> None:  # fmt: skip
+    """Replace a node's weight, and its bias, by integers that are dequantized."""
+    from onnx import numpy_helper
+
+    name = node.input[1]
+    w = numpy_helper.to_array(constants[name]).astype(np.float64)
+    axis = PRODUCTS[node.op_type]
+    flags = {a.name: a.i for a in node.attribute if a.type == 2}
+    if node.op_type == "Gemm" and flags.get("transB"):
+        axis = 0
+    if node.op_type == "MatMul":
+        axis = w.ndim - 1
+    if node.op_type == "ConvTranspose" and flags.get("group", 1) != 1:
+        axis = 0
+    others = tuple(i for i in range(w.ndim) if i != axis)
+    scale = np.abs(w).max(others) / 127
+    scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
+    shape = [-1 if i == axis else 1 for i in range(w.ndim)]
+    key = name, axis
+    if key not in done:
+        levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
+        again = any(held == name for held, _ in done)  # along another axis
+        done[key] = _constant(graph, f"{name}_{axis}" if again else name, levels, scale, axis)
+    node.input[1] = done[key]
+    alpha = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
+    if len(node.input) > 2 and node.input[2] in constants and grid is not None and alpha == 1.0:
+        if node.op_type == "ConvTranspose" and axis == 0:
+            return
+        bias = numpy_helper.to_array(constants[node.input[2]]).astype(np.float64)
+        both = (scale.astype(np.float64) * np.float32(grid[0])).astype(np.float32)
+        found = np.rint(bias / both) if bias.shape == both.shape else None
+        if found is not None and np.abs(found).max(initial=0) < 1 << 30:
+            name = f"{node.input[2]}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
+            node.input[2] = _constant(graph, name, found.astype(np.int32), both, 0)
+
+
+def _constant(graph: GraphProto, name: str, levels: Any, scale: Any, axis: int) -> str:
+    """Store integers and their scales, and the node that dequantizes them; returns the name of its result."""
+    from onnx import helper, numpy_helper
+
+    parts = [name + "_quantized", name + "_scale", name + "_zero_point"]
+    for part, value in zip(parts, (levels, scale, np.zeros(scale.shape, levels.dtype)), strict=True):
+        graph.initializer.append(numpy_helper.from_array(value, part))
+    result = name + "_dequantized"
+    graph.node.insert(0, helper.make_node("DequantizeLinear", parts, [result], name + "_DequantizeLinear", axis=axis))
+    return result
+
+
+def _insert(graph: GraphProto, given: Mapping[str, _Grid]) -> None:
+    """Put each pair after the node that makes its tensor, or first if that is an input; drop constants not used."""
+    waiting = {pair.source: pair for pair in given.values()}
+    nodes: list[NodeProto] = []
+    for i in graph.input:
+        if i.name in waiting:
+            nodes += waiting.pop(i.name).nodes
+    for node in graph.node:
+        nodes.append(node)
+        for o in node.output:
+            if o in waiting:
+                nodes += waiting.pop(o).nodes
+    del graph.node[:]
+    graph.node.extend(nodes)
+    used = {name for node in nodes for name in node.input} | {o.name for o in graph.output}
+    for tensor in [t for t in graph.initializer if t.name not in used]:
+        graph.initializer.remove(tensor)

@@ -1,0 +1,130 @@
+"""The module of a quantized model: the float one's, with a line that quantizes its weights; and their burnpack."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from emberlet.errors import EmberletError, LoadError
+from emberlet.module import Module
+
+from ..overwriting import check_overwrite, signed
+from ..weights import save_sources
+
+
+class Scheme:
+    """How a model is quantized: the arguments of `Module.quantize_weights`. keep: layers that stay floats."""
+
+    def __init__(
+        self, bits: int = 8, mode: str = "symmetric", level: str | int = "channel", calibration: str = "min-max",
+        keep: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        from emberlet.functional.quantized.weights import WeightScheme
+
+        WeightScheme(bits, mode, level, calibration)  # raises
+        self.bits, self.mode, self.level, self.calibration, self.keep = bits, mode, level, calibration, tuple(keep)
+
+    def apply(self, module: Module, only: Sequence[str] | None = None) -> list[str]:
+        """Quantize the module's weights, or `only` those of some layers; returns the layers' names."""
+        chosen = None if only is None else (lambda name, container: name.removesuffix(".weight") in only)
+        found: list[str] = module.quantize_weights(
+            self.bits, self.mode, self.level, self.calibration, filter=chosen, keep=self.keep
+        )
+        return found
+
+    def keeping(self, names: Sequence[str]) -> Scheme:
+        """The same for a model in which these layers, too, stay floats."""
+        return Scheme(self.bits, self.mode, self.level, self.calibration, (*self.keep, *names))
+
+    def code(self) -> str:
+        """The call, as Python."""
+        given = [f"bits={self.bits}"]
+        defaults = (("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"))
+        given += [f"{key}={_literal(getattr(self, key))}" for key, value in defaults if getattr(self, key) != value]
+        if self.keep:
+            kept = ", ".join(_literal(name) for name in self.keep)
+            given.append(f"keep=[{kept}]")
+        line = f"self.quantize_weights({', '.join(given)})"
+        if len(line) > 80:
+            line = "self.quantize_weights(\n" + "".join(f"            {each},\n" for each in given) + "        )"
+        return line
+
+    def __str__(self) -> str:
+        share = {"tensor": "one scale a tensor", "channel": "a scale for each channel"}
+        level = share.get(str(self.level), f"a scale for {self.level} weights")
+        how = "" if self.calibration == "min-max" else f", {self.calibration}"
+        return f"{self.bits} bits, {self.mode}, {level}{how}"
+
+
+def _literal(value: object) -> str:
+    text = repr(value)
+    return f'"{text[1:-1]}"' if text[:1] == "'" and '"' not in text else text
+
+
+def quantizing(source: str, scheme: Scheme) -> str:
+    """The source of a generated module whose model quantizes its weights at the end of its `__init__`. Raises LoadError
+    for a source without a class derived from Model, or one that quantizes already."""
+    tree = ast.parse(source)
+    classes = [c for c in tree.body if isinstance(c, ast.ClassDef) and any(_named(b) == "Model" for b in c.bases)]
+    if len(classes) != 1:
+        raise LoadError(f"expected one class derived from Model, found {', '.join(c.name for c in classes) or 'none'}")
+    made = [f for f in classes[0].body if isinstance(f, ast.FunctionDef) and f.name == "__init__"]
+    if not made:
+        raise LoadError(f"{classes[0].name} has no __init__, in which its weights would be quantized")
+    calls = (n for n in ast.walk(made[0]) if isinstance(n, ast.Attribute))
+    if any(n.attr == "quantize_weights" for n in calls):
+        raise LoadError(f"{classes[0].name} quantizes its weights already; quantize the model that it was made from")
+    lines = source.split("\n")
+    at = made[0].end_lineno or 0
+    return "\n".join([*lines[:at], f"        {scheme.code()}", *lines[at:]])
+
+
+def _named(base: ast.expr) -> str:
+    return base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+
+
+def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool) -> None:
+    """Raise OverwriteError or EmberletError if the module or its burnpack would replace an input, or a user's work."""
+    from emberlet.host.folders.outputs import is_same
+
+    for name in (stem + ".py", stem + ".bpk", stem + ".onnx"):
+        for each in inputs:
+            if is_same(str(out / name), each):
+                raise EmberletError(f"{out / name} is an input; give another --out or --name")
+    if not force:
+        check_overwrite(out / (stem + ".py"), text, out / (stem + ".bpk"))
+
+
+def write(
+    draft: Path, stem: str, text: str, model: Module, metadata: Mapping[str, str], more: Mapping[str, bytes]
+) -> int:
+    """Write the module, the burnpack of the quantized model's weights and `more` files into a draft folder; returns the
+    burnpack's size in bytes. Raises OSError."""
+    from emberlet.host.burnpack_writer import Source
+    from emberlet.host.together import synced
+
+    shared: dict[int, Source] = {}
+    sources = {}
+    for name, tensor in model.to_record().items():
+        if id(tensor) not in shared:
+            shared[id(tensor)] = Source(tensor.dtype, tensor.shape, _reader(tensor))
+        sources[name] = shared[id(tensor)]
+    with synced(draft / (stem + ".py")) as file:
+        file.write((signed(text) if "# @generated" in text else text).encode())
+    for name, data in more.items():
+        with synced(draft / name) as file:
+            file.write(data)
+    return save_sources(draft / (stem + ".bpk"), sources, metadata)
+
+
+def _reader(tensor: Any) -> Any:
+    return lambda: tensor.backend.to_bytes(tensor)
+
+
+def unsigned(source: str) -> str:
+    """A module's source without the digest of its text."""
+    from ..overwriting import DIGEST
+
+    return "\n".join(line for line in source.split("\n") if not line.startswith(DIGEST))

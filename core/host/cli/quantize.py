@@ -1,0 +1,241 @@
+"""emberlet quantize MODEL --calibration DATA --out DIR: a smaller model, and a report of what that costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from ...errors import EmberletError
+from ..extras import missing, require
+from ..quantization.report import Report
+from .plain import plain
+from .progress import step
+
+METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
+    parser.add_argument(
+        "--calibration",
+        nargs="+",
+        required=True,
+        metavar="DATA",
+        help="samples of the inputs: an .npz or .npy file, or Parquet, CSV, pictures, folders of them",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
+    parser.add_argument("--name", help="name of the files (default: the model file's)")
+    parser.add_argument("--bits", type=int, default=8, choices=(8, 4, 2), help="of each weight (default: 8)")
+    parser.add_argument(
+        "--scheme",
+        default="symmetric",
+        metavar="WORDS",
+        help="of the weights: symmetric or affine, and what shares a scale: tensor, channel or a number of weights; "
+        "affine,32 for example (default: symmetric,channel)",
+    )
+    parser.add_argument("--activations", action="store_true", help="quantize activations to 8 bits, too (ONNX files)")
+    parser.add_argument(
+        "--method", choices=METHODS, default="minmax", help="how the activations' ranges are chosen (default: minmax)"
+    )
+    parser.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (99.99)")
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="LAYER", help="a layer that stays in float; repeat for more"
+    )
+    parser.add_argument(
+        "--keep-worst", type=int, default=0, metavar="N", help="keep the N layers in float that lose most"
+    )
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=COLUMN[,COLUMN…]", help="the column for an input"
+    )
+    parser.add_argument("--labels", metavar="COLUMN", help="the column of classes, for accuracies")
+    parser.add_argument("--preprocess", metavar="MODULE:FUNCTION", help="a function from a batch to the model's inputs")
+    parser.add_argument("--samples", type=int, default=512, metavar="N", help="samples to read, at most (default: 512)")
+    parser.add_argument(
+        "--time",
+        default="all",
+        metavar="BACKENDS",
+        help="backends to time on, separated by commas, or none (default: all)",
+    )
+    parser.add_argument(
+        "--fail-below",
+        type=float,
+        metavar="SHARE",
+        help="write nothing and end with status 1 if the accuracy (without labels: the agreement) is below, 0 to 1",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--force", action="store_true", help="overwrite a module that was edited, and its weights")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    scheme_words(arguments.scheme, arguments.bits)  # refuses before anything is read
+    _check(arguments)
+    require("emberlet quantize", "numpy")
+    from emberlet.codegen.quantized import writing
+
+    from ..quantization.comparison import accuracy, compare
+    from .quantizing import measuring
+    from .quantizing.models import Source, Static, nbytes
+    from .quantizing.samples import read, taken
+
+    mode, level = scheme_words(arguments.scheme, arguments.bits)
+    scheme = writing.Scheme(arguments.bits, mode, level)
+    with step("reading samples"):
+        columns, labels = taken(read(arguments.calibration, arguments.samples), arguments.labels)
+        columns = _preprocessed(columns, arguments.preprocess)
+    given = {name: column.split(",") for name, column in _pairs(arguments.input).items()}
+    samples: dict[str, Any] = {}
+
+    def fit(inputs: Any) -> Any:
+        from .quantizing.samples import fitted
+
+        if not samples:
+            samples.update(fitted(columns, inputs, given))
+        return samples
+
+    with step(f"reading {arguments.model}"):
+        if arguments.activations:
+            source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile)
+        else:
+            source = Source(arguments.model, arguments.name)
+        fit(source.inputs)
+    source.check(arguments.keep)
+    scheme = scheme.keeping(arguments.keep)
+    out, inputs = Path(arguments.out), [arguments.model, *arguments.calibration]
+    text = writing.quantizing(source.text, scheme)
+    writing.check(out, source.stem, text, inputs, arguments.force)
+
+    some = measuring.few(samples)
+    marked = None if labels is None else labels[: len(next(iter(some.values())))]
+    worst = measuring.layers(source, scheme, some, _tell)
+    if arguments.keep_worst:
+        names = [layer.name for layer in worst[: arguments.keep_worst]]
+        scheme, worst = scheme.keeping(names), [layer for layer in worst if layer.name not in names]
+    held = measuring.kept(source, scheme, worst, some, marked, _tell)
+    with step("comparing"):
+        model, text, more = source.final(scheme)
+        text = writing.quantizing(text, scheme)
+        wanted = measuring.outputs(source.model, source, samples)
+        found = measuring.outputs(model, source, samples)
+        rows = len(next(iter(found.values())))
+        labels = None if labels is None or len(labels) < rows else labels[:rows]
+        comparison = compare(wanted, found, labels)
+    report = Report(
+        model=source.stem,
+        scheme=str(scheme),
+        activations=source.activations,
+        samples=len(next(iter(samples.values()))),
+        before=nbytes(source.model),
+        after=nbytes(model),
+        comparison=comparison,
+        accuracy=None if labels is None else accuracy(next(iter(wanted.values())), labels),
+        layers=worst,
+        kept=held,
+        times=measuring.times(source, model, samples, _backends(arguments.time), _tell),
+        few=len(next(iter(some.values()))),
+        held=scheme.keep,
+        notes=_notes(samples),
+    )
+    print(json.dumps(report.as_json(), indent=2) if arguments.json else plain(str(report)))
+    if arguments.fail_below is not None and comparison.share < arguments.fail_below:
+        if not arguments.json:
+            print(plain(f"\n{comparison.share:.2%} is below {arguments.fail_below:.2%}: nothing was written"))
+        return 1
+    written = _write(out, source, text, model, more, report)
+    if not arguments.json:
+        print(plain(f"\nwrote {', '.join(written)}"))
+    return 0
+
+
+def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes], report: Report) -> list[str]:
+    from emberlet.codegen.generation import made_folder
+    from emberlet.codegen.quantized import writing
+
+    from ..quantization.page import as_html
+    from ..together import together
+
+    more = {**more, source.stem + ".quantized.html": as_html(report).encode()}
+    metadata = {"generator": "emberlet", "model": source.stem, "quantized": report.scheme}
+    with step(f"writing {out}"), made_folder(out), together(out) as draft:
+        writing.write(draft, source.stem, text, model, metadata, more)
+    return [str(out / name) for name in (source.stem + ".py", source.stem + ".bpk", *more)]
+
+
+def scheme_words(text: str, bits: int) -> tuple[str, str | int]:
+    """(mode, level) of words such as "affine,32". Raises EmberletError."""
+    mode, level = "symmetric", "channel"
+    for word in text.split(","):
+        if word in ("symmetric", "affine"):
+            mode = word
+        elif word in ("tensor", "channel") or (word.isascii() and word.isdecimal() and 0 < int(word) < 1 << 31):
+            level = word
+        else:
+            raise EmberletError(
+                f"--scheme {text}: {word!r} is none of symmetric, affine, tensor, channel and a number of weights"
+            )
+    if level.isdecimal() and int(level) * bits % 8:
+        raise EmberletError(f"--scheme {text}: {level} weights of {bits} bits do not fill whole bytes")
+    return mode, int(level) if level.isdecimal() else level
+
+
+def _check(a: argparse.Namespace) -> None:
+    if not 50 < a.percentile <= 100:
+        raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
+    if a.samples < 1:
+        raise EmberletError(f"--samples is {a.samples}, expected 1 or more")
+    if a.keep_worst < 0:
+        raise EmberletError(f"--keep-worst is {a.keep_worst}, expected 0 or more")
+    if a.fail_below is not None and not 0 <= a.fail_below <= 1:
+        raise EmberletError(f"--fail-below is {a.fail_below:g}, expected a share from 0 to 1")
+    if a.activations and (a.bits != 8 or scheme_words(a.scheme, 8) != ("symmetric", "channel")):
+        raise EmberletError("--activations needs weights of 8 bits with the scheme symmetric,channel")
+    _backends(a.time)
+
+
+def _backends(words: str) -> list[str]:
+    """The backends of --time. Raises EmberletError."""
+    from ...backend import names
+
+    if words == "none":
+        return []
+    if words == "all":
+        needs = {"numpy": "numpy", "wasm": "wasmtime", "wgpu": "wgpu"}
+        return [name for name, library in needs.items() if not missing([library])]
+    found = words.split(",")
+    for name in found:
+        if name.partition(":")[0] not in names():
+            raise EmberletError(f"--time {words}: there is no backend {name!r}; the backends are {', '.join(names())}")
+    return found
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    found = {}
+    for word in given:
+        name, _, column = word.partition("=")
+        if not name or not column:
+            raise EmberletError(f"--input {word}: expected NAME=COLUMN")
+        found[name] = column
+    return found
+
+
+def _preprocessed(columns: dict[str, Any], named: str | None) -> dict[str, Any]:
+    if named is None:
+        return columns
+    from ...batch.opened import function
+
+    return dict(function(named)(columns))
+
+
+def _notes(samples: dict[str, Any]) -> tuple[str, ...]:
+    count = len(next(iter(samples.values())))
+    return (f"{count} samples say little; 100 or more of what the model will see say more",) if count < 20 else ()
+
+
+def _tell(text: str) -> None:
+    """Show what is being done, on a terminal."""
+    import sys
+
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{plain(text)} …\r")
+        sys.stderr.flush()

@@ -1,0 +1,136 @@
+"""Outputs, losses and times of a model and its variants, for the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from emberlet.codegen.quantized.writing import Scheme
+from numpy.typing import NDArray
+
+from ....errors import EmberletError
+from ....tensor import Tensor
+from ...quantization.comparison import Outputs, compare
+from ...quantization.report import Kept, Layer, Time
+from ..results import parts
+from .models import Arrays, Source, calls, nbytes
+
+FEW = 64
+"""Samples on which single layers are compared."""
+BUDGET = 0.3
+"""Seconds that a backend's time is measured for, at most about twice that."""
+
+Tell = Callable[[str], None]
+
+
+def outputs(model: Any, source: Source, samples: Arrays, compiled: bool = True) -> Outputs:
+    """The outputs of a model on NumPy, by name, rows along the first axis."""
+    call = model.compile(backend="numpy") if compiled else model
+    found: dict[str, list[NDArray[Any]]] = {}
+    for given in calls(source.inputs, samples, 32):
+        for name, x in _named(call(*given), source.loaded.outputs).items():
+            x = np.asarray(x)
+            found.setdefault(name, []).append(x if x.ndim else x.reshape(1))
+    if not found:
+        raise EmberletError("the model gives no outputs for these samples, or they do not fill its batch")
+    return {name: _stacked(pieces) for name, pieces in found.items()}
+
+
+def _stacked(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    if len({x.shape[1:] for x in pieces}) == 1:
+        return np.concatenate(pieces)
+    return np.concatenate([x.reshape(-1) for x in pieces])  # lengths that differ
+
+
+def _named(result: Any, names: Sequence[str]) -> dict[str, Any]:
+    results = list(result) if isinstance(result, tuple) else [result]
+    if len(names) != len(results):
+        names = [f"output_{k}" for k in range(len(results))]
+    found = {}
+    for name, x in zip(names, results, strict=True):
+        if isinstance(x, Tensor) or hasattr(x, "shape"):
+            found[name] = x
+        else:
+            found.update({key: y for key, y in parts(name, x).items() if hasattr(y, "shape")})
+    return found
+
+
+def few(samples: Arrays) -> Arrays:
+    """The first samples."""
+    return {name: x[:FEW] if x.ndim else x for name, x in samples.items()}
+
+
+def layers(source: Source, scheme: Scheme, samples: Arrays, tell: Tell) -> list[Layer]:
+    """What each layer loses if it alone is quantized, the worst first."""
+    wanted = outputs(source.model, source, samples, compiled=False)
+    found = []
+    names = [name for name in source.layers if name not in scheme.keep]
+    for k, name in enumerate(names):
+        tell(f"quantizing layer {k + 1} of {len(names)} alone: {name}")
+        got = outputs(source.variant(scheme, [name]), source, samples, compiled=False)
+        found.append(Layer(name, source.layers[name], compare(wanted, got).rms))
+    return sorted(found, key=lambda layer: -layer.alone)
+
+
+def kept(
+    source: Source, scheme: Scheme, worst: Sequence[Layer], samples: Arrays, labels: NDArray[Any] | None, tell: Tell
+) -> list[Kept]:
+    """What keeping the worst layers in float gives, for 0, 1, 2, 4, … of them."""
+    wanted = outputs(source.model, source, samples, compiled=False)
+    found: list[Kept] = []
+    for n in (0, 1, 2, 4, 8, 16):
+        names = [layer.name for layer in worst[:n]]
+        if n >= len(worst):
+            break
+        tell(f"keeping the worst {n} of {len(worst)} layers in float")
+        model = source.variant(scheme.keeping(names))
+        comparison = compare(wanted, outputs(model, source, samples, compiled=False), labels)
+        found.append(Kept(n, names[-1] if names else "", nbytes(model), comparison))
+    return found
+
+
+def times(source: Source, quantized: Any, samples: Arrays, backends: Sequence[str], tell: Tell) -> list[Time]:
+    """The time of a call with one sample, or one batch where that is fixed, of both models on each backend."""
+    given = calls(source.inputs, samples, 1)[0]
+    found = []
+    for backend in backends:
+        tell(f"measuring the time on {backend}")
+        try:
+            a, b = (_call(model, backend, given) for model in (source.model, quantized))
+            before, after = _least(a, b)
+            found.append(Time(backend, before * 1e3, after * 1e3))
+        except (EmberletError, ImportError) as error:
+            found.append(Time(backend, None, None, str(error).splitlines()[0][:60]))
+    return found
+
+
+def _call(model: Any, backend: str, given: Sequence[NDArray[Any]]) -> Callable[[], Any]:
+    from ....functional.arrays import asarray
+
+    moved = model.fork(backend)
+    tensors = [asarray(x, backend=backend) for x in given]
+    call = moved if backend == "python" else moved.compile(backend=backend)
+
+    def run() -> Any:
+        result = call(*tensors)
+        first = result[0] if isinstance(result, tuple) else result
+        return np.asarray(first) if hasattr(first, "shape") else first
+
+    return run
+
+
+def _least(a: Callable[[], Any], b: Callable[[], Any]) -> tuple[float, float]:
+    """The shortest times of two functions, called in turn, after a first call of each."""
+    a()
+    b()
+    best = [float("inf")] * 2
+    end = time.perf_counter() + BUDGET
+    while True:
+        for k, call in enumerate((a, b)):
+            begin = time.perf_counter()
+            call()
+            best[k] = min(best[k], time.perf_counter() - begin)
+        if time.perf_counter() > end:
+            return best[0], best[1]

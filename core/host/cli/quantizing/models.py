@@ -1,0 +1,207 @@
+"""The float model of `emberlet quantize` and its quantized variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from emberlet.codegen.quantized.writing import Scheme, unsigned
+from numpy.typing import NDArray
+
+from ....backend import get_backend
+from ....errors import EmberletError, UnsupportedError
+from ....store.quantizing import layers_with_weights
+from ...extras import require
+from ...other_formats import refusal
+from ...quantization.calibration import Observed, range_of
+from .. import model as models
+from ..model import Input, Loaded
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Source:
+    """A float model. model: with its weights, on NumPy; text: the source of its module; stem: the name of its files;
+    layers: those whose weights can be quantized, with their numbers of weights; activations: how they are calibrated.
+    """
+
+    activations: str | None = None
+    text: str
+    stem: str
+
+    def __init__(self, path: str, name: str | None) -> None:
+        self.path = path
+        if path.endswith(".onnx"):
+            self._of_onnx(path, name)
+        elif path.endswith(".py"):
+            loaded = models.load(path, "numpy")
+            self._take(loaded, unsigned(Path(path).read_text("utf-8")))
+            self.stem = name or Path(path).stem
+            self.text = self.text.replace(f'"{Path(path).stem}.bpk"', f'"{self.stem}.bpk"', 1)
+        else:
+            raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
+        self.layers = {
+            name.removesuffix("."): int(prod(layer.weight.shape))
+            for name, _, layer, _ in layers_with_weights(self.model)
+        }
+        if not self.layers:
+            raise UnsupportedError(f"{path}: no layer has weights that can be quantized")
+
+    def _of_onnx(self, path: str, name: str | None) -> None:
+        from emberlet.codegen.emit.names import file_stem
+
+        require(path)
+        self.stem = file_stem(name or Path(path).stem)
+        self._take(*self.translated(path))
+
+    def translated(self, source: Any) -> tuple[Loaded, str]:
+        """(the model of an ONNX file or ModelProto with its weights, the source of its module)"""
+        from emberlet.codegen import weights
+        from emberlet.codegen.emit.instance import instantiate
+        from emberlet.codegen.generation import translate
+        from emberlet.codegen.ir.types import TensorType
+
+        model, written, _ = translate(source, self.stem, weights_name=self.stem + ".bpk")
+        instance = instantiate(written, model.name, get_backend("numpy"))
+        instance.load_record(weights.tensors(written.record, "numpy"), layout="burn")
+        inputs = []
+        for argument, parameter in zip(model.graph.inputs, written.inputs, strict=True):
+            known = argument.type if isinstance(argument.type, TensorType) else None
+            inputs.append(
+                Input(argument.name, parameter, known.dtype if known else None, known.shape if known else None)
+            )
+        self.record = written.record
+        return Loaded(instance, tuple(inputs), model.outputs), written.source
+
+    def _take(self, loaded: Loaded, text: str) -> None:
+        self.loaded, self.model, self.text = loaded, loaded.model, text
+        self.inputs = loaded.inputs
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise EmberletError unless these are layers of the model."""
+        for name in names:
+            if name not in self.layers:
+                raise EmberletError(f"--keep {name}: there is no such layer; the layers are {', '.join(self.layers)}")
+
+    def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
+        """A copy of the model with its weights quantized, or those of some layers only."""
+        made = self.model.clone()
+        scheme.apply(made, only=None if only is None else list(only))
+        return made
+
+    def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
+        """(the quantized model, the source of its module before the line that quantizes, more files by name)"""
+        return self.variant(scheme), self.text, {}
+
+
+class Static(Source):
+    """A float model whose activations are quantized too, with ranges from samples."""
+
+    def __init__(
+        self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
+        tell: Callable[[int, int], None] = lambda done, of: None,
+    ) -> None:  # fmt: skip
+        require("--activations", "onnx")
+        if not path.endswith(".onnx"):
+            raise EmberletError("--activations needs the ONNX file: quantize that instead of the generated module")
+        import onnx
+        from emberlet.codegen.quantized import activations
+
+        self.proto = activations.prepared(onnx.load(path))
+        super().__init__(path, name)
+        self.activations = method
+        self._initializers = {key: _origin(value) for key, value in self.record.items()}
+        tensors = activations.tensors(self.proto)
+        seen = self._observed(activations.observed(self.proto, tensors), tensors, samples(self.inputs), tell)
+        self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
+
+    def _of_onnx(self, path: str, name: str | None) -> None:
+        from emberlet.codegen.emit.names import file_stem
+
+        self.stem = file_stem(name or Path(path).stem)
+        self._take(*self.translated(self.proto))
+
+    def _observed(
+        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[int, int], None]
+    ) -> dict[str, Observed]:
+        from emberlet.codegen import load
+
+        model = load(proto, "numpy")
+        names = [o.name for o in proto.graph.output]
+        chunks = list(calls(self.inputs, samples, 8))
+        seen = {name: Observed(len(chunks)) for name in tensors}
+        for k, given in enumerate(chunks):
+            tell(k, len(chunks))
+            results = model(*given)
+            values = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
+            values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
+            for name, found in seen.items():
+                x = np.asarray(values[name])
+                if x.dtype.kind != "f":
+                    continue
+                if not np.isfinite(x).all():
+                    raise UnsupportedError(
+                        f"{self.path}: the tensor {name!r} becomes NaN or infinite on a sample, so it has no range; "
+                        "leave that sample out, or quantize without --activations"
+                    )
+                found.add(x)
+        return {name: found for name, found in seen.items() if found.average is not None}
+
+    def _proto(self, keep: Collection[str], others: bool) -> Any:
+        from emberlet.codegen.quantized import activations
+
+        held = {self._initializers.get(f"{name}.weight") for name in keep} - {None}
+        return activations.quantized(self.proto, self.ranges, {str(name) for name in held}, others)
+
+    def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
+        from emberlet.codegen import load
+
+        keep = scheme.keep if only is None else [name for name in self.layers if name not in only]
+        made = load(self._proto(keep, only is None), "numpy", self.stem)
+        scheme.apply(made, only=None if only is None else list(only))
+        return made
+
+    def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
+        proto = self._proto(scheme.keep, True)
+        loaded, text = self.translated(proto)
+        scheme.apply(loaded.model)
+        return loaded.model, text, {self.stem + ".onnx": proto.SerializeToString()}
+
+
+def _origin(value: Any) -> str | None:
+    held = getattr(value.source, "matrix", value)
+    return held.origin if isinstance(held.origin, str) else None
+
+
+def calls(inputs: Sequence[Input], samples: Arrays, rows: int) -> list[list[NDArray[Any]]]:
+    """The arguments of calls for all samples, several rows in each as far as the inputs' batch axes allow. Rows that do
+    not fill a fixed batch are left out."""
+    fixed = {i.shape[0] for i in inputs if i.shape and isinstance(i.shape[0], int)}
+    step = fixed.pop() if len(fixed) == 1 else rows
+    whole = any(i.shape is not None and samples[i.name].ndim == len(i.shape) + 1 for i in inputs)
+    count = max((len(x) for x in samples.values() if x.ndim), default=0)
+    found = []
+    for start in range(0, count, 1 if whole else step):
+        given = []
+        for i in inputs:
+            x = samples[i.name]
+            given.append(x if not x.ndim else x[start] if whole else x[start : start + step])
+        if whole or not fixed_short(inputs, given):
+            found.append(given)
+    return found
+
+
+def fixed_short(inputs: Sequence[Input], given: Sequence[NDArray[Any]]) -> bool:
+    """Whether a call has fewer rows than an input's fixed batch."""
+    return any(
+        i.shape and isinstance(i.shape[0], int) and x.ndim and len(x) != i.shape[0]
+        for i, x in zip(inputs, given, strict=True)
+    )
+
+
+def nbytes(model: Any) -> int:
+    """The bytes of a model's weights."""
+    return sum(int(t.dtype.nbytes(t.size)) for t in {id(t): t for t in model.to_record().tensors.values()}.values())

@@ -1,0 +1,66 @@
+"""How a quantized model's outputs differ from the float model's, and how many labels each gets right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Outputs = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """rms, worst: root mean square and largest difference of all float outputs, each relative to its range over the
+    samples. same_best: the share of rows with the same largest element of the first output along its last axis; None if
+    that is no vector. accuracy: the share of labels that the quantized model gets right; None without labels.
+    """
+
+    rms: float
+    worst: float
+    same_best: float | None
+    accuracy: float | None = None
+
+    @property
+    def share(self) -> float:
+        """What --fail-below compares: the accuracy, else the share with the same class, else one less the rms."""
+        if self.accuracy is not None:
+            return self.accuracy
+        return 1 - self.rms if self.same_best is None else self.same_best
+
+
+def compare(float_outputs: Outputs, outputs: Outputs, labels: NDArray[Any] | None = None) -> Comparison:
+    """Compare the outputs, by name, of both models for the same rows."""
+    squares, count, worst = 0.0, 0, 0.0
+    for name, wanted in float_outputs.items():
+        found = outputs[name]
+        if wanted.dtype.kind != "f" or not wanted.size:
+            continue
+        a, b = wanted.astype(np.float64), found.astype(np.float64)
+        span = float(a.max() - a.min()) or 1.0
+        off = np.abs(a - b) / span
+        squares, count = squares + float(np.sum(off**2)), count + off.size
+        worst = max(worst, float(off.max()))
+    rms = (squares / count) ** 0.5 if count else 0.0
+    first, other = next(iter(float_outputs.values())), next(iter(outputs.values()))
+    same = float(np.mean(classes(first) == classes(other))) if is_classes(first) else None
+    return Comparison(rms, worst, same, None if labels is None else accuracy(other, labels))
+
+
+def is_classes(x: NDArray[Any]) -> bool:
+    """Whether an output names classes: integers, or numbers of which the largest counts."""
+    return x.dtype.kind in "iu" or (x.ndim >= 2 and x.shape[-1] > 1)
+
+
+def classes(x: NDArray[Any]) -> NDArray[Any]:
+    """The class of each row: the integer, or the place of the largest element along the last axis."""
+    return x if x.dtype.kind in "iu" else x.argmax(-1)
+
+
+def accuracy(output: NDArray[Any], labels: NDArray[Any]) -> float:
+    """The share of rows whose class is the label; of a single number, whether it is above a half."""
+    found = classes(output) if is_classes(output) else output > 0.5
+    return float(np.mean(found.reshape(-1) == labels.reshape(-1))) if labels.size else 0.0

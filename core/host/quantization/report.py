@@ -1,0 +1,136 @@
+"""What quantizing a model costs, as a report: data, text and JSON. page.py draws it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .comparison import Comparison
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer. weights: their number; alone: the difference (rms) if only this layer is quantized."""
+
+    name: str
+    weights: int
+    alone: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What keeping the worst layers in float gives: their number, the last of them (none: ""), size and comparison."""
+
+    count: int
+    last: str
+    nbytes: int
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Time:
+    """Milliseconds of one call, the least of several, by backend; None where that model did not run."""
+
+    backend: str
+    before: float | None
+    after: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """model: its name; scheme: in words; activations: the method of their calibration, or None. before, after: bytes of
+    the weights; accuracy: of the float model, None without labels; layers: the worst first; few: the number of samples
+    that `layers` and `kept` were measured on; held: layers in float."""
+
+    model: str
+    scheme: str
+    activations: str | None
+    samples: int
+    before: int
+    after: int
+    comparison: Comparison
+    accuracy: float | None = None
+    layers: list[Layer] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    times: list[Time] = field(default_factory=list)
+    few: int = 0
+    held: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as dicts, lists and numbers."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self))
+
+
+def size(count: int) -> str:
+    """A number of bytes as text: "12.3 MB"."""
+    number = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} GB"
+
+
+def agreement(c: Comparison, before: float | None) -> str:
+    """In words: accuracy before and after, or the agreement with the float model."""
+    said = []
+    if c.accuracy is not None and before is not None:
+        said.append(f"accuracy {before:.2%} before, {c.accuracy:.2%} after")
+    if c.same_best is not None:
+        said.append(f"same class in {c.same_best:.2%}")
+    said.append(f"difference {c.rms:.3%} of the outputs' range (root mean square), {c.worst:.2%} at most")
+    return "; ".join(said)
+
+
+def lines(r: Report) -> list[str]:
+    """The report as lines of text."""
+    how = f", activations in 8 bits ({r.activations})" if r.activations else ""
+    out = [
+        f"{r.model}: weights in {r.scheme}{how}",
+        f"size: {size(r.before)} -> {size(r.after)}, {r.before / max(r.after, 1):.2f} times smaller",
+        f"on {r.samples} samples: {agreement(r.comparison, r.accuracy)}",
+    ]
+    if r.held:
+        out.append(f"in float: {', '.join(r.held)}")
+    out += [f"note: {note}" for note in r.notes]
+    if r.times:
+        out += ["", *table(["backend", "float ms", "quantized ms", "ratio"], [_time(t) for t in r.times])]
+    if r.layers:
+        rows = [[x.name, f"{x.weights:,}", f"{x.alone:.3%}"] for x in r.layers[:10]]
+        out += ["", *table([f"worst layers, on {r.few} samples", "weights", "difference alone"], rows)]
+    if r.kept:
+        rows = [_kept(k, r) for k in r.kept]
+        out += ["", *table([f"kept in float, on {r.few} samples", "size", "difference", _share_word(r)], rows)]
+    return out
+
+
+def _share_word(r: Report) -> str:
+    c = r.comparison
+    return "accuracy" if c.accuracy is not None else "same class" if c.same_best is not None else "agreement"
+
+
+def _kept(k: Kept, r: Report) -> list[str]:
+    name = f"the worst {k.count}, to {k.last}" if k.count > 1 else k.last or "none"
+    return [name, size(k.nbytes), f"{k.comparison.rms:.3%}", f"{k.comparison.share:.2%}"]
+
+
+def _time(t: Time) -> list[str]:
+    if t.before is None or t.after is None:
+        return [t.backend, t.why or "-", "-", "-"]
+    return [t.backend, f"{t.before:.3f}", f"{t.after:.3f}", f"{t.after / t.before:.2f}"]
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Rows below a head, columns aligned: the first to the left, numbers to the right."""
+    whole = [head, *rows]
+    wide = [max(len(row[i]) for row in whole) for i in range(len(head))]
+    out = []
+    for row in whole:
+        cells = [cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, wide, strict=True))]
+        out.append("  ".join(cells).rstrip())
+    return out
