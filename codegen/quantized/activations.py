@@ -25,6 +25,8 @@ OTHERS = {"Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat", "MaxPool",
 # Their output has elements of their input, so both have one grid.
 MOVING = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Dropout"}
 FUSED = {"Relu", "Clip"}
+# Small inputs decide what these return, and steps of one size have none left for small numbers.
+SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow"}
 QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
              "ConvInteger", "MatMulInteger"}  # fmt: skip
 OPSET = 13  # the first with a scale for each channel
@@ -108,9 +110,9 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
     """(node, its activations that are quantized) of each node that is."""
     constants = {t.name: t for t in graph.initializer}
     uses, outputs = _uses(graph), {o.name for o in graph.output}
-    integers = _integers(graph)
+    left = _integers(graph) | _sensitive(graph)
     for node in graph.node:
-        if node.domain not in ("", "ai.onnx"):
+        if node.domain not in ("", "ai.onnx") or any(name in left for name in node.output):
             continue
         if node.op_type in PRODUCTS:
             if any(name in keep for name in node.input):
@@ -118,10 +120,12 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
             weights = [name for name in node.input[1:2] if name in constants]
             if weights and (constants[weights[0]].data_type != 1 or len(constants[weights[0]].dims) < 2):
                 continue
+            if node.input[0] in constants or not (weights or others):
+                continue
         elif not others or node.op_type not in OTHERS:
             continue
         reads = [n for n in node.input[: 1 if node.op_type == "Resize" else None] if n and n not in constants]
-        if not reads or any(n in integers for n in reads):
+        if not reads or any(n in left for n in reads):
             continue
         last = node.output[0]
         while last not in outputs and len(uses.get(last, ())) == 1 and uses[last][0].op_type in FUSED:
@@ -129,6 +133,16 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
         if node.op_type in PRODUCTS:
             reads = [n for n in node.input[:2] if n not in constants]
         yield node, [*reads, last]
+
+
+def _sensitive(graph: GraphProto) -> set[str]:
+    """The tensors that logarithms and quotients are taken of, through sums and movements, too."""
+    found: set[str] = set()
+    for node in reversed(graph.node):
+        passing = node.op_type in OTHERS | MOVING and any(name in found for name in node.output)
+        if node.op_type in SENSITIVE or passing:
+            found.update(node.input)
+    return found
 
 
 def _integers(graph: GraphProto) -> set[str]:

@@ -146,7 +146,8 @@ COMMANDS = [
     "compile m.onnx --dim a:0=10..30:10", "compile f.onnx", "compile m.onnx --dim n=3",
     "compile m.onnx --freeze b=[1,2,3]",
     *(f"quantize d.onnx --calibration d.npz --out out --time none {options}".rstrip() for options in (
-        "", "--bits 4", "--bits 2 --scheme affine", "--scheme tensor", "--bits 4 --scheme affine,2", "--bits 4 --scheme 3",
+        "", "--bits 4", "--bits 2 --scheme affine", "--scheme tensor", "--bits 4 --scheme affine,2",
+        "--bits 4 --scheme 3",
         "--scheme odd", "--scheme 0", "--activations", "--activations --method entropy", "--activations --method mse",
         "--activations --method percentile --percentile 99", "--percentile 50", "--activations --bits 4", "--keep fc",
         "--keep none", "--keep-worst 1", "--keep-worst -1", "--labels y", "--labels z", "--samples 2", "--samples 0",

