@@ -110,29 +110,52 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
     """(node, its activations that are quantized) of each node that is."""
     constants = {t.name: t for t in graph.initializer}
     uses, outputs = _uses(graph), {o.name for o in graph.output}
+    made = {o: node for node in graph.node for o in node.output}
+    biased: set[str] = set()  # the sums that are a product's bias
     left = _integers(graph) | _sensitive(graph)
     for node in graph.node:
         if node.domain not in ("", "ai.onnx") or any(name in left for name in node.output):
             continue
         if node.op_type in PRODUCTS:
-            if any(name in keep for name in node.input):
+            weight = _weight_of(node, constants, made)
+            if weight is not None and (weight[0] in keep or constants[weight[0]].data_type != 1):
                 continue
-            weights = [name for name in node.input[1:2] if name in constants]
-            if weights and (constants[weights[0]].data_type != 1 or len(constants[weights[0]].dims) < 2):
+            if node.input[0] in constants or (weight is None and (node.input[1] in constants or not others)):
                 continue
-            if node.input[0] in constants or not (weights or others):
-                continue
-        elif not others or node.op_type not in OTHERS:
+        elif not others or node.op_type not in OTHERS or node.output[0] in biased:
             continue
         reads = [n for n in node.input[: 1 if node.op_type == "Resize" else None] if n and n not in constants]
+        if node.op_type in PRODUCTS:
+            reads = [*node.input[: 1 if weight is not None else 2]]
         if not reads or any(n in left for n in reads):
             continue
         last = node.output[0]
-        while last not in outputs and len(uses.get(last, ())) == 1 and uses[last][0].op_type in FUSED:
-            last = uses[last][0].output[0]
-        if node.op_type in PRODUCTS:
-            reads = [n for n in node.input[:2] if n not in constants]
+        while last not in outputs and len(uses.get(last, ())) == 1:
+            after = uses[last][0]
+            bias = [n for n in after.input if n in constants and len(constants[n].dims) == 1]
+            if after.op_type == "Add" and node.op_type == "MatMul" and last == node.output[0] and bias:
+                biased.add(after.output[0])
+            elif after.op_type not in FUSED:
+                break
+            last = after.output[0]
         yield node, [*reads, last]
+
+
+def _weight_of(
+    node: NodeProto, constants: Mapping[str, Any], made: Mapping[str, NodeProto]
+) -> tuple[str, list[int]] | None:
+    """(the initializer of a product's weight, its axes in the order of the input's); a Transpose may lie between."""
+    name = node.input[1]
+    if name in constants:
+        axes = list(range(len(constants[name].dims)))
+    else:
+        before = made.get(name)
+        if before is None or before.op_type != "Transpose" or before.input[0] not in constants:
+            return None
+        name = before.input[0]
+        axes = list(range(len(constants[name].dims)))[::-1]
+        axes = next((list(a.ints) for a in before.attribute if a.name == "perm"), axes)
+    return (name, axes) if len(axes) >= 2 else None
 
 
 def _sensitive(graph: GraphProto) -> set[str]:
@@ -172,10 +195,12 @@ def observed(model: ModelProto, names: Collection[str]) -> ModelProto:
 
 
 def quantized(
-    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True
-) -> ModelProto:
+    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True,
+    weights: bool = True,
+) -> ModelProto:  # fmt: skip
     """The prepared model in 8 bits. ranges: of the activations that `tensors` lists. keep: names of weights whose
-    operators stay in floats; others: whether those without weights are quantized."""
+    operators stay in floats; others: whether those without weights are quantized; weights: whether the weights are,
+    too, or stay floats for `Module.quantize_weights`. Biases are rounded in both cases."""
     import onnx
 
     found = onnx.ModelProto()
@@ -187,13 +212,20 @@ def quantized(
     constants = {t.name: t for t in graph.initializer}
     outputs = {o.name for o in graph.output}
     given = {name: _pair(graph, name, *grids[name], name in outputs) for name in sorted(wanted)}
-    weights: dict[tuple[str, int], str] = {}
+    made = {o: node for node in graph.node for o in node.output}
+    uses = _uses(graph)
+    done: dict[tuple[str, int], str] = {}
+    read = set(outputs)
     for node, names in chosen:
+        weight = _weight_of(node, constants, made) if node.op_type in PRODUCTS else None
         for i, name in enumerate(node.input):
-            if name in given and name in names and not given[name].own:
-                node.input[i] = given[name].result
-        if node.op_type in PRODUCTS and len(node.input) > 1 and node.input[1] in constants:
-            _weights(graph, node, constants, grids.get(names[0]), weights)
+            if name in given and name in names[:-1]:
+                read.add(name)
+                if not given[name].own:
+                    node.input[i] = given[name].result
+        if weight is not None:
+            _rounded(graph, node, weight, constants, grids.get(names[0]), done if weights else None, uses)
+    given = {name: pair for name, pair in given.items() if name in read}
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own
             for node in graph.node:
@@ -236,43 +268,48 @@ def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[fl
     return found
 
 
-def _weights(
-    graph: GraphProto, node: NodeProto, constants: Mapping[str, Any], grid: tuple[float, int] | None,
-    done: dict[tuple[str, int], str],
+def _rounded(
+    graph: GraphProto, node: NodeProto, weight: tuple[str, list[int]], constants: Mapping[str, Any],
+    grid: tuple[float, int] | None, done: dict[tuple[str, int], str] | None, uses: Mapping[str, list[NodeProto]],
 ) -> None:  # fmt: skip
-    """Replace a node's weight, and its bias, by integers that are dequantized."""
+    """Replace a product's weight, unless `done` is None, and its bias by integers that are dequantized; without `done`
+    the bias by floats on the same grid."""
     from onnx import numpy_helper
 
-    name = node.input[1]
+    name, axes = weight
     w = numpy_helper.to_array(constants[name]).astype(np.float64)
-    axis = PRODUCTS[node.op_type]
     flags = {a.name: a.i for a in node.attribute if a.type == 2}
-    if node.op_type == "Gemm" and flags.get("transB"):
-        axis = 0
+    axis = PRODUCTS[node.op_type]
     if node.op_type == "MatMul":
         axis = w.ndim - 1
-    if node.op_type == "ConvTranspose" and flags.get("group", 1) != 1:
+    elif flags.get("transB") or (node.op_type == "ConvTranspose" and flags.get("group", 1) != 1):
         axis = 0
-    others = tuple(i for i in range(w.ndim) if i != axis)
-    scale = np.abs(w).max(others) / 127
+    own = axes[axis]  # the outputs' axis in the initializer
+    scale = np.abs(w).max(tuple(i for i in range(w.ndim) if i != own)) / 127
     scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
-    shape = [-1 if i == axis else 1 for i in range(w.ndim)]
-    key = name, axis
-    if key not in done:
-        levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
-        again = any(held == name for held, _ in done)  # along another axis
-        done[key] = _constant(graph, f"{name}_{axis}" if again else name, levels, scale, axis)
-    node.input[1] = done[key]
-    alpha = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
-    if len(node.input) > 2 and node.input[2] in constants and grid is not None and alpha == 1.0:
-        if node.op_type == "ConvTranspose" and axis == 0:
-            return
-        bias = numpy_helper.to_array(constants[node.input[2]]).astype(np.float64)
-        both = (scale.astype(np.float64) * np.float32(grid[0])).astype(np.float32)
-        found = np.rint(bias / both) if bias.shape == both.shape else None
-        if found is not None and np.abs(found).max(initial=0) < 1 << 30:
-            name = f"{node.input[2]}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
-            node.input[2] = _constant(graph, name, found.astype(np.int32), both, 0)
+    if done is not None:
+        key = name, own
+        if key not in done:
+            shape = [-1 if i == own else 1 for i in range(w.ndim)]
+            levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
+            again = any(held == name for held, _ in done)  # along another axis
+            done[key] = _constant(graph, f"{name}_{own}" if again else name, levels, scale, own)
+        reader = node if node.input[1] == name else next(n for n in graph.node if node.input[1] in n.output)
+        reader.input[:] = [done[key] if n == name else n for n in reader.input]
+    factor = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
+    bias = node.input[2] if len(node.input) > 2 else ""
+    if bias not in constants or grid is None or factor != 1.0:
+        return
+    b = numpy_helper.to_array(constants[bias]).astype(np.float64)
+    both = (scale.astype(np.float64) * np.float32(grid[0])).astype(np.float32)
+    steps = np.rint(b / both) if b.shape == both.shape else None
+    if steps is None or np.abs(steps).max(initial=0) >= 1 << 30:
+        return
+    if done is not None:
+        held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
+        node.input[2] = _constant(graph, held, steps.astype(np.int32), both, 0)
+    elif len(uses[bias]) == 1:
+        constants[bias].CopyFrom(numpy_helper.from_array(steps.astype(np.float32) * both, bias))
 
 
 def _constant(graph: GraphProto, name: str, levels: Any, scale: Any, axis: int) -> str:

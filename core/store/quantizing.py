@@ -127,8 +127,9 @@ def quantize_weights(
     scheme = WeightScheme(bits, mode, level, calibration)
     keep = filter_of(filter)
     made: dict[tuple[int, int], Module] = {}  # shared weights stay shared
-    changes, names = [], []
+    changes, names, known = [], [], set()
     for name, container, layer, axis in layers_with_weights(module):
+        known.add(name[:-1])
         if name[:-1] in kept or not keep(name + "weight", container):
             continue
         param = layer.weight
@@ -140,6 +141,9 @@ def quantize_weights(
                 )
             changes.append((layer, made[key]))
             names.append(name[:-1])
+    lacking = [name for name in kept if name not in known]
+    if lacking:
+        raise UnsupportedError(f"keep names {lacking[0]!r}, which is no layer whose weight can be quantized")
     for layer, weight in changes:  # either all layers or, after an error, none
         layer.weight = weight
         if not fake:  # the layer stays the same object, so that every module that holds it has the quantized one

@@ -143,6 +143,11 @@ def test_some_layers_are_chosen_and_shared_ones_stay_shared():
     assert net.tied is net.layers[0]
     assert type(net.layers[2]) is nn.Linear
     assert net.quantize_weights(filter=lambda name, container: container == "Net.Linear") == ["layers.2"]
+    other = Net()
+    assert other.quantize_weights(keep=["layers.0"]) == ["layers.2"]
+    assert type(other.layers[0]) is nn.Linear
+    with pytest.raises(UnsupportedError, match="'layers.7'"):
+        other.quantize_weights(keep=["layers.7"])
 
 
 @pytest.mark.parametrize(

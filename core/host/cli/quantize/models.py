@@ -150,24 +150,24 @@ class Static(Source):
                 found.add(x)
         return {name: found for name, found in seen.items() if found.average is not None}
 
-    def _proto(self, keep: Collection[str], others: bool) -> Any:
+    def _proto(self, keep: Collection[str], others: bool, weights: bool) -> Any:
         from emberlet.codegen.quantized import activations
 
         held = {self._initializers.get(f"{name}.weight") for name in keep} - {None}
-        return activations.quantized(self.proto, self.ranges, {str(name) for name in held}, others)
+        return activations.quantized(self.proto, self.ranges, {str(name) for name in held}, others, weights)
 
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
         from emberlet.codegen import load
 
         keep = scheme.keep if only is None else [name for name in self.layers if name not in only]
-        made = load(self._proto(keep, only is None), "numpy", self.stem)
+        made = load(self._proto(keep, only is None, False), "numpy", self.stem)
         scheme.apply(made, only=None if only is None else list(only))
         return made
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
-        proto = self._proto(scheme.keep, True)
-        loaded, text = self.translated(proto)
+        loaded, text = self.translated(self._proto(scheme.keep, True, False))
         scheme.apply(loaded.model)
+        proto = self._proto(scheme.keep, True, True)
         return loaded.model, text, {self.stem + ".onnx": proto.SerializeToString()}
 
 
