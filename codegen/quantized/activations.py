@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 PRODUCTS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1}
 # Operators whose inputs and outputs are quantized too, so that whole networks stay in integers.
 OTHERS = {"Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat", "MaxPool", "Resize", "ReduceMean", "Sigmoid",
-          "LeakyRelu", "HardSigmoid", "HardSwish", "Softmax"}  # fmt: skip
+          "LeakyRelu", "HardSigmoid", "HardSwish"}  # fmt: skip
 # Their output has elements of their input, so both have one grid.
 MOVING = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Dropout"}
 FUSED = {"Relu", "Clip"}
-# Small inputs decide what these return, and steps of one size have none left for small numbers.
-SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow"}
+# Small inputs decide what these return, and steps of one size have none left for small numbers; before a softmax a mask
+# adds numbers that would leave none for the others.
+SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow", "Softmax"}
 QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
              "ConvInteger", "MatMulInteger"}  # fmt: skip
 OPSET = 13  # the first with a scale for each channel
@@ -103,18 +104,19 @@ def _uses(graph: GraphProto) -> dict[str, list[NodeProto]]:
 
 def tensors(model: ModelProto) -> list[str]:
     """The activations of a prepared model that get a grid, in order."""
-    return list(dict.fromkeys(name for _, names in _quantized(model.graph, (), True) for name in names))
+    found = [[*reads, writes] for _, reads, writes in _quantized(model.graph, (), True)]
+    return list(dict.fromkeys(name for names in found for name in names if name))
 
 
-def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterator[tuple[NodeProto, list[str]]]:
-    """(node, its activations that are quantized) of each node that is."""
+def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterator[tuple[NodeProto, list[str], str]]:
+    """(node, its inputs that are quantized, its result, after a fused relu, or "") of each node that is quantized."""
     constants = {t.name: t for t in graph.initializer}
     uses, outputs = _uses(graph), {o.name for o in graph.output}
     made = {o: node for node in graph.node for o in node.output}
     biased: set[str] = set()  # the sums that are a product's bias
     left = _integers(graph) | _sensitive(graph)
     for node in graph.node:
-        if node.domain not in ("", "ai.onnx") or any(name in left for name in node.output):
+        if node.domain not in ("", "ai.onnx") or (node.op_type in OTHERS and node.output[0] in left):
             continue
         if node.op_type in PRODUCTS:
             weight = _weight_of(node, constants, made)
@@ -138,7 +140,7 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
             elif after.op_type not in FUSED:
                 break
             last = after.output[0]
-        yield node, [*reads, last]
+        yield node, reads, "" if last in left or node.output[0] in left else last
 
 
 def _weight_of(
@@ -208,7 +210,7 @@ def quantized(
     graph = found.graph
     chosen = list(_quantized(graph, keep, others))
     grids = _grids(graph, ranges)
-    wanted = {name for _, names in chosen for name in names if name in grids}
+    wanted = {name for _, reads, writes in chosen for name in (*reads, writes) if name in grids}
     constants = {t.name: t for t in graph.initializer}
     outputs = {o.name for o in graph.output}
     given = {name: _pair(graph, name, *grids[name], name in outputs) for name in sorted(wanted)}
@@ -216,15 +218,15 @@ def quantized(
     uses = _uses(graph)
     done: dict[tuple[str, int], str] = {}
     read = set(outputs)
-    for node, names in chosen:
+    for node, reads, _ in chosen:
         weight = _weight_of(node, constants, made) if node.op_type in PRODUCTS else None
         for i, name in enumerate(node.input):
-            if name in given and name in names[:-1]:
+            if name in given and name in reads:
                 read.add(name)
                 if not given[name].own:
                     node.input[i] = given[name].result
         if weight is not None:
-            _rounded(graph, node, weight, constants, grids.get(names[0]), done if weights else None, uses)
+            _rounded(graph, node, weight, constants, grids.get(reads[0]), done if weights else None, uses)
     given = {name: pair for name, pair in given.items() if name in read}
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own

@@ -146,7 +146,7 @@ def test_some_layers_are_chosen_and_shared_ones_stay_shared():
     other = Net()
     assert other.quantize_weights(keep=["layers.0"]) == ["layers.2"]
     assert type(other.layers[0]) is nn.Linear
-    with pytest.raises(UnsupportedError, match="'layers.7'"):
+    with pytest.raises(UnsupportedError, match=r"'layers\.7'"):
         other.quantize_weights(keep=["layers.7"])
 
 

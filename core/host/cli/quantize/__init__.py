@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
         times=measuring.times(source, model, samples, _backends(arguments.time), _tell),
         few=len(next(iter(some.values()))),
         held=scheme.keep,
-        notes=_notes(samples),
+        notes=(*_notes(samples), *source.notes),
     )
     print(json.dumps(report.as_json(), indent=2) if arguments.json else plain(str(report)))
     if arguments.fail_below is not None and comparison.share < arguments.fail_below:

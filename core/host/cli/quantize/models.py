@@ -29,6 +29,7 @@ class Source:
     """
 
     activations: str | None = None
+    notes: tuple[str, ...] = ()
     text: str
     stem: str
 
@@ -133,6 +134,7 @@ class Static(Source):
         names = [o.name for o in proto.graph.output]
         chunks = list(calls(self.inputs, samples, 8))
         seen = {name: Observed(len(chunks)) for name in tensors}
+        infinite: set[str] = set()
         for k, given in enumerate(chunks):
             tell(k, len(chunks))
             results = model(*given)
@@ -142,13 +144,14 @@ class Static(Source):
                 x = np.asarray(values[name])
                 if x.dtype.kind != "f":
                     continue
-                if not np.isfinite(x).all():
-                    raise UnsupportedError(
-                        f"{self.path}: the tensor {name!r} becomes NaN or infinite on a sample, so it has no range; "
-                        "leave that sample out, or quantize without --activations"
-                    )
-                found.add(x)
-        return {name: found for name, found in seen.items() if found.average is not None}
+                if np.isfinite(x).all():
+                    found.add(x)
+                else:  # it has no range
+                    infinite.add(name)
+        self.notes = tuple(
+            f"{name} becomes NaN or infinite on a sample and stays in float" for name in sorted(infinite)
+        )
+        return {name: found for name, found in seen.items() if found.average is not None and name not in infinite}
 
     def _proto(self, keep: Collection[str], others: bool, weights: bool) -> Any:
         from emberlet.codegen.quantized import activations

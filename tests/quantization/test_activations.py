@@ -1,0 +1,118 @@
+"""ONNX models with activations in 8 bits: onnxruntime computes them as emberlet does, near the float model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet import codegen
+from emberlet.codegen.quantized import activations
+from emberlet.errors import UnsupportedError
+from emberlet.host.quantization.calibration import Observed, range_of
+from support.onnx_models import parse
+
+onnxruntime = pytest.importorskip("onnxruntime")
+MODELS = Path(__file__).resolve().parents[1] / "models"
+
+
+def outputs(model: onnx.ModelProto, given: dict[str, Any]) -> dict[str, Any]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return dict(zip([o.name for o in session.get_outputs()], session.run(None, given), strict=True))
+
+
+def ranges(model: onnx.ModelProto, given: dict[str, Any]) -> dict[str, Any]:
+    names = activations.tensors(model)
+    values = {**given, **outputs(activations.observed(model, names), given)}
+    found = {}
+    for name in names:
+        seen = Observed()
+        seen.add(values[name])
+        found[name] = range_of(seen, "minmax")
+    return found
+
+
+def close(a: Any, b: Any, share: float) -> None:
+    """Within a share of the range."""
+    assert np.abs(a - b).max() <= share * (np.ptp(a) or 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("residual_cnn", 0.1), ("gpt", 0.1), ("audio_frontend", 0.05), ("transformer_encoder", 0.1)]
+)
+def test_a_network_in_8_bits_is_onnxruntimes_and_near_the_float_one(name: str, share: float) -> None:
+    model = activations.prepared(onnx.load(MODELS / name / "model.onnx"))
+    with np.load(next((MODELS / name).glob("case*.npz"))) as held:
+        given = {key.removeprefix("in_"): held[key] for key in held.files if key.startswith("in_")}
+    spans = ranges(model, given)
+    assert len(spans) >= 5
+    small = activations.quantized(model, spans)
+    theirs, wanted = outputs(small, given), outputs(model, given)
+    for key, value in wanted.items():
+        if value.dtype.kind == "f":
+            close(value, theirs[key], share)
+    for weights in (True, False):
+        made = codegen.load(activations.quantized(model, spans, weights=weights), "numpy")
+        if not weights:
+            made.quantize_weights()
+        found = made(*[given[i.name] for i in model.graph.input if i.name in given])
+        found = found if isinstance(found, tuple) else (found,)
+        for key, x in zip(wanted, found, strict=True):
+            if wanted[key].dtype.kind == "f":
+                close(theirs[key], np.asarray(x), share / 2)
+
+
+MATMUL = """
+net (float[n, 3] x) => (float[n, 2] y)
+<float[2, 3] w = {1, 2, 3, -4, 5, 6}, float[2] b = {0.5, -0.5}>
+{ t = Transpose <perm = [1, 0]> (w)
+  h = MatMul(x, t)
+  s = Add(h, b)
+  y = Relu(s) }
+"""
+
+
+def test_a_transposed_weight_and_an_added_bias_belong_to_the_product() -> None:
+    model = activations.prepared(parse(MATMUL))
+    assert activations.tensors(model) == ["x", "y"]
+    x = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    small = activations.quantized(model, ranges(model, {"x": x}))
+    kinds = [n.op_type for n in small.graph.node]
+    assert kinds.count("QuantizeLinear") == 2
+    assert {t.name: t.data_type for t in small.graph.initializer}["w_quantized"] == onnx.TensorProto.INT8
+    close(outputs(model, {"x": x})["y"], outputs(small, {"x": x})["y"], 0.02)
+    made = codegen.load(activations.quantized(model, ranges(model, {"x": x}), weights=False), "numpy")
+    assert made.quantize_weights() == ["linear1"]
+    assert np.array_equal(np.asarray(made(x)), outputs(small, {"x": x})["y"])
+
+
+def test_a_batch_norm_is_folded_into_its_convolution() -> None:
+    text = """net (float[1, 1, 5, 5] x) => (float[1, 2, 3, 3] y)
+    <float[2] g = {2, 0.5}, float[2] b = {1, -1}, float[2] m = {0.1, 0.2}, float[2] v = {1, 4}>
+    { c = Conv(x, w)
+      y = BatchNormalization(c, g, b, m, v) }"""
+    model = parse(text)
+    w = np.random.default_rng(1).normal(size=(2, 1, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    x = {"x": np.random.default_rng(2).normal(size=(1, 1, 5, 5)).astype(np.float32)}
+    folded = activations.prepared(model)
+    assert [n.op_type for n in folded.graph.node] == ["Conv"]
+    np.testing.assert_allclose(outputs(folded, x)["y"], outputs(model, x)["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_what_logarithms_are_taken_of_stays_in_float() -> None:
+    text = """net (float[n, 3] x) => (float[n, 2] y)
+    <float[3, 2] w = {1, 2, 3, 4, 5, 6}, float[1] e = {0.001}>
+    { h = MatMul(x, w)
+      s = Add(h, e)
+      y = Log(s) }"""
+    assert activations.tensors(activations.prepared(parse(text))) == ["x"]
+
+
+def test_a_quantized_model_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="quantized already"):
+        activations.prepared(onnx.load(MODELS / "quantized_qdq" / "model.onnx"))
