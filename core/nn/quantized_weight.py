@@ -2,7 +2,7 @@
 
 from .. import dtypes
 from ..backend import operation
-from ..functional.indexing.selection import take
+from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
 from ..functional.quantized.weights import (
