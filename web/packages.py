@@ -45,7 +45,7 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend.plan": (
         "__init__ checks computed_index counts data filling open_ports parts port ports reading stored"
     ),
-    "emberlet.wgpu_backend.run": "__init__ caches carried open_program runtime stepwise storage",
+    "emberlet.wgpu_backend.run": "__init__ buffers caches carried open_program pipelines runtime stepwise storage",
     "emberlet.wgpu_backend.wasm": "__init__ addresses file open_program program sections",
     "emberlet.wgpu_backend.wasm.engine": "__init__ micropython probes",
 }
