@@ -20,21 +20,23 @@ import sys
 from emberlet.burnpack.parts import FileParts
 
 from .device import must_await
-from .plan.data import KEY, VERSION, VERSION_OPEN, VERSION_STORED
+from .plan.data import KEY, KEY_STEP, VERSION, VERSION_OPEN, VERSION_STORED
 from .plan.filling import Filling
 from .plan.ports import Ported
 from .plan.reading import read
 
 
 def save(path, model, *examples, **options):
-    """Trace model(*examples) and write its plan to `path`; see plan/writer.py."""
+    """Trace model(*examples) and write its plan to `path`; see plan/writer.py. A compiled training step is saved alike,
+    save(path, step, *batch), with the weights and the optimizer's state of now."""
     from .plan.writer import save
 
     return save(path, model, *examples, **options)
 
 
 def load(source, device=None, verify=None):
-    """The `SavedPlan` in a file (a path) or in bytes. device: a Device; None opens one.
+    """The `SavedPlan` in a file (a path) or in bytes; the `SavedStep` (saved_step.py) if it is a training step. device:
+    a Device; None opens one.
 
     A file whose name ends in ".wasm", or bytes of one, is a WebAssembly module (wasm/file.py), which opens no GPU.
     Tensors are read into the GPU's memory one at a time, in parts. verify: whether to check them against the file's
@@ -54,12 +56,20 @@ def load(source, device=None, verify=None):
     if verify is None:
         verify = must_await() or sys.platform == "emscripten"
     if not isinstance(source, str):
-        return SavedPlan(Burnpack.from_bytes(source, "plan"), device, verify)
+        return _opened(Burnpack.from_bytes(source, "plan"), device, verify)
     file = FileParts(source)
     try:
-        return SavedPlan(Burnpack(file, source), device, verify)
+        return _opened(Burnpack(file, source), device, verify)
     finally:
         file.close()
+
+
+def _opened(pack, device, verify):
+    if KEY_STEP not in pack.metadata:
+        return SavedPlan(pack, device, verify)
+    from .saved_step import SavedStep
+
+    return SavedStep(pack, device, verify)
 
 
 class SavedPlan(Ported):
@@ -68,8 +78,12 @@ class SavedPlan(Ported):
     fill: whether to read the weights from `pack` now; otherwise the caller writes them, then calls `filling.finish()`.
     """
 
+    key = None  # the metadata entry that files of a subclass have
+
     def __init__(self, pack, device, verify=False, fill=True):
         self.origin = pack.origin
+        if KEY_STEP in pack.metadata and self.key != KEY_STEP:
+            self._bad("is a training step, which emberlet.wgpu_backend.plan_file.load runs")
         content = self._json(pack, KEY)
         if content.get("version") not in (VERSION, VERSION_STORED, VERSION_OPEN):
             self._bad("has version {!r}; this release reads up to {}".format(content.get("version"), VERSION_OPEN))
@@ -79,6 +93,7 @@ class SavedPlan(Ported):
             self._bad("has inconsistent contents: {}".format(error))
         self.counts = self.plan.counts
         self.computed = self.plan.computed
+        self._read_own(pack)
         self.filling = Filling(pack, device, verify)
         for number, how, names in constants:
             try:
@@ -100,11 +115,18 @@ class SavedPlan(Ported):
             if fill:
                 self.filling.read()
                 self.filling.finish()
+            self._finish_loading(device, allocations)
         except BaseException:
             self.filling.free()
             for i in allocations:
                 allocations[i].free()
             raise
+
+    def _read_own(self, pack):
+        """Read what files of a subclass hold besides. Raises FormatError."""
+
+    def _finish_loading(self, device, allocations):
+        """Make the program."""
         if self.counts is not None:
             from .run.open_program import saved_program
 

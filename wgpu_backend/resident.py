@@ -313,6 +313,9 @@ class _Call:
             encoder.copy_buffer_to_buffer(source.gpu, 0, node.buffer.gpu, 0, node.nbytes)
             self.kept[k] = node
 
+    def submitted(self):
+        """Do nothing."""
+
     def _room(self, node, entry):
         """Bytes to allocate for a state: constant while it grows, so that freed memory can be reused."""
         if entry.axis is None or not node.count:

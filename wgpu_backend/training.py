@@ -277,6 +277,9 @@ class _Call:
             if new[i] is not old[i] and i not in changed:
                 copy_pages(encoder, old[i], new[i])
 
+    def submitted(self):
+        """Do nothing."""
+
 
 def new_values(structure, function, roots, like):
     """[(number of the root, number of the value)] of the values that a step changes. Raises ValueNeeded if one becomes

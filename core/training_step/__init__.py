@@ -92,7 +92,7 @@ class CompiledStep:
         self._now = None  # (what the engine knows the current values by, {name of a count: int})
         self._marks = []  # the `_value` of each parameter whose elements the engine has
         if examples and self._engine is not None:
-            self._find(self._batch(examples))
+            self._find(self.as_batch(examples))
 
     def __repr__(self):
         name = type(self.model).__name__
@@ -108,7 +108,7 @@ class CompiledStep:
 
         An error or an interrupt leaves all parameters and states as they were before the step, or after it.
         """
-        batch = self._batch(batch)
+        batch = self.as_batch(batch)
         found = self._find(batch) if self._engine is not None and self.cut is None else None
         if found is None:
             return self._eagerly(lr, batch)
@@ -131,7 +131,7 @@ class CompiledStep:
         self.optimizer.step(lr, self.model, grads)
         return unwrapped_all(out)
 
-    def _batch(self, batch):
+    def as_batch(self, batch):
         """The batch, tensors and arrays as Tensors of the backend. Raises ArgumentError for what holds tensors: a plan
         would keep their elements."""
         out = []
@@ -348,6 +348,15 @@ class CompiledStep:
                     found[key] = self._now[1][state[key]]
             out.append(found)
         return out
+
+    def function_of(self, batch):
+        """The StepFunction of the plan for a batch, which is made if needed; None where steps have no plan."""
+        found = self._find(batch) if self._engine is not None and self.cut is None else None
+        return found and found.plan.function
+
+    def counts(self):
+        """The ints of the states now, by the names that a StepFunction knows them by."""
+        return dict(self._now[1])
 
     def states(self):
         """Value of a ParamId -> copies of its states, for the optimizer."""

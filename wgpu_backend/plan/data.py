@@ -3,6 +3,7 @@
 from emberlet.sizes.polynomial import at
 
 KEY = "emberlet.plan"  # the metadata entry that holds a saved plan
+KEY_STEP = "emberlet.step"  # that of a saved training step, beside the plan (step_writer.py)
 VERSION = 2  # of the format
 VERSION_OPEN = 4  # of plans with open sizes
 VERSION_STORED = 3  # of plans with weights stored in fewer bits, which readers of version 2 cannot expand

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
+from emberlet.backend.axes import ATTEMPTS, Axes, argument_names, named, of_model
 from emberlet.backend.opening import Opening
 from emberlet.errors import ModelError, ShapeError
 from emberlet.sizes.polynomial import Polynomial
@@ -15,15 +15,20 @@ from emberlet.tensor import Tensor
 
 
 def planned_for(
-    model: Any, examples: Sequence[Tensor], backend: Any, dims: dict[str, Any] | None, plan: Callable[..., Any]
+    model: Any,
+    examples: Sequence[Tensor],
+    backend: Any,
+    dims: dict[str, Any] | None,
+    plan: Callable[..., Any],
+    axes: Axes | None = None,
 ) -> Any:
-    """`plan`, such as `_planned`. Where `dims` leaves axes open, plans made for several typical sizes are tried, and
-    the first that serves all of them is taken."""
+    """`plan`, such as `writer.planned`. Where `dims` leaves axes open, plans made for several typical sizes are tried,
+    and the first that serves all of them is taken. axes: those of the arguments, if not as `dims` says."""
     if not dims:
         return plan(model, examples, backend)
-    names = argument_names(model, len(examples))
     shapes = [x.shape if isinstance(x, Tensor) else None for x in examples]
-    axes = of_model(model, names, shapes, dims)
+    if axes is None:
+        axes = of_model(model, argument_names(model, len(examples)), shapes, dims)
     numbers = axes.numbers(shapes)
     opened = named(dims)
     without = [name for name in opened if name not in axes.limits or axes.limits[name][2] is None]

@@ -30,7 +30,7 @@ CLASSES = {
     "software": ("swiftshader", False),
     "subgroups": ("swiftshader", True),
 }
-_WORDS = {
+WORDS = {
     "f32": dtypes.float32,
     "i32": dtypes.int32,
     "u32": dtypes.uint32,
@@ -56,20 +56,46 @@ def save(
     weights, "float16" or "q8" (storing.py); they are float32 again once loaded. dims: axes that the plan leaves open,
     as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. Raises
     ValueError for another encoding, ModelError if Python code of the model depends on values of its inputs, or a result
-    is not on the GPU.
+    is not on the GPU. `model` may also be a compiled training step (plan/step_writer.py).
     """
-    from emberlet.host import burnpack_writer
-
     from ..backend import WgpuBackend
-    from .storing import parts_of
 
+    if not hasattr(model, "fork"):
+        from emberlet.training_step import CompiledStep
+
+        if isinstance(model, CompiledStep):
+            from .step_writer import save as save_step
+
+            return save_step(path, model, examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
     examples = tuple([x if isinstance(x, Tensor) or not hasattr(x, "shape") else asarray(x) for x in examples])
     if path.endswith(".wasm"):
         from ..wasm.writer import save as save_module
 
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
     backend = WgpuBackend(planning=True)
-    traced, results, checks, plans = planned_for(model, examples, backend, dims, _planned)
+    found = planned_for(model, examples, backend, dims, planned)
+    names = list(inputs or argument_names(model, len(examples)))
+    labels = list(outputs or [f"output{i}" for i in range(len(found[1]))])
+    return write(path, found, backend, names, labels, weights)
+
+
+def write(
+    path: str,
+    planned: tuple[Any, list[Any], list[Any], dict[str, Any]],
+    backend: Any,
+    names: Sequence[str],
+    labels: Sequence[str],
+    weights: str | None = None,
+    initial: dict[int, tuple[str, Any]] | None = None,
+    metadata: dict[str, str] | None = None,
+) -> Plan:
+    """Write the file of what `planned` gives. names, labels: those of the inputs and the outputs; initial: for inputs
+    that begin with a value in the file, the tensor's name and its Source."""
+    from emberlet.host import burnpack_writer
+
+    from .storing import parts_of
+
+    traced, results, checks, plans = planned
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
@@ -87,15 +113,14 @@ def save(
             elif node.word == "f32":
                 stored = parts_of(weights, node.arg)
         if stored:
-            names = [name, f"{name}.scales"][: len(stored)]
-            tensors |= zip(names, stored, strict=True)
-            fixed.append([number, name, how, names[1] if len(names) > 1 else None])
+            parts = [name, f"{name}.scales"][: len(stored)]
+            tensors |= zip(parts, stored, strict=True)
+            fixed.append([number, name, how, parts[1] if len(parts) > 1 else None])
             continue
         fixed.append([number, name])
         tensors[name] = burnpack_writer.Source(
-            _WORDS[node.word], (node.nbytes // (_WORDS[node.word].bits // 8),), lambda node=node: node.arg
+            WORDS[node.word], (node.nbytes // (WORDS[node.word].bits // 8),), lambda node=node: node.arg
         )
-    names = list(inputs or argument_names(model, len(examples)))
     ports = []
     for node in traced.inputs:
         number = given.get(node.arg)
@@ -106,7 +131,9 @@ def save(
                     other.buffers.append(_unused(node))
             number = len(plan.buffers) - 1
         ports.append([names[node.arg], node.dtype.name, [number_of(d) for d in node.shape], number])
-    labels = list(outputs or [f"output{i}" for i in range(len(results))])
+        if initial and node.arg in initial:
+            name, tensors[name] = initial[node.arg]
+            fixed.append([number, name])
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
     lengths = index_ranges(traced.roots)
     content: dict[str, Any] = {
@@ -144,12 +171,11 @@ def save(
     if plan.counts is not None:
         content["version"] = VERSION_OPEN
         content["sizes"] = sizes_of(plan.counts)
-    metadata = {KEY: json.dumps(content)}
-    burnpack_writer.save(path, tensors, metadata)
+    burnpack_writer.save(path, tensors, {KEY: json.dumps(content), **(metadata or {})})
     return plan
 
 
-def _planned(
+def planned(
     model: Any, examples: Sequence[Tensor], backend: Any, opening: Any = None
 ) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
     """The Trace, the nodes of its results, its `checked_indices` and, per class name, (Plan, externals). opening: an

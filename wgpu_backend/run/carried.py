@@ -52,6 +52,9 @@ class Carried:
         for i in self.inputs:
             copy_pages(encoder, self._program.allocations[self._results[i]], self.inputs[i])
 
+    def submitted(self):
+        """Do nothing."""
+
     def free(self):
         """Free their memory."""
         for i in self.inputs:

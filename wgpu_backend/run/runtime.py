@@ -204,6 +204,8 @@ class Program:
         if carried:
             carried.save(encoder)
         device.queue.submit([encoder.finish()])
+        if carried:
+            carried.submitted()
         return out
 
     def _begin(self):

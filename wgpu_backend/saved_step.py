@@ -1,0 +1,390 @@
+"""A training step from a file (plan/step_writer.py), which runs under CPython, Pyodide and MicroPython.
+
+As in a compiled step, parameters and states have two buffers each: a call reads one and computes the new value into the
+other, in one submission, and the next call does the reverse.
+"""
+
+from emberlet.errors import ArgumentError, EmberletError, LoadError
+
+from .plan.checks import integer, list_of, part, text_of
+from .plan.data import KEY_STEP
+from .plan_file import SavedPlan
+from .run import storage
+from .run.carried import copy_pages
+from .run.runtime import Program, Results
+
+VERSION = 1
+MOST = 1 << 53  # of a count
+DEPTH = 32  # of a number's expression
+_OPERATIONS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "**": lambda a, b: a**b,
+    ">": lambda a, b: float(a > b),
+    "<": lambda a, b: float(a < b),
+}
+
+
+class SavedStep(SavedPlan):
+    """A training step ready to run; `plan_file.load` makes one.
+
+    names: of its parameters, the first of each. One task at a time trains with it; calls that overlap run in the order
+    in which they began. An error or an interrupt leaves all parameters and states as before the call, or as after it.
+    """
+
+    key = KEY_STEP
+
+    def _read_own(self, pack):
+        """What the file says about the step. Raises FormatError."""
+        entry = self._json(pack, KEY_STEP)
+        if entry.get("version") != VERSION:
+            self._bad("is a step of version {!r}; this release reads {}".format(entry.get("version"), VERSION))
+        try:
+            self._read_entry(entry)
+            for name in self.names:
+                if name not in pack.tensors:
+                    raise ValueError("the parameter {!r} has no tensor".format(name))
+        except ValueError as error:
+            self._bad("has inconsistent contents of a step: {}".format(error))
+        self._ids = {}
+        for name in self.names:
+            self._ids[name] = pack.tensors[name].param_id
+
+    def _read_entry(self, entry):
+        inputs, outputs = self.inputs, self.outputs
+        self._draws = integer(part(entry, "draws"), "the number of draws", len(inputs))
+        self._first = 1 + self._draws
+        self._parameters = []
+        for found in list_of(part(entry, "parameters"), "parameters"):
+            self._parameters.append([text_of(name, "a parameter's name") for name in list_of(found, "names")])
+            if not found:
+                raise ValueError("a parameter has no name")
+        self.names = [names[0] for names in self._parameters]
+        self._states = [text_of(name, "a state's name") for name in list_of(part(entry, "states"), "states")]
+        self._values = inputs[self._first : self._first + len(self.names) + len(self._states)]
+        if len(self._values) != len(self.names) + len(self._states):
+            raise ValueError("it has {} inputs, too few for its parameters and states".format(len(inputs)))
+        self._pairs = []
+        carried = []
+        for found in list_of(part(entry, "carried"), "carried"):
+            i, k = list_of(found, "a carried value", 2)
+            i = integer(i, "a carried value", len(self._values) - 1)
+            k = integer(k, "a carried output", len(outputs) - 1)
+            port, source = self._values[i], outputs[k]
+            if port.dtype is not source.dtype or port.shape != source.shape or hasattr(port, "lengths"):
+                raise ValueError("{} cannot become {}".format(port, source))
+            if port.given != source.count * 4:
+                raise ValueError("{} cannot change: it is of less than 16 bits".format(port))
+            self._pairs.append((port.buffer, source.buffer))
+            carried.append(k)
+        given = [p.buffer for p in inputs]
+        for number in [p.buffer for p in self._values]:
+            if given.count(number) > 1:
+                raise ValueError("two inputs share a buffer")
+        if len({a: b for a, b in self._pairs}) != len(self._pairs):
+            raise ValueError("a value becomes two")
+        self._wanted = [k for k in range(len(outputs)) if k not in carried]
+        self.result = part(entry, "result")
+        if self.result not in ("tensor", "tuple", "dict") or not self._wanted:
+            raise ValueError("it returns {!r}".format(self.result))
+        names = {"lr": True}
+        self._counts = []
+        counts = {}
+        for found in list_of(part(entry, "counts"), "counts"):
+            name, value, following, known = list_of(found, "a count", 4)
+            names[text_of(name, "a count's name")] = True
+            counts[name] = integer(value, "a count", MOST)
+            self._counts.append((name, following, [text_of(n, "a name") for n in list_of(known, "names of a count")]))
+        for _, following, _ in self._counts:
+            if following is not None:
+                _check(following, names)
+        self._numbers = list_of(part(entry, "numbers"), "numbers")
+        for found in self._numbers:
+            _check(found, names)
+        port = inputs[0]
+        if port.dtype.name != "float32" or hasattr(port, "lengths") or port.count < len(self._numbers):
+            raise ValueError("{} does not hold {} numbers".format(port, len(self._numbers)))
+        for port in inputs[1 : self._first]:
+            if port.dtype.name != "uint32":
+                raise ValueError("{} does not hold random words".format(port))
+        self._now = (0, counts)  # which program holds the current values, and the counts
+
+    def _finish_loading(self, device, allocations):
+        SavedPlan._finish_loading(self, device, allocations)
+        used = [p.buffer for p in self.outputs] + [c.buffer for c in self.computed]
+        buffers = self.plan.buffers
+        other = dict(allocations)
+        self._copied = []
+        own = []
+        for a, b in self._pairs:
+            fits = buffers[a].nbytes == buffers[b].nbytes and buffers[b].kind == "output"
+            if fits and used.count(b) == 1:
+                other[a], other[b] = allocations[b], allocations[a]
+            else:
+                own.append(device.allocate(buffers[a].nbytes, self.plan.page_bytes))
+                other[a] = own[-1]
+                self._copied.append((a, b))
+        if self.plan.counts is not None:
+            from .run.open_program import saved_program
+
+            second = saved_program(device, self, other)
+        else:
+            second = Program(device, self.plan, other, self.program.inputs, self.program.results, owned=True)
+        self._programs = (self.program, second)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, lr, *batch):
+        """Train on a batch with the learning rate `lr`; returns what the loss function returned, as TensorData: one, or
+        a tuple or a dict of them. batch: Tensors, or row-major bytes or arrays of their dtypes.
+
+        Raises FormatError, before anything changes, if the batch is not of the step's dtypes and shapes.
+        """
+        call = self._call(lr, batch)
+        return call.results(call.program.run(call.data, call.sizes, call))
+
+    async def run_async(self, lr, *batch):
+        """The awaitable form of `run`, the only one under MicroPython."""
+        for program in self._programs:
+            await program.prepare_async()
+        call = self._call(lr, batch)  # nothing else runs between here and the submission
+        return call.results(await call.program.run_async(call.data, call, call.sizes))
+
+    def _call(self, lr, batch):
+        first = self._first + len(self._values)
+        if len(batch) != len(self.inputs) - first:
+            wanted = ", ".join([repr(p) for p in self.inputs[first:]])
+            raise ArgumentError("a step takes the learning rate and {}, but got {} inputs".format(wanted, len(batch)))
+        given = [None] * first + list(batch)
+        sizes = None
+        if self.counts is not None:
+            from .plan.open_ports import sizes_of
+
+            try:
+                sizes = sizes_of(self.counts, self.inputs, given)
+            except ValueError as error:
+                self._bad(error)
+        side, counts = self._now
+        env = {name: float(counts[name]) for name in counts}
+        env["lr"] = float(lr)
+        numbers = [_value(n, env) for n in self._numbers]
+        after = dict(counts)
+        for name, following, _ in self._counts:
+            if following is not None:
+                after[name] = int(_value(following, env))
+                if not 0 <= after[name] <= MOST:
+                    raise EmberletError("the count {!r} of this step becomes {}".format(name, after[name]))
+        port = self.inputs[0]
+        given[0] = storage.from_list(numbers + [0.0] * (port.count - len(numbers)), port.dtype)
+        ports = self.ports(sizes, self.inputs)
+        words = self.words(given, sizes)
+        if self._draws:
+            from emberlet.functional.randomness.draws import random_bits
+
+            for i in range(1, self._first):
+                x = random_bits(ports[i].shape)
+                words[i] = x.backend.to_bytes(x)
+        return _Call(self, side, after, words, sizes)
+
+    # -- parameters and states ------------------------------------------------------------------------------------------
+
+    def to_record(self):
+        """A Record of the parameters now, by their names in the model: for `model.load_record`, or to be saved."""
+        return self._record([self._elements(i) for i in range(len(self.names))])
+
+    async def to_record_async(self):
+        """The awaitable form of `to_record`."""
+        return self._record([await self._elements_async(i) for i in range(len(self.names))])
+
+    def optimizer_record(self):
+        """A Record of the optimizer's state now, for `optimizer.load_record`, or to be saved."""
+        values = range(len(self.names), len(self._values))
+        return self._optimizer_record([self._elements(i) for i in values], self._now[1])
+
+    async def optimizer_record_async(self):
+        """The awaitable form of `optimizer_record`."""
+        counts = self._now[1]
+        values = range(len(self.names), len(self._values))
+        return self._optimizer_record([await self._elements_async(i) for i in values], counts)
+
+    def _elements(self, i):
+        port = self._values[i]
+        return _tensor(port, self._programs[0].device.read(self._allocation(port), port.given))
+
+    async def _elements_async(self, i):
+        port = self._values[i]
+        return _tensor(port, await self._programs[0].device.read_async(self._allocation(port), port.given))
+
+    def _allocation(self, port):
+        """Where a value is now."""
+        program = self._programs[self._now[0]]
+        program._usable()
+        return program.allocations[port.buffer]
+
+    def _record(self, tensors):
+        found = {}
+        ids = {}
+        for names, x in zip(self._parameters, tensors):
+            for name in names:
+                found[name] = x
+                if self._ids[names[0]] is not None:
+                    ids[name] = self._ids[names[0]]
+        return _record(found, ids)
+
+    def _optimizer_record(self, tensors, counts):
+        from emberlet import dtypes
+        from emberlet.backend import get_backend
+
+        found = dict(zip(self._states, tensors))
+        for name, _, known in self._counts:
+            for one in known:
+                found[one] = get_backend().full((), counts[name], dtypes.int64)
+        return _record(found, {})
+
+    def load_record(self, record):
+        """Take the parameters, or the optimizer's state, of a Record, a dict of name -> Tensor, or an open burnpack.
+
+        Raises LoadError, before anything changes, for a name that the step does not have, or another dtype or shape.
+        """
+        burnpack = hasattr(record, "raw")
+        places = {}
+        for i in range(len(self._values)):
+            for name in self._parameters[i] if i < len(self.names) else [self._states[i - len(self.names)]]:
+                places[name] = self._values[i]
+        counted = {}
+        for name, _, known in self._counts:
+            for one in known:
+                counted[one] = name
+        side, counts = self._now
+        counts = dict(counts)
+        taken = {}
+        writes = []
+        for name in record.tensors if burnpack else record:
+            x = record.tensor(name) if burnpack else record[name]
+            if name in counted:
+                value = int(x.item())
+                if taken.setdefault(counted[name], value) != value or not 0 <= value <= MOST:
+                    raise LoadError("{}: the count {!r} cannot become {}".format(self.origin, name, value))
+                counts[counted[name]] = value
+                continue
+            port = places.get(name)
+            if port is None or x.shape != port.shape or x.dtype is not port.dtype:
+                raise LoadError(
+                    "{}: the step has no {!r} of {} {}{}".format(
+                        self.origin, name, x.dtype, x.shape, "; it has {}".format(port) if port else ""
+                    )
+                )
+            word = storage.packed(x.dtype)
+            writes.append((port, storage.widen(x.backend.to_bytes(x), x.dtype, x.size, word)))
+        for port, words in writes:
+            self._programs[side].device.write(self._allocation(port), words)
+        self._now = (side, counts)
+
+    def release(self):
+        """See `SavedPlan.release`."""
+        for program in self._programs:
+            program.release()
+        self.program.device.trim()
+
+
+class _Call:
+    """One submission, with what `Program` expects of `carried`."""
+
+    def __init__(self, step, side, counts, data, sizes):
+        self.step = step
+        self.side = side
+        self.counts = counts
+        self.data = data
+        self.sizes = sizes
+        self.program = step._programs[side]
+        self.inputs = range(step._first, step._first + len(step._values))
+        self._out = None
+
+    @property
+    def out(self):
+        """The Results: what the loss function returned, and the computed indices."""
+        if self._out is None:
+            step = self.step
+            results = getattr(self.program, "open_results", None) or self.program.results
+            wanted = step._wanted + list(range(len(step.outputs), len(results)))
+            held = self.program._out
+            chosen = [results[i] for i in wanted]
+            if self.sizes is not None:
+                from emberlet.sizes.polynomial import at
+
+                values = step.plan.counts.values(self.sizes)
+                chosen = [(number, at(n, values)) for number, n in chosen]
+            self._out = Results(self.program, chosen, held.room, held.staging)
+        return self._out
+
+    def lend_buffers(self, program):
+        """Lend nothing: the buffers are the program's."""
+
+    def restore(self, encoder):
+        """Record nothing: the values are where the program reads them."""
+
+    def save(self, encoder):
+        """Record the copies of new values that are not computed where they are kept."""
+        other = self.step._programs[1 - self.side]
+        for a, b in self.step._copied:
+            copy_pages(encoder, self.program.allocations[b], other.allocations[a])
+
+    def submitted(self):
+        """From now on the values are those of the other side."""
+        self.step._now = (1 - self.side, self.counts)
+
+    def results(self, data):
+        """What `run` returns."""
+        step = self.step
+        ports = [step.outputs[i] for i in step._wanted]
+        found = step.finished(data, self.sizes, step.ports(self.sizes, ports))
+        if step.result == "tensor":
+            return found[0]
+        return tuple(found) if step.result == "tuple" else {p.name: x for p, x in zip(ports, found)}
+
+
+def _record(tensors, ids):
+    """A Record; ids: identities of parameters as ints."""
+    # By name, because modules are built on what this package is built on.
+    identity = __import__("emberlet.param.identity", None, None, ("*",)).ParamId
+    record = __import__("emberlet.module.record", None, None, ("*",)).Record
+    return record(tensors, {name: identity(ids[name]) for name in ids})
+
+
+def _tensor(port, words):
+    """A Tensor of a value, on the default backend."""
+    from emberlet.tensor_data import TensorData
+
+    data = storage.narrow(words, port.dtype, port.count, storage.packed(port.dtype))
+    return TensorData(bytes(data)[: port.dtype.nbytes(port.count)], port.shape, port.dtype).to_tensor()
+
+
+def _check(found, names, depth=0):
+    """Raise ValueError unless this is a number of these names."""
+    if isinstance(found, str):
+        if found not in names:
+            raise ValueError("a number depends on {!r}, which the step does not count".format(found))
+    elif isinstance(found, list):
+        if len(found) != 3 or not isinstance(found[0], str) or found[0] not in _OPERATIONS or depth > DEPTH:
+            raise ValueError("a number is not an operation of two numbers")
+        _check(found[1], names, depth + 1)
+        _check(found[2], names, depth + 1)
+    elif isinstance(found, bool) or not isinstance(found, (int, float)) or not -1e300 < found < 1e300:
+        raise ValueError("{!r} is not a number".format(found))
+
+
+def _value(found, env):
+    """The float that it is, where `env` has those of the names. Raises EmberletError if there is none."""
+    if isinstance(found, str):
+        return env[found]
+    if not isinstance(found, list):
+        return float(found)
+    try:
+        value = _OPERATIONS[found[0]](_value(found[1], env), _value(found[2], env))
+    except (ZeroDivisionError, OverflowError) as error:
+        raise EmberletError("a number of this step cannot be computed: {}".format(error))
+    if not isinstance(value, float):
+        raise EmberletError("a number of this step is complex")
+    return value
