@@ -67,7 +67,8 @@ def own_unet(p: Any, x: Any) -> Any:
     return F.conv(F.concat([first, up], axis=1), p["last"], padding=1)
 
 
-def emberlet_step(name: str, backend: str, compiled: bool) -> Callable[[], Any]:
+def own_model(name: str, backend: str) -> tuple[Any, Callable[..., Any], Any]:
+    """(the model, its loss, Adam)."""
     import emberlet
     from emberlet import functional as F
     from emberlet import optim
@@ -84,13 +85,24 @@ def emberlet_step(name: str, backend: str, compiled: bool) -> Callable[[], Any]:
         out = model(x)
         return ((out - y) ** 2).mean() if name == "unet" else F.cross_entropy(out, y)
 
-    weights, *batch = start(name)
-    model = Net(weights).train()
-    optimizer = optim.AdamConfig(epsilon=1e-8).init()
+    return Net(start(name)[0]).train(), loss_of, optim.AdamConfig(epsilon=1e-8).init()
+
+
+def compiled_step(name: str, backend: str) -> Any:
+    model, loss_of, optimizer = own_model(name, backend)
+    return model.compile_step(loss_of, optimizer)
+
+
+def emberlet_step(name: str, backend: str, compiled: bool) -> Callable[[], Any]:
+    import emberlet
+    from emberlet import optim
+
+    batch = start(name)[1:]
     if compiled:
-        whole = model.compile_step(loss_of, optimizer)
+        whole = compiled_step(name, backend)
         given = [emberlet.asarray(v, backend=backend) for v in batch]
         return lambda: whole(RATE, *given)
+    model, loss_of, optimizer = own_model(name, backend)
     x, y = (emberlet.asarray(v, backend="autodiff:" + backend) for v in batch)
 
     def step() -> Any:
@@ -228,6 +240,46 @@ ENGINES: dict[str, Callable[[str], Callable[[], Any]]] = {
     "PyTorch, CPU, 2 threads": lambda name: torch_step(name, 2),
     "tinygrad, WebGPU": tinygrad_step,
 }
+CHROMIUM = ", Chromium"
+IN_CHROMIUM = ["emberlet, MicroPython" + CHROMIUM, "jax-js" + CHROMIUM, "borch" + CHROMIUM]  # on WebGPU, all three
+
+
+def in_chromium(engine: str, network: str, seconds: float) -> dict[str, Any]:
+    """{"rate", "losses"} of an engine of benches/web/train.html."""
+    from tempfile import TemporaryDirectory
+
+    from _browser_peers import ROOT, opened
+
+    sys.path.append(str(ROOT / "web"))
+    import build_page
+
+    from tools import borch
+
+    weights, x, y = start(network)
+
+    def told(array: Any) -> dict[str, Any]:
+        whole = array.dtype.kind == "i"
+        return {"shape": list(array.shape), "values": array.ravel().tolist(), "whole": whole}
+
+    with TemporaryDirectory() as folder:
+        work = Path(folder)
+        content = {"weights": {k: told(v) for k, v in weights.items()}, "x": told(x), "y": told(y)}
+        (work / "start.json").write_text(json.dumps(content), encoding="utf-8")
+        site = work / "site"
+        site.mkdir()
+        if engine.startswith("emberlet"):
+            from emberlet.wgpu_backend import plan_file
+
+            build_page.build_runtimes(site)
+            build_page.build_packages(site / "packages")
+            plan_file.save(str(work / "step.plan"), compiled_step(network, "numpy"), x, y)
+        mounts = {"/borch/": borch.fetched()} if engine.startswith("borch") else {}
+        name = engine.partition(",")[0].replace("-js", "")
+        job = {"engine": name, "network": network, "seconds": seconds, "first": FIRST}
+        job |= {"plan": "/work/step.plan", "start": "/work/start.json"}
+        with opened("train.html", site, work, mounts) as (_, page):
+            found: dict[str, Any] = page.evaluate("(x) => train(x)", job, timeout=600_000)
+    return found
 
 
 def number(loss: Any) -> float:
@@ -236,6 +288,9 @@ def number(loss: Any) -> float:
 
 def main(engine: str, network: str, seconds: float) -> None:
     assert network in NETWORKS
+    if engine.endswith(CHROMIUM):
+        print(json.dumps(in_chromium(engine, network, seconds)))
+        return
     step = ENGINES[engine](network)
     losses = [number(step()) for _ in range(FIRST)]
     best, count = float("inf"), 1

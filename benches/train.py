@@ -1,8 +1,9 @@
-"""Training: steps a second of four networks, and the most memory, compared with PyTorch's CPU and tinygrad's WebGPU.
+"""Training: steps a second of four networks, compared with PyTorch, tinygrad, and in Chromium with jax-js and borch.
 
 Each engine trains from the same weights with Adam, in a process of its own; the engines take turns, and the best of
 several rounds counts. A step is forward, backward and update; the loss is read every few steps. The first losses are
-compared with PyTorch's. --torch names a Python that has torch. Writes benches/results/train.md.
+compared with PyTorch's. In Chromium all engines run on WebGPU, emberlet's saved step under MicroPython. --torch names
+a Python that has torch. Writes benches/results/train.md.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import itertools
 import json
 import os
 import platform
+import re
+import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from _train_engines import CHROMIUM, ENGINES, IN_CHROMIUM
 from _train_networks import NETWORKS
 
 HERE = Path(__file__).resolve().parent
@@ -36,11 +41,23 @@ def environment(engine: str) -> dict[str, str]:
     return found
 
 
+@cache
+def chromium_is_there() -> bool:
+    """Whether Chromium and the engines that run in it are installed; installs the latter."""
+    from _browser_peers import are_installed
+
+    from tools import chromium, components
+
+    return are_installed() and all(components.get(name).find() for name in chromium.NEEDED)
+
+
 def python_of(engine: str, torch: str) -> str | None:
     """The Python that has the engine's package, or None."""
     if engine.startswith("PyTorch"):
         found = subprocess.run([torch, "-c", "import torch"], check=False, capture_output=True).returncode
         return None if found else torch
+    if engine.endswith(CHROMIUM):
+        return sys.executable if chromium_is_there() else None
     packages = {"tinygrad": "tinygrad", "wgpu": "wgpu", "wasm": "wasmtime", "numpy": "numpy"}
     package = next(packages[word] for word in packages if word in engine)
     return sys.executable if importlib.util.find_spec(package) else None
@@ -49,15 +66,27 @@ def python_of(engine: str, torch: str) -> str | None:
 def trained(python: str, engine: str, network: str, seconds: float, limit: float) -> Any:
     """{"rate", "peak", "losses"}, or the reason why there is none."""
     command = [python, str(HERE / "_train_engines.py"), engine, network, str(seconds)]
+    pipe = subprocess.PIPE
+    own = {"start_new_session": True} if os.name == "posix" else {}
+    process: Any = subprocess.Popen(command, env=environment(engine), stdout=pipe, stderr=pipe, encoding="utf-8", **own)
     try:
-        done = subprocess.run(
-            command, env=environment(engine), check=False, capture_output=True, encoding="utf-8", timeout=limit
-        )
+        out, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
+        if own:  # its Chromium too
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.communicate()
         return f"not done after {limit:.0f} s"
-    if done.returncode:
-        return (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1][:120]
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    if process.returncode:
+        return _reason(errors) or f"status {process.returncode}"
+    return json.loads(out.strip().splitlines()[-1])
+
+
+def _reason(errors: str) -> str:
+    """The first line of what ended a process."""
+    lines = errors.strip().splitlines()
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return (raised or lines or [""])[-1][:120].replace("|", "/")
 
 
 def better(old: Any, new: Any) -> Any:
@@ -75,30 +104,32 @@ def same(losses: list[float], wanted: list[float] | None) -> str:
 
 
 def table(network: str, found: dict[str, Any]) -> list[str]:
-    """Rows of a network: steps a second, its ratio to PyTorch's on one thread and to tinygrad's, memory, losses."""
+    """Rows of a network: steps a second, its ratio to those of others, memory, losses."""
     runs = {engine: run for engine, run in found.items() if isinstance(run, dict)}
-    torch, tinygrad = (
-        next((run for engine, run in runs.items() if engine.startswith(name)), None) for name in ("PyTorch", "tinygrad")
-    )
+    others = [
+        next((run for engine, run in runs.items() if engine.startswith(name)), None)
+        for name in ("PyTorch", "tinygrad", "jax-js", "borch")
+    ]
+    torch = others[0]
     lines = [
         f"## {network}: {NETWORKS[network][2]}",
         "",
-        "| | steps a second | of PyTorch's, 1 thread | of tinygrad's | most memory | first losses |",
-        "|---|---:|---:|---:|---:|---|",
+        "| | steps a second | of PyTorch's, 1 thread | of tinygrad's | of jax-js's | of borch's | most memory "
+        "| first losses |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for engine, run in found.items():
         if isinstance(run, str):
-            lines.append(f"| {engine} | {run} | | | | |")
+            lines.append(f"| {engine} | {run} | | | | | | |")
             continue
-        ratios = [f"{run['rate'] / other['rate']:.2f}" if other else "" for other in (torch, tinygrad)]
+        ratios = [f"{run['rate'] / other['rate']:.2f}" if other else "" for other in others]
         losses = same(run["losses"], torch["losses"] if torch else None)
-        lines.append(f"| {engine} | {run['rate']:.1f} | {ratios[0]} | {ratios[1]} | {run['peak']:.0f} MB | {losses} |")
+        memory = f"{run['peak']:.0f} MB" if "peak" in run else ""
+        lines.append(f"| {engine} | {run['rate']:.1f} | {' | '.join(ratios)} | {memory} | {losses} |")
     return [*lines, ""]
 
 
 def main(argv: list[str] | None = None) -> int:
-    from _train_engines import ENGINES
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)} (default: all)")
     parser.add_argument("--engine", action="append", metavar="TEXT", help="only engines whose name contains it")
@@ -111,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if unknown := [name for name in options.networks if name not in NETWORKS]:
         parser.error(f"there is no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
-    chosen = [e for e in ENGINES if not options.engine or any(text in e for text in options.engine)]
+    chosen = [e for e in [*ENGINES, *IN_CHROMIUM] if not options.engine or any(text in e for text in options.engine)]
     pythons = {engine: python_of(engine, options.torch) for engine in chosen}
     load = os.getloadavg()[0]
     lines = [
@@ -119,7 +150,8 @@ def main(argv: list[str] | None = None) -> int:
         "",
         f"`python3 dev.py bench train`: steps a second with Adam, the best of up to {options.rounds} turns of "
         f"{options.seconds:g} s each; emberlet's NumPy and tinygrad's host run on one thread. The most memory is "
-        "that of the process, with the engine itself. First losses: those of 10 steps, within 1e-4 of PyTorch's. "
+        "that of the process, with the engine itself; it is not measured in Chromium. First losses: those of 10 steps, "
+        "within 1e-4 of PyTorch's. "
         f"{os.cpu_count()} CPUs, Python {platform.python_version()}; load of the machine when it began: {load:.1f}. "
         "Above 1, times say little.",
         "",

@@ -83,7 +83,7 @@ class SavedStep(SavedPlan):
         for number in [p.buffer for p in self._values]:
             if given.count(number) > 1:
                 raise ValueError("two inputs share a buffer")
-        if len({a: b for a, b in self._pairs}) != len(self._pairs):
+        if len(dict(self._pairs)) != len(self._pairs):
             raise ValueError("a value becomes two")
         self._wanted = [k for k in range(len(outputs)) if k not in carried]
         self.result = part(entry, "result")
@@ -147,12 +147,26 @@ class SavedStep(SavedPlan):
 
     async def run_async(self, lr, *batch):
         """The awaitable form of `run`, the only one under MicroPython."""
-        for program in self._programs:
-            await program.prepare_async()
+        await self._prepare_async()
         call = self._call(lr, batch)  # nothing else runs between here and the submission
         return call.results(await call.program.run_async(call.data, call, call.sizes))
 
-    def _call(self, lr, batch):
+    def submit(self, lr, *batch):
+        """`run` without results, which need not be waited for. Look at those of every few steps, so that the GPU does
+        not fall behind."""
+        call = self._call(lr, batch, False)
+        call.program.submit_only(call.data, call, call.sizes)
+
+    async def submit_async(self, lr, *batch):
+        """The awaitable form of `submit`."""
+        await self._prepare_async()
+        self.submit(lr, *batch)
+
+    async def _prepare_async(self):
+        for program in self._programs:
+            await program.prepare_async()
+
+    def _call(self, lr, batch, read=True):
         first = self._first + len(self._values)
         if len(batch) != len(self.inputs) - first:
             wanted = ", ".join([repr(p) for p in self.inputs[first:]])
@@ -186,42 +200,51 @@ class SavedStep(SavedPlan):
             for i in range(1, self._first):
                 x = random_bits(ports[i].shape)
                 words[i] = x.backend.to_bytes(x)
-        return _Call(self, side, after, words, sizes)
+        return _Call(self, side, after, words, sizes, read)
 
-    # -- parameters and states ------------------------------------------------------------------------------------------
+    # -- parameters and states ----------------------------------------------------------------------------------------
 
     def to_record(self):
         """A Record of the parameters now, by their names in the model: for `model.load_record`, or to be saved."""
-        return self._record([self._elements(i) for i in range(len(self.names))])
+        return self._record(self._read(0, len(self.names)))
 
     async def to_record_async(self):
         """The awaitable form of `to_record`."""
-        return self._record([await self._elements_async(i) for i in range(len(self.names))])
+        return self._record(await self._read_async(0, len(self.names)))
 
     def optimizer_record(self):
         """A Record of the optimizer's state now, for `optimizer.load_record`, or to be saved."""
-        values = range(len(self.names), len(self._values))
-        return self._optimizer_record([self._elements(i) for i in values], self._now[1])
+        return self._optimizer_record(self._read(len(self.names), len(self._values)), self._now[1])
 
     async def optimizer_record_async(self):
         """The awaitable form of `optimizer_record`."""
         counts = self._now[1]
-        values = range(len(self.names), len(self._values))
-        return self._optimizer_record([await self._elements_async(i) for i in values], counts)
+        return self._optimizer_record(await self._read_async(len(self.names), len(self._values)), counts)
 
-    def _elements(self, i):
-        port = self._values[i]
-        return _tensor(port, self._programs[0].device.read(self._allocation(port), port.given))
-
-    async def _elements_async(self, i):
-        port = self._values[i]
-        return _tensor(port, await self._programs[0].device.read_async(self._allocation(port), port.given))
-
-    def _allocation(self, port):
-        """Where a value is now."""
+    def _current(self):
+        """The program that reads the values of now."""
         program = self._programs[self._now[0]]
         program._usable()
-        return program.allocations[port.buffer]
+        return program
+
+    def _read(self, begin, end):
+        program = self._current()
+        tensors = []
+        for port in self._values[begin:end]:
+            tensors.append(_tensor(port, program.device.read(program.allocations[port.buffer], port.given)))
+        return tensors
+
+    async def _read_async(self, begin, end):
+        program = self._current()
+        started = []
+        for port in self._values[begin:end]:
+            # All copies are submitted before anything is awaited, after which a step may overwrite them.
+            started.append(_Copy(program, port))
+        tensors = []
+        for copy in started:
+            tensors.append(_tensor(copy.port, await program.device.read_async(copy.allocation, copy.port.given)))
+            copy.allocation.free()
+        return tensors
 
     def _record(self, tensors):
         found = {}
@@ -278,8 +301,9 @@ class SavedStep(SavedPlan):
                 )
             word = storage.packed(x.dtype)
             writes.append((port, storage.widen(x.backend.to_bytes(x), x.dtype, x.size, word)))
+        program = self._current()
         for port, words in writes:
-            self._programs[side].device.write(self._allocation(port), words)
+            program.device.write(program.allocations[port.buffer], words)
         self._now = (side, counts)
 
     def release(self):
@@ -289,10 +313,26 @@ class SavedStep(SavedPlan):
         self.program.device.trim()
 
 
+class _Copy:
+    """A copy of a value in the GPU's memory."""
+
+    def __init__(self, program, port):
+        device = program.device
+        self.port = port
+        self.allocation = device.allocate(port.given, program.plan.page_bytes)
+        device.enter()
+        try:
+            encoder = device.raw.create_command_encoder()
+            copy_pages(encoder, program.allocations[port.buffer], self.allocation)
+            device.queue.submit([encoder.finish()])
+        finally:
+            device.leave()
+
+
 class _Call:
     """One submission, with what `Program` expects of `carried`."""
 
-    def __init__(self, step, side, counts, data, sizes):
+    def __init__(self, step, side, counts, data, sizes, read):
         self.step = step
         self.side = side
         self.counts = counts
@@ -300,12 +340,13 @@ class _Call:
         self.sizes = sizes
         self.program = step._programs[side]
         self.inputs = range(step._first, step._first + len(step._values))
+        self.read = read
         self._out = None
 
     @property
     def out(self):
-        """The Results: what the loss function returned, and the computed indices."""
-        if self._out is None:
+        """The Results: what the loss function returned, and the computed indices; None if they are not read."""
+        if self._out is None and self.read:
             step = self.step
             results = getattr(self.program, "open_results", None) or self.program.results
             wanted = step._wanted + list(range(len(step.outputs), len(results)))

@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of the reader of saved plans: python tests/fuzz/fuzz_plan.py [-max_total_time=60].
 
-Needs atheris. The input is a plan's JSON. Any input either becomes a consistent plan, or ValueError is raised with a
-message, which `SavedPlan` turns into FormatError. No GPU is opened.
+Needs atheris. The input is a plan's JSON, with that of a training step under "step". Any input either becomes a
+consistent plan, or ValueError is raised with a message, which `SavedPlan` turns into FormatError. No GPU is opened.
 """
 
 import json
@@ -12,14 +12,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from fuzz import harness, multiplied
 
-harness.instrument("emberlet.wgpu_backend.plan", "emberlet.wgpu_backend.plan_file")
+harness.instrument("emberlet.wgpu_backend.plan", "emberlet.wgpu_backend.plan_file", "emberlet.wgpu_backend.saved_step")
 
 import emberlet  # noqa: E402
 from emberlet import functional as F  # noqa: E402
+from emberlet import nn, optim  # noqa: E402
 from emberlet.burnpack import Burnpack  # noqa: E402
-from emberlet.errors import FormatError  # noqa: E402
-from emberlet.wgpu_backend import plan_file  # noqa: E402
-from emberlet.wgpu_backend.plan.data import KEY  # noqa: E402
+from emberlet.errors import EmberletError, FormatError  # noqa: E402
+from emberlet.wgpu_backend import plan_file, saved_step  # noqa: E402
+from emberlet.wgpu_backend.plan.data import KEY, KEY_STEP  # noqa: E402
 from emberlet.wgpu_backend.plan.reading import read as read_plan  # noqa: E402
 
 
@@ -32,8 +33,8 @@ class Pack:
         self.metadata = {KEY: text}
 
 
-class Reader(plan_file.SavedPlan):
-    """A saved plan that is only read."""
+class Reader(saved_step.SavedStep):
+    """A saved plan, or a step, that is only read."""
 
     def __init__(self, text: str) -> None:
         self.origin = "plan"
@@ -42,6 +43,12 @@ class Reader(plan_file.SavedPlan):
             self.plan, self.inputs, self.outputs, self.held = read_plan(content, "gpu")
         except ValueError as error:
             self._bad(f"has inconsistent contents: {error}")
+        self.step = content.get("step")
+        if isinstance(self.step, dict):
+            try:
+                self._read_entry(self.step)
+            except ValueError as error:
+                self._bad(f"has inconsistent contents of a step: {error}")
 
 
 def read(data: bytes) -> None:
@@ -54,10 +61,25 @@ def read(data: bytes) -> None:
     assert all(b < count for step in found.plan.steps for b in step.buffers)
     assert all(step.kernel < len(found.plan.kernels) for step in found.plan.steps)
     assert all(port.buffer < count for port in found.inputs + found.outputs)
+    if isinstance(found.step, dict):
+        check_step(found)
+
+
+def check_step(found: Reader) -> None:
+    """Every value that changes is an input that no other shares, and every number has a value or an EmberletError."""
+    count = len(found.plan.buffers)
+    assert all(a < count and b < count for a, b in found._pairs)
+    assert len({p.buffer for p in found._values}) == len(found._values)
+    env = {name: float(n) for name, n in found._now[1].items()} | {"lr": 0.5}
+    for number in [*found._numbers, *(n for _, n, _ in found._counts if n is not None)]:
+        try:
+            assert isinstance(saved_step._value(number, env), float)
+        except EmberletError:
+            pass
 
 
 def seeds() -> dict[str, bytes]:
-    """The plans of three small models, and numbers that JSON has and a plan does not."""
+    """The plans of three small models and of a training step, and numbers that JSON has and a plan does not."""
     x, at = emberlet.ones((2, 3)), emberlet.asarray([0, 1])
     table = emberlet.ones((4, 2))
     made = {
@@ -65,12 +87,18 @@ def seeds() -> dict[str, bytes]:
         "take": (lambda i: F.take(table.to_device(i.backend), i, axis=0), at),
         "product": (lambda a: F.softmax(a @ a.T, axis=-1), x),
     }
+    F.manual_seed(1)
+    model = nn.Linear(3, 1, bias=False, backend="numpy")
+    step = model.compile_step(lambda model, x: model(x).mean(), optim.RmsPropConfig(momentum=0.0).init())
     found = {}
     folder = pathlib.Path(harness.scratch())
-    for name, (model, example) in made.items():
+    for name, (model, example) in {**made, "step": (step, x)}.items():
         file = folder / (name + ".bpk")
         plan_file.save(str(file), model, example)
-        content = json.loads(Burnpack.from_bytes(file.read_bytes()).metadata[KEY])
+        metadata = Burnpack.from_bytes(file.read_bytes()).metadata
+        content = json.loads(metadata[KEY])
+        if KEY_STEP in metadata:
+            content["step"] = json.loads(metadata[KEY_STEP])
         content["kernels"] = [[n, "k"] for n, _ in content["kernels"]]
         content["steps"] = {"gpu": content["steps"]["gpu"]}
         found[name] = json.dumps(content, separators=(",", ":")).encode()
@@ -80,4 +108,4 @@ def seeds() -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    harness.run(read, seeds(), 1536, build=multiplied.plan)
+    harness.run(read, seeds(), 2048, build=multiplied.plan)

@@ -3,8 +3,8 @@
 The metadata entry "emberlet.step" is JSON: {"version": 1, "draws": how many inputs are random words, "parameters": [[a
 name, …]], "states": [name], "carried": [[number of a parameter, or behind these of a state, output]], "numbers":
 [number], "counts": [[name, value, number or null, [name in the optimizer's record, …]]], "result": "tensor", "tuple" or
-"dict"}. The inputs are the numbers, the random words, the parameters, the states and the batch. A number is a name ("lr",
-or of a count), a literal, or [operator, number, number]. In the file's tensors, parameters have their first name.
+"dict"}. The inputs are the numbers, the random words, the parameters, the states and the batch. A number is a name
+("lr", or of a count), a literal, or [operator, number, number]. Tensors of parameters have their first name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
-from emberlet.backend.axes import Axes, argument_names
+from emberlet.backend.axes import argument_names, of_model
 from emberlet.errors import ArgumentError, ModelError
 from emberlet.tensor import Tensor
 from emberlet.training_step import ROOM
@@ -38,8 +38,8 @@ def save(
     weights: str | None,
     dims: dict[str, Any] | None,
 ) -> Plan:
-    """`writer.save` of a CompiledStep. examples: a batch; inputs, outputs: names of the batch's tensors, and of what the
-    loss function returns; dims: None, or {"batch": most} for batches of any length up to that.
+    """`writer.save` of a CompiledStep. examples: a batch; inputs, outputs: names of the batch's tensors, and of what
+    the loss function returns; dims: None, or the limit of the batch's length, {"batch": 64} or {"batch": (2, 64)}.
 
     Raises ModelError where the step has no single plan, or the loss function returns something other than tensors.
     """
@@ -84,8 +84,9 @@ def save(
     axes = None
     if dims:
         items = batch[0].shape[0] if batch[0].shape else 0
-        templates = [[NAME, *x.shape[1:]] if x.shape and x.shape[0] == items else list(x.shape) for x in batch]
-        axes = Axes(templates, {NAME: _limit(dims[NAME])})
+        shapes = {f"x{i}": x.shape for i, x in enumerate(batch)}
+        opened = {name: {0: (NAME, dims[NAME])} for name, shape in shapes.items() if shape and shape[0] == items}
+        axes = of_model(None, list(shapes), list(shapes.values()), opened)
     found = planned_for(flat, batch, backend, dims, planned, axes)
     first = 1 + len(function.draws)
     initial = {}
@@ -116,12 +117,6 @@ def save(
     }
     labels = list(outputs or labels) + [names[first + i] for i, _ in carried]
     return writer.write(path, found, backend, names + list(given), labels, weights, initial, {KEY_STEP: json.dumps(entry)})
-
-
-def _limit(most: Any) -> tuple[int, int, int, int]:
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ArgumentError(f"the longest batch is a number such as 64, found {most!r}")
-    return 1, most, most, 1
 
 
 def _named(out: Any) -> tuple[list[str], list[Any], str]:
