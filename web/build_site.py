@@ -56,7 +56,7 @@ def check_plan(plan: Path, dims: Sequence[str]) -> None:
     """Raises BuildError if the file is not a plan, or if `dims` are given."""
     from emberlet.burnpack import Burnpack
     from emberlet.errors import EmberletError
-    from emberlet.wgpu_backend.plan_file import KEY
+    from emberlet.wgpu_backend.plan.data import KEY
 
     if dims:
         raise BuildError(f"{plan} is a plan already, of fixed sizes; --dim needs the model")

@@ -40,7 +40,7 @@ _PLAN_RUNTIME = {
     "emberlet.errors": "__init__ indices refusals",
     "emberlet.sizes": "__init__ arithmetic polynomial",
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file parts special_types",
-    "emberlet.wgpu_backend": "__init__ device plan_file",
+    "emberlet.wgpu_backend": "__init__ device plan_file saved_plan",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
     "emberlet.wgpu_backend.plan": (
         "__init__ checks computed_index counts data filling open_ports parts port ports reading stored"

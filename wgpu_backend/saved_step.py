@@ -8,10 +8,10 @@ from emberlet.errors import ArgumentError, EmberletError, LoadError
 
 from .plan.checks import integer, list_of, part, text_of
 from .plan.data import KEY_STEP
-from .plan_file import SavedPlan
 from .run import storage
 from .run.carried import copy_pages
 from .run.runtime import Program, Results
+from .saved_plan import SavedPlan
 
 VERSION = 1
 MOST = 1 << 53  # of a count

@@ -19,6 +19,7 @@ from emberlet.errors import DTypeError, FormatError
 from emberlet.host import npy
 from emberlet.host.burnpack_writer import dumps
 from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.plan import data as plan_data
 from emberlet.wgpu_backend.run import runtime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -208,7 +209,7 @@ class Memory:
 
 
 PLAN = {
-    "version": plan_file.VERSION,
+    "version": plan_data.VERSION,
     "inputs": [["x", "float32", [2, 3], 0]],
     "outputs": [["y", "float32", [2, 3], 2], ["z", "uint8", [1], 1]],
     "buffers": [["storage", 24], ["storage", 64], ["storage", 24]],
@@ -225,7 +226,7 @@ def read_plan(monkeypatch):
     weight = el.ones((16,), backend="python")
 
     def read(text):
-        data = dumps({"weight": weight}, {plan_file.KEY: text})
+        data = dumps({"weight": weight}, {plan_data.KEY: text})
         return plan_file.load(data, Memory())
 
     return read

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.wgpu_backend import WgpuBackend, plan_file
+from emberlet.wgpu_backend import WgpuBackend, saved_plan
 from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.lower.tiles import Tile
 from emberlet.wgpu_backend.plan.make import make_plan
@@ -217,5 +217,5 @@ def test_which_products_are_computed_by_panels(gpu, make, subgroups):
 )  # fmt: skip
 def test_which_steps_of_a_saved_plan_serve_a_device(device_class, subgroups, steps):
     device = Options(device_class, subgroups=subgroups)
-    assert plan_file._steps({"steps": {"gpu": [], "software": [], "subgroups": []}}, device) == steps
-    assert plan_file._steps({"steps": {"gpu": [], "software": []}}, device) != "subgroups"
+    assert saved_plan._steps({"steps": {"gpu": [], "software": [], "subgroups": []}}, device) == steps
+    assert saved_plan._steps({"steps": {"gpu": [], "software": []}}, device) != "subgroups"

@@ -12,7 +12,7 @@ from emberlet.burnpack import MAX_FILE, Burnpack
 from emberlet.burnpack.parts import FileParts
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend.device import open_device_async
-from emberlet.wgpu_backend.plan_file import SavedPlan
+from emberlet.wgpu_backend.saved_plan import SavedPlan
 
 plans = {}
 sessions = {}

@@ -31,12 +31,11 @@ VERSION = 1
 def save(
     path: str,
     step: Any,
-    examples: Sequence[Any],
-    *,
-    inputs: Sequence[str] | None,
-    outputs: Sequence[str] | None,
-    weights: str | None,
-    dims: dict[str, Any] | None,
+    *examples: Any,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    weights: str | None = None,
+    dims: dict[str, Any] | None = None,
 ) -> Plan:
     """`writer.save` of a CompiledStep. examples: a batch; inputs, outputs: names of the batch's tensors, and of what
     the loss function returns; dims: None, or the limit of the batch's length, {"batch": 64} or {"batch": (2, 64)}.

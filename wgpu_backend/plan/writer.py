@@ -56,17 +56,10 @@ def save(
     weights, "float16" or "q8" (storing.py); they are float32 again once loaded. dims: axes that the plan leaves open,
     as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. Raises
     ValueError for another encoding, ModelError if Python code of the model depends on values of its inputs, or a result
-    is not on the GPU. `model` may also be a compiled training step (plan/step_writer.py).
+    is not on the GPU.
     """
     from ..backend import WgpuBackend
 
-    if not hasattr(model, "fork"):
-        from emberlet.training_step import CompiledStep
-
-        if isinstance(model, CompiledStep):
-            from .step_writer import save as save_step
-
-            return save_step(path, model, examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
     examples = tuple([x if isinstance(x, Tensor) or not hasattr(x, "shape") else asarray(x) for x in examples])
     if path.endswith(".wasm"):
         from ..wasm.writer import save as save_module
