@@ -115,7 +115,9 @@ def save(
         "result": result,
     }
     labels = list(outputs or labels) + [names[first + i] for i, _ in carried]
-    return writer.write(path, found, backend, names + list(given), labels, weights, initial, {KEY_STEP: json.dumps(entry)})
+    return writer.write(
+        path, found, backend, names + list(given), labels, weights, initial, {KEY_STEP: json.dumps(entry)}
+    )
 
 
 def _named(out: Any) -> tuple[list[str], list[Any], str]:
