@@ -212,6 +212,36 @@ def test_the_gpu_runs_it_as_a_plan_and_either_device_leaves_a_size_open(
         np.testing.assert_allclose([found["mnist"]], wanted(mnist, {name: image})[0], atol=1e-3)
 
 
+def test_the_next_visit_takes_the_device_that_was_faster(browser: Browser, served: Server, hardware: str) -> None:
+    page = browser.open(served.url + "empty.html", before=hardware)
+    found = page.evaluate(
+        """async () => {
+          const { load } = await import("emberlet-web");
+          const image = Float32Array.from({ length: 64 }, (_, i) => i / 64);
+          const visit = async () => {
+            const model = await load("digits.onnx");
+            return [model.device, model.reason, [...(await model.run({ image })).logits]];
+          };
+          const first = await visit();
+          const kept = await caches.open("emberlet-plans");
+          const ofModel = ({ url }) => url.includes("/compiled/") && !/[.](plan|wasm)$/.test(url);
+          const measured = async () => (await kept.keys()).find(ofModel);
+          while (!(await measured())) await new Promise((done) => setTimeout(done, 100));
+          const faster = await (await kept.match(await measured())).text();
+          const again = await visit();
+          await kept.put(await measured(), new Response("wasm"));
+          return { first, faster, again, other: await visit() };
+        }""",
+        timeout=2 * SECONDS,
+    )
+    page.close()
+    assert found["first"][:2] == ["webgpu", ""] and found["again"][0] == found["faster"]
+    assert found["other"][:2] == ["wasm", "a run in WebAssembly was faster here"]
+    (expected,) = wanted(DIGITS, {"image": RAMP.reshape(1, 1, 8, 8)})
+    for _, _, logits in (found["first"], found["again"], found["other"]):
+        np.testing.assert_allclose([logits], expected, atol=1e-4)
+
+
 @pytest.fixture(scope="module")
 def mnist(folder: Path) -> Path | None:
     """mnist.onnx on the site, where the shared folder is."""

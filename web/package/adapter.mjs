@@ -3,11 +3,19 @@
 
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|warp\b/i;
 
+const requested = async () =>
+  (await Promise.resolve(globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" })).catch(() => null)) ?? null;
+
+// What the browser says of its GPU, to know it again; "" without one.
+export async function adapterName() {
+  const { vendor, architecture, device, description } = (await requested())?.info ?? {};
+  return [vendor, architecture, device, description].filter(Boolean).join(" ");
+}
+
 // Why WebGPU is not the fastest way to run a model here, or "" where it is.
 export async function whyNoGpu() {
-  const { gpu } = globalThis.navigator ?? {};
-  if (!gpu) return "this browser has no WebGPU";
-  const adapter = await Promise.resolve(gpu.requestAdapter({ powerPreference: "high-performance" })).catch(() => null);
+  if (!globalThis.navigator?.gpu) return "this browser has no WebGPU";
+  const adapter = await requested();
   if (!adapter) return "this browser has WebGPU, but offers no GPU to it";
   return isSoftware(adapter) ? "this browser's WebGPU runs in software, without a GPU" : "";
 }

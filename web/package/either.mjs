@@ -2,9 +2,10 @@
 
 import { whyNoGpu } from "./adapter.mjs";
 
-// onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, else what is faster here.
-export async function loadEither(onGpu, inWasm, device) {
-  const reason = device === "wasm" ? "the page asked for WebAssembly" : device ? "" : await whyNoGpu();
+// onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, else what is faster here;
+// slower(): why the GPU is known to be slower, or "".
+export async function loadEither(onGpu, inWasm, device, slower = () => "") {
+  const reason = device === "wasm" ? "the page asked for WebAssembly" : device ? "" : (await whyNoGpu()) || (await slower());
   if (reason) return new Either(await inWasm(), null, reason);
   try {
     return new Either(await onGpu(), inWasm, "");

@@ -89,7 +89,8 @@ export function load(
   },
 ): Promise<(Model | WasmModel) & { readonly reason: string }>;
 
-/** Compile an ONNX file in a worker, and load what it becomes: a plan on the GPU, a module in WebAssembly otherwise.
+/** Compile an ONNX file in a worker, and load what it becomes: a plan on the GPU, a module in WebAssembly otherwise, or
+ * where runs of both at an earlier visit showed that WebAssembly is faster.
  * `chosen`: sizes that the file leaves open and `dims` does not give, by name. */
 export function load(
   source: `${string}.onnx`,

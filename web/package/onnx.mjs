@@ -1,7 +1,9 @@
 // A model from an ONNX file: compiled in the page for what runs it here, and kept by content.
 
+import { adapterName } from "./adapter.mjs";
 import { compile } from "./compiling.mjs";
 import { loadEither } from "./either.mjs";
+import { faster } from "./faster.mjs";
 import { Kept } from "./kept.mjs";
 import { version } from "./version.mjs"; // the build writes it
 
@@ -33,8 +35,23 @@ export async function loadOnnx(found, options) {
   };
   const named = (bytes) => new File([bytes], name);
   const inWasm = async () => (await import("./wasm.mjs")).load(named(await made("wasm")), { signal, threads });
-  const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device);
+  const place = async () => `compiled/${version}/${hash}/${asked}/${encodeURIComponent(await adapterName())}`;
+  const measured = async () => (await (await kept?.read(await place()))?.text()) ?? "";
+  const slower = async () => ((await measured()) === "wasm" ? "a run in WebAssembly was faster here" : "");
+  const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device, slower);
+  if (kept && !device && model.device === "webgpu" && !(await measured())) {
+    whenIdle(async () => {
+      const other = await inWasm();
+      await kept.store(await place(), await faster(model, other).finally(() => other.release()));
+    });
+  }
   return Object.assign(model, { chosen });
+}
+
+// In the background, for the next visit: what fails here changes nothing.
+function whenIdle(job) {
+  const start = globalThis.requestIdleCallback ?? ((run) => setTimeout(run, 1000));
+  start(() => job().catch(() => {}));
 }
 
 const words = (given, worded, what) => {
