@@ -10,7 +10,7 @@ import numpy as np
 from emberlet.codegen.quantized.writing import Scheme
 from numpy.typing import NDArray
 
-from ....errors import EmberletError
+from ....errors import EmberletError, UnsupportedError
 from ....tensor import Tensor
 from ...quantization.comparison import Outputs, compare
 from ...quantization.report import Kept, Layer, Time
@@ -85,7 +85,10 @@ def kept(
         if n >= len(worst):
             break
         tell(f"keeping the worst {n} of {len(worst)} layers in float")
-        model = source.variant(scheme.keeping(names))
+        try:
+            model = source.variant(scheme.keeping(names))
+        except UnsupportedError:  # with its activations quantized, the model has another name for one of them
+            continue
         comparison = compare(wanted, outputs(model, source, samples, compiled=False), labels)
         found.append(Kept(n, names[-1] if names else "", nbytes(model), comparison))
     return found

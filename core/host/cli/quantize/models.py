@@ -118,6 +118,8 @@ class Static(Source):
         tensors = activations.tensors(self.proto)
         seen = self._observed(activations.observed(self.proto, tensors), tensors, samples(self.inputs), tell)
         self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
+        if not self.ranges:
+            raise UnsupportedError(f"{path}: no activation can be quantized; leave out --activations")
 
     def _of_onnx(self, path: str, name: str | None) -> None:
         from emberlet.codegen.emit.names import file_stem
