@@ -296,3 +296,23 @@ def test_a_state_is_the_first_operand_of_one_concatenation(function: Any, says: 
     else:
         with pytest.raises(ValueNeeded, match=says):
             OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)
+
+
+def test_no_product_and_no_convolution_of_inputs_is_computed_while_a_plan_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, w, m = given(2, 3, 9, 8), given(4, 3, 3, 3), given(8, 5)
+    axes = Axes([("n", 3, 9, 8), (4, 3, 3, 3), (8, 5)], {})
+
+    def program(x: Any, w: Any, m: Any) -> Any:
+        return F.matmul(F.conv2d(x, w, padding=1), m)
+
+    wanted = np.asarray(program(x, w, m))
+    backend = type(get_backend("numpy"))
+    with monkeypatch.context() as patched:
+        for name in ("conv", "matmul"):
+            patched.setattr(backend, name, lambda *args: pytest.fail("computed"))
+        plan = made(program, x, w, m, axes=axes, opened=["n"])
+    np.testing.assert_allclose(np.asarray(called(plan, x, w, m)), wanted, rtol=1e-4, atol=1e-5)
+    longer = given(7, 3, 9, 8), w, m
+    np.testing.assert_allclose(np.asarray(called(plan, *longer)), np.asarray(program(*longer)), rtol=1e-4, atol=1e-5)

@@ -82,13 +82,14 @@ class OpenTracing(Tracing):
         everywhere = len(self.points)
         if not sizes and not any(is_open(d) for x in found for d in x.value.shape):
             everywhere = 1  # the lengths matter no more
+        inputs: frozenset[int] = frozenset().union(*(x.value.inputs for x in found))
+        compute = _SHAPED[name] if inputs and name in _SHAPED else method
         for i in range(everywhere):
             at = [self._plain(a, i) for a in args]
-            outs.append(method(*at, **{k: self._plain(v, i) for k, v in keywords.items()}))
+            outs.append(compute(*at, **{k: self._plain(v, i) for k, v in keywords.items()}))
         outs *= len(self.points) // everywhere
         call = Call(name, method, tuple(map(_recorded, args)), {k: _recorded(v) for k, v in keywords.items()})
         call.single = isinstance(outs[0], Tensor)
-        inputs: frozenset[int] = frozenset().union(*(x.value.inputs for x in found))
         known = [*sizes, *(d for x in found for d in x.value.shape if is_open(d))]
         known.extend(_lengths(name, args))
         results = []
@@ -112,6 +113,30 @@ class OpenTracing(Tracing):
         if type(x) in (list, tuple):
             return type(x)([self._plain(v, point) for v in x])
         return self.points.at(x, point) if is_open(x) else x
+
+
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
+    """A tensor of the shape that `Backend.matmul` gives."""
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueNeeded(f"a product has {a.shape[-1]} columns and {b.shape[-2]} rows at other lengths")
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return _zeros((*lead, a.shape[-2], b.shape[-1]), a)
+
+
+def _conv(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    """A tensor of the shape that `Backend.conv` gives."""
+    if x.shape[1] != weight.shape[1] * how[-1]:
+        raise ValueNeeded(f"a convolution of {x.shape[1]} channels has weights for others at other lengths")
+    return _zeros((x.shape[0], weight.shape[0], *_lengths("conv", (x, weight, bias, *how))), x)
+
+
+def _zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    return Tensor(np.broadcast_to(np.zeros((), like.data.dtype), shape), like.dtype, shape, like.backend)
+
+
+_SHAPED = {"matmul": _matmul, "conv": _conv}
+"""Primitives of which only the shape is computed where inputs decide the values: at the lengths of the points, which
+are larger than a call's, a convolution with open taps took minutes."""
 
 
 def _lengths(name: str, args: tuple[Any, ...]) -> list[Any]:
