@@ -173,3 +173,24 @@ def test_an_interrupt_after_the_end_changes_nothing() -> None:
         capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# Ray's threads stand for what crashes while Python ends.
+ENDS_BADLY = """\
+import atexit, os, sys, types
+from emberlet.host import cli
+def shutdown(): print("ray is shut down")
+sys.modules["ray"] = types.SimpleNamespace(shutdown=shutdown)
+atexit.register(os.abort)
+def interrupted(arguments): raise KeyboardInterrupt
+cli._run = interrupted
+sys.exit(cli.main())
+"""
+
+
+def test_an_interrupted_score_ends_before_threads_of_ray_can_crash_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS_BADLY, "score"],
+        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "ray is shut down\n", "emberlet: interrupted\n")

@@ -68,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)
+        if argv is None and "ray" in sys.modules:
+            _end(130)
         return 130
     except (
         Exception
@@ -77,6 +79,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         print(f"emberlet: {plain(said)} ({TRACEBACK}=1 shows where)", file=sys.stderr)
         return 2
+
+
+def _end(status: int) -> None:
+    """End the process at once, without what Python does at its end: threads of Ray and Arrow that an interrupt left
+    running sometimes crash there."""
+    from contextlib import suppress
+
+    with suppress(Exception, KeyboardInterrupt):
+        sys.modules["ray"].shutdown()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _delegated() -> dict[str, str]:

@@ -134,7 +134,7 @@ def _zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return Tensor(np.broadcast_to(np.zeros((), like.data.dtype), shape), like.dtype, shape, like.backend)
 
 
-_SHAPED = {"matmul": _matmul, "conv": _conv}
+_SHAPED: dict[str, Callable[..., Tensor]] = {"matmul": _matmul, "conv": _conv}
 """Primitives of which only the shape is computed where inputs decide the values: at the lengths of the points, which
 are larger than a call's, a convolution with open taps took minutes."""
 
