@@ -204,7 +204,7 @@ class Compiled:
                 # The model may fail for sizes other than the current ones. If it fails for these too, the plan for them
                 # alone raises the error.
                 if rooms is None:
-                    self.unopened = error
+                    self.unopened = error.with_traceback(None)
                     return None
                 rooms = None
 

@@ -11,7 +11,7 @@ from pyarrow import fs as arrow_fs
 
 from ..errors import EmberletError
 from ..host.folders.folder import Folder, is_ours
-from ..host.folders.journals import DRAFT, locked
+from ..host.folders.journals import DRAFT, finish, locked
 from ..host.folders.scratch import SCRATCH, SCRATCH_END, is_marked, marked
 from ..host.together import remove_drafts
 from .files import Files
@@ -86,7 +86,7 @@ def begin(system: Any, folder: str) -> None:
     elif _is_free(system, stored):
         parent, name = os.path.split(stored)
         with Folder.opened(parent) as held, locked(held) as alone:
-            remove_drafts(held, alone)
+            _clean(held, alone)
             draft = marked(DRAFT)
             held.mkdir(draft)
             write_record(system, f"{parent}/{draft}", {KEY: MINE})
@@ -110,10 +110,20 @@ def forget(system: Any, folder: str) -> None:
             if inner.names() != [RECORD]:  # somebody put a file there
                 inner.unlink(RECORD)
                 return
-        remove_drafts(held, alone)
+        _clean(held, alone)
         draft = marked(DRAFT)
         held.move(name, held, draft)
-        held.remove(draft)
+        with held.inside(draft) as inner:
+            inner.unlink(RECORD)
+        with suppress(OSError):  # somebody put a file there meanwhile
+            held.rmdir(draft)
+
+
+def _clean(folder: Folder, alone: bool) -> None:
+    """Finish what killed processes began to put into the folder, whose drafts hold the only copies, then remove what
+    others of them left."""
+    finish(folder)
+    remove_drafts(folder, alone)
 
 
 def read_record(system: Any, folder: str) -> dict[str, Any] | None:

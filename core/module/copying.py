@@ -36,7 +36,11 @@ def rebuilt(value, memo, change, copy, backend=None):
         memo[id(value)] = out = object.__new__(type(value)) if copy else value
         for key, child in list(value.__dict__.items()):
             own = backend and key == "backend" and isinstance(child, Backend)
-            setattr(out, key, backend if own else rebuilt(child, memo, change, copy, backend))
+            child = backend if own else rebuilt(child, memo, change, copy, backend)
+            try:
+                setattr(out, key, child)
+            except AttributeError:  # a frozen dataclass
+                object.__setattr__(out, key, child)
     elif isinstance(value, dict):
         memo[id(value)] = out = type(value)() if copy else value
         for key, child in items(value):

@@ -23,6 +23,8 @@ from emberlet.batch.pieces import MOST_ROWS
 from emberlet.batch.rows import PLACE, Reading, _placed, _sized, tables
 from emberlet.batch.scorer import Scorer, one_line
 from emberlet.errors import EmberletError, FormatError, ShapeError
+from emberlet.host.folders.folder import Folder
+from emberlet.host.together import together
 from PIL import Image
 from pyarrow import fs as arrow_fs
 from pyarrow import parquet
@@ -470,6 +472,32 @@ def test_a_run_killed_before_any_system_call_leaves_a_checkpoint_that_the_next_r
         if finished:
             break
     assert 5 < calls < 999
+
+
+def test_beginning_a_run_finishes_what_a_killed_process_began_to_write_beside_it(data: Path) -> None:
+    place = data / "place"
+    place.mkdir()
+    for name in ("m.bpk", "m.py"):
+        (place / name).write_text("old", encoding="utf-8")
+    child = os.fork()
+    if not child:
+        move = Folder.move
+
+        def first_only(*given: Any) -> None:
+            move(*given)
+            os._exit(1)
+
+        Folder.move = first_only  # type: ignore[method-assign]
+        with together(place) as draft:
+            for name in ("m.bpk", "m.py"):
+                (draft / name).write_text("new", encoding="utf-8")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    begin(arrow_fs.LocalFileSystem(), str(place / "scores"))
+    assert {file.name: file.read_text(encoding="utf-8") for file in place.glob("m.*")} == {
+        "m.bpk": "new",
+        "m.py": "new",
+    }
 
 
 def _killed_after(calls: int) -> Callable[[Any, str, Any], None]:

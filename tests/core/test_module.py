@@ -1,6 +1,8 @@
 """Module: finding parameters among the attributes, mapping them, records in and out, printing."""
 
 import threading
+from dataclasses import dataclass
+from typing import Any
 
 import emberlet as el
 import pytest
@@ -219,6 +221,20 @@ def test_an_object_of_tensors_moves_too():
     assert fork.start.hidden.tolist() == [[1.0, 1.0]]
     moved = module.start
     assert module.to("python").start is moved and repr(moved.cell.backend) == "python"
+
+
+def test_a_frozen_object_of_tensors_moves_too():
+    @dataclass(frozen=True)
+    class Range:
+        low: Any
+
+    class Limited(Module):
+        def __init__(self):
+            self.range = Range(el.ones((2,)))
+
+    module = Limited()
+    assert repr(module.fork("python").range.low.backend) == "python"
+    assert repr(module.range.low.backend) == "numpy"
 
 
 def test_a_clone_has_its_own_params_and_containers_and_keeps_sharing():

@@ -5,8 +5,9 @@ import { whyNoGpu } from "./adapter.mjs";
 // onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, else what is faster here;
 // slower(): why the GPU is known to be slower, or "".
 export async function loadEither(onGpu, inWasm, device, slower = () => "") {
-  const reason = device === "wasm" ? "the page asked for WebAssembly" : device ? "" : (await whyNoGpu()) || (await slower());
-  if (reason) return new Either(await inWasm(), null, reason);
+  const refused = device === "wasm" ? "the page asked for WebAssembly" : device ? "" : await whyNoGpu();
+  const reason = refused || (device ? "" : await slower());
+  if (reason) return new Either(await inWasm(), null, reason, refused ? "" : '; load it with device: "webgpu"');
   try {
     return new Either(await onGpu(), inWasm, "");
   } catch (error) {
@@ -19,10 +20,12 @@ class Either {
   #model;
   #inWasm;
   #changing = null;
+  #wayOut; // for what only the GPU does, while it was merely slower
 
-  constructor(model, inWasm, reason) {
+  constructor(model, inWasm, reason, wayOut = "") {
     this.#model = model;
     this.#inWasm = inWasm;
+    this.#wayOut = wayOut;
     this.reason = reason; // why WebAssembly runs the model; "" while the GPU does
     for (const name of ["adapter", "device", "runtime", "inputs", "outputs", "sizes", "dispatches", "kernels", "threads"]) {
       Object.defineProperty(this, name, { enumerable: true, get: () => this.#model[name] });
@@ -47,12 +50,12 @@ class Either {
   }
 
   session(options) {
-    if (this.device === "wasm") throw new Error("sessions need WebGPU, and WebAssembly runs this model");
+    if (this.device === "wasm") throw new Error(`sessions need WebGPU, and WebAssembly runs this model${this.#wayOut}`);
     return this.#model.session(options);
   }
 
   profile(options) {
-    if (this.device === "wasm") throw new Error("profiles need WebGPU, and WebAssembly runs this model");
+    if (this.device === "wasm") throw new Error(`profiles need WebGPU, and WebAssembly runs this model${this.#wayOut}`);
     return this.#model.profile(options);
   }
 

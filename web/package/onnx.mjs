@@ -7,6 +7,8 @@ import { faster } from "./faster.mjs";
 import { Kept } from "./kept.mjs";
 import { version } from "./version.mjs"; // the build writes it
 
+const LARGEST = 8 << 20; // bytes of a model that is measured
+
 // found: what sources.mjs opened. The options of `load`, and ofPlan(file): loads a plan; progress(bytes): told of each part
 // of the compiler that arrives; compiling(): called when the compiler begins.
 export async function loadOnnx(found, options) {
@@ -39,10 +41,13 @@ export async function loadOnnx(found, options) {
   const measured = async () => (await (await kept?.read(await place()))?.text()) ?? "";
   const slower = async () => ((await measured()) === "wasm" ? "a run in WebAssembly was faster here" : "");
   const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device, slower);
-  if (kept && !device && model.device === "webgpu" && !(await measured())) {
+  // A run in WebAssembly holds up the page for its length, so that large models are not measured.
+  if (kept && !device && model.device === "webgpu" && found.onnx.length <= LARGEST && !(await measured())) {
     whenIdle(async () => {
-      const other = await inWasm();
-      await kept.store(await place(), await faster(model, other).finally(() => other.release()));
+      const other = await inWasm().catch(() => null); // not every model runs there
+      if (signal?.aborted) return void other?.release();
+      const best = other ? await faster(model, other).catch(() => "webgpu").finally(() => other.release()) : "webgpu";
+      await kept.store(await place(), best);
     });
   }
   return Object.assign(model, { chosen });

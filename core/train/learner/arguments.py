@@ -59,13 +59,12 @@ def all_of(name: str, kind: type, given: Any) -> list[Any]:
     return found
 
 
-def strategies(given: Keep | Sequence[Keep], metrics: dict[str, list[Any]]) -> Any:
-    """The strategies of the checkpoints. Raises ArgumentError for the best by a metric that is not measured."""
+def check_strategies(given: Keep | Sequence[Keep], metrics: dict[str, list[Any]]) -> None:
+    """Raises ArgumentError for the best by a metric that is not measured."""
     found = all_of("checkpoints", Keep, given)
     for best in found:
         if isinstance(best, KeepBest):
             _measured(best, metrics)
-    return given
 
 
 def stopping(given: Any, metrics: dict[str, list[Any]]) -> list[EarlyStopping]:

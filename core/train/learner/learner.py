@@ -84,7 +84,7 @@ class Learner:
         self.grads_accumulation = _count("grads_accumulation", grads_accumulation)
         self.devices = arguments.backends(devices)
         if checkpoints is not None and checkpoints is not DEFAULT:
-            arguments.strategies(checkpoints, self.metrics)
+            arguments.check_strategies(checkpoints, self.metrics)
         self.checkpoints = None if checkpoints is None else Checkpoints(self.directory / "checkpoint", checkpoints)
         self.checkpoint = None if checkpoint is None else _count("checkpoint", checkpoint)
         self.resume = resume

@@ -237,7 +237,7 @@ class Compiled:
             except ValueNeeded as why:
                 self.fixed.update((n, why) for n in opened)
             except EmberletError as error:  # if the model fails at these sizes too, calling it raises the error
-                self.unopened = error
+                self.unopened = error.with_traceback(None)  # which holds the arrays of the trace
                 return None
 
     def _planned(self, arguments: list[Any]) -> Plan:
