@@ -10,8 +10,10 @@ from typing import Any
 from emberlet.errors import EmberletError, LoadError
 from emberlet.module import Module
 
-from ..overwriting import check_overwrite, signed
+from ..overwriting import OverwriteError, check_overwrite, signed
 from ..weights import save_sources
+
+PRODUCER = "emberlet quantize"  # of the ONNX files
 
 
 class Scheme:
@@ -85,16 +87,22 @@ def _named(base: ast.expr) -> str:
     return base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
 
 
-def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool) -> None:
-    """Raise OverwriteError or EmberletError if the module or its burnpack would replace an input, or a user's work."""
-    from emberlet.host.folders.outputs import is_same
+def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool, onnx: bool) -> None:
+    """Raise OverwriteError or EmberletError if one of the files would replace an input, or a user's work.
+    onnx: whether an ONNX file is one of them."""
+    from emberlet.host.folders.outputs import is_made, is_same
+    from emberlet.host.quantization.page import MARK
 
-    for name in (stem + ".py", stem + ".bpk", stem + ".onnx"):
+    marks = {stem + ".quantized.html": MARK, **({stem + ".onnx": PRODUCER} if onnx else {})}
+    for name in (stem + ".py", stem + ".bpk", *marks):
         for each in inputs:
             if is_same(str(out / name), each):
                 raise EmberletError(f"{out / name} is an input; give another --out or --name")
     if not force:
         check_overwrite(out / (stem + ".py"), text, out / (stem + ".bpk"))
+        for name, mark in marks.items():
+            if (out / name).exists() and not is_made(str(out / name), mark.encode()):
+                raise OverwriteError(f"{out / name} was not written by this command; --force overwrites it")
 
 
 def write(

@@ -220,3 +220,60 @@ def test_samples_come_from_tables(kind: str, tmp_path: Path, emberlet: Any) -> N
                     "--out", tmp_path / "out", "--time", "none", "--json")  # fmt: skip
     assert said.status == 0, said.err
     assert json.loads(said.out)["samples"] == 50
+
+
+def test_a_renamed_module_keeps_its_weights_and_the_copy_names_its_own(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    wide, out = tmp_path / "wide", tmp_path / "out"
+    words = ["--calibration", data, "--labels", "label", "--time", "none"]
+    assert emberlet("codegen", digits, "--out", wide).status == 0
+    before = (wide / "digits.bpk").read_bytes()
+    (wide / "digits.py").rename(wide / "other.py")
+    said = emberlet("quantize", wide / "other.py", "--out", out, *words)
+    assert said.status == 0, said.err
+    assert 'WEIGHTS = "other.bpk"' in (out / "other.py").read_text("utf-8")
+    said = emberlet("quantize", wide / "other.py", "--out", wide, "--name", "digits", "--force", *words)
+    assert said.status == 2
+    assert "is an input" in said.err
+    assert (wide / "digits.bpk").read_bytes() == before
+
+
+def test_a_module_that_holds_its_weights_is_refused(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    assert emberlet("codegen", digits, "--embed", "--out", tmp_path / "wide").status == 0
+    said = emberlet("quantize", tmp_path / "wide" / "digits.py", "--calibration", data, "--labels", "label",
+                    "--out", tmp_path / "out")  # fmt: skip
+    assert said.status == 2
+    assert "generate it without --embed" in said.err
+
+
+@pytest.mark.parametrize("name", ["digits.onnx", "digits.quantized.html"])
+def test_files_of_others_are_replaced_only_by_force(
+    name: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_bytes(b"mine")
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none",
+             "--activations", "--samples", 64]  # fmt: skip
+    said = emberlet(*words)
+    assert said.status == 2
+    assert f"{name} was not written by this command" in said.err
+    assert [each.name for each in out.iterdir()] == [name]
+    assert (out / name).read_bytes() == b"mine"
+    assert emberlet(*words, "--force").status == 0
+    assert emberlet(*words).status == 0  # what it wrote itself it replaces
+
+
+def test_a_name_with_a_folder_replaces_nothing_unasked(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    wide, out = tmp_path / "wide", tmp_path / "out"
+    assert emberlet("codegen", digits, "--out", wide).status == 0
+    out.mkdir()
+    (out / "x.py").write_text("mine", "utf-8")
+    words = ["quantize", wide / "digits.py", "--calibration", data, "--labels", "label", "--out", out, "--time", "none"]
+    said = emberlet(*words, "--name", "../x")
+    assert said.status == 2
+    assert (out / "x.py").read_text("utf-8") == "mine"
+    assert emberlet(*words, "--name", "../y").status == 0
+    assert sorted(each.name for each in out.iterdir()) == ["x.py", "y.bpk", "y.py", "y.quantized.html"]
+    assert not list(tmp_path.glob("y*"))

@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write nothing and end with status 1 if the accuracy (without labels: the agreement) is below, 0 to 1",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--force", action="store_true", help="overwrite a module that was edited, and its weights")
+    parser.add_argument("--force", action="store_true", help="overwrite files that were edited, or that others wrote")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,9 +102,9 @@ def run(arguments: argparse.Namespace) -> int:
         fit(source.inputs)
     source.check(arguments.keep)
     scheme = scheme.keeping(arguments.keep)
-    out, inputs = Path(arguments.out), [arguments.model, *arguments.calibration]
+    out, inputs = Path(arguments.out), [*source.files, *arguments.calibration]
     text = writing.quantizing(source.text, scheme)
-    writing.check(out, source.stem, text, inputs, arguments.force)
+    writing.check(out, source.stem, text, inputs, arguments.force, arguments.activations)
 
     some = measuring.few(samples)
     marked = None if labels is None else labels[: len(next(iter(some.values())))]

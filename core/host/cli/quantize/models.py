@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emberlet.codegen.quantized.writing import Scheme, unsigned
+from emberlet.codegen.emit.names import file_stem
+from emberlet.codegen.quantized.writing import PRODUCER, Scheme, unsigned
 from numpy.typing import NDArray
 
 from ....backend import get_backend
@@ -25,23 +26,29 @@ Arrays = Mapping[str, NDArray[Any]]
 
 class Source:
     """A float model. model: with its weights, on NumPy; text: the source of its module; stem: the name of its files;
-    layers: those whose weights can be quantized, with their numbers of weights; activations: how they are calibrated.
+    files: those it was read from; layers: those whose weights can be quantized, with their numbers of weights;
+    activations: how they are calibrated.
     """
 
     activations: str | None = None
     notes: tuple[str, ...] = ()
     text: str
     stem: str
+    files: tuple[str, ...]
 
     def __init__(self, path: str, name: str | None) -> None:
-        self.path = path
+        self.files = (path,)
         if path.endswith(".onnx"):
             self._of_onnx(path, name)
         elif path.endswith(".py"):
             loaded = models.load(path, "numpy")
             self._take(loaded, unsigned(Path(path).read_text("utf-8")))
-            self.stem = name or Path(path).stem
-            self.text = self.text.replace(f'"{Path(path).stem}.bpk"', f'"{self.stem}.bpk"', 1)
+            self.stem = file_stem(name) if name else Path(path).stem
+            held = type(self.model).WEIGHTS
+            if f'"{held}"' not in self.text:
+                raise EmberletError(f"{path} does not name the file of its weights; generate it without --embed")
+            self.text = self.text.replace(f'"{held}"', f'"{self.stem}.bpk"', 1)
+            self.files = (path, str(Path(path).parent / held))
         else:
             raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
         self.layers = {
@@ -52,8 +59,6 @@ class Source:
             raise UnsupportedError(f"{path}: no layer has weights that can be quantized")
 
     def _of_onnx(self, path: str, name: str | None) -> None:
-        from emberlet.codegen.emit.names import file_stem
-
         require(path)
         self.stem = file_stem(name or Path(path).stem)
         self._take(*self.translated(path))
@@ -122,8 +127,6 @@ class Static(Source):
             raise UnsupportedError(f"{path}: no activation can be quantized; leave out --activations")
 
     def _of_onnx(self, path: str, name: str | None) -> None:
-        from emberlet.codegen.emit.names import file_stem
-
         self.stem = file_stem(name or Path(path).stem)
         self._take(*self.translated(self.proto))
 
@@ -173,6 +176,7 @@ class Static(Source):
         loaded, text = self.translated(self._proto(scheme.keep, True, False))
         scheme.apply(loaded.model)
         proto = self._proto(scheme.keep, True, True)
+        proto.producer_name = PRODUCER
         return loaded.model, text, {self.stem + ".onnx": proto.SerializeToString()}
 
 
