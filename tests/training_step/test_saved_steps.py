@@ -222,6 +222,25 @@ def test_a_parameter_of_two_layers_keeps_both_names(tmp_path: Path) -> None:
     same(file.to_record(), model.to_record(), 1e-5)
 
 
+class Adding(nn.Tanh):
+    """Adds a constant of the plan to a parameter that is named like one."""
+
+    def __init__(self) -> None:
+        self.constant0 = emberlet.Param(emberlet.full((64,), 7.0, backend="numpy"))
+
+    def forward(self, x: Any) -> Any:
+        added = emberlet.asarray(np.arange(64, dtype=np.float32) ** 2, backend=x.backend)
+        return x * self.constant0.val() + added
+
+
+@pytest.mark.needs("gpu-driver")
+def test_a_parameter_may_have_the_name_of_a_constant(tmp_path: Path) -> None:
+    model, x = Adding(), np.ones((2, 64), np.float32)
+    file = saved(tmp_path, model.compile_step(lambda m, x: m(x).mean(), ADAM.init()), x)
+    assert np.asarray(file.to_record()["constant0"]).tolist() == [7.0] * 64
+    np.testing.assert_allclose(number(file.run(0.01, x)), 7 + (np.arange(64) ** 2).mean(), rtol=1e-6)
+
+
 @pytest.mark.needs("gpu-driver")
 def test_calls_that_overlap_run_in_order(tmp_path: Path) -> None:
     step = dense().compile_step(squares, ADAM.init())

@@ -88,6 +88,47 @@ def test_products_of_dequantized_operands_are_exact_sums(seed: int) -> None:
             np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
 
 
+@every("kind, backend", [(k, b) for k in ("differences", "casts") for b in ("wasm", "native")])
+def test_integers_that_wrap_are_not_read_as_weights(kind: str, backend: str) -> None:
+    if backend == "native":
+        pytest.importorskip("llvmlite")
+
+    def product(q: Any, point: Any, w: Any, scale: Any) -> Any:
+        q = q - point if kind == "differences" else q.astype("uint8")
+        return (q.astype("float32") * scale) @ (w.astype("float32") * scale)
+
+    q = np.array([[5, 200], [1, 2]], np.uint8) if kind == "differences" else np.array([[-1, 5], [-128, 2]], np.int8)
+    arrays = [q, np.uint8(10), np.eye(2, dtype=np.int8), np.float32(0.5)]
+    want = (q - np.uint8(10) if kind == "differences" else q.astype(np.uint8)) * np.float32(0.25)
+    tensors = [emberlet.asarray(a, backend=backend) for a in arrays]
+    for found in (product(*tensors), compiled(product, *tensors, backend=backend)(*tensors)):
+        np.testing.assert_array_equal(np.asarray(found), want)
+
+
+@every("kind", ["differences", "casts", "offsets", "narrow offsets"])
+def test_a_file_has_the_numbers_of_integers_that_wrap(kind: str, tmp_path: Path) -> None:
+    require("gpu-driver")
+    q = drawn(np.random.default_rng(5), "uint8" if kind == "differences" else "int8", (50, 100))
+    weights = emberlet.asarray(q, backend="numpy")
+
+    def model(x: Any) -> Any:
+        w = weights.to_device(x.backend)
+        if kind == "offsets":
+            return x + (w.astype("int32") - 123456789)
+        if kind == "narrow offsets":
+            return x * ((w.astype("int16") - np.int16(32700)).astype("float32") * 0.5)
+        w = w - np.uint8(10) if kind == "differences" else w.astype("uint8")
+        return x * (w.astype("float32") * 0.5)
+
+    x = np.ones((50, 100), np.int32 if kind == "offsets" else np.float32)
+    want = np.asarray(model(emberlet.asarray(x, backend="numpy")))
+    for ending in (".wasm", ".plan"):
+        path = str(tmp_path / f"model{ending}")
+        plan_file.save(path, model, emberlet.asarray(x, backend="numpy"), inputs=["x"])
+        (found,) = plan_file.load(path).run(x)
+        np.testing.assert_array_equal(np.asarray(found), want)
+
+
 def network(path: Path, rng: np.random.Generator) -> None:
     """A convolution, a relu and two products, with most of the weights in the products."""
     nodes = [

@@ -10,7 +10,7 @@ from emberlet.shapes import size
 from emberlet.tensor import Tensor
 
 from ..record.host_evaluation import values_of
-from ..record.levels import parts
+from ..record.levels import REACH, parts
 from .storing import SMALLEST
 
 MOST = 1 << 24  # counts below it are exact in float32
@@ -46,7 +46,7 @@ def _narrow(node: Any, backend: Any) -> Narrow | None:
     offset = 0
     if zero is not None:
         points = set(host.to_list(host.reshape(zero, (zero.size,))))
-        if len(points) != 1:
+        if len(points) != 1 or abs(min(points)) > REACH:
             return None
         offset = -int(points.pop())
     if q.dtype.kind == "uint":

@@ -93,11 +93,15 @@ def write(
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
     given = {}
+    taken = {name for name, _ in (initial or {}).values()}
+    begin = "constant"
+    while any(name.startswith(begin) for name in taken):
+        begin = "_" + begin
     for number, node in zip(plan.externals, externals, strict=True):
         if node.op == "input":
             given[node.arg] = number
             continue
-        name = f"constant{len(fixed)}"
+        name = f"{begin}{len(fixed)}"
         how, stored = weights, []
         if node.nbytes <= PAGE_BYTES:
             stored = narrowing.parts_of(traced.narrow.get(id(node)), backend.host)

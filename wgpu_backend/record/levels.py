@@ -40,7 +40,7 @@ def parts(x):
         q, scale = node.srcs[0].srcs[0], node.srcs[1]
     elif node.dtype is not dtypes.int32:
         return None
-    if q.op == "binary" and q.arg == "sub":
+    if q.op == "binary" and q.arg == "sub" and _wide(q):
         q, zero = q.srcs
     q = _narrow(q)
     if not q.dtype.is_integer or q.dtype.bits > 32 or not known_equal(q.shape, node.shape):
@@ -58,9 +58,14 @@ def parts(x):
 
 def _narrow(node):
     """The 8-bit node that a node is cast from; any other node unchanged."""
-    if node.op == "cast" and node.srcs[0].dtype.is_integer and node.srcs[0].dtype.bits == 8:
+    if node.op == "cast" and _wide(node) and node.srcs[0].dtype.is_integer and node.srcs[0].dtype.bits == 8:
         return node.srcs[0]
     return node
+
+
+def _wide(node):
+    """Whether every 8-bit integer, and the difference of two, fits a node's dtype."""
+    return node.dtype.kind == "int" and node.dtype.bits > 8
 
 
 def _moved(node, moves, x):
