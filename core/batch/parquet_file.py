@@ -20,12 +20,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ..errors import FormatError
+from . import page_lengths
 from .arrow_types import DEPTH, check, extensions
 
 FOOTER = 256 << 20  # bytes of the largest footer that is read
 
 _SCHEMA_KEY = b"ARROW:schema"
-_STOP, I32, I64, BINARY, LIST, _SET, STRUCT = 0, 5, 6, 8, 9, 10, 12
+_STOP, _TRUE, _FALSE, I32, I64, BINARY, LIST, _SET, STRUCT = 0, 1, 2, 5, 6, 8, 9, 10, 12
 _WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of true, false, a byte, a double; other numbers are varints
 _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3  # PageType
 _HEADS = {_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}  # the field of PageHeader that a type of page has
@@ -35,13 +36,16 @@ class Chunk(NamedTuple):
     """What the footer says of a column in a row group.
 
     values: how many there are. rows: how many of them are read at once. texts: of bytes of any length: (the bytes that
-    all pages become, the encodings that values may have), None for others.
+    all pages become, the encodings that values may have), None for others. codec: how pages are compressed, as a
+    CompressionCodec; levels: of how many kinds they have levels (0; 1: of nulls; 2: also of lists).
     """
 
     column: str
     values: int
     rows: int
     texts: tuple[int, frozenset[int]] | None
+    codec: int
+    levels: int
 
 
 class Opened:
@@ -99,7 +103,7 @@ class Checked:
             where = f"{self._shown}: the column {chunk.column!r}"
             try:
                 self._check(chunk, Thrift(data), where)
-            except (IndexError, ValueError) as error:
+            except (IndexError, ValueError, OSError) as error:
                 if isinstance(error, FormatError):
                     raise
                 raise FormatError(f"{where} has damaged pages ({str(error) or 'they end early'})") from None
@@ -110,7 +114,7 @@ class Checked:
         window: deque[tuple[int, int]] = deque()  # (values, bytes) of the pages that may be read at once
         size_of_texts, encodings = chunk.texts or (None, None)
         while values < chunk.values and t.at < len(t.data):
-            kind, size, stored, count, encoding = _page(t)
+            kind, size, stored, count, encoding, head = _page(t)
             t.at += stored
             if kind not in _HEADS:
                 continue
@@ -129,9 +133,19 @@ class Checked:
                 raise FormatError(f"{where} has more values than the file's footer says; write the file again")
             if encodings is not None and encoding not in encodings:
                 raise FormatError(f"{where} has an encoding that the file's footer does not name; write the file again")
-            window.append((count, size))
+            if encoding in page_lengths.TIMES:
+                if chunk.codec and chunk.codec not in page_lengths.CODECS:
+                    raise FormatError(f"{where} has lengths that cannot be checked in its compression; write the file "
+                                      "again with zstd")  # fmt: skip
+                page = t.data[t.at - stored : t.at]
+                for found in page_lengths.expanded(page, size, chunk, head, kind == _DATA_2):
+                    page_lengths.check(Thrift(found), page_lengths.TIMES[encoding], count)
+            if count or not window:
+                window.append((count, size))
+            else:
+                window[-1] = (window[-1][0], window[-1][1] + size)
             total, rows = total + size, rows + count
-            while len(window) > 1 and rows - window[0][0] - count >= chunk.rows:
+            while len(window) > 1 and rows - window[0][0] - window[-1][0] >= chunk.rows:
                 first, gone = window.popleft()
                 total, rows = total - gone, rows - first
             if total > self._most:
@@ -262,8 +276,9 @@ def _stored_schemas(footer: bytes, shown: str) -> list[bytes]:
     return found
 
 
-def _page(t: Thrift) -> tuple[int, int, int, int, int]:
-    """(type, bytes once expanded, bytes in the file, values, their encoding) of the page whose head is next.
+def _page(t: Thrift) -> tuple[int, int, int, int, int, dict[int, int]]:
+    """(type, bytes once expanded, bytes in the file, values, their encoding, numbers of the head for its type) of the
+    page whose head is next.
 
     PageHeader: 1 type, 2 uncompressed_page_size, 3 compressed_page_size, then a struct for its type: 1 num_values, and
     the encoding, which is 2, and 4 in the second version.
@@ -276,8 +291,10 @@ def _page(t: Thrift) -> tuple[int, int, int, int, int]:
         elif kind == STRUCT and number in _HEADS.values():
             head = heads.setdefault(number, {})
             for n, inner in t.fields():
-                if inner == I32:
+                if inner == I32 and n != page_lengths.COMPRESSED:
                     head[n] = t.integer(32)
+                elif inner in (_TRUE, _FALSE) and n == page_lengths.COMPRESSED:
+                    head[n] = inner == _TRUE
                 else:
                     t.skip(inner)
         else:
@@ -287,4 +304,4 @@ def _page(t: Thrift) -> tuple[int, int, int, int, int]:
     count, encoding = head.get(1, 0), head.get(4 if kind == _DATA_2 else 2, 0)
     if min(size, stored, count) < 0:
         raise ValueError("a size below zero")
-    return kind, size, stored, count, encoding
+    return kind, size, stored, count, encoding, head

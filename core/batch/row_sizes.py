@@ -38,12 +38,17 @@ class Sizes(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """A column of the schema. kind: its physical type; width: the bytes of a value, for those of one size."""
+    """A column of the schema. kind: its physical type; width: the bytes of a value, for those of one size; levels: of
+    how many kinds a value has levels (0; 1: of nulls; 2: also of lists)."""
 
     path: list[str]
     kind: int
     width: int
-    in_lists: bool
+    levels: int
+
+    @property
+    def in_lists(self) -> bool:
+        return self.levels > 1
 
     @property
     def is_shared_text(self) -> bool:
@@ -51,12 +56,14 @@ class _Leaf(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """A column of a row group. begin: where its bytes are; values, size: how many, and in how many bytes."""
+    """A column of a row group. begin: where its bytes are; values, size: how many, and in how many bytes; codec: how
+    they are compressed."""
 
     begin: int
     encodings: frozenset[int]
     values: int
     size: int
+    codec: int
 
     @property
     def has_dictionary(self) -> bool:
@@ -107,15 +114,16 @@ def sizes(opened: Opened, shown: str, groups: Collection[int], names: Collection
         for k in used:
             leaf, c = leaves[k], columns[k]
             texts = (c.size, c.encodings) if leaf.kind in (_TEXTS, _BYTES) else None
-            one = Chunk(leaf.path[0], c.values, c.values if leaf.in_lists else most, texts)
+            one = Chunk(leaf.path[0], c.values, c.values if leaf.in_lists else most, texts, c.codec, leaf.levels)
             chunks.setdefault(c.begin, []).append(one)
     return Sizes(most, [".".join(leaves[k].path) for k in sorted(as_dictionaries)], chunks, page, largest)
 
 
 def _too_large(shown: str, leaf: _Leaf, c: _Column, size: int, largest: int) -> str:
     advice = "with fewer rows in each row group"
-    if leaf.kind == _TEXTS and _DELTA_BYTE_ARRAY in c.encodings:
-        advice = "without the encoding DELTA_BYTE_ARRAY for texts in lists, which may repeat their beginnings"
+    if leaf.kind in (_TEXTS, _BYTES) and _DELTA_BYTE_ARRAY in c.encodings:
+        what = "texts" if leaf.kind == _TEXTS else "bytes"
+        advice = f"without the encoding DELTA_BYTE_ARRAY for {what} in lists, which may repeat their beginnings"
     return (
         f"{shown}: the lists of the column {leaf.path[0]!r} come to {size} bytes, and one row may hold them all; at "
         f"most {largest} are read: write the file {advice}"
@@ -124,6 +132,8 @@ def _too_large(shown: str, leaf: _Leaf, c: _Column, size: int, largest: int) -> 
 
 def _size_of_lists(leaf: _Leaf, c: _Column, as_dictionary: bool) -> int:
     """The most bytes that the lists of a row group take, all of which one row may hold."""
+    if leaf.kind == _BYTES and _DELTA_BYTE_ARRAY in c.encodings:  # Arrow joins them before it compares their width
+        return c.size * COPIES * c.values + (8 + LEVELS) * c.values
     if leaf.kind != _TEXTS:
         return (_width(leaf) + LEVELS) * c.values
     repeated = not as_dictionary and (c.has_dictionary or _DELTA_BYTE_ARRAY in c.encodings)
@@ -132,6 +142,8 @@ def _size_of_lists(leaf: _Leaf, c: _Column, as_dictionary: bool) -> int:
 
 def _size_of_row(leaf: _Leaf, c: _Column, rows: int) -> int:
     """The bytes of a row: at most; of texts that are stored one by one on average, their pages are looked at later."""
+    if leaf.kind == _BYTES and _DELTA_BYTE_ARRAY in c.encodings:
+        return max(8, _width(leaf), c.size)
     if leaf.kind != _TEXTS:
         return max(8, _width(leaf))
     repeated = c.has_dictionary or _DELTA_BYTE_ARRAY in c.encodings
@@ -146,7 +158,7 @@ def _leaves(t: Thrift) -> list[_Leaf]:
     """The columns of the schema, which lists a tree: each node, then its children (SchemaElement: 1 type,
     2 type_length, 3 repetition_type, 4 name, 5 num_children)."""
     found: list[_Leaf] = []
-    above: list[tuple[list[str], bool]] = []
+    above: list[tuple[list[str], int]] = []
     left: list[int] = []  # children of those above that are still to come
     for i in range(t.items()[0]):
         said: dict[int, int] = {}
@@ -163,14 +175,14 @@ def _leaves(t: Thrift) -> list[_Leaf]:
             above.pop()
         if (i and not left) or len(left) > DEPTH:
             raise ValueError("columns outside its tree" if not left else "too many nested columns")
-        path, in_lists = above[-1] if above else ([], False)
+        path, levels = above[-1] if above else ([], 0)
         if i:
             left[-1] -= 1
-            path, in_lists = [*path, name.decode("utf-8", "replace")], in_lists or said.get(3) == 2
+            path, levels = [*path, name.decode("utf-8", "replace")], max(levels, said.get(3, 0))
         if i and 1 in said and not said.get(5):
-            found.append(_Leaf(path, said[1], max(0, said.get(2, 0)), in_lists))
+            found.append(_Leaf(path, said[1], max(0, said.get(2, 0)), levels))
         else:
-            above.append((path, in_lists))
+            above.append((path, levels))
             left.append(said.get(5, 0))
     return found
 
@@ -190,8 +202,8 @@ def _group(t: Thrift) -> tuple[int, list[_Column]]:
 
 
 def _column(t: Thrift) -> _Column:
-    """ColumnChunk: 3 meta_data, of which 2 encodings, 5 num_values, 6 total_uncompressed_size, 9 data_page_offset,
-    11 dictionary_page_offset."""
+    """ColumnChunk: 3 meta_data, of which 2 encodings, 4 codec, 5 num_values, 6 total_uncompressed_size,
+    9 data_page_offset, 11 dictionary_page_offset."""
     said: dict[int, int] = {}
     encodings: list[int] = []
     for number, kind in t.fields():
@@ -199,7 +211,9 @@ def _column(t: Thrift) -> _Column:
             t.skip(kind)
             continue
         for n, inner in t.fields():
-            if inner == I64:
+            if (n, inner) == (4, I32):
+                said[n] = t.integer(32)
+            elif inner == I64 and n != 4:
                 said[n] = t.integer(64)
             elif (n, inner) == (2, LIST):
                 encodings = [t.integer(32) for _ in range(t.items()[0])]
@@ -208,4 +222,4 @@ def _column(t: Thrift) -> _Column:
     begin = said.get(9, 0)
     if 0 < said.get(11, 0) < begin:
         begin = said[11]
-    return _Column(begin, frozenset(encodings), max(0, said.get(5, 0)), max(0, said.get(6, 0)))
+    return _Column(begin, frozenset(encodings), max(0, said.get(5, 0)), max(0, said.get(6, 0)), said.get(4, 0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from emberlet.batch import columns, files, rows
-from emberlet.batch.parquet_file import Opened
+from emberlet.batch.parquet_file import Checked, Chunk, Opened
 from emberlet.batch.row_sizes import sizes
 from emberlet.batch.rows import FILE, ID, PLACE, ROW, Reading, schema, tables
 from emberlet.data import ParquetDataset
@@ -389,3 +391,147 @@ def test_a_page_that_becomes_very_large_is_refused(tmp_path: Path, monkeypatch: 
                             write_batch_size=1 << 20, max_rows_per_page=1 << 20)  # fmt: skip
         with pytest.raises(FormatError, match="a page that becomes"):
             read([tmp_path / "x.parquet"])
+
+
+# -- pages that are written byte by byte ------------------------------------------------------------------------------
+
+
+def varint(n: int) -> bytes:
+    return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+
+
+def zigzag(n: int) -> bytes:
+    return varint(2 * n if n >= 0 else -2 * n - 1)
+
+
+def struct(*fields: tuple[int, int, bytes]) -> bytes:
+    """A struct in Thrift's compact protocol: fields as (number, type, value)."""
+    before = [0] + [number for number, _, _ in fields]
+    return b"".join(bytes([(n - b) << 4 | kind]) + x for b, (n, kind, x) in zip(before, fields, strict=False)) + b"\0"
+
+
+def i32(number: int, value: int) -> tuple[int, int, bytes]:
+    return number, 5, zigzag(value)
+
+
+def i64(number: int, value: int) -> tuple[int, int, bytes]:
+    return number, 6, zigzag(value)
+
+
+def items(number: int, kind: int, *values: bytes) -> tuple[int, int, bytes]:
+    return number, 9, bytes([len(values) << 4 | kind]) + b"".join(values)
+
+
+def text(number: int, value: bytes) -> tuple[int, int, bytes]:
+    return number, 8, varint(len(value)) + value
+
+
+def lengths(first: int, step: int, count: int, said: int | None = None, block: int = 128) -> bytes:
+    """DELTA_BINARY_PACKED: `first`, then `step` more each time. said: how many the head says there are."""
+    head = varint(block) + varint(4) + varint(count if said is None else said) + zigzag(first)
+    return head + (zigzag(step) + bytes(4)) * -((1 - count) // block)
+
+
+def data_page(rows: int, values: bytes, encoding: int, second: bool, codec: str | None, nulls: bool) -> bytes:
+    level = varint(rows << 1) + b"\1" if nulls else b""
+    if not second:
+        values = (len(level).to_bytes(4, "little") + level if nulls else b"") + values
+    stored = pa.compress(values, codec, asbytes=True) if codec else values
+    if not second:
+        about = (5, 12, struct(i32(1, rows), i32(2, encoding), i32(3, 3), i32(4, 3)))
+        return struct(i32(1, 0), i32(2, len(values)), i32(3, len(stored)), about) + stored
+    sizes = i32(5, len(level)), i32(6, 0)
+    about = (8, 12, struct(i32(1, rows), i32(2, 0), i32(3, rows), i32(4, encoding), *sizes))
+    return struct(i32(1, 3), i32(2, len(level + values)), i32(3, len(level + stored)), about) + level + stored
+
+
+def write_page(
+    path: Path, kind: int, width: int, rows: int, values: bytes, encoding: int, second: bool = False,
+    codec: str | None = None, nulls: bool = False,
+) -> None:  # fmt: skip
+    """A Parquet file of one column with one page."""
+    page = data_page(rows, values, encoding, second, codec, nulls)
+    number = {None: 0, "snappy": 1, "zstd": 6}[codec]
+    about = struct(
+        i32(1, kind), items(2, 5, zigzag(encoding), zigzag(3)), items(3, 8, b"\1x"), i32(4, number), i64(5, rows),
+        i64(6, len(page) + len(values)), i64(7, len(page)), i64(9, 4),
+    )  # fmt: skip
+    column = struct(i32(1, kind), i32(2, width), i32(3, int(nulls)), text(4, b"x"))
+    group = struct(items(1, 12, struct(i64(2, 0), (3, 12, about))), i64(2, len(page)), i64(3, rows))
+    footer = struct(
+        i32(1, 2), items(2, 12, struct(text(4, b"r"), i32(5, 1)), column), i64(3, rows), items(4, 12, group)
+    )
+    path.write_bytes(b"PAR1" + page + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("second", [False, True], ids=["first version", "second version"])
+@pytest.mark.parametrize("codec", [None, "snappy", "zstd"])
+def test_more_lengths_than_values_are_refused(codec: str | None, second: bool, nulls: bool, tmp_path: Path) -> None:
+    """A file of a hundred bytes for whose lengths Arrow would make room of gigabytes."""
+    path = tmp_path / "x.parquet"
+    how: dict[str, Any] = {"second": second, "codec": codec, "nulls": nulls}
+    for encoding, values in (
+        (6, lengths(3, 0, 2) + b"abcdef"), (7, lengths(0, 3, 2) + lengths(3, 0, 2) + b"abcdef")
+    ):  # fmt: skip
+        write_page(path, 6, 0, 2, values, encoding, **how)  # what the test writes is read
+        assert [bytes(x) for x in read([path])["x"].to_pylist()] == [b"abc", b"def" if encoding == 6 else b"abcdef"]
+    many = lengths(0, 0, 1, said=10**8)
+    for encoding, values in ((6, many), (7, many), (7, lengths(0, 0, 1) + many)):
+        write_page(path, 6, 0, 1, values, encoding, **how)
+        for reader in (lambda: read([path]), lambda: ParquetDataset(path)):
+            with pytest.raises(FormatError, match="more lengths than values"):
+                reader()
+    write_page(path, 6, 0, 2, lengths(0, 0, 2, block=1 << 20), 6, **how)
+    with pytest.raises(FormatError, match="blocks of"):
+        read([path])
+
+
+def test_texts_with_lengths_are_read_in_every_compression(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    texts = [None if i % 5 == 0 else "ab" * (i % 7) for i in range(2000)]
+    lists = [["x" * (i % 5)] * (i % 4) for i in range(2000)]
+    made = pa.table({"s": texts, "l": lists, "none": pa.nulls(2000, pa.string()), "struct": [{"a": t} for t in texts]})
+    codecs = ("none", "snappy", "zstd", "gzip", "brotli", "lz4")
+    for version, codec, encoding in itertools.product(
+        ("1.0", "2.0"), codecs, ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
+    ):
+        columns = dict.fromkeys(("s", "l.list.element", "none", "struct.a"), encoding)
+        parquet.write_table(made, path, compression=codec, data_page_version=version, use_dictionary=False,
+                            column_encoding=columns, data_page_size=1000, row_group_size=1500)  # fmt: skip
+        found = read([path])
+        assert all(found[name].to_pylist() == made[name].to_pylist() for name in made.column_names)
+
+
+def test_bytes_of_one_size_that_repeat_their_beginnings_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """Arrow joins a value with what it repeats, to any length, before it compares the length with the column's."""
+    count, more = 14_000, 5
+    values = lengths(0, more, count) + lengths(more, 0, count) + bytes(count * more)
+    write_page(tmp_path / "x.parquet", 7, 4, count, values, 7)
+    with (tmp_path / "x.parquet").open("rb") as opened:
+        held = Opened(pa.PythonFile(opened), "x")
+        assert sizes(held, "x", range(9), {"x"}, count).rows * count * more < 512 << 20
+    with pytest.raises(EmberletError):
+        read([tmp_path / "x.parquet"])
+
+
+def test_bytes_of_one_size_in_lists_that_repeat_their_beginnings_are_bounded(tmp_path: Path) -> None:
+    column = one_list(pa.array([b"x" * 20_000] * 100, pa.binary(20_000)))
+    how = PLAIN | {"column_encoding": {"c.list.element": "DELTA_BYTE_ARRAY"}}
+    parquet.write_table(pa.table({"c": column}), tmp_path / "x.parquet", **how)
+    assert read([tmp_path / "x.parquet"]).num_rows == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("emberlet.host.npy.EXPANDED", 4 << 20)
+        with pytest.raises(FormatError, match="without the encoding DELTA_BYTE_ARRAY for bytes in lists"):
+            read([tmp_path / "x.parquet"])
+
+
+def test_pages_without_values_take_no_memory_while_they_are_checked() -> None:
+    data = data_page(0, b"", 0, False, None, False) * 4000
+    checked = Checked(io.BytesIO(data), "x", {0: [Chunk("x", 1, 1, None, 0, 0)]}, 1 << 20, 1 << 20)
+    tracemalloc.start()
+    try:
+        assert checked.read() == data
+        assert tracemalloc.get_traced_memory()[1] < len(data) + (64 << 10)
+    finally:
+        tracemalloc.stop()
