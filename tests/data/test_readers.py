@@ -10,7 +10,9 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
+import tracemalloc
 import zipfile
 from collections import namedtuple
 from pathlib import Path
@@ -450,6 +452,41 @@ def test_npy_that_is_truncated_while_it_is_read_is_refused(tmp_path: Path) -> No
     assert found[2].tolist() == [8, 9, 10, 11]
     with pytest.raises(FormatError, match="truncated after it was opened"):
         found.stacked([9_000])
+
+
+@given(st.data())
+def test_npy_rows_are_taken_as_numpy_takes_them(data: Any) -> None:
+    n = data.draw(st.integers(1, 300))
+    array = np.arange(2 * n).reshape(n, 2)
+    some = st.integers(-n - 1, n)
+    indices = data.draw(
+        st.one_of(
+            st.lists(some), st.slices(n), st.lists(st.booleans(), min_size=n, max_size=n).map(np.array),
+            st.lists(st.booleans(), max_size=n + 1), st.just([0.5]), st.lists(st.integers(-3, 3)).map(np.int8),
+            st.lists(st.integers(0, n)).map(np.uint64),
+        )
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "x.npy", array)
+        found = NpyDataset(Path(folder) / "x.npy")
+        try:
+            expected = array[indices]
+        except IndexError:
+            with pytest.raises(IndexError):
+                found.stacked(indices)
+        else:
+            assert found.stacked(indices).tolist() == expected.tolist()
+
+
+def test_a_row_of_an_npy_costs_what_it_is(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(1 << 20, np.uint8))
+    found = NpyDataset(tmp_path / "x.npy")
+    tracemalloc.start()
+    try:
+        assert found[-1] == 0 and found.stacked(slice(5, 8)).tolist() == [0, 0, 0]
+        assert tracemalloc.get_traced_memory()[1] < 256 << 10
+    finally:
+        tracemalloc.stop()
 
 
 def test_npz_rows_are_dicts(tmp_path: Path) -> None:

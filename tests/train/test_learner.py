@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from emberlet.train import (
     Step,
     TrainOutput,
 )
+from emberlet.train.learner.batches import as_tensors
 from emberlet.train.metric import AccuracyMetric, LearningRateMetric, LossMetric
 from support.small_training import Batches, Net, Plain, fit, learner, weights
 
@@ -455,6 +457,34 @@ def test_batches_may_be_arrays(tmp_path: Path) -> None:
     tensors = fit(tmp_path / "tensors", 1)
     arrays = [tuple(np.asarray(x) for x in batch) for batch in Batches(200, 32)]
     assert_same(learner(tmp_path / "arrays", 1).fit(arrays), tensors)
+
+
+class Foreign:
+    """An array of another library, such as torch, whose dtype is not NumPy's."""
+
+    dtype = "float32"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.zeros(2, np.float32)
+
+
+def test_batches_may_hold_arrays_of_others_and_any_kind_of_dict(tmp_path: Path) -> None:
+    class OfDicts(Plain):
+        def step(self, batch: Any) -> Any:
+            assert isinstance(batch, defaultdict) and batch.default_factory is list and batch["else"] == []
+            assert type(batch["foreign"]) is Foreign and isinstance(batch["counts"], Counter)
+            assert batch["counts"] == {"a": 2}
+            return Plain.step(self, (batch["x"], batch["y"]))
+
+    tensors = [tuple(batch) for batch in Batches(64, 32)]
+    expected = learner(tmp_path / "plain", 1, model=Plain()).fit(tensors)
+    for change in (lambda x: x, np.asarray):
+        batches = [
+            defaultdict(list, x=change(x), y=change(y), foreign=Foreign(), counts=Counter(a=2)) for x, y in tensors
+        ]
+        found = learner(tmp_path / change.__name__, 1, model=OfDicts(), compile=False).fit(batches)
+        assert_same(found, expected)
+    assert type(as_tensors({"x": Foreign()})["x"]) is Foreign and "else" not in batches[0]
 
 
 @pytest.mark.parametrize("loss", [lambda x: 0.5, lambda x: x])

@@ -72,7 +72,7 @@ class NpyDataset(Dataset):
         """The rows at these indices as one array."""
         if self._whole is not None:
             return np.asarray(self._whole[indices])
-        places = np.arange(len(self))[indices]
+        places = self._places(indices)
         out = np.empty((len(places), *self._shape[1:]), self._dtype)
         width, at = self._dtype.itemsize * prod(self._shape[1:]), 0
         for run in np.split(places, np.flatnonzero(np.diff(places) != 1) + 1):  # rows that follow each other
@@ -81,6 +81,19 @@ class NpyDataset(Dataset):
                 out[at : at + len(run)] = np.frombuffer(data, self._dtype).reshape(len(run), *self._shape[1:])
                 at += len(run)
         return out
+
+    def _places(self, indices: Any) -> NDArray[Any]:
+        """The numbers of the rows at these indices, which cost what they are, not what the array is."""
+        n = len(self)
+        if isinstance(indices, slice):
+            return np.arange(*indices.indices(n))
+        places = np.asarray(indices)
+        if places.dtype.kind not in "iu":
+            return np.arange(n)[indices]
+        if places.size and (places.min() < -n or places.max() >= n):
+            raise IndexError(f"the indices reach from {places.min()} to {places.max()}, of {n} rows")
+        places = places.astype(np.int64)
+        return np.where(places < 0, places + n, places)
 
 
 class NpzDataset(ArrayDataset):

@@ -27,7 +27,7 @@ def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, _PLAIN) or isinstance(value, type):
         return value
     if isinstance(value, dict):
-        return type(value)((key, replaced(child, change)) for key, child in value.items())
+        return _same_kind(value, lambda child: replaced(child, change))
     if isinstance(value, (list, tuple)):
         parts = [replaced(child, change) for child in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -46,13 +46,22 @@ def as_tensors(batch: Any) -> Any:
     if next(tensors(batch), None) is not None:
         return batch
     if hasattr(batch, "__array__") and hasattr(batch, "dtype"):
-        return asarray(batch) if batch.dtype.kind in "biuf" else batch
+        kind = getattr(batch.dtype, "kind", None)  # that of torch, polars and TensorFlow has none
+        return asarray(batch) if kind in ("b", "i", "u", "f") else batch
     if isinstance(batch, dict):
-        return type(batch)((key, as_tensors(child)) for key, child in batch.items())
+        return _same_kind(batch, as_tensors)
     if isinstance(batch, (list, tuple)):
         parts = [as_tensors(child) for child in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
     return batch
+
+
+def _same_kind(batch: dict[Any, Any], change: Callable[[Any], Any]) -> dict[Any, Any]:
+    """A copy of a dict, also of a defaultdict and other kinds, with every value changed."""
+    out = copy.copy(batch)
+    for key, child in batch.items():
+        out[key] = change(child)
+    return out
 
 
 def _attributes(value: Any) -> dict[str, Any]:
