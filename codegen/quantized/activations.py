@@ -7,7 +7,7 @@ with the product of both scales. A relu after such an operator is fused, so noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,14 +64,15 @@ def prepared(model: ModelProto) -> ModelProto:
 
 def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
     constants = {t.name: t for t in graph.initializer}
-    uses = _uses(graph)
+    uses, outputs = _uses(graph), {o.name for o in graph.output}
     by_output = {o: n for n in graph.node for o in n.output}
     for node in [n for n in graph.node if n.op_type == "BatchNormalization"]:
         before = by_output.get(node.input[0])
         if (
             before is None or before.op_type != "Conv" or len(uses[node.input[0]]) != 1
+            or node.input[0] in outputs or any(a.name == "training_mode" and a.i for a in node.attribute)
             or any(name not in constants for name in (before.input[1], *before.input[2:], *node.input[1:]))
-            or len(uses[before.input[1]]) != 1
+            or len(uses[before.input[1]]) != 1 or constants[before.input[1]].data_type != 1
         ):  # fmt: skip
             continue
         gain, shift, mean, var = (helper.to_array(constants[n]).astype(np.float64) for n in node.input[1:5])
@@ -97,9 +98,19 @@ def _narrow(x: Any) -> Any:
 def _uses(graph: GraphProto) -> dict[str, list[NodeProto]]:
     found: dict[str, list[NodeProto]] = {}
     for node in graph.node:
-        for name in node.input:
+        for name in _read([node]):
             found.setdefault(name, []).append(node)
     return found
+
+
+def _read(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """The names that nodes read, those in the branches and bodies within them, too."""
+    for node in nodes:
+        yield from node.input
+        for a in node.attribute:
+            for graph in (a.g, *a.graphs):
+                yield from _read(graph.node)
+                yield from (o.name for o in graph.output)
 
 
 def tensors(model: ModelProto) -> list[str]:
@@ -235,8 +246,19 @@ def quantized(
                 if node.op_type in FUSED:
                     node.input[:] = [pair.source if n == name else n for n in node.input]
     _insert(graph, given)
-    onnx.checker.check_model(found)
+    try:
+        onnx.checker.check_model(found)
+    except Exception as error:  # onnx raises its own ValidationError, and ValueError for models beyond 2 GiB
+        raise UnsupportedError(f"the quantized model is no valid ONNX: {error}; leave out --activations") from None
     return found
+
+
+def serialized(model: ModelProto) -> bytes:
+    """The bytes of a model's file. Raises UnsupportedError for one beyond the 2 GiB of protobuf."""
+    try:
+        return bytes(model.SerializeToString())
+    except Exception as error:  # protobuf's implementations raise ValueError or an EncodeError of their own
+        raise UnsupportedError(f"the quantized model cannot be written as ONNX: {error}") from None
 
 
 class _Grid:
@@ -340,6 +362,6 @@ def _insert(graph: GraphProto, given: Mapping[str, _Grid]) -> None:
                 nodes += waiting.pop(o).nodes
     del graph.node[:]
     graph.node.extend(nodes)
-    used = {name for node in nodes for name in node.input} | {o.name for o in graph.output}
+    used = {*_read(nodes)} | {o.name for o in graph.output}
     for tensor in [t for t in graph.initializer if t.name not in used]:
         graph.initializer.remove(tensor)

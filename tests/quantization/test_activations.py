@@ -116,3 +116,36 @@ def test_what_logarithms_are_taken_of_stays_in_float() -> None:
 def test_a_quantized_model_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="quantized already"):
         activations.prepared(onnx.load(MODELS / "quantized_qdq" / "model.onnx"))
+
+
+def test_a_batch_norm_stays_where_the_convolution_is_an_output_too() -> None:
+    text = """net (float[1, 1, 5, 5] x) => (float[1, 2, 3, 3] c, float[1, 2, 3, 3] y)
+    <float[2] g = {2, 0.5}, float[2] b = {1, -1}, float[2] m = {0.1, 0.2}, float[2] v = {1, 4}>
+    { c = Conv(x, w)
+      y = BatchNormalization(c, g, b, m, v) }"""
+    model = parse(text)
+    w = np.random.default_rng(1).normal(size=(2, 1, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    x = {"x": np.random.default_rng(2).normal(size=(1, 1, 5, 5)).astype(np.float32)}
+    found, wanted = outputs(activations.prepared(model), x), outputs(model, x)
+    for name in ("c", "y"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-5)
+
+
+BRANCHES = """
+net (bool p, float[n, 3] x) => (float[n, 3] y)
+<float[3, 3] w = {1, 2, 3, -4, 5, 6, 7, 8, -9}, float[3] low = {1, 2, 3}, float[3] high = {3, 4, 5}>
+{ h = MatMul(x, w)
+  y = If (p) <then_branch = yes () => (float[n, 3] a) { r = Relu(h)
+                                                        a = Add(r, low) },
+              else_branch = no () => (float[n, 3] b) { b = Add(h, high) }> }
+"""
+
+
+@pytest.mark.parametrize("p", [True, False])
+def test_what_only_branches_read_stays(p: bool) -> None:
+    model = activations.prepared(parse(BRANCHES))
+    x = np.random.default_rng(3).normal(size=(50, 3)).astype(np.float32)
+    given = {"p": np.array(p), "x": x}
+    small = activations.quantized(model, ranges(model, given))
+    close(outputs(model, given)["y"], outputs(small, given)["y"], 0.02)
