@@ -58,6 +58,8 @@ _SAYS = {
     "choice": "Argument:{} is {}, found {!r}",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} has no embedded weights; use from_file",
+    "quantizing": "Unsupported:quantize_weights needs CPython, and so do modules that call it; `emberlet micro build` "
+    "quantizes a model for a board",
     "no weights": "Load:{} does not say where its weights are; use from_file",
 }
 

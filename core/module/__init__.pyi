@@ -139,13 +139,14 @@ class Module:
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
     def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ...) -> list[str]:
         """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
-        convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Lazy weights stay lazy.
+        convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
+        or 2 weights a channel stay floats: a file would not tell their bits. Lazy weights stay lazy.
 
         mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), or a
         number of a channel's weights; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean
         absolute weight. filter: which layers, by the name of their weight (see `load_from`); keep: names of layers that
         stay as they are. fake: keep the weights and only compute with quantized ones (FakeQuantizedWeight). Raises
-        UnsupportedError for another scheme."""
+        UnsupportedError for another scheme, and on MicroPython."""
     def custom_settings(self) -> DisplaySettings | None:
         """DisplaySettings for printing this module and its children, or None. Override it."""
     def custom_content(self, content: Content) -> Content | None:

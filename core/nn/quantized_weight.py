@@ -66,7 +66,8 @@ class QuantizedWeight(Module):
             def init(shape, dtype, backend):
                 if not found:
                     found.update(made.quantized(param.val()))
-                return found[key]
+                one = found[key]
+                return one if one.backend is backend else one.to(backend)  # the module may have moved meanwhile
 
             return Param.uninitialized(init, old.shape, old.dtype, param.backend, False)
 

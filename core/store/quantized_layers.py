@@ -2,7 +2,7 @@
 own scheme, and the packed weights of a file into float layers, or into layers of another scheme.
 
 In a file a float weight is `weight`, that of a fake one `weight.real`, and a quantized one `weight.values`,
-`weight.scale` and `weight.zero_point`.
+`weight.scale` and `weight.zero_point`. Older files call these `weight` (uint8), `scale` and `zero_point`.
 """
 
 from __future__ import annotations
@@ -48,16 +48,28 @@ def fitted(module: Module, at: At, layout: str | None) -> Fitted:
     out = Fitted({}, {}, {}, {})
     for path, _, layer, axis in layers_with_weights(module):
         name = path + "weight"
+        old = _old_names(path, at)
+        held = {**{n: s for n, s in at.items() if n not in old}, **{old[n]: at[n] for n in old}} if old else at
         try:
-            pairs = dict(_weight(name, layer, axis, at, layout, out.narrowed))
+            pairs = dict(_weight(name, layer, axis, held, layout, out.narrowed))
         except LoadError as error:
             out.wrong[next(iter(_names(name, layer.weight)))] = str(error)
             continue
-        source = tuple(name + end for end in ("", *ENDS) if name + end in at)
+        if old and not pairs:
+            pairs = {new: held[new] for new in old.values()}
+        source = tuple(old) or tuple(name + end for end in ("", *ENDS) if name + end in at)
         for key, snapshot in pairs.items():
             out.found[key] = snapshot
             out.taken[key] = source
     return out
+
+
+def _old_names(path: str, at: At) -> dict[str, str]:
+    """The names of a layer's packed weight in an older file -> their names now; empty for other files."""
+    if path + "scale" not in at or path + "weight" not in at or at[path + "weight"].dtype is not dtypes.uint8:
+        return {}
+    ends = zip(("weight", "scale", "zero_point"), KEYS, strict=True)
+    return {path + end: f"{path}weight.{key}" for end, key in ends if path + end in at}
 
 
 def _names(name: str, weight: Any) -> list[str]:

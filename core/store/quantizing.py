@@ -133,7 +133,7 @@ def quantize_weights(
         if name[:-1] in kept or not keep(name + "weight", container):
             continue
         param = layer.weight
-        if isinstance(param, Param):
+        if isinstance(param, Param) and is_large(param.shape, axis):
             key = (id(param), axis)
             if key not in made:
                 made[key] = (
@@ -158,6 +158,11 @@ def layers_with_weights(module: Module) -> Iterator[tuple[str, str, Any, int]]:
         axis = channel_axis(layer)
         if axis is not None:
             yield name, container, layer, axis
+
+
+def is_large(shape: Sequence[int], axis: int) -> bool:
+    """Whether a packed weight's shape tells its bits: with 1 or 2 weights a channel, 4 and 2 bits give the same."""
+    return prod(n for i, n in enumerate(shape) if i != axis) > 2
 
 
 def channel_axis(layer: Module) -> int | None:

@@ -238,3 +238,11 @@ def test_blocks_that_a_scheme_cannot_say_are_refused():
             wide.quantize(8, level)
     with pytest.raises(UnsupportedError, match="8, 4 or 2 bits"):
         wide.quantize(5)
+
+
+def test_micropython_says_that_quantizing_needs_cpython(unix_port):
+    call = "nn.Linear(4, 3).quantize_weights()"
+    code = f"from emberlet import nn\ntry:\n    {call}\nexcept Exception as e:\n    print(repr(e))"
+    said = unix_port.run(code, heap="2M").check().stdout
+    assert "UnsupportedError" in said
+    assert "needs CPython" in said

@@ -207,3 +207,41 @@ def test_layers_train_with_quantized_weights(kind: str) -> None:
     # The gradient passes straight through the rounding: how often each weight is used.
     wanted = np.full((3, 2, 2, 2), 9.0) if kind == "Conv2d" else np.repeat([[0.0], [1], [2], [0], [0]], 4, 1)
     np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize("bits", [4, 2])
+def test_channels_too_small_to_tell_their_bits_stay_in_float(bits: int, tmp_path: Path) -> None:
+    for code in ("nn.Linear(1, 4)", "nn.Linear(2, 4)", "nn.Conv2d(6, 6, 1, groups=6)", "nn.Embedding(5, 2)"):
+        net, other = Module(), Module()
+        net.layer, other.layer = eval(code), eval(code)
+        net.to_record()
+        wanted = np.asarray(net.layer.weight.val())
+        assert net.quantize_weights(bits) == []
+        other.quantize_weights(6 - bits)
+        net.save_file(tmp_path / "net.bpk")
+        other.load_file(tmp_path / "net.bpk")
+        assert np.array_equal(np.asarray(other.layer.weight.val()), wanted)
+
+
+def test_lazy_weights_follow_the_module_to_another_backend() -> None:
+    net = nn.Linear(4, 3, backend="numpy")
+    net.quantize_weights()
+    net.to("python")
+    assert net(emberlet.asarray([[1.0, 2, 3, 4]], backend="python")).shape == (1, 3)
+    assert {p.val().backend.name for p in net.params()} == {"python"}
+
+
+@pytest.mark.parametrize("load", ["load_from", "load_file"])
+@pytest.mark.parametrize("scheme", [None, (4, "affine", 4), (8, "affine", 4)], ids=str)
+def test_packed_weights_load_under_their_older_names(load: str, scheme: Any, tmp_path: Path) -> None:
+    net, again = Module(), Module()
+    net.fc, again.fc = nn.Linear(6, 5), nn.Linear(6, 5)
+    net.quantize_weights(4, "affine", 4)
+    older = {f"fc.weight.{key}": f"fc.{key}" for key in ("scale", "zero_point")} | {"fc.weight.values": "fc.weight"}
+    net.save_into(tmp_path / "old.bpk", rename=older)
+    if scheme:
+        again.quantize_weights(*scheme)
+    getattr(again, load)(tmp_path / "old.bpk")
+    most = 0.003 if scheme == (8, "affine", 4) else 0.0  # half a step of 8 bits
+    np.testing.assert_allclose(again.fc.weight.val(), net.fc.weight.val(), rtol=0, atol=most)
+    assert np.array_equal(again.fc.bias.val(), net.fc.bias.val())
