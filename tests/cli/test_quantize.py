@@ -14,6 +14,8 @@ import pytest
 from emberlet.host.quantization.comparison import compare
 
 HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
+RNG = np.random.default_rng(5)
+WEIGHT = "<float[3, 3] w = {1, 2, 3, 4, -5, 6, 7, 8, 9}"  # of a model in ONNX's text
 
 
 @pytest.fixture
@@ -207,16 +209,16 @@ def test_samples_come_from_tables(kind: str, tmp_path: Path, emberlet: Any) -> N
     from pyarrow import csv, parquet
     from support.onnx_models import parse
 
-    model = parse("net (float[rows, 2] x) => (float[rows, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }")
+    model = parse(f"net (float[rows, 3] x) => (float[rows, 3] y) {WEIGHT}> {{ y = MatMul(x, w) }}")
     import onnx
 
     onnx.save(model, tmp_path / "m.onnx")
     generate(tmp_path / "m.onnx", tmp_path)
     rng = np.random.default_rng(0)
-    table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50)})
+    table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50), "c": rng.normal(size=50)})
     path = tmp_path / f"t.{kind}"
     parquet.write_table(table, path) if kind == "parquet" else csv.write_csv(table, path)
-    said = emberlet("quantize", tmp_path / "m.onnx", "--calibration", path, "--input", "x=a,b",
+    said = emberlet("quantize", tmp_path / "m.onnx", "--calibration", path, "--input", "x=a,b,c",
                     "--out", tmp_path / "out", "--time", "none", "--json")  # fmt: skip
     assert said.status == 0, said.err
     assert json.loads(said.out)["samples"] == 50
@@ -277,3 +279,67 @@ def test_a_name_with_a_folder_replaces_nothing_unasked(digits: Path, data: Path,
     assert emberlet(*words, "--name", "../y").status == 0
     assert sorted(each.name for each in out.iterdir()) == ["x.py", "y.bpk", "y.py", "y.quantized.html"]
     assert not list(tmp_path.glob("y*"))
+
+
+def saved(text: str, folder: Path, **columns: Any) -> tuple[Path, Path]:
+    """An ONNX model in the textual format, and samples for it."""
+    import onnx
+    from support.onnx_models import parse
+
+    onnx.save(parse(text), folder / "m.onnx")
+    np.savez(folder / "m.npz", **columns)
+    return folder / "m.onnx", folder / "m.npz"
+
+
+def test_labels_fit_samples_of_a_fixed_batch(tmp_path: Path, emberlet: Any) -> None:
+    text = f"net (float[10, 3] x) => (float[10, 3] y) {WEIGHT}> {{ h = MatMul(x, w)\n y = MatMul(h, w) }}"
+    x, label = RNG.normal(size=(105, 3)).astype(np.float32), np.arange(105) % 3
+    model, samples = saved(text, tmp_path, x=x, label=label)
+    said = emberlet("quantize", model, "--calibration", samples, "--labels", "label", "--out", tmp_path / "out",
+                    "--time", "none", "--json")  # fmt: skip
+    assert said.status == 0, said.err
+    weight = np.array([[1, 2, 3], [4, -5, 6], [7, 8, 9]], np.float32)
+    wanted = np.mean((x[:100] @ weight @ weight).argmax(1) == label[:100])
+    assert json.loads(said.out)["accuracy"] == pytest.approx(wanted)
+
+
+def test_too_few_labels_are_refused(tmp_path: Path, emberlet: Any) -> None:
+    text = f"net (float[n, 3] x) => (float[n, 3] y) {WEIGHT}> {{ h = MatMul(x, w)\n y = Concat <axis = 0> (h, h) }}"
+    model, samples = saved(text, tmp_path, x=RNG.normal(size=(20, 3)).astype(np.float32), label=np.zeros(20, np.int64))
+    said = emberlet("quantize", model, "--calibration", samples, "--labels", "label", "--out", tmp_path / "out",
+                    "--time", "none")  # fmt: skip
+    assert said.status == 2
+    assert "20 labels for 40 classes" in said.err
+
+
+def test_masked_outputs_pass_and_a_worse_model_does_not(tmp_path: Path, emberlet: Any) -> None:
+    text = f"""net (float[n, 3] x) => (float[n, 1] y) {WEIGHT}, int64[1] axes = {{1}}>
+    {{ h = MatMul(x, w)
+       r = Relu(h)
+       s = ReduceSum <keepdims = 1> (r, axes)
+       y = Log(s) }}"""
+    model, samples = saved(text, tmp_path, x=RNG.normal(size=(60, 3)).astype(np.float32) - 1)
+    words = ["quantize", model, "--calibration", samples, "--time", "none", "--bits", 8]
+    said = emberlet(*words, "--out", tmp_path / "a", "--json", "--fail-below", 0.5)
+    report = json.loads(said.out, parse_constant=lambda name: pytest.fail(name))
+    assert said.status == 0
+    assert 0 < report["comparison"]["rms"] < 0.5
+    assert emberlet(*words[:-1], 2, "--out", tmp_path / "b", "--fail-below", 0.999).status == 1
+    assert not (tmp_path / "b").exists()
+
+
+def test_what_is_no_model_is_refused(data: Path, tmp_path: Path, emberlet: Any) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"junk, no protobuf at all")
+    said = emberlet("quantize", tmp_path / "m.onnx", "--calibration", data, "--out", tmp_path / "out", "--activations")
+    assert said.status == 2
+    assert "is not an ONNX model" in said.err
+
+
+def test_tables_of_other_columns_are_refused(digits: Path, tmp_path: Path, emberlet: Any) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n", "utf-8")
+    (tmp_path / "b.csv").write_text("a,c\n1,2\n", "utf-8")
+    said = emberlet("quantize", digits, "--calibration", tmp_path / "a.csv", tmp_path / "b.csv", "--out",
+                    tmp_path / "out")  # fmt: skip
+    assert said.status == 2
+    assert "the files have other columns, a, b and a, c" in said.err

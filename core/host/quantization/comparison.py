@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import EmberletError, UnsupportedError
+
 Outputs = Mapping[str, NDArray[Any]]
 
 
@@ -33,15 +35,25 @@ class Comparison:
 
 
 def compare(float_outputs: Outputs, outputs: Outputs, labels: NDArray[Any] | None = None) -> Comparison:
-    """Compare the outputs, by name, of both models for the same rows."""
+    """Compare the outputs, by name, of both models for the same rows. Where only one of them is finite, or they are
+    other infinities, they differ by the whole range. Raises EmberletError for labels of another number,
+    UnsupportedError for outputs whose shapes depend on the values."""
     squares, count, worst = 0.0, 0, 0.0
     for name, wanted in float_outputs.items():
         found = outputs[name]
+        if wanted.shape != found.shape:
+            raise UnsupportedError(
+                f"the output {name} has another shape when quantized, {found.shape} instead of {wanted.shape}, so it "
+                "cannot be compared; take it out of the model's outputs"
+            )
         if wanted.dtype.kind != "f" or not wanted.size:
             continue
         a, b = wanted.astype(np.float64), found.astype(np.float64)
-        span = float(a.max() - a.min()) or 1.0
-        off = np.abs(a - b) / span
+        finite = a[np.isfinite(a)]
+        span = float(np.ptp(finite) if finite.size else 0.0) or 1.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(a - b) / span
+        off = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.where(np.isfinite(off), off, 1.0))
         squares, count = squares + float(np.sum(off**2)), count + off.size
         worst = max(worst, float(off.max()))
     rms = (squares / count) ** 0.5 if count else 0.0
@@ -61,6 +73,9 @@ def classes(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def accuracy(output: NDArray[Any], labels: NDArray[Any]) -> float:
-    """The share of rows whose class is the label; of a single number, whether it is above a half."""
+    """The share of rows whose class is the label; of a single number, whether it is above a half. Raises
+    EmberletError for labels of another number."""
     found = classes(output) if is_classes(output) else output > 0.5
+    if found.size != labels.size:
+        raise EmberletError(f"{labels.size} labels for {found.size} classes of the first output; give each one label")
     return float(np.mean(found.reshape(-1) == labels.reshape(-1))) if labels.size else 0.0

@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--time",
         default="all",
         metavar="BACKENDS",
-        help="backends to time on, separated by commas, or none (default: all)",
+        help="backends to time on, separated by commas, or none (default: all: numpy, wasm and wgpu, if installed)",
     )
     parser.add_argument(
         "--fail-below",
@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         wanted = measuring.outputs(source.model, source, samples)
         found = measuring.outputs(model, source, samples)
         rows = len(next(iter(found.values())))
-        labels = None if labels is None or len(labels) < rows else labels[:rows]
+        labels = None if labels is None else labels[:rows]
         comparison = compare(wanted, found, labels)
     report = Report(
         model=source.stem,
@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         notes=(*_notes(samples), *source.notes),
     )
     print(json.dumps(report.as_json(), indent=2) if arguments.json else plain(str(report)))
-    if arguments.fail_below is not None and comparison.share < arguments.fail_below:
+    if arguments.fail_below is not None and not comparison.share >= arguments.fail_below:
         if not arguments.json:
             print(plain(f"\n{comparison.share:.2%} is below {arguments.fail_below:.2%}: nothing was written"))
         return 1

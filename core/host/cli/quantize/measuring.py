@@ -79,6 +79,7 @@ def kept(
 ) -> list[Kept]:
     """What keeping the worst layers in float gives, for 0, 1, 2, 4, … of them."""
     wanted = outputs(source.model, source, samples, compiled=False)
+    labels = None if labels is None else labels[: len(next(iter(wanted.values())))]
     found: list[Kept] = []
     for n in (0, 1, 2, 4, 8, 16):
         names = [layer.name for layer in worst[:n]]
@@ -105,7 +106,7 @@ def times(source: Source, quantized: Any, samples: Arrays, backends: Sequence[st
             before, after = _least(a, b)
             found.append(Time(backend, before * 1e3, after * 1e3))
         except (EmberletError, ImportError) as error:
-            found.append(Time(backend, None, None, str(error).splitlines()[0][:60]))
+            found.append(Time(backend, None, None, (str(error) or type(error).__name__).splitlines()[0][:60]))
     return found
 
 

@@ -13,8 +13,8 @@ from emberlet.codegen.quantized.writing import PRODUCER, Scheme, unsigned
 from numpy.typing import NDArray
 
 from ....backend import get_backend
-from ....errors import EmberletError, UnsupportedError
-from ....store.quantizing import layers_with_weights
+from ....errors import EmberletError, FormatError, UnsupportedError
+from ....store.quantizing import is_large, layers_with_weights
 from ...extras import require
 from ...other_formats import refusal
 from ...quantization.calibration import Observed, range_of
@@ -53,10 +53,11 @@ class Source:
             raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
         self.layers = {
             name.removesuffix("."): int(prod(layer.weight.shape))
-            for name, _, layer, _ in layers_with_weights(self.model)
+            for name, _, layer, axis in layers_with_weights(self.model)
+            if is_large(layer.weight.shape, axis)
         }
         if not self.layers:
-            raise UnsupportedError(f"{path}: no layer has weights that can be quantized")
+            raise UnsupportedError(f"{path}: no layer has weights that can be quantized, 3 or more a channel")
 
     def _of_onnx(self, path: str, name: str | None) -> None:
         require(path)
@@ -116,7 +117,13 @@ class Static(Source):
         import onnx
         from emberlet.codegen.quantized import activations
 
-        self.proto = activations.prepared(onnx.load(path))
+        try:
+            read = onnx.load(path)
+        except OSError:
+            raise
+        except Exception as error:  # protobuf's implementations raise a DecodeError of their own
+            raise FormatError(f"{path} is not an ONNX model: {error}") from None
+        self.proto = activations.prepared(read)
         super().__init__(path, name)
         self.activations = method
         self._initializers = {key: _origin(value) for key, value in self.record.items()}
@@ -173,11 +180,13 @@ class Static(Source):
         return made
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
+        from emberlet.codegen.quantized import activations
+
         loaded, text = self.translated(self._proto(scheme.keep, True, False))
         scheme.apply(loaded.model)
         proto = self._proto(scheme.keep, True, True)
         proto.producer_name = PRODUCER
-        return loaded.model, text, {self.stem + ".onnx": proto.SerializeToString()}
+        return loaded.model, text, {self.stem + ".onnx": activations.serialized(proto)}
 
 
 def _origin(value: Any) -> str | None:

@@ -53,6 +53,11 @@ def _arrays(path: str, most: int) -> Columns:
 
 def _joined(parts: list[Columns]) -> Columns:
     out: Columns = {}
+    for part in parts:
+        if part.keys() != parts[0].keys():
+            raise FormatError(
+                f"the files have other columns, {', '.join(parts[0])} and {', '.join(part)}; give files of the same"
+            )
     for name in parts[0]:
         pieces = [p[name] for p in parts]
         same = all(isinstance(x, np.ndarray) for x in pieces)
