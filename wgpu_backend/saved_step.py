@@ -66,6 +66,9 @@ class SavedStep(SavedPlan):
         self._values = inputs[self._first : self._first + len(self.names) + len(self._states)]
         if len(self._values) != len(self.names) + len(self._states):
             raise ValueError("it has {} inputs, too few for its parameters and states".format(len(inputs)))
+        for port in self._values:
+            if hasattr(port, "lengths"):
+                raise ValueError("{} has an open size".format(port))
         self._pairs = []
         carried = []
         for found in list_of(part(entry, "carried"), "carried"):
@@ -73,7 +76,7 @@ class SavedStep(SavedPlan):
             i = integer(i, "a carried value", len(self._values) - 1)
             k = integer(k, "a carried output", len(outputs) - 1)
             port, source = self._values[i], outputs[k]
-            if port.dtype is not source.dtype or port.shape != source.shape or hasattr(port, "lengths"):
+            if port.dtype is not source.dtype or port.shape != source.shape:
                 raise ValueError("{} cannot become {}".format(port, source))
             if port.given != source.count * 4:
                 raise ValueError("{} cannot change: it is of less than 16 bits".format(port))
@@ -187,9 +190,10 @@ class SavedStep(SavedPlan):
         after = dict(counts)
         for name, following, _ in self._counts:
             if following is not None:
-                after[name] = int(_value(following, env))
-                if not 0 <= after[name] <= MOST:
-                    raise EmberletError("the count {!r} of this step becomes {}".format(name, after[name]))
+                value = _value(following, env)
+                if not 0 <= value <= MOST:
+                    raise EmberletError("the count {!r} of this step becomes {}".format(name, value))
+                after[name] = int(value)
         port = self.inputs[0]
         given[0] = storage.from_list(numbers + [0.0] * (port.count - len(numbers)), port.dtype)
         ports = self.ports(sizes, self.inputs)
@@ -287,6 +291,10 @@ class SavedStep(SavedPlan):
         for name in record.tensors if burnpack else record:
             x = record.tensor(name) if burnpack else record[name]
             if name in counted:
+                if x.size != 1 or not x.dtype.is_integer:
+                    raise LoadError(
+                        "{}: the count {!r} is one integer, found {} {}".format(self.origin, name, x.dtype, x.shape)
+                    )
                 value = int(x.item())
                 if taken.setdefault(counted[name], value) != value or not 0 <= value <= MOST:
                     raise LoadError("{}: the count {!r} cannot become {}".format(self.origin, name, value))
@@ -424,7 +432,7 @@ def _value(found, env):
         return float(found)
     try:
         value = _OPERATIONS[found[0]](_value(found[1], env), _value(found[2], env))
-    except (ZeroDivisionError, OverflowError) as error:
+    except (ZeroDivisionError, OverflowError, ValueError) as error:
         raise EmberletError("a number of this step cannot be computed: {}".format(error))
     if not isinstance(value, float):
         raise EmberletError("a number of this step is complex")

@@ -37,6 +37,22 @@ def test_without_llvmlite_an_error_says_what_to_install(monkeypatch: pytest.Monk
         NativeBackend()
 
 
+def test_a_processor_that_is_not_known_is_refused() -> None:
+    script = """
+import emberlet
+from emberlet.errors import BackendError
+from emberlet.wgpu_backend import llvm
+for name in ("x86_64-v3", "avx2", ""):
+    try:
+        llvm.set_processor(name)
+        print((emberlet.full((3,), 1.0, backend=llvm.NativeBackend()) + 1.0).tolist())
+    except BackendError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0 and done.stdout.count("x86-64-v2, x86-64-v3") == 3, done.stderr
+
+
 def test_there_is_one_native_backend() -> None:
     with pytest.raises(BackendError, match="only one native backend"):
         emberlet.get_backend("native:1")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet.errors import BackendError
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm import engine, kept, processor
 from emberlet.wgpu_backend.llvm.linking import linked
@@ -126,6 +127,50 @@ def test_the_least_recently_used_files_make_room(folder: Path, monkeypatch: pyte
         kept.read("code-0")
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 1000 + 32
     assert kept.read("code-0") == kept.read("code-5") == bytes(200) and kept.read("code-1") is None
+
+
+def refused(*_: Any, **__: Any) -> None:
+    raise PermissionError
+
+
+def test_files_of_others_stay_and_do_not_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "LIMIT", 1000)
+    kept.write("code-0", bytes(200))
+    (folder / "notes.txt").write_bytes(bytes(5000))
+    (folder / "code-folder").mkdir()
+    os.utime(folder / "notes.txt", (0, 0))
+    os.utime(folder / "code-folder", (0, 0))
+    kept.write("code-1", bytes(200))
+    assert {path.name for path in folder.iterdir()} == {"notes.txt", "code-folder", "code-0", "code-1"}
+
+
+def test_a_write_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.write("code-0", bytes(200))
+    monkeypatch.setattr(kept.Folder, "chmod", refused)
+    kept.write("code-1", bytes(200))
+    monkeypatch.undo()
+    assert [path.name for path in folder.iterdir()] == ["code-0"]
+
+
+def test_what_is_larger_than_all_files_may_be_replaces_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "LIMIT", 300)
+    kept.write("code-0", bytes(200))
+    kept.write("code-1", bytes(290))
+    assert kept.read("code-0") == bytes(200) and kept.read("code-1") is None
+
+
+def test_code_in_a_folder_that_cannot_be_written_is_used(
+    folder: Path, compilations: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(compilations)
+    monkeypatch.setattr(os, "utime", refused)
+    assert run(compilations) == 0
+
+
+def test_memory_that_the_system_refuses_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "pages", refused)
+    with pytest.raises(BackendError, match="refuses memory for machine code"):
+        run([])
 
 
 @pytest.mark.parametrize(

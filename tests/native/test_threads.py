@@ -124,6 +124,25 @@ def test_an_interrupt_is_answered_between_steps(monkeypatch: pytest.MonkeyPatch)
     assert bytes_of(model(PICTURES)) == want
 
 
+@pytest.mark.parametrize("started", [0, 1])
+def test_a_run_has_the_threads_that_the_system_starts(started: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = made(3, network, PICTURES)
+    want = bytes_of(made(1, network, PICTURES)(PICTURES))
+    begin = threading.Thread.start
+    monkeypatch.setattr(threads, "_pools", [])
+
+    def start(thread: threading.Thread) -> None:
+        if len(threads.pool()._gates) > started:  # the thread's own gate is there already
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        assert bytes_of(model(PICTURES)) == want
+    assert len(threads.pool()._gates) == started
+    assert bytes_of(model(PICTURES)) == want and len(threads.pool()._gates) == 2
+
+
 def test_the_number_of_threads_is_checked() -> None:
     assert set_threads(2) == 3 and set_threads(3) == 2
     for count in (0, 9, 1.5, "2"):

@@ -128,7 +128,8 @@ def test_records_that_do_not_fit_change_nothing(tmp_path: Path) -> None:
     wrong: list[dict[str, Any]] = [
         {"first.bias": bias, "nothing": bias}, {"first.bias": emberlet.zeros((5,), backend="numpy")},
         {"first.bias": bias.astype("float64")}, {**dict(states.items()), one: emberlet.asarray(7, backend="numpy")},
-        {one: emberlet.asarray(-1, backend="numpy")},
+        {one: emberlet.asarray(-1, backend="numpy")}, {one: emberlet.asarray(float("nan"), backend="numpy")},
+        {one: emberlet.asarray([1, 2], backend="numpy")},
     ]  # fmt: skip
     for record in wrong:
         with pytest.raises(LoadError):
@@ -300,6 +301,10 @@ def test_steps_that_cannot_be_saved(tmp_path: Path) -> None:
     model.first.weight = model.first.weight.save_mapper(lambda x: x * 2)
     with pytest.raises(ModelError, match=r"'first.weight' has a mapper"):
         plan_file.save(path, model.compile_step(squares, ADAM.init()), *batch())
+    for names in ({"inputs": ["a"]}, {"inputs": ["a", "b", "c"]}, {"outputs": ["a"]}, {"outputs": ["a", "b", "c"]}):
+        with pytest.raises(ArgumentError, match="names 2 tensors"):
+            two = dense().compile_step(lambda m, x, y: (squares(m, x, y), m(x)), ADAM.init())
+            plan_file.save(path, two, *batch(), **names)
     assert not Path(path).exists()
 
 
@@ -334,12 +339,21 @@ def test_damaged_steps_are_refused(tmp_path: Path) -> None:
         content = burnpack_writer.dumps(tensors, {KEY: pack.metadata[KEY], KEY_STEP: text})
         with pytest.raises(FormatError):
             plan_file.load(content, device)
-    for numbers in ([["**", 10.0, ["**", 10.0, 10.0]]], [["**", -8.0, 0.5]], [["/", "lr", 0]]):
-        content = burnpack_writer.dumps(
-            tensors, {KEY: pack.metadata[KEY], KEY_STEP: json.dumps({**good, "numbers": numbers})}
-        )
+    powers: list[Any] = [["**", 10.0, ["**", 10.0, 10.0]], ["**", -8.0, 0.5], ["/", "lr", 0]]
+    impossible: list[dict[str, Any]] = [{"numbers": [number]} for number in powers]
+    infinite = ["*", 1e200, 1e200]
+    for following in (infinite, ["-", infinite, infinite]):
+        impossible.append({"counts": [[name, value, following, known] for name, value, _, known in good["counts"]]})
+    for change in impossible:
+        content = burnpack_writer.dumps(tensors, {KEY: pack.metadata[KEY], KEY_STEP: json.dumps({**good, **change})})
         with pytest.raises(EmberletError):
             plan_file.load(content, device).run(0.01, *batch())
+    plan_file.save(str(tmp_path / "open.plan"), step, *batch(), dims={"batch": 16})
+    opened = json.loads(Burnpack.from_file(tmp_path / "open.plan").metadata[KEY])
+    opened["inputs"][1][2] = opened["inputs"][-1][2]
+    metadata = {KEY: json.dumps(opened), KEY_STEP: json.dumps({**good, "carried": []})}
+    with pytest.raises(FormatError, match="has an open size"):
+        plan_file.load(burnpack_writer.dumps(tensors, metadata), device)
     data = bytearray(path.read_bytes())
     at = pack.tensors["first.weight"].start
     data[at] ^= 1

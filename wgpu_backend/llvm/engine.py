@@ -105,7 +105,10 @@ def _placed(pieces: list[tuple[bytes, int]]) -> list[Code]:
         whole.extend(bytes(-len(whole) % ALIGNMENT))
         begins.append(len(whole))
         whole.extend(data)
-    memory = pages(len(whole))
+    try:
+        memory = pages(len(whole))
+    except OSError as error:
+        raise BackendError(f"the system refuses memory for machine code: {error}") from None
     memory[: len(whole)] = bytes(whole)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     if _protect()(address, len(whole), mmap.PROT_READ | mmap.PROT_EXEC):
@@ -168,8 +171,12 @@ def _optimized(machine: Any, text: str) -> Any:
 
 
 def set_processor(name: str | None) -> None:
-    """Make code for a processor, by LLVM's name for it, such as "x86-64-v3": AVX2 without AVX-512; None for this one.
-    Plans that exist keep their code. It is for tests: code for another processor than this one may end the process."""
+    """Make code for one of `processor.NAMES`, such as "x86-64-v3": AVX2 without AVX-512; None for this processor. Plans
+    that exist keep their code. It is for tests: code for another processor than this one may end the process. Raises
+    BackendError for another name."""
+    if name is not None and name not in processor.NAMES:
+        known = ", ".join(processor.NAMES)
+        raise BackendError(f"code is made for one of {known}, or for this processor with None; found {name!r}")
     with _compiling:
         processor.choose(name)
         _known.clear()

@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 
 from emberlet.host.digests import blake2b
 from emberlet.host.folders.folder import Folder, is_ours
-from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, marked
+from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, is_marked, marked
 
 FOLDER = "native"
+KINDS = ("code-", "processor-")  # what the names of files begin with
 LIMIT = 64 << 20  # bytes of all files
 _DIGEST = 32
 
@@ -27,7 +28,8 @@ def read(name: str) -> bytes | None:
         with _folder() as folder, os.fdopen(folder.open(name), "rb") as file:
             _check(os.fstat(file.fileno()))
             data = file.read(LIMIT)
-            os.utime(file.fileno())
+            with suppress(OSError):  # the folder may be read-only
+                os.utime(file.fileno())
     except OSError:
         return None
     kept = data[_DIGEST:]
@@ -35,14 +37,21 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, data: bytes) -> None:
-    """Keep data under a name of up to 64 letters and digits, if that is possible."""
+    """Keep data under a name of up to 64 letters and digits, which begins with one of KINDS, if that is possible."""
+    room = LIMIT - _DIGEST - len(data)
+    if room < 0:
+        return
     with suppress(OSError), _folder(make=True) as folder:
-        _make_room(folder, LIMIT - len(data))
+        _make_room(folder, room)
         scratch = marked(SCRATCH, SCRATCH_END)
-        with os.fdopen(folder.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(_digest(name, data) + data)
-        folder.chmod(scratch, 0o600)
-        folder.move(scratch, folder, name)
+        try:
+            with os.fdopen(folder.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.write(_digest(name, data) + data)
+            folder.chmod(scratch, 0o600)
+            folder.move(scratch, folder, name)
+        except BaseException:
+            folder.unlink(scratch)
+            raise
 
 
 def _digest(name: str, data: bytes) -> bytes:
@@ -73,11 +82,12 @@ def _check(found: os.stat_result) -> None:
 
 
 def _make_room(folder: Folder, limit: int) -> None:
-    """Delete the files that were used longest ago until at most `limit` bytes are left."""
+    """Delete the files that were used longest ago until at most `limit` bytes are left. Others than those of `write`
+    are left alone and do not count."""
     found = []
     for name in folder.names():
-        about = folder.stat(name)
-        if about is not None:
+        about = folder.stat(name) if name.startswith(KINDS) or is_marked(name, SCRATCH, SCRATCH_END) else None
+        if about is not None and stat.S_ISREG(about.st_mode):
             found.append((about.st_mtime, about.st_size, name))
     left = sum(size for _, size, _ in found)
     for _, size, name in sorted(found):

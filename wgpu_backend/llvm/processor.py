@@ -17,6 +17,7 @@ from . import kept
 
 # What the same processor says differently from one moment to the next, or from one core to another.
 _VARIES = re.compile(rb"(processor|cpu MHz|bogomips|physical id|core id|apicid|initial apicid)\s*:.*")
+NAMES = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")  # LLVM ends the process at a name that it does not know
 
 
 class Processor(NamedTuple):
@@ -44,7 +45,7 @@ _chosen: list[str] = []  # the name that was set, if one was
 
 
 def choose(name: str | None) -> None:
-    """Make code for the processor that LLVM calls `name`; None for this one."""
+    """Make code for one of NAMES; None for this processor."""
     _chosen[:] = [] if name is None else [name]
 
 
@@ -113,4 +114,5 @@ def _sources() -> list[Path]:
     """The files that decide what a kernel's function is compiled to."""
     here = Path(__file__).parent
     wasm = here.parent / "wasm"
-    return [*sorted(here.glob("*.py")), *sorted(wasm.glob("library*.py")), wasm / "assembler.py", wasm / "opcodes.py"]
+    beside = [wasm / f"{name}.py" for name in ("addresses", "assembler", "opcodes")]
+    return [*sorted(here.glob("*.py")), *sorted(wasm.glob("library*.py")), *beside]

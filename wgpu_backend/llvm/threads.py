@@ -214,28 +214,36 @@ class Pool:
 
     @contextmanager
     def taken(self, count: int, code: Any) -> Iterator[int]:
-        """How many threads a run has, `count`, or 1 if another run has them. code: that of the function "work"."""
+        """How many threads a run has: `count`, fewer if the system starts no more, or 1 if another run has them. code:
+        that of the function "work"."""
         if not self._lock.acquire(False):
             yield 1
             return
         try:
             self._runs.value = 1
-            for n in range(count - 1):
-                self._call(n, code)
-            yield count
+            many = 1
+            while many < count and self._call(many - 1, code):
+                many += 1
+            yield many
         finally:
             self._runs.value = 0
             self._lock.release()
 
-    def _call(self, n: int, code: Any) -> None:
-        """Let thread n look for work, if it has parked."""
+    def _call(self, n: int, code: Any) -> bool:
+        """Let thread n look for work, if it has parked. Returns False if the system does not start it."""
         if n == len(self._gates):
             self._gates.append(threading.Lock())
             self._parked.append(False)
-            threading.Thread(target=self._help, args=(n, code), name=f"emberlet-{n + 1}", daemon=True).start()
+            try:
+                threading.Thread(target=self._help, args=(n, code), name=f"emberlet-{n + 1}", daemon=True).start()
+            except RuntimeError:
+                self._gates.pop()
+                self._parked.pop()
+                return False
         elif self._parked[n]:
             self._parked[n] = False
             self._gates[n].release()
+        return True
 
     def _help(self, n: int, code: Any) -> None:
         work, gate = _WORKS(code.address), self._gates[n]

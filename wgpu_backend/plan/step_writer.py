@@ -40,7 +40,8 @@ def save(
     """`writer.save` of a CompiledStep. examples: a batch; inputs, outputs: names of the batch's tensors, and of what
     the loss function returns; dims: None, or the limit of the batch's length, {"batch": 64} or {"batch": (2, 64)}.
 
-    Raises ModelError where the step has no single plan, or the loss function returns something other than tensors.
+    Raises ArgumentError for too few or too many names, ModelError where the step has no single plan, or the loss
+    function returns something other than tensors.
     """
     from ..backend import WgpuBackend
     from . import writer
@@ -93,6 +94,9 @@ def save(
         initial[first + i] = (names[0], _source(names[0], x, id))
     for i, (name, x) in enumerate(contents.states):
         initial[first + len(contents.parameters) + i] = (name, _source(name, x))
+    for what, chosen, count in (("inputs", inputs, len(batch)), ("outputs", outputs, len(labels))):
+        if chosen and len(chosen) != count:
+            raise ArgumentError(f"{what} names {count} tensors, but has {len(chosen)} names: {list(chosen)}")
     given = inputs or argument_names(function.loss, 1 + len(batch))[1:]
     names = ["numbers", *(f"random{i}" for i in range(len(function.draws)))]
     names += [initial[i][0] for i in range(first, first + len(kept))]

@@ -596,9 +596,9 @@ class Emitter:
         if inner.op != "load" or inner.type == "bool" or size(self._word(inner.attr[0])) != 4:
             return False
         index = inner.attr[1]
-        return self.coefficient(index) == 1 and -_EDGE <= least(index.lo) and not self.atoms_load(index)
+        return self.coefficient(index) == 1 and -_EDGE <= least(index.lo) and not self._index_loads(index)
 
-    def atoms_load(self, index):
+    def _index_loads(self, index):
         """Whether an index is computed from memory."""
         return any(self._atom_loads(atom) for _, atom in index.terms)
 
