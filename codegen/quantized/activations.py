@@ -50,6 +50,10 @@ def prepared(model: ModelProto) -> ModelProto:
         except Exception as error:  # the converter raises RuntimeError and others of its own
             raise UnsupportedError(f"opset {opset} cannot be converted to {OPSET}: {error}") from None
     graph = found.graph
+    found.ir_version = max(found.ir_version, 4)  # before, every initializer was an input too
+    given = {t.name for t in graph.initializer}
+    for i in [i for i in graph.input if i.name in given]:
+        graph.input.remove(i)
     for node in [n for n in graph.node if n.op_type == "Constant"]:
         for a in node.attribute:
             if a.name == "value":

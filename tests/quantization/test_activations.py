@@ -149,3 +149,15 @@ def test_what_only_branches_read_stays(p: bool) -> None:
     given = {"p": np.array(p), "x": x}
     small = activations.quantized(model, ranges(model, given))
     close(outputs(model, given)["y"], outputs(small, given)["y"], 0.02)
+
+
+def test_weights_of_older_files_do_not_become_inputs() -> None:
+    model = parse(MATMUL)
+    model.ir_version = 3
+    for t in model.graph.initializer:
+        model.graph.input.append(onnx.helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)))
+    x = np.random.default_rng(4).normal(size=(50, 3)).astype(np.float32)
+    older = activations.prepared(model)
+    small = activations.quantized(older, ranges(older, {"x": x}))
+    assert [i.name for i in small.graph.input] == ["x"]
+    close(outputs(model, {"x": x})["y"], outputs(small, {"x": x})["y"], 0.02)
