@@ -2,6 +2,7 @@
 
 from .. import dtypes
 from ..backend import operation
+from ..errors import ShapeError
 from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
@@ -26,13 +27,15 @@ class QuantizedWeight(Module):
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
     scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights.
-    `Module.quantize_weights` makes these.
+    `Module.quantize_weights` makes these. Raises ShapeError for a negative size.
     """
 
     SHOWN = "shape axis bits block_size"
 
     def __init__(self, shape, axis=0, scheme=None, dtype=None, backend=None):
         self.shape = tuple(shape)
+        if any(n < 0 for n in self.shape):
+            raise ShapeError("a shape has no negative sizes, found {}".format(self.shape))
         self.axis = axis
         self.scheme = scheme or WeightScheme()
         self.dtype = dtypes.float32 if dtype is None else dtypes.dtype(dtype)

@@ -28,6 +28,7 @@ TESTS = {
     "core/batch": ("tests/batch", "tests/cli"),
     "core/burnpack": ("tests/core", "tests/store", "tests/fuzz", "tests/cli", "tests/codegen", "tests/wgpu"),
     "core/data": ("tests/data",),
+    "core/host/quantization": ("tests/quantization", "tests/cli", "tests/micro"),
     "core/host/data": ("tests/data", "tests/fuzz"),
     "core/onnxruntime": ("tests/codegen", "tests/session", "tests/cli", "tests/store"),
     "core/optim": ("tests/optim",),
@@ -38,7 +39,8 @@ TESTS = {
     "micro": ("tests/micro",),
     "wgpu_backend": ("tests/wgpu", "tests/plans", "tests/core", "tests/conformance", "tests/fuzz", "tests/session"),
     "wgpu_backend/browser": ("tests/browser",),
-    "wgpu_backend/wasm": ("tests/wasm", "tests/fuzz"),
+    "wgpu_backend/llvm": ("tests/native",),
+    "wgpu_backend/wasm": ("tests/wasm", "tests/native", "tests/fuzz"),
 }
 # Test folders that try the tree's tools, documents and examples, or the distribution as a whole.
 NOT_OF_ONE_FOLDER = ("tests/digits", "tests/docs", "tests/examples", "tests/setup", "tests/soak")

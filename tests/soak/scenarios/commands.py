@@ -40,7 +40,7 @@ COMMANDS = {
     "run": ("run MODEL --input image=IMAGE --backend numpy --out OUT", "y.npz"),
     "graph": ("graph MODEL --out OUT --dim batch=MORE", "g.svg"),
     "codegen": ("codegen MODEL --name digits --force --out OUT", "generated"),
-    "quantize": ("quantize MODEL --calibration IMAGE --name digits --force --time none --out OUT", "generated"),
+    "quantize": ("quantize MODEL --calibration IMAGE --name digits --force --time none --out OUT", "quantized"),
     "micro build": ("micro build MODEL --name digits --out OUT --weights MORE", "dist"),
 }
 SESSION = "session"
@@ -128,7 +128,7 @@ def _contents(path: Path) -> Any:
 
     if path.name == "dist":
         return _build(path)
-    if path.name == "generated":
+    if path.name in ("generated", "quantized"):
         pack = Burnpack.from_file(path / "digits.bpk")
         pack.verify()
         # The module's comments name its model; a mixture has the comments of one and the weights of the other.
