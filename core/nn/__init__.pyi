@@ -917,7 +917,7 @@ class QuantizedWeight(Module):
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
     scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights.
-    `Module.quantize_weights` makes these."""
+    `Module.quantize_weights` makes these. Raises ShapeError for a negative size."""
     shape: Sequence[int]
     axis: int
     scheme: Any
