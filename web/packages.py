@@ -43,7 +43,7 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend": "__init__ device plan_file saved_plan",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
     "emberlet.wgpu_backend.plan": (
-        "__init__ checks computed_index counts data filling open_ports parts port ports reading stored"
+        "__init__ checks computed_index counts data filling open_ports port ports reading stored"
     ),
     "emberlet.wgpu_backend.run": "__init__ buffers caches carried open_program pipelines runtime stepwise storage",
     "emberlet.wgpu_backend.wasm": "__init__ addresses file open_program program sections",
