@@ -576,3 +576,18 @@ def test_a_division_whose_bounds_exceed_32_bits_is_right():
         x = emberlet.asarray(np.arange(a * b * c, dtype="float32").reshape(a, b, c), device="numpy")
         y = emberlet.asarray(np.arange(c, dtype="float32").reshape(1, 1, c), device="numpy")
         np.testing.assert_allclose(np.asarray(model(x, y)), np.asarray(work(x, y)))
+
+
+@pytest.mark.parametrize("backend", ["wgpu", "wasm", "native"])
+def test_a_length_that_is_taken_for_1_broadcasts(backend):
+    def model(x):
+        later = F.cumsum(x, 0, exclusive=True, reverse=True)  # asks whether the length is 1
+        wide = F.ones((3, 5), device=x.backend)
+        products = F.reshape(x, (-1, 1, 1)) @ F.ones((5, 1, 2), device=x.backend)
+        return later, F.broadcast_to(x, (3, 5)), x + wide, F.where(wide > 0, x, wide), products
+
+    fast = compile(model, backend=backend, dims={"x": {0: "n"}})
+    for values in ([0.0, 1.0, 2.0, 3.0, 4.0], [7.0], [3.0]):
+        x = np.array(values, np.float32)
+        for found, want in zip(fast(emberlet.asarray(x, device=backend)), model(emberlet.asarray(x)), strict=True):
+            np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-6)

@@ -5,7 +5,7 @@ everything else is inlined, movement operations by rewriting the indices. `loop`
 """
 
 from emberlet import dtypes
-from emberlet.sizes.questions import known_equal, positive
+from emberlet.sizes.questions import assume_equal, known_equal, positive
 
 from ..record.node import Node, no_kernel
 from ..run import storage
@@ -95,10 +95,9 @@ class Lowering:
     def operand(self, node, indices):
         """The element of `node` that broadcasts to `indices` (NumPy's rule)."""
         skip = len(indices) - len(node.shape)
-        lengths = node.shape
-        return self.value(
-            node, [ix.ZERO if known_equal(lengths[i], 1) else indices[skip + i] for i in range(len(lengths))]
-        )
+        # An open length is 1 here where it was taken for 1 when the shapes were broadcast.
+        one = [assume_equal(n, 1, "broadcast") for n in node.shape]
+        return self.value(node, [ix.ZERO if one[i] else indices[skip + i] for i in range(len(one))])
 
     def round(self, value, dtype):
         """`value` rounded or wrapped to a narrow dtype."""
