@@ -73,7 +73,7 @@ SMALL: dict[str, Any] = {
     f"{_GPU}record.node:WIDE": 4,
     # Kernels of WebAssembly go over panels and add long sums in parts.
     f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 64,
-    f"{_GPU}wasm.kernels.nest:BLOCK": 32,  # two of the widest vectors: in the product it is always more
+    f"{_GPU}wasm.kernels.nest:BLOCK": 16,  # the longest vector: a block is no shorter
     f"{_GPU}wasm.kernels.single_row:BLOCK": 8,
     f"{_GPU}wasm.kernels.single_row:LEAST": 16,
 }

@@ -228,7 +228,10 @@ class _Writer:
                     key += code[start:at]
                 if key == b"\xfd\x0c":
                     words = struct.unpack("<4I", code[at : at + 16])
-                    words = words if self.lanes == 4 else words[:1] * self.lanes
+                    if self.lanes != 4:
+                        if len(set(words)) > 1:
+                            raise NotImplementedError("a constant of different numbers in a longer vector")
+                        words = words[:1] * self.lanes
                     self.stack.append(("<" + ", ".join([f"i32 {w}" for w in words]) + ">", self.whole))
                     at += 16
                     continue

@@ -401,6 +401,8 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vect
 
     def stage(first, steps, width, write):
         """`steps` runs of `width` positions each."""
+        if known_equal(steps, 0):  # a loop whose bounds are known runs at least once
+            return
         e.loop(name + "_at", first + steps * width, width, first)
         base = e.counters[name + "_at"][0]
         e.bind(name, base if start is None else f.let(op("i32.add", base, start)))
