@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with step(f"reading {arguments.model}"):
         if arguments.activations:
-            source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile)
+            source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile, _tell)
         else:
             source = Source(arguments.model, arguments.name)
         fit(source.inputs)

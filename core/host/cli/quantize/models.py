@@ -109,7 +109,7 @@ class Static(Source):
 
     def __init__(
         self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
-        tell: Callable[[int, int], None] = lambda done, of: None,
+        tell: Callable[[str], None],
     ) -> None:  # fmt: skip
         require("--activations", "onnx")
         if not path.endswith(".onnx"):
@@ -138,7 +138,7 @@ class Static(Source):
         self._take(*self.translated(self.proto))
 
     def _observed(
-        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[int, int], None]
+        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]
     ) -> dict[str, Observed]:
         from emberlet.codegen import load
 
@@ -148,7 +148,7 @@ class Static(Source):
         seen = {name: Observed(len(chunks)) for name in tensors}
         infinite: set[str] = set()
         for k, given in enumerate(chunks):
-            tell(k, len(chunks))
+            tell(f"calibrating: {k + 1} of {len(chunks)}")
             results = model(*given)
             values = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
             values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
