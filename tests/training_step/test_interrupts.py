@@ -55,7 +55,10 @@ def test_an_interrupt_at_any_line_of_a_step(backend: str) -> None:
         found = everything(model, optimizer)
         assert equal(found, wanted[done]) or equal(found, wanted[done + 1]), at
         done += equal(found, wanted[done + 1])
-        at += 9 if backend == "numpy" else 37
+        if at > 1500:  # in a plan that is made again, after an interrupt in its run
+            at += 401
+        else:
+            at += 9 if backend == "numpy" else 37
     assert inside > 20
 
 
