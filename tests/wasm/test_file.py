@@ -299,6 +299,21 @@ def test_an_index_that_is_given_is_checked(tmp_path: Path) -> None:
         plan.run(np.array([4, 0], np.int32))
 
 
+@pytest.mark.parametrize("ending", ["plan", "wasm"])
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"], ["a", "a"]])
+def test_each_input_and_result_is_named_once(tmp_path: Path, ending: str, names: list[str]) -> None:
+    def both(x: Any, y: Any) -> Any:
+        return x + y, x * y
+
+    x = emberlet.asarray([1.0, 2.0], backend="numpy")
+    path = str(tmp_path / f"both.{ending}")
+    with pytest.raises(ModelError, match="2 inputs: name each once"):
+        plan_file.save(path, both, x, x, inputs=names)
+    with pytest.raises(ModelError, match="2 outputs: name each once"):
+        plan_file.save(path, both, x, x, outputs=names)
+    assert not list(tmp_path.iterdir())
+
+
 def in_fewer_bits(folder: Path, how: str) -> tuple[Path, list[np.ndarray[Any, Any]], float]:
     """(a saved model that returns its weights, the weights as a plan restores them, its size relative to float32).
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
+from emberlet.backend.axes import argument_names
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal, smaller
 from emberlet.tensor import Tensor
@@ -46,6 +47,18 @@ def traced_for(
     if any(known_equal(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan must not return empty tensors")
     return traced, results
+
+
+def port_names(
+    model: Any, arguments: int, results: int, inputs: Sequence[str] | None, outputs: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """The names of a file's inputs and outputs: those given, else those in the signature of `forward` and "output0" ….
+    Raises ModelError if they are too few, too many, or not different."""
+    named = list(inputs or argument_names(model, arguments)), list(outputs or [f"output{i}" for i in range(results)])
+    for what, names, count in zip(("inputs", "outputs"), named, (arguments, results), strict=True):
+        if len(names) != count or len(set(names)) != count:
+            raise ModelError(f"the model has {count} {what}: name each once, found {names}")
+    return named
 
 
 def checked_indices(traced: Any, backend: Any) -> list[tuple[Any, tuple[Any, ...]]]:

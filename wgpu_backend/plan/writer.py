@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
-from emberlet.backend.axes import argument_names
 from emberlet.functional.arrays import asarray
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
@@ -21,7 +20,7 @@ from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan
 from .opened import number_of, planned_for, sizes_of
 from .reading import PAGE_BYTES
-from .traced import checked_indices, traced_for
+from .traced import checked_indices, port_names, traced_for
 from .weight_order import reorder_weights
 
 # SwiftShader stands for all software devices: it is the one that browsers ship.
@@ -55,8 +54,8 @@ def save(
     `forward`, and "output0" …. The plan is made for WebGPU's baseline limits. weights: how the file stores large
     weights, "float16" or "q8" (storing.py); they are float32 again once loaded. dims: axes that the plan leaves open,
     as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. Raises
-    ValueError for another encoding, ModelError if Python code of the model depends on values of its inputs, or a result
-    is not on the GPU.
+    ValueError for another encoding, ModelError if Python code of the model depends on values of its inputs, a result is
+    not on the GPU, or the names are not one for each input and result.
     """
     from ..backend import WgpuBackend
 
@@ -67,8 +66,7 @@ def save(
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
     backend = WgpuBackend(planning=True)
     found = planned_for(model, examples, backend, dims, planned)
-    names = list(inputs or argument_names(model, len(examples)))
-    labels = list(outputs or [f"output{i}" for i in range(len(found[1]))])
+    names, labels = port_names(model, len(examples), len(found[1]), inputs, outputs)
     return write(path, found, backend, names, labels, weights)
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from emberlet.backend.axes import argument_names
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import Size, is_open, most
@@ -17,7 +16,7 @@ from ..plan.data import Buffer
 from ..plan.make import make_plan
 from ..plan.opened import number_of, planned_for, sizes_of
 from ..plan.storing import encoded
-from ..plan.traced import checked_indices, traced_for
+from ..plan.traced import checked_indices, port_names, traced_for
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
@@ -77,8 +76,7 @@ def save(
         return Image(one, stored, len(counts.block) if counts else 0, lambda n: _highest(n, scope))
 
     image = laid_out(plan)
-    names = list(inputs or argument_names(model, len(examples)))
-    labels = list(outputs or ["output{}".format(i) for i in range(len(results))])
+    names, labels = port_names(model, len(examples), len(results), inputs, outputs)
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
 
     def place(number: int, nbytes: Any) -> list[int]:
