@@ -99,6 +99,8 @@ def test_a_program_of_pyinstaller_runs_on_every_backend(program: Path, wheel: Pa
         encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
+    packages = {path.name for path in (tmp_path / "dist" / "digits" / "_internal").iterdir()}
+    assert not packages & {"llvmlite", "pandas", "pyarrow", "ray"}  # the program imports none of them
     said = answers(tmp_path / "dist" / "digits" / "digits", *BACKENDS, where=tmp_path)
     assert len({line.split()[1] for line in said}) == 1
     assert [line.split()[0] for line in said] == BACKENDS
