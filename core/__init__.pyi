@@ -493,7 +493,7 @@ from .host.tensors.showing import show as show
 from .module import Module as Module
 from .param import Param as Param
 from .param.identity import ParamId as ParamId
-from .tensor import Tensor as Tensor
+from .tensor import Tensor as Tensor, _Bool, _Int, _Float, _Complex, _Str
 
 __version__: str
 __array_api_version__: str
@@ -502,33 +502,33 @@ inf: float
 nan: float
 pi: float
 newaxis: None
-float64: DType
-float32: DType
-float16: DType
-bfloat16: DType
-float8_e4m3fn: DType
-float8_e4m3fnuz: DType
-float8_e5m2: DType
-float8_e5m2fnuz: DType
-float8_e8m0fnu: DType
-float6_e2m3fn: DType
-float6_e3m2fn: DType
-float4_e2m1fn: DType
-int64: DType
-int32: DType
-int16: DType
-int8: DType
-int4: DType
-int2: DType
-uint64: DType
-uint32: DType
-uint16: DType
-uint8: DType
-uint4: DType
-uint2: DType
-bool: DType
-string: DType
-complex64: DType
-complex128: DType
+bool: _Bool
+int64: _Int
+int32: _Int
+int16: _Int
+int8: _Int
+int4: _Int
+int2: _Int
+uint64: _Int
+uint32: _Int
+uint16: _Int
+uint8: _Int
+uint4: _Int
+uint2: _Int
+float64: _Float
+float32: _Float
+float16: _Float
+bfloat16: _Float
+float8_e4m3fn: _Float
+float8_e4m3fnuz: _Float
+float8_e5m2: _Float
+float8_e5m2fnuz: _Float
+float8_e8m0fnu: _Float
+float6_e2m3fn: _Float
+float6_e3m2fn: _Float
+float4_e2m1fn: _Float
+complex64: _Complex
+complex128: _Complex
+string: _Str
 
 def __array_namespace_info__() -> Any: ...

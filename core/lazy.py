@@ -11,6 +11,8 @@ def lazy(space, files):
                 found = __import__("emberlet." + file, None, None, ("*",))
                 if file.split(".")[-1] != name:
                     found = getattr(found, name)
+                if hasattr(memoryview, "cast"):  # CPython, where a slip in a keyword is answered with the nearest
+                    found = __import__("emberlet.host.interface.keywords", None, None, ("guard",)).guard(found)
                 space[name] = found
                 return found
         from .errors.absent import find

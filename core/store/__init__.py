@@ -9,7 +9,10 @@ Reading needs no library for any format.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..burnpack.limits import Limits
+from ..host.public import find
 from .burn_stores import (
     BurnpackStore,
     BurnToPyTorchAdapter,
@@ -50,3 +53,5 @@ __all__ = [
     "save",
     "store_of",
 ]
+
+__getattr__ = partial(find, __name__)

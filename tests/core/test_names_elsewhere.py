@@ -125,11 +125,9 @@ def test_methods_of_values_that_are_attributes_here() -> None:
         (lambda: nn.Liner, "did you mean Linear?"),
         (lambda: nn.LayerNrm, "did you mean LayerNorm"),
         (lambda: nn.LSTM, r"write nn\.Lstm"),
-        (lambda: X.index_select, r"write take\(x, indices, axis\)"),
         (lambda: F.mean_dim, r"write mean\(x, axis, keepdims=True\)"),
         (lambda: X.concatenate, r"write emberlet\.concat\(x"),
         (lambda: X.view, r"write reshape"),
-        (lambda: F.randn, "write normal"),
         (lambda: emberlet.optim.Adam, r"write optim\.AdamConfig\(\)"),
         (lambda: emberlet.optim.AdamConfg, "did you mean AdamConfig"),
         (lambda: emberlet.data.Datset, "did you mean Dataset"),
@@ -157,3 +155,84 @@ def test_asking_for_what_is_not_here_is_cheap_and_pickles() -> None:
         nn.Liner  # noqa: B018
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert pickle.loads(pickle.dumps(F.clamp)).__name__ == "clip"
+
+
+def test_methods_and_constructors_explain_keywords() -> None:
+    layer = nn.Linear(2, 3)
+    for call, words in [
+        (lambda: layer.compile(F.ones((1, 2)), backedn="numpy"), r"Linear\.compile: .*'backedn'; did you mean backend"),
+        (lambda: layer.load_file("x", strickt=True), r"Linear\.load_file: .*did you mean strict"),
+        (lambda: emberlet.data.DataLoader([1], bach_size=2), "DataLoader: .*did you mean batch_size"),
+    ]:
+        with pytest.raises(DTypeError, match=words):
+            call()
+    assert emberlet.data.DataLoader([1, 2], num_workers=1, pin_memory=True).workers == 1
+    with pytest.raises(ArgumentError, match="SamplerDataset"):
+        emberlet.data.DataLoader([1, 2], sampler=[1])
+
+
+@every(("owner", "name", "near"), [("store", "opn", "open"), ("errors", "ShapError", "ShapeError"),
+                                   ("dtypes", "float23", "float32"), ("data", "DataLoadr", "DataLoader")])  # fmt: skip
+def test_a_modules_slip_is_answered_with_the_nearest_name(owner: str, name: str, near: str) -> None:
+    __import__(f"emberlet.{owner}")
+    with pytest.raises(AttributeError, match=f"did you mean {near}"):
+        getattr(getattr(emberlet, owner), name)
+
+
+A = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, -7.0]])
+
+
+@every("call", ["nancumsum(x)", "nancumsum(x, 1)", "nancumprod(x, 0)", "nanargmax(x, 0)", "nanargmin(x)",
+                "nanpercentile(x, 30)"])  # fmt: skip
+def test_numpys_functions_without_nan(call: str) -> None:
+    wanted = eval(f"np.{call}", {"np": np, "x": A})
+    found = eval(f"np.{call}", {"np": emberlet, "x": F.asarray(A)})
+    np.testing.assert_allclose(np.asarray(found), wanted)
+
+
+def test_a_row_of_nan_has_no_largest_number() -> None:
+    with pytest.raises(ArgumentError, match="NaN"):
+        emberlet.nanargmax(F.asarray([[np.nan], [1.0]]), axis=1)
+
+
+def test_arrays_are_saved_and_loaded_as_by_numpy(tmp_path: Any) -> None:
+    emberlet.save(tmp_path / "a", X)
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), np.asarray(X))
+    np.savez(tmp_path / "b.npz", one=np.asarray(X))
+    assert emberlet.load(tmp_path / "a.npy").tolist() == emberlet.load(tmp_path / "b.npz")["one"].tolist()
+    for call, words in [(lambda: emberlet.save(X, "a"), "path first"), (lambda: emberlet.load("a.pt"), "store.open")]:
+        with pytest.raises(ArgumentError, match=words):
+            call()
+
+
+@every(
+    ("found", "wanted"),
+    [
+        (lambda: X.max_abs_dim(1), [[2.0], [4.0]]), (lambda: X.mask_select(X > 0), [1.0, 3.0, 4.0]),
+        (lambda: F.max_abs(X), 4.0), (lambda: list(X.iter_dim(1))[1], [-2.0, 4.0]),
+        (lambda: X.slice_fill([(0, 1), (0, 2)], 7.0), [[7.0, 7.0], [3.0, 4.0]]),
+        (lambda: X.select_dim(-1, 0), [1.0, 3.0]), (lambda: X.slice_dim(1, (1, 2)), [[-2.0], [4.0]]),
+        (lambda: X.split_with_sizes([1, 1], 1)[1], [[-2.0], [4.0]]),
+        (lambda: X.roll_dim(1, 0), [[3.0, 4.0], [1.0, -2.0]]),
+        (lambda: F.asarray([1, 0]).one_hot_fill(2, 5.0, -1.0, -1), [[-1.0, 5.0], [5.0, -1.0]]),
+        (lambda: F.arange_step(5, 10, 2), [5, 7, 9]), (lambda: X.index_select(1, [1]), [[-2.0], [4.0]]),
+        (lambda: X.repeat_interleave(2, 0)[1], [1.0, -2.0]),
+        (lambda: F.meshgrid_stack([F.asarray([1, 2]), F.asarray([3])]), [[[1, 3]], [[2, 3]]]),
+        (lambda: F.softplus_with_threshold(F.asarray([30.0]), 1.0, 20.0), [30.0]),
+        (lambda: F.normalize(F.asarray([[3.0, 4.0]])), [[pytest.approx(0.6), pytest.approx(0.8)]]),
+        (lambda: F.pixel_unshuffle(F.pixel_shuffle(F.ones((1, 4, 2, 2)), 2), 2).shape[1] + F.zeros(()), 4.0),
+        (lambda: F.randn(2, 3).ndim + F.randn((4,)).size + F.zeros(()), 6.0),
+        (lambda: F.asarray([0.0, 1.0]).categorical(3), [1, 1, 1]), (lambda: X.num_dims() + F.zeros(()), 2.0),
+        (lambda: F.gelu_approximate(X) - F.gelu(X, "tanh"), [[0.0, 0.0], [0.0, 0.0]]),
+    ],
+)  # fmt: skip
+def test_burns_and_pytorchs_functions_of_a_few_words(found: Any, wanted: Any) -> None:
+    assert found().tolist() == wanted
+
+
+def test_burns_names_of_backends_and_seeds() -> None:
+    assert emberlet.NdArray().name == "numpy" and emberlet.Autodiff is emberlet.autodiff.Autodiff
+    emberlet.seed(3)
+    first = F.uniform((2,)).tolist()
+    F.manual_seed(3)
+    assert F.uniform((2,)).tolist() == first

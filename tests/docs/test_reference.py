@@ -96,6 +96,13 @@ def test_every_function_has_an_example_that_computes(d: Declaration) -> None:
     assert result(CALLS[d.name])
 
 
+@every("d", [d for d in FUNCTIONS if d.result.startswith("Tensor[")])
+def test_a_result_has_the_dtype_that_is_declared(d: Declaration) -> None:
+    kind = {"bool": bool, "int": int, "float": float}[d.result[7:-1]]
+    found = eval(CALLS[d.name], dict(SCOPE))
+    assert type(found.flatten()[0].item()) is kind
+
+
 def page() -> str:
     lines = []
     for family in sorted({d.family.split(".")[0] for d in FUNCTIONS}):

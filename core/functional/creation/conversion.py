@@ -101,19 +101,19 @@ def bitcast(x, dtype):
     return alias(x) if dtype is x.dtype else x.backend.bitcast(x, dtype)
 
 
-#: method; Burn float
+#: method; Burn float -> Tensor[float]
 def float(x):
     """x as float32."""
     return astype(x, dtypes.float32)
 
 
-#: method; Burn int
+#: method; Burn int -> Tensor[int]
 def int(x):
     """x as int64."""
     return astype(x, dtypes.int64)
 
 
-#: method; array API; Burn bool
+#: method; array API; Burn bool -> Tensor[bool]
 def bool(x):
     """x as bool: True where x is not 0."""
     return astype(x, dtypes.bool)

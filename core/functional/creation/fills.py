@@ -190,26 +190,26 @@ def _mask(shape, diagonal, op, backend):
     return b.expand(b.binary(op, col, row), _shape(shape))
 
 
-#: function; Burn tril_mask
+#: function; Burn tril_mask -> Tensor[bool]
 def tril_mask(shape, diagonal=0, *, backend=None):
     """bool (…, m, n): False in the lower triangle up to `diagonal`, True above it (the part for `mask_fill` to
     fill)."""
     return _mask(shape, diagonal, "gt", backend)
 
 
-#: function; Burn triu_mask
+#: function; Burn triu_mask -> Tensor[bool]
 def triu_mask(shape, diagonal=0, *, backend=None):
     """bool (…, m, n): False in the upper triangle from `diagonal` on, True below it."""
     return _mask(shape, diagonal, "lt", backend)
 
 
-#: function; Burn diag_mask
+#: function; Burn diag_mask -> Tensor[bool]
 def diag_mask(shape, diagonal=0, *, backend=None):
     """bool (…, m, n): False on the diagonal, True elsewhere."""
     return _mask(shape, diagonal, "ne", backend)
 
 
-#: function; Burn cartesian_grid -> Tensor
+#: function; Burn cartesian_grid -> Tensor[int]
 def cartesian_grid(shape, *, backend=None):
     """int64 (*shape, rank): the index of every position in a grid of the given shape."""
     b = get_backend(backend)

@@ -67,7 +67,7 @@ def vander(x, n=None, increasing=False):
     return stack(powers if increasing else powers[::-1], 1)
 
 
-#: function; NumPy indices
+#: function; NumPy indices -> Tensor[int]
 def indices(shape, *, backend=None):
     """int64 (rank, *shape): the index of each element along each axis."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)

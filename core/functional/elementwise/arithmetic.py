@@ -225,7 +225,7 @@ def copysign(x1, x2):
     return backend.where(signbit(b), backend.unary("neg", size), size)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def signbit(x):
     """Whether the sign bit is set: True for -0.0, and for a NaN whose sign bit the backend preserves."""
     x = tensor(x)

@@ -13,57 +13,57 @@ def _compare(op, x1, x2):
     return a.backend.binary(op, a, b)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def equal(x1, x2):
     """Elementwise x1 == x2 (bool). NaN equals nothing."""
     return _compare("eq", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def not_equal(x1, x2):
     """Elementwise x1 != x2 (bool)."""
     return _compare("ne", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def less(x1, x2):
     """Elementwise x1 < x2 (bool)."""
     return _compare("lt", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def less_equal(x1, x2):
     """Elementwise x1 <= x2 (bool)."""
     return _compare("le", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def greater(x1, x2):
     """Elementwise x1 > x2 (bool)."""
     return _compare("gt", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def greater_equal(x1, x2):
     """Elementwise x1 >= x2 (bool)."""
     return _compare("ge", x1, x2)
 
 
-#: method; array API; ONNX IsNaN; Burn is_nan
+#: method; array API; ONNX IsNaN; Burn is_nan -> Tensor[bool]
 def isnan(x):
     """Whether each element is NaN."""
     x = tensor(x)
     return x.backend.unary("isnan", x) if x.dtype.is_float else x.backend.full(x.shape, False, dtypes.bool)
 
 
-#: method; array API; ONNX IsInf
+#: method; array API; ONNX IsInf -> Tensor[bool]
 def isinf(x):
     """Whether each element is an infinity."""
     x = tensor(x)
     return x.backend.unary("isinf", x) if x.dtype.is_float else x.backend.full(x.shape, False, dtypes.bool)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 @composite
 def isfinite(x):
     """Whether each element is neither NaN nor an infinity."""
@@ -76,7 +76,7 @@ def isfinite(x):
     )
 
 
-#: method; Burn contains_nan
+#: method; Burn contains_nan -> Tensor[bool]
 @composite
 def contains_nan(x):
     """Whether any element is NaN, as a bool tensor without axes."""
@@ -89,25 +89,25 @@ def _logic(op, x1, x2):
     return a.backend.binary(op, a, b)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def logical_and(x1, x2):
     """Both true (not 0)."""
     return _logic("logical_and", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def logical_or(x1, x2):
     """Either true (not 0)."""
     return _logic("logical_or", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def logical_xor(x1, x2):
     """Exactly one true (not 0)."""
     return _logic("logical_xor", x1, x2)
 
 
-#: method; array API
+#: method; array API -> Tensor[bool]
 def logical_not(x):
     """True where x is False or 0."""
     x = tensor(x)
@@ -203,7 +203,7 @@ def mask_fill(x, mask, value):
     return mask_where(x, mask, value)
 
 
-#: method; NumPy isclose; Burn is_close
+#: method; NumPy isclose; Burn is_close -> Tensor[bool]
 @composite
 def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Elementwise |x1 - x2| <= atol + rtol * |x2|; an infinity is close only to itself."""
@@ -226,7 +226,7 @@ def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     return near
 
 
-#: method; NumPy allclose; Burn all_close
+#: method; NumPy allclose; Burn all_close -> Tensor[bool]
 @composite
 def all_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether every pair `is_close`; a bool tensor without axes."""

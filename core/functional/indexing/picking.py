@@ -144,7 +144,7 @@ def nonzero(x):
     return tuple([backend.reshape(backend.slice(found, (i, 0), (1, n), (1, 1)), (n,)) for i in range(x.ndim)])
 
 
-#: method; NumPy argwhere; Burn argwhere
+#: method; NumPy argwhere; Burn argwhere -> Tensor[int]
 def argwhere(x):
     """int64 (count, rank): the index of each nonzero element."""
     x = tensor(x)

@@ -181,7 +181,7 @@ def _below(value, dtype):
     return value_of(bits + 1 if bits & sign else bits - 1)
 
 
-#: function; ONNX RandomUniform
+#: function; ONNX RandomUniform -> Tensor[float]
 def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
     """Floats uniformly distributed over [low, high), in steps of 2**-24 of the range (2**-53 in float64).
 
@@ -209,7 +209,7 @@ def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
     return x
 
 
-#: function; ONNX RandomNormal
+#: function; ONNX RandomNormal -> Tensor[float]
 def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     """Normally distributed floats (the Box-Muller transform of two uniforms)."""
     dtype = dtypes.dtype(dtype or dtypes.float32)
@@ -245,7 +245,7 @@ def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
     return out if dtype is None else draw.backend.cast(out, dtypes.dtype(dtype))
 
 
-#: function; PyTorch randint; Burn int_random; low: int; high: int
+#: function; PyTorch randint; Burn int_random; low: int; high: int -> Tensor[int]
 def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     """Integers uniformly distributed over low … high - 1 (0 … low - 1 without high), int64 unless `dtype` is given.
 

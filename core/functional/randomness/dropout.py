@@ -26,7 +26,7 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     return backend.where(mask, kept, backend.full((), 0, x.dtype)), mask
 
 
-#: function; ONNX Multinomial; PyTorch multinomial; replacement: bool
+#: function; ONNX Multinomial; PyTorch multinomial; replacement: bool -> Tensor[int]
 @composite
 def multinomial(x, count=1, replacement=False, *, dtype=None, seed=None):
     """int64 (batch, count), or (count,) of a 1-D x: classes drawn by the weights x (batch, classes), which need not add

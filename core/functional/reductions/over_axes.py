@@ -65,21 +65,21 @@ def min(x, axis=None, *, keepdims=False):
     return _extreme("min", x, axis, keepdims)
 
 
-#: method; array API; Burn any, any_dim
+#: method; array API; Burn any, any_dim -> Tensor[bool]
 def any(x, axis=None, *, keepdims=False):
     """Whether some element is true (not 0)."""
     x = astype(tensor(x), dtypes.bool)
     return x.backend.reduce("any", x, axes_of(axis, x.ndim), keepdims)
 
 
-#: method; array API; Burn all, all_dim
+#: method; array API; Burn all, all_dim -> Tensor[bool]
 def all(x, axis=None, *, keepdims=False):
     """Whether every element is true (not 0)."""
     x = astype(tensor(x), dtypes.bool)
     return x.backend.reduce("all", x, axes_of(axis, x.ndim), keepdims)
 
 
-#: method; array API
+#: method; array API -> Tensor[int]
 @composite
 def count_nonzero(x, axis=None, *, keepdims=False):
     """The number of nonzero elements, int64."""
@@ -148,13 +148,13 @@ def _arg(op, x, axis, keepdims):
     return backend.reshape(out, (1,) * x.ndim) if keepdims else out
 
 
-#: method; array API; Burn argmax
+#: method; array API; Burn argmax -> Tensor[int]
 def argmax(x, axis=None, *, keepdims=False):
     """int64 index of the first largest element along axis (of the flattened tensor for None)."""
     return _arg("max", x, axis, keepdims)
 
 
-#: method; array API; Burn argmin
+#: method; array API; Burn argmin -> Tensor[int]
 def argmin(x, axis=None, *, keepdims=False):
     """int64 index of the first smallest element along axis (of the flattened tensor for None)."""
     return _arg("min", x, axis, keepdims)

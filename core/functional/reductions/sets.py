@@ -130,7 +130,7 @@ def unique(x, axis=None, sorted=True):
     return moveaxis(values, 0, axis), indices, inverse, counts
 
 
-#: function; array API; PyTorch isin
+#: function; array API; PyTorch isin -> Tensor[bool]
 @composite
 def isin(x1, x2, *, invert=False):
     """bool: whether each element of x1 is among x2's."""

@@ -26,7 +26,7 @@ def sort(x, axis=-1, *, descending=False, stable=True):
     return _sorted(x, axis, descending)[0]
 
 
-#: method; array API; Burn argsort, argsort_descending
+#: method; array API; Burn argsort, argsort_descending -> Tensor[int]
 def argsort(x, axis=-1, *, descending=False, stable=True):
     """int64 indices that sort x along axis, stably."""
     return _sorted(x, axis, descending)[1]
@@ -59,14 +59,14 @@ def topk(x, k, axis=-1, *, largest=True):
     return topk_with_indices(x, k, axis, largest=largest)[0]
 
 
-#: method; Burn argtopk; k: int
+#: method; Burn argtopk; k: int -> Tensor[int]
 @composite
 def argtopk(x, k, axis=-1, *, largest=True):
     """int64 indices of the k largest (or smallest) elements along axis, in order."""
     return topk_with_indices(x, k, axis, largest=largest)[1]
 
 
-#: function; array API
+#: function; array API -> Tensor[int]
 @composite
 def searchsorted(x1, x2, *, side="left", sorter=None):
     """int64: where each element of x2 would be inserted into the sorted 1-D x1 to keep it sorted."""
@@ -116,7 +116,7 @@ def sort_descending(x, axis=-1):
     return _sorted(x, axis, True)[0]
 
 
-#: method
+#: method -> Tensor[int]
 def argsort_descending(x, axis=-1):
     """`argsort` with the largest first."""
     return _sorted(x, axis, True)[1]

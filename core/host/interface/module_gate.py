@@ -4,10 +4,12 @@ take NumPy's numbers and other libraries' keywords and explain wrong arguments."
 from __future__ import annotations
 
 import functools
+from functools import partial
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from .keywords import explained
 from .python_numbers import as_python
 
 # Modules whose classes have guarded constructors; those that people write are left as they are.
@@ -17,11 +19,15 @@ _LAYERS = "emberlet.nn."
 def attach(module: Any) -> None:
     """Complete the class Module."""
     for name, method in import_module("emberlet.module.methods").METHODS.items():
-        setattr(module, name, method)
+        setattr(module, name, explained(method, partial(_called, name)))
     module.load_from = _asking(module.load_from, "apply_to")
     module.save_into = _asking(module.save_into, "collect_from")
     module.__getattr__ = _absent
     module.__init_subclass__ = classmethod(_guard_constructor)
+
+
+def _called(method: str, module: Any) -> str:
+    return f"{type(module).__name__}.{method}"
 
 
 def _asking(method: FunctionType, name: str) -> Any:

@@ -116,6 +116,19 @@ def _parameter(d: Declaration, p: Parameter) -> str:
 
 
 def _definition(d: Declaration, method: bool) -> str:
+    if d.name == "astype":  # a dtype that the type checker knows tells what `item` gives
+        head, dtype, tail = _signature(d, method).partition("DType | builtins.str")
+        forms = [
+            f"{head}_{t.title()} | _{t.title()}Name{tail[: -len('Tensor: ...')]}Tensor[builtins.{t}]: ..."
+            for t in _KINDS
+        ]
+        return "\n".join(f"{' ' * 4 * method}@overload\n{form}" for form in [*forms, head + dtype + tail])
+    if method and d.result == "bool | int | float | str":
+        return _signature(d, method).partition(" -> ")[0] + " -> _Item: ..."
+    return _signature(d, method)
+
+
+def _signature(d: Declaration, method: bool) -> str:
     keyword = "async def" if isinstance(d.node, ast.AsyncFunctionDef) else "def"
     indent = "    " if method else ""
     parameters = d.parameters()
@@ -159,9 +172,10 @@ def functional() -> str:
     """The text of core/functional/__init__.pyi."""
     return (
         HEAD.format("Types of emberlet.functional")
-        + "import builtins\nfrom collections.abc import Callable, Mapping, Sequence\nfrom typing import Any\n\n"
+        + "import builtins\nfrom collections.abc import Callable, Mapping, Sequence\n"
+        + "from typing import Any, overload\n\n"
         + "from ..backend import Backend\nfrom ..tensor_data import TensorData\nfrom ..dtypes import DType\n"
-        + "from ..tensor import Tensor, _TensorLike\n"
+        + f"from ..tensor import Tensor, _TensorLike, {', '.join(f'_{t.title()}, _{t.title()}Name' for t in _KINDS)}\n"
         + "".join(f"from .{d.family} import {d.name} as {d.name}\n" for d in _public() if d.kind == "class")
         + _RESULTS
         + "\n".join(_definition(d, False) for d in _public() if d.kind != "class")
@@ -176,17 +190,37 @@ def tensor() -> str:
     return (
         HEAD.format("Types of Tensor")
         + "import builtins\nfrom collections.abc import Callable, Iterator, Sequence\n"
-        + "from typing import Any, Protocol, TypeAlias\n\n"
+        + "from typing import Any, Generic, Literal, Protocol, TypeAlias, overload\n\n"
+        + "from typing_extensions import TypeVar\n\n"
         + "from .backend import Backend\nfrom .tensor_data import TensorData\nfrom .dtypes import DType\n"
         + "from .functional.quantized.tensors import Quantized, QuantScheme\n"
         + "from .host.tensors.named_axes import NamedTensor\n\n"
         + "class _Array(Protocol):\n    @property\n    def __array__(self) -> Any: ...\n\n"
+        + "# What `item` gives: Tensor[float] is a tensor of a float dtype, Tensor one of any dtype.\n"
+        + '_Item = TypeVar("_Item", default=Any, covariant=True)\n'
+        + "".join(_dtype_types())
         + "# What a function takes where it wants a tensor.\n"
         + "_TensorLike: TypeAlias = Tensor | builtins.complex | Sequence[Any] | _Array\n\n"
-        + "class Tensor:\n"
+        + "class Tensor(Generic[_Item]):\n"
         + "\n".join(lines)
         + "\n"
     )
+
+
+# What Python's numbers and strings the elements are -> the dtypes of which they are.
+_KINDS = {
+    "bool": ["bool"],
+    "int": [d.name for d in dtypes.ALL if d.is_integer],
+    "float": [d.name for d in dtypes.ALL if d.is_float],
+    "complex": ["complex64", "complex128"],
+    "str": ["string"],
+}
+
+
+def _dtype_types() -> list[str]:
+    """Types of the dtypes, and of their names, that tell what `item` gives."""
+    names = [f"_{t.title()}Name: TypeAlias = Literal[{', '.join(map(repr, _KINDS[t]))}]\n" for t in _KINDS]
+    return [*names, *(f"class _{t.title()}(DType): ...\n" for t in _KINDS), "\n"]
 
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
@@ -200,8 +234,8 @@ _TENSOR = "\n".join(
            ("ndim", "int"), ("size", "int"), ("nbytes", "int"), ("device", "str"), ("T", "Tensor"), ("mT", "Tensor"))],
         *[f"def __{n}__(self, other: TensorLike) -> Tensor: ...\ndef __r{n}__(self, other: TensorLike) -> Tensor: ..."
           for n in _OPERATORS],
-        *[f"def __{n}__(self, other: TensorLike) -> Tensor: ..." for n in ("lt", "le", "gt", "ge")],
-        *[f"def __{n}__(self, other: Any) -> Tensor: ...  # type: ignore[override]" for n in ("eq", "ne")],
+        *[f"def __{n}__(self, other: TensorLike) -> Tensor[bool]: ..." for n in ("lt", "le", "gt", "ge")],
+        *[f"def __{n}__(self, other: Any) -> Tensor[bool]: ...  # type: ignore[override]" for n in ("eq", "ne")],
         *[f"def __{n}__(self) -> Tensor: ..." for n in ("neg", "pos", "abs", "invert")],
         "def __getitem__(self, key: Any) -> Tensor: ...",
         "def __setitem__(self, key: Any, value: TensorLike) -> None: ...",
@@ -221,7 +255,6 @@ _TENSOR = "\n".join(
 def package() -> str:
     """The text of core/__init__.pyi."""
     names = [d.name for d in _public() if d.name not in dtypes.BY_NAME and d.name not in ("float", "int")]
-    types = [*(d.name for d in dtypes.ALL), "complex64", "complex128"]
     return (
         HEAD.format("Types of emberlet")
         + "from typing import Any\n\n"
@@ -235,11 +268,12 @@ def package() -> str:
         + "".join(f"from .functional import {n} as {n}\n" for n in names)
         + "from .host.tensors.showing import show as show\n"
         + "from .module import Module as Module\nfrom .param import Param as Param\n"
-        + "from .param.identity import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
+        + "from .param.identity import ParamId as ParamId\n"
+        + f"from .tensor import Tensor as Tensor, {', '.join(f'_{t.title()}' for t in _KINDS)}\n\n"
         + "__version__: str\n__array_api_version__: str\n"
         + "".join(f"{n}: float\n" for n in ("e", "inf", "nan", "pi"))
         + "newaxis: None\n"
-        + "".join(f"{n}: DType\n" for n in types)
+        + "".join(f"{n}: _{t.title()}\n" for t in _KINDS for n in _KINDS[t])
         + "\ndef __array_namespace_info__() -> Any: ...\n"
     )
 

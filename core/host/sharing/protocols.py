@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from types import GenericAlias
 from typing import Any
 
 from ... import lookup
@@ -12,7 +14,7 @@ from ...errors import refuse
 from ...names import method_names
 from ..interface.elsewhere.names import find_method
 from ..interface.guarding import guarded
-from ..public import Method
+from ..public import Method, find
 from .fields import protect
 
 
@@ -49,12 +51,13 @@ def attach(tensor: Any) -> None:
     tensor.tobytes = _bytes
     tensor.__complex__ = _complex
     tensor.named = _named
+    tensor.__class_getitem__ = classmethod(GenericAlias)  # Tensor[float], as type checkers know it
     tensor._repr_html_ = _late("tensors.showing", "html")
     # Not on MicroPython, where 2.0 * tensor would ask the tensor for a float.
     tensor.__float__ = _float
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
-    tensor.__setitem__ = _late("assignment", "assign")
+    tensor.__setitem__ = _assign
     tensor.__reduce__ = _late("sharing.copies", "reduced")
     tensor.__copy__ = _late("sharing.copies", "alias")
     tensor.__deepcopy__ = _late("sharing.copies", "deep_copy")
@@ -63,6 +66,8 @@ def attach(tensor: Any) -> None:
     tensor.__getattr__ = find_method
     import_module("emberlet.tensor")._operand = _operand  # type: ignore[attr-defined]
     protect(tensor)
+    for module in ("emberlet.errors", "emberlet.dtypes"):
+        vars(import_module(module)).update(__getattr__=partial(find, module))
     lookup.gate = guarded  # type: ignore[assignment]
 
 
@@ -104,6 +109,11 @@ def _dlpack_device(self: Any, /) -> tuple[int, int]:
 def _named(self: Any, *names: str) -> Any:
     """The tensor with a name for each axis: `x.named("batch", "time", "feature")`."""
     return _imported("tensors.named_axes", "named")(self, *names)
+
+
+def _assign(self: Any, key: Any, value: Any, /) -> None:
+    """`self[key] = value`."""
+    _imported("assignment", "assign")(self, key, value)
 
 
 def _bytes(self: Any) -> bytes:

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ....errors import ArgumentError
-from .functions import FUNCTIONS, METHODS, REDUCTIONS
+from . import functions
+from .burn import BURN_FUNCTIONS, BURN_METHODS, bound
+from .functions import REDUCTIONS
+
+FUNCTIONS = functions.FUNCTIONS | BURN_FUNCTIONS
+METHODS = functions.METHODS | {name: bound(name) for name in BURN_METHODS}
 
 # our function -> its names elsewhere that mean the same
 _SAME = {
@@ -60,6 +65,7 @@ _SAME = {
 VALUES: dict[str, Callable[[Any], Any]] = {
     "dims": lambda x: x.shape,
     "dim": lambda x: x.ndim,
+    "num_dims": lambda x: x.ndim,
     "rank": lambda x: x.ndim,
     "num_elements": lambda x: x.size,
     "numel": lambda x: x.size,
@@ -74,50 +80,26 @@ ADVICE = {
     "cuda": "write x.to('wgpu')",
     "numpy": "write numpy.asarray(x)",
     "data_ptr": "write numpy.asarray(x).ctypes.data",
-    "arange_step": "write arange(start, stop, step)",
     "argwhere_async": "write argwhere(x)",
     "nonzero_async": "write nonzero(x)",
-    "categorical": "write multinomial(weights, count, True)",
     "cross_entropy_with_logits": "write cross_entropy(x, target)",
     "dtype_or": "pass dtype= where the tensor is created",
     "extract": "write x[mask]",
-    "gelu_approximate": "write gelu(x, 'tanh')",
     "histc": "write histogram(x, bins, (min, max))[0]",
     "into_data_async": "write await x.to_data_async()",
     "into_scalar_async": "write await x.item_async()",
-    "iter_dim": "write unstack(x, axis)",
-    "load": "write store.open(path) for weights, asarray(numpy.load(path)) for an array",
-    "mask_select": "write x[mask]",
-    "max_abs": "write abs(x).max()",
-    "max_abs_dim": "write abs(x).max(axis, keepdims=True)",
-    "max_abs_dims": "write abs(x).max(axes, keepdims=True)",
-    "meshgrid_stack": "write stack(meshgrid(a, b), axis=-1)",
-    "one_hot_fill": "write one_hot(x, classes) * (on - off) + off",
     "quantize_dynamic": "write quantize(x)",
-    "roll_dim": "write roll(x, shift, axis)",
     "rrelu": "outside training it is leaky_relu(x, (lower + upper) / 2)",
-    "save": "write numpy.save(path, numpy.asarray(x)); module.save_file(path) for weights",
-    "select_dim": "write take(x, index, axis), or index with an integer",
-    "slice_dim": "write narrow(x, axis, start, length), or index with a slice",
-    "slice_fill": "write x[key] = value, or slice_assign(x, ranges, values)",
-    "softplus_with_threshold": "write softplus(x, beta)",
     "sort_descending_with_indices": "write sort_with_indices(x, axis, descending=True)",
-    "split_with_sizes": "write split(x, sizes, axis)",
     "var_bias": "write var(x, axis, keepdims=True)",
     "var_mean_bias": "write var_mean(x, axis, keepdims=True)",
     "with_device": "pass backend= where the tensor is created",
     "with_dtype": "pass dtype= where the tensor is created",
-    "index_select": "write take(x, indices, axis)",
-    "masked_select": "write x[mask]",
-    "pixel_shuffle": "write depth_to_space(x, factor, 'CRD')",
-    "randn": "write normal(shape)",
-    "repeat_interleave": "write repeat(x, repeats, axis=axis)",
     "view": "write reshape(x, shape)",
     "view_as": "write reshape(x, other.shape)",
     "reshape_as": "write reshape(x, other.shape)",
     "upsample": "write interpolate(x, …)",
     "dropout": "outside training it returns its input; dropout_with_mask draws",
-    "normalize": "write lp_normalize(x, p, axis, 1e-12)",
 }  # fmt: skip
 
 # Burn's reductions, written as functions: over one axis, over several, and over several that are dropped
@@ -164,6 +146,13 @@ _TWO_RESULTS = {
 _PYTORCH = {"dim", "keepdim", "index", "src", "largest", "sorted"}
 
 
+# what Burn calls backends -> (module, class)
+_BACKENDS = {
+    "Autodiff": ("emberlet.autodiff", "Autodiff"), "NdArray": ("emberlet.host.numpy_backend", "NumpyBackend"),
+    "Wgpu": ("emberlet.wgpu_backend", "WgpuBackend"),
+}  # fmt: skip
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """'; did you mean …?' with the known names nearest to `name`, or ''."""
     from difflib import get_close_matches
@@ -208,6 +197,9 @@ def find(where: str, name: str) -> Any:
         config = import_module("emberlet.host.interface.layer_configs").config_of(layer + "Config")
         if config is not None:
             return config
+    if name in _BACKENDS and where == "emberlet":
+        file, backend = _BACKENDS[name]
+        return getattr(import_module(file), backend)
     if name == "show" and where == "emberlet":
         return import_module("emberlet.host.tensors.showing").show
     if name in ("complex64", "complex128") and where == "emberlet":

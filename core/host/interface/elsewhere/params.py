@@ -8,6 +8,7 @@ from typing import Any
 
 # a method elsewhere -> what it returns; none of them initializes a lazy Param, except the value's own
 METHODS: dict[str, Callable[[Any], Any]] = {
+    "consume": lambda p: (p.id, p.val()),
     "into_value": lambda p: p.val(),
     "is_require_grad": lambda p: p.require_grad,
     "lazy_device": lambda p: p.backend,
@@ -18,7 +19,6 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 VALUES: dict[str, Callable[[Any], Any]] = {"device": lambda p: repr(p.backend)}
 
 ADVICE = {
-    "consume": "nothing is consumed: write (param.id, param.val())",
     "data": "write param.val() for the tensor, param.set(tensor) to replace it",
     "from_mapped_value": "write Param(tensor, id).load_mapper(function)",
     "grad": "write param.val().grad(gradients), where backward returned the gradients",

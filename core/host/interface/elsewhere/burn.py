@@ -1,0 +1,201 @@
+"""What Burn has as a function or method, or PyTorch as a method, and what takes a few words here: for CPython only, by
+their names and with their arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from ....errors import ArgumentError
+from .functions import _ours, _tensor
+
+
+def arange_step(start: int, stop: int, step: int = 1, **options: Any) -> Any:
+    """`arange(start, stop, step)`."""
+    return _ours("arange")(start, stop, step, **options)
+
+
+def seed(seed: int) -> None:
+    """`manual_seed(seed)`."""
+    _ours("manual_seed")(seed)
+
+
+def mask_select(x: Any, mask: Any) -> Any:
+    """`x[mask]`: the elements where the mask is true, in a row."""
+    return _tensor(x)[mask]
+
+
+def max_abs(x: Any) -> Any:
+    """`abs(x).max()`."""
+    return _ours("abs")(x).max()
+
+
+def max_abs_dim(x: Any, dim: Any) -> Any:
+    """`abs(x).max(axis, keepdims=True)`; the axis, or each of several, keeps length 1."""
+    return _ours("abs")(x).max(dim, keepdims=True)
+
+
+def split_with_sizes(x: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """`split(x, sizes, axis)`."""
+    return _ours("split")(x, split_sizes, dim)
+
+
+def roll_dim(x: Any, shift: int, dim: int) -> Any:
+    """`roll(x, shift, axis)`."""
+    return _ours("roll")(x, shift, dim)
+
+
+def iter_dim(x: Any, dim: int) -> Iterator[Any]:
+    """The parts of x along an axis, one after the other."""
+    return iter(_ours("unstack")(x, dim))
+
+
+def select_dim(x: Any, dim: int, index: int) -> Any:
+    """The part of x at one index of an axis, without the axis."""
+    x = _tensor(x)
+    return x[(slice(None),) * (dim % x.ndim) + (index,)]
+
+
+def slice_dim(x: Any, dim: int, slice_: Any) -> Any:
+    """A slice, or a (start, stop) pair, of one axis."""
+    x = _tensor(x)
+    return x[(slice(None),) * (dim % x.ndim) + (slice_ if isinstance(slice_, slice) else slice(*slice_),)]
+
+
+def slice_fill(x: Any, ranges: Any, value: float) -> Any:
+    """A copy of x with one number in the slice `ranges`: `slice_assign(x, ranges, value)`."""
+    return _ours("slice_assign")(x, ranges, value)
+
+
+def one_hot_fill(x: Any, num_classes: int, on_value: float, off_value: float, axis: int = -1) -> Any:
+    """`one_hot` with the values on_value and off_value."""
+    return _ours("one_hot")(x, num_classes, axis, off_value, on_value, dtype="float32")
+
+
+def meshgrid_stack(tensors: Any) -> Any:
+    """The coordinates of every point of the grid that 1-D tensors span, along a last axis."""
+    return _ours("stack")(_ours("meshgrid")(*tensors, indexing="ij"), axis=-1)
+
+
+def softplus_with_threshold(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """`softplus(x, beta)`, and x itself where x * beta exceeds the threshold."""
+    x = _tensor(x)
+    return _ours("where")(x * beta > threshold, x, _ours("softplus")(x, beta))
+
+
+def gelu_approximate(x: Any) -> Any:
+    """`gelu(x, "tanh")`."""
+    return _ours("gelu")(x, "tanh")
+
+
+def categorical(x: Any, num_samples: int, **options: Any) -> Any:
+    """Classes drawn with the weights x, with replacement: `multinomial(x, count, True)`."""
+    return _ours("multinomial")(x, num_samples, True, **options)
+
+
+def index_select(x: Any, dim: int, index: Any) -> Any:
+    """PyTorch's: `take(x, index, axis=dim)`."""
+    return _ours("take")(x, index, axis=dim)
+
+
+def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Any:
+    """PyTorch's: `repeat(x, repeats, axis=dim)`, which without an axis flattens x."""
+    return _ours("repeat")(x, repeats, axis=dim)
+
+
+def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
+    """`nn.PixelShuffle(upscale_factor)(x)`."""
+    return import_module("emberlet.nn").PixelShuffle(upscale_factor)(x)
+
+
+def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
+    """`nn.PixelUnshuffle(downscale_factor)(x)`."""
+    return import_module("emberlet.nn").PixelUnshuffle(downscale_factor)(x)
+
+
+def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+    """PyTorch's: x divided by its norm along an axis, or by eps where the norm is smaller."""
+    x = _tensor(x)
+    return x / import_module("emberlet.linalg").vector_norm(x, ord=p, axis=dim, keepdims=True).clip(eps)
+
+
+def randn(*size: Any, **options: Any) -> Any:
+    """PyTorch's: `normal(size)`."""
+    return _ours("normal")(_sizes(size), **options)
+
+
+def _sizes(size: tuple[Any, ...]) -> Any:
+    return size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+
+
+def save(file: str | os.PathLike[str], arr: Any) -> None:
+    """NumPy's: an .npy file of one array. Weights of a module are written by `module.save_file(path)`."""
+    if not isinstance(file, (str, os.PathLike)):
+        raise ArgumentError("save: NumPy's takes the path first: save(path, x); module.save_file(path) writes weights")
+    path = os.fspath(file)
+    written = path if path.endswith(".npy") else path + ".npy"
+    with import_module("emberlet.host.files").atomic_write(written) as out:
+        out.write(import_module("emberlet.host.npy").dumps(_tensor(arr)))
+
+
+def load(file: str | os.PathLike[str]) -> Any:
+    """NumPy's: the array in an .npy file, or a dict of those in an .npz. `store.open(path)` reads weights."""
+    npy, path = import_module("emberlet.host.npy"), os.fspath(file)
+    if path.endswith(".npz"):
+        return npy.load_archive(path)
+    if not path.endswith(".npy"):
+        raise ArgumentError(f"load: {path} is no .npy or .npz file; write store.open(path) for weights")
+    return npy.load(path)
+
+
+def _without_nan(name: str, zero: float) -> Callable[..., Any]:
+    def function(a: Any, axis: int | None = None) -> Any:
+        a = _tensor(a)
+        filled = _ours("where")(_ours("isnan")(a), zero, a)
+        return _ours(name)(filled if axis is not None or a.ndim == 1 else _ours("flatten")(filled), axis=axis or 0)
+
+    function.__doc__ = f"`{name}` in which NaN counts as {zero:g}."
+    return function
+
+
+def _where_not_nan(name: str, last: float) -> Callable[..., Any]:
+    def function(a: Any, axis: int | None = None) -> Any:
+        a = _tensor(a)
+        missing = _ours("isnan")(a)
+        if _ours("any")(_ours("all")(missing, axis=axis)):
+            raise ArgumentError(f"nan{name}: every number of some row is NaN")
+        return _ours(name)(_ours("where")(missing, last, a), axis=axis)
+
+    function.__doc__ = f"`{name}` of the numbers that are not NaN. Raises ArgumentError where there are none."
+    return function
+
+
+def nanpercentile(a: Any, q: Any, axis: Any = None) -> Any:
+    """`nanquantile` with q in percent."""
+    q = q / 100 if isinstance(q, (int, float)) else _tensor(q) / 100
+    return _ours("nanquantile")(a, q, axis)
+
+
+# also methods of tensors
+BURN_METHODS: dict[str, Callable[..., Any]] = {
+    "mask_select": mask_select, "masked_select": mask_select, "max_abs": max_abs, "max_abs_dim": max_abs_dim,
+    "max_abs_dims": max_abs_dim, "split_with_sizes": split_with_sizes, "roll_dim": roll_dim, "iter_dim": iter_dim,
+    "select_dim": select_dim, "slice_dim": slice_dim, "slice_fill": slice_fill, "one_hot_fill": one_hot_fill,
+    "categorical": categorical, "index_select": index_select, "repeat_interleave": repeat_interleave,
+}  # fmt: skip
+BURN_FUNCTIONS: dict[str, Callable[..., Any]] = BURN_METHODS | {
+    "arange_step": arange_step, "seed": seed, "meshgrid_stack": meshgrid_stack,
+    "softplus_with_threshold": softplus_with_threshold, "gelu_approximate": gelu_approximate,
+    "pixel_shuffle": pixel_shuffle, "pixel_unshuffle": pixel_unshuffle, "normalize": normalize, "randn": randn,
+    "save": save, "load": load, "nanpercentile": nanpercentile,
+    "nancumsum": _without_nan("cumsum", 0.0), "nancumprod": _without_nan("cumprod", 1.0),
+    "nanargmax": _where_not_nan("argmax", float("-inf")), "nanargmin": _where_not_nan("argmin", float("inf")),
+}  # fmt: skip
+
+
+def bound(name: str) -> Callable[[Any], Any]:
+    """The method of that name, for `functions.METHODS`."""
+    return lambda x: partial(BURN_METHODS[name], x)
