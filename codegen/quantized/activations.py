@@ -68,7 +68,7 @@ def prepared(model: ModelProto) -> ModelProto:
 
 def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
     constants = {t.name: t for t in graph.initializer}
-    uses, outputs = _uses(graph), {o.name for o in graph.output}
+    uses, outputs = readers(graph), {o.name for o in graph.output}
     by_output = {o: n for n in graph.node for o in n.output}
     for node in [n for n in graph.node if n.op_type == "BatchNormalization"]:
         before = by_output.get(node.input[0])
@@ -99,7 +99,7 @@ def _narrow(x: Any) -> Any:
     return np.asarray(x, np.float32)
 
 
-def _uses(graph: GraphProto) -> dict[str, list[NodeProto]]:
+def readers(graph: GraphProto) -> dict[str, list[NodeProto]]:
     found: dict[str, list[NodeProto]] = {}
     for node in graph.node:
         for name in _read([node]):
@@ -126,7 +126,7 @@ def tensors(model: ModelProto) -> list[str]:
 def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterator[tuple[NodeProto, list[str], str]]:
     """(node, its inputs that are quantized, its result, after a fused relu, or "") of each node that is quantized."""
     constants = {t.name: t for t in graph.initializer}
-    uses, outputs = _uses(graph), {o.name for o in graph.output}
+    uses, outputs = readers(graph), {o.name for o in graph.output}
     made = {o: node for node in graph.node for o in node.output}
     biased: set[str] = set()  # the sums that are a product's bias
     left = _integers(graph) | _sensitive(graph)
@@ -230,7 +230,7 @@ def quantized(
     outputs = {o.name for o in graph.output}
     given = {name: _pair(graph, name, *grids[name], name in outputs) for name in sorted(wanted)}
     made = {o: node for node in graph.node for o in node.output}
-    uses = _uses(graph)
+    uses = readers(graph)
     done: dict[tuple[str, int], str] = {}
     read = set(outputs)
     for node, reads, _ in chosen:

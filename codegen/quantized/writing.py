@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,33 +17,50 @@ PRODUCER = "emberlet quantize"  # of the ONNX files
 
 
 class Scheme:
-    """How a model is quantized: the arguments of `Module.quantize_weights`. keep: layers that stay floats."""
+    """How a model is quantized: the arguments of `Module.quantize_weights`. keep: layers that stay floats; method: how
+    the weights are chosen by samples."""
 
     def __init__(
         self, bits: int = 8, mode: str = "symmetric", level: str | int = "channel", calibration: str = "min-max",
-        keep: Sequence[str] = (),
+        keep: Sequence[str] = (), method: str = "rtn",
     ) -> None:  # fmt: skip
         from emberlet.functional.quantized.weights import WeightScheme
 
         WeightScheme(bits, mode, level, calibration)  # raises
         self.bits, self.mode, self.level, self.calibration, self.keep = bits, mode, level, calibration, tuple(keep)
+        self.method = method
+
+    @property
+    def input_scales(self) -> bool:
+        """Whether dense layers have a number for each input."""
+        return self.method == "awq"
 
     def apply(self, module: Module, only: Sequence[str] | None = None) -> list[str]:
-        """Quantize the module's weights, or `only` those of some layers; returns the layers' names."""
-        chosen = None if only is None else (lambda name, container: name.removesuffix(".weight") in only)
+        """Quantize the module's weights to the nearest, or `only` those of some layers; returns the layers' names."""
         found: list[str] = module.quantize_weights(
-            self.bits, self.mode, self.level, self.calibration, filter=chosen, keep=self.keep
-        )
+            self.bits, self.mode, self.level, self.calibration, filter=_chosen(only), keep=self.keep,
+            input_scales=self.input_scales,
+        )  # fmt: skip
+        return found
+
+    def choose(
+        self, module: Module, samples: Sequence[Sequence[Any]], correct_bias: bool, tell: Callable[[str], None]
+    ) -> list[str]:
+        """The same for all layers, with weights chosen by samples, and with `correct_bias` biases, too."""
+        found: list[str] = module.quantize_weights(
+            self.bits, self.mode, self.level, self.calibration, keep=self.keep, method=self.method, samples=samples,
+            correct_bias=correct_bias, tell=tell,
+        )  # fmt: skip
         return found
 
     def keeping(self, names: Sequence[str]) -> Scheme:
         """The same for a model in which these layers, too, stay floats."""
-        return Scheme(self.bits, self.mode, self.level, self.calibration, (*self.keep, *names))
+        return Scheme(self.bits, self.mode, self.level, self.calibration, (*self.keep, *names), self.method)
 
     def code(self) -> str:
         """The call, as Python."""
         given = [f"bits={self.bits}"]
-        defaults = (("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"))
+        defaults = (("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"), ("input_scales", False))
         given += [f"{key}={_literal(getattr(self, key))}" for key, value in defaults if getattr(self, key) != value]
         if self.keep:
             kept = ", ".join(_literal(name) for name in self.keep)
@@ -58,6 +75,10 @@ class Scheme:
         level = share.get(str(self.level), f"a scale for {self.level} weights")
         how = "" if self.calibration == "min-max" else f", {self.calibration}"
         return f"{self.bits} bits, {self.mode}, {level}{how}"
+
+
+def _chosen(only: Sequence[str] | None) -> Any:
+    return None if only is None else (lambda name, container: name.removesuffix(".weight") in only)
 
 
 def _literal(value: object) -> str:

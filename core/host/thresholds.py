@@ -43,6 +43,8 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}layout:LARGE": 1,
     f"{_PLANS}windows:BLOCK": 64,
     f"{_PLANS}recurrences:_UNROLLED": 1,
+    # Packed weights are unpacked in each call.
+    f"{_PLANS}tracing:FOLDED": 256,
     # Steps are called from C one by one.
     f"{_PLANS}native.records:MOST": 4,
     f"{_PLANS}native.records:ROW": 4,

@@ -13,6 +13,7 @@ from ..session import Session
 from ..store import LoadResult
 from ..store.filters import Filtering
 from ..store.naming import Renaming
+from ..dtypes import DType
 from ..tensor import Tensor
 from .display import Content, DisplaySettings
 from .record import Record
@@ -71,6 +72,13 @@ class Module:
         """The backends of the parameters and constants, including those of lazy parameters."""
     def to(self, backend: Backend | str) -> Self:
         """Move every parameter and constant to another backend; a lazy parameter stays lazy. Returns self."""
+    def cast(self, dtype: DType | str) -> Self:
+        """Convert the parameters and constants that are floats to float16, bfloat16, float32 or float64; a lazy parameter
+        stays lazy. Returns self.
+
+        Batch norms, and floats that the dtype does not hold, stay in float32, as in `save_file`; a PrecisionWarning names
+        the latter. A QuantizedWeight stays packed, and `val()` returns it in the dtype. Raises DTypeError for another
+        dtype."""
     def clone(self) -> Self:
         """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     def fork(self, backend: Backend | str) -> Self:
@@ -137,7 +145,7 @@ class Module:
         text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
 
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
-    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ...) -> list[str]:
+    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ...) -> list[str]:
         """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
         convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
         or 2 weights a channel stay floats: a file would not tell their bits. Lazy weights stay lazy.
@@ -145,8 +153,15 @@ class Module:
         mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), or a
         number of a channel's weights; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean
         absolute weight. filter: which layers, by the name of their weight (see `load_from`); keep: names of layers that
-        stay as they are. fake: keep the weights and only compute with quantized ones (FakeQuantizedWeight). Raises
-        UnsupportedError for another scheme, and on MicroPython."""
+        stay as they are. fake: keep the weights and only compute with quantized ones (FakeQuantizedWeight).
+
+        method: "rtn" rounds each weight to the nearest. "gptq" corrects weights of Linear and of convolutions that are
+        left to round for the error of the others (Frantar et al. 2022); "awq" multiplies weights of Linear by a number for
+        each input, and the inputs by its inverse (Lin et al. 2023): `input_scales`, which without a method are 1 until a
+        file is loaded. correct_bias: add to biases what the means of the outputs lost (Nagel et al. 2019). These look at
+        `samples`, a list of the arguments of calls, and need NumPy; tell(text) is called with what is being done.
+
+        Raises UnsupportedError for another scheme, for a method without samples, and on MicroPython."""
     def custom_settings(self) -> DisplaySettings | None:
         """DisplaySettings for printing this module and its children, or None. Override it."""
     def custom_content(self, content: Content) -> Content | None:

@@ -123,6 +123,19 @@ def to(self, backend):
     return move(self, backend)
 
 
+def cast(self, dtype):
+    """Convert the parameters and constants that are floats to float16, bfloat16, float32 or float64; a lazy parameter
+    stays lazy. Returns self.
+
+    Batch norms, and floats that the dtype does not hold, stay in float32, as in `save_file`; a PrecisionWarning names
+    the latter. A QuantizedWeight stays packed, and `val()` returns it in the dtype. Raises DTypeError for another
+    dtype.
+    """
+    from .casting import cast
+
+    return cast(self, dtype)
+
+
 def clone(self):
     """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     from .copying import clone
@@ -301,8 +314,21 @@ def save_into(
 
 
 def quantize_weights(
-    self, bits=8, mode="symmetric", level="channel", calibration="min-max", filter=None, fake=False, keep=()
-):  # fmt: skip
+    self,
+    bits=8,
+    mode="symmetric",
+    level="channel",
+    calibration="min-max",
+    filter=None,
+    fake=False,
+    keep=(),
+    *,
+    input_scales=False,
+    method="rtn",
+    samples=None,
+    correct_bias=False,
+    tell=None,
+):
     """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
     convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
     or 2 weights a channel stay floats: a file would not tell their bits. Lazy weights stay lazy.
@@ -310,8 +336,15 @@ def quantize_weights(
     mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), or a
     number of a channel's weights; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean
     absolute weight. filter: which layers, by the name of their weight (see `load_from`); keep: names of layers that
-    stay as they are. fake: keep the weights and only compute with quantized ones (FakeQuantizedWeight). Raises
-    UnsupportedError for another scheme, and on MicroPython.
+    stay as they are. fake: keep the weights and only compute with quantized ones (FakeQuantizedWeight).
+
+    method: "rtn" rounds each weight to the nearest. "gptq" corrects weights of Linear and of convolutions that are
+    left to round for the error of the others (Frantar et al. 2022); "awq" multiplies weights of Linear by a number for
+    each input, and the inputs by its inverse (Lin et al. 2023): `input_scales`, which without a method are 1 until a
+    file is loaded. correct_bias: add to biases what the means of the outputs lost (Nagel et al. 2019). These look at
+    `samples`, a list of the arguments of calls, and need NumPy; tell(text) is called with what is being done.
+
+    Raises UnsupportedError for another scheme, for a method without samples, and on MicroPython.
     """
     try:
         from ..store.quantizing import quantize_weights
@@ -319,7 +352,9 @@ def quantize_weights(
         from ..errors import refuse
 
         refuse("quantizing")
-    return quantize_weights(self, bits, mode, level, calibration, filter, fake, keep)
+    return quantize_weights(
+        self, bits, mode, level, calibration, filter, fake, keep, input_scales, method, samples, correct_bias, tell
+    )
 
 
 def custom_settings(self):
@@ -342,6 +377,7 @@ METHODS = {
     "valid": valid,
     "backends": backends,
     "to": to,
+    "cast": cast,
     "clone": clone,
     "fork": fork,
     "compile": compile,

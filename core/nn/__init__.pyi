@@ -916,7 +916,9 @@ class QuantizedWeight(Module):
 
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
-    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights.
+    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights; input_scale: None, or
+    float32, what each input of a dense layer (d_input, d_output) is multiplied by before the product with the packed
+    weight, and 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size."""
     shape: Sequence[int]
     axis: int
@@ -928,14 +930,17 @@ class QuantizedWeight(Module):
     values: Param
     scale: Param
     zero_point: Param | None
-    def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    input_scale: Param | None
+    def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input_scale: bool = ...) -> None: ...
     @staticmethod
-    def of(param: Param, axis: int, scheme: Any) -> QuantizedWeight:
+    def of(param: Param, axis: int, scheme: Any, input_scale: bool = ...) -> QuantizedWeight:
         """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
     def quantized(self, weight: Tensor) -> dict[str, Tensor]:
         """A weight by this one's scheme: {"values", "scale", "zero_point"}, the last only if the scheme is affine."""
     def set(self, weight: Tensor) -> QuantizedWeight:
         """Set another weight, a Tensor of `shape`, which is quantized now. Returns self."""
+    def cast_values(self, dtype: DType | str) -> None:
+        """Set the dtype of `val()`; the packed weight does not change (Module.cast)."""
     def val(self) -> Tensor:
         """The weight, dequantized."""
 

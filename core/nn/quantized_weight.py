@@ -26,13 +26,15 @@ class QuantizedWeight(Module):
 
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
-    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights.
+    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights; input_scale: None, or
+    float32, what each input of a dense layer (d_input, d_output) is multiplied by before the product with the packed
+    weight, and 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size.
     """
 
     SHOWN = "shape axis bits block_size"
 
-    def __init__(self, shape, axis=0, scheme=None, dtype=None, backend=None):
+    def __init__(self, shape, axis=0, scheme=None, dtype=None, backend=None, input_scale=False):
         self.shape = tuple(shape)
         if any(n < 0 for n in self.shape):
             raise ShapeError("a shape has no negative sizes, found {}".format(self.shape))
@@ -53,11 +55,12 @@ class QuantizedWeight(Module):
         self.scale = constant((channels * blocks,), 1, "float32", backend, False)
         middle = 1 << (self.bits - 1)
         self.zero_point = constant((channels * blocks,), middle, "float32", backend, False) if affine else None
+        self.input_scale = constant(self.shape[:1], 1, "float32", backend, False) if input_scale else None
 
     @staticmethod
-    def of(param, axis, scheme):
+    def of(param, axis, scheme, input_scale=False):
         """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
-        made = QuantizedWeight(param.shape, axis, scheme, param.dtype, param.backend)
+        made = QuantizedWeight(param.shape, axis, scheme, param.dtype, param.backend, input_scale)
         if param.is_initialized:
             made.set(param.val())
             return made
@@ -81,6 +84,8 @@ class QuantizedWeight(Module):
 
     def quantized(self, weight):
         """A weight by this one's scheme: {"values", "scale", "zero_point"}, the last only if the scheme is affine."""
+        if self.input_scale is not None:
+            weight = weight / reshape(self.input_scale.val(), (-1, 1))
         levels, scale, zero = quantize_rows(as_rows(weight, self.axis), self.scheme)
         found = {"values": pack_levels(levels, self.bits), "scale": reshape(scale, (-1,))}
         if zero is not None:
@@ -93,6 +98,10 @@ class QuantizedWeight(Module):
             getattr(self, key).set(part)
         return self
 
+    def cast_values(self, dtype):
+        """Set the dtype of `val()`; the packed weight does not change (Module.cast)."""
+        self.dtype = dtypes.dtype(dtype)
+
     def val(self):
         """The weight, dequantized."""
         values = self.values.val()
@@ -100,7 +109,10 @@ class QuantizedWeight(Module):
             values, self.scale.val(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
             bits=self.bits, block_size=self.block_size,
         )  # fmt: skip
-        return from_rows(real, self.shape, self.axis).astype(self.dtype)
+        real = from_rows(real, self.shape, self.axis)
+        if self.input_scale is not None:
+            real = real * reshape(self.input_scale.val(), (-1, 1))
+        return real.astype(self.dtype)
 
 
 class FakeQuantizedWeight(Module):
@@ -156,6 +168,8 @@ class QuantizedLinear(Linear):
     def forward(self, x):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
+        if w.input_scale is not None:
+            x = x * w.input_scale.val().astype(x.dtype)
         return matmul_nbits(
             x, w.values.val(), w.scale.val(), value(w.zero_point), bias=value(self.bias),
             rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,

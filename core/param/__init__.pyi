@@ -78,5 +78,7 @@ class Param:
         """Set whether training changes the Param; returns the Param."""
     def to(self, backend: Backend | str) -> Self:
         """Move the value to another backend; a lazy Param will be initialized there."""
+    def cast(self, dtype: DType | str) -> Self:
+        """Convert the value to another dtype; a lazy Param will be initialized in it."""
     def saved(self) -> Tensor:
         """The value for a record, through the save mapper. Assigning to it does not change the Param."""

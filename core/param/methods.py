@@ -138,6 +138,21 @@ def to(self, backend):
     return self
 
 
+def cast(self, dtype):
+    """Convert the value to another dtype; a lazy Param will be initialized in it."""
+    from .. import dtypes
+
+    self._acquire()
+    try:
+        if self._value is None:
+            self._dtype = dtypes.dtype(dtype)
+        else:
+            self._value = self._value.astype(dtype)
+    finally:
+        self._release()
+    return self
+
+
 def saved(self):
     """The value for a record, through the save mapper. Assigning to it does not change the Param."""
     return self._on_save(self.val()) if self._on_save else _alias(self.val())
@@ -157,6 +172,7 @@ METHODS = {
     "save_mapper": save_mapper,
     "set_require_grad": set_require_grad,
     "to": to,
+    "cast": cast,
     "saved": saved,
 }
 

@@ -2,7 +2,8 @@
 own scheme, and the packed weights of a file into float layers, or into layers of another scheme.
 
 In a file a float weight is `weight`, that of a fake one `weight.real`, and a quantized one `weight.values`,
-`weight.scale` and `weight.zero_point`. Older files call these `weight` (uint8), `scale` and `zero_point`.
+`weight.scale`, `weight.zero_point` and `weight.input_scale`. Older files call these `weight` (uint8),
+`scale` and `zero_point`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .snapshot import Snapshot
 from .sources import store_of
 from .torch_modules import split
 
-KEYS = ("values", "scale", "zero_point")
+KEYS = ("values", "scale", "zero_point", "input_scale")
 ENDS = (".real", *("." + key for key in KEYS))
 
 At = Mapping[str, Snapshot]
@@ -68,7 +69,7 @@ def _old_names(path: str, at: At) -> dict[str, str]:
     """The names of a layer's packed weight in an older file -> their names now; empty for other files."""
     if path + "scale" not in at or path + "weight" not in at or at[path + "weight"].dtype is not dtypes.uint8:
         return {}
-    ends = zip(("weight", "scale", "zero_point"), KEYS, strict=True)
+    ends = zip(("weight", "scale", "zero_point"), KEYS, strict=False)
     return {path + end: f"{path}weight.{key}" for end, key in ends if path + end in at}
 
 
@@ -92,7 +93,7 @@ def _weight(
         return
     if isinstance(weight, QuantizedWeight):
         same = packed and at[name + ".values"].shape == weight.values.shape
-        if same and (name + ".zero_point" in at) == (weight.zero_point is not None):
+        if same and all((f"{name}.{key}" in at) == (getattr(weight, key) is not None) for key in KEYS[2:]):
             return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         narrowed[name] = lambda: _lost(upright, weight)
@@ -125,7 +126,8 @@ def _upright(layer: Any, weight: Any, real: Any, layout: str | None) -> Snapshot
 
 def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
     """The packed weight `name` of a file as float32 of `shape`."""
-    values, scale, zero = at[name + ".values"], at[name + ".scale"], at.get(name + ".zero_point")
+    values, scale = at[name + ".values"], at[name + ".scale"]
+    zero, factor = at.get(name + ".zero_point"), at.get(name + ".input_scale")
     channels, count = shape[axis], prod(n for i, n in enumerate(shape) if i != axis)
     blocks, nbytes = values.shape[1:] if len(values.shape) == 3 else (0, 0)
     # The bits are not stored, but only one number of them gives as many blocks, none longer than a channel needs.
@@ -133,6 +135,8 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
             and nbytes * 8 // b <= WeightScheme(b).block_size(count)]  # fmt: skip
     if len(fits) != 1 or values.shape[0] != channels or scale.size != channels * blocks:
         raise LoadError(f"packed weights {values.shape} where the module has a weight of {shape}")
+    if factor is not None and factor.shape != shape[:1]:
+        raise LoadError(f"input scales {factor.shape} where the module has a weight of {shape}")
     bits = fits[0]
 
     def make(backend: Backend) -> Tensor:
@@ -142,7 +146,7 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
             block_size=nbytes * 8 // bits,
         )  # fmt: skip
         whole: Tensor = from_rows(real, shape, axis)
-        return whole
+        return whole if factor is None else whole * factor.tensor(backend).reshape((-1, *[1] * (len(shape) - 1)))
 
     return Snapshot(name, dtypes.float32, shape, make=make, param_id=values.param_id)
 
@@ -157,6 +161,8 @@ def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[t
 
     def one(key: str) -> Snapshot:
         param = getattr(weight, key)
+        if key == "input_scale":  # the module's own, by which the float weight is divided
+            return Snapshot(real.name, param.dtype, param.shape, make=lambda b: param.val().to(b), param_id=None)
         return Snapshot(real.name, param.dtype, param.shape, make=lambda b: parts(b)[key], param_id=None)
 
     for key in KEYS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -121,10 +121,13 @@ def _levels(
 
 def quantize_weights(
     module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool,
-    kept: Sequence[str],
+    kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
+    correct_bias: bool = False, tell: Callable[[str], None] | None = None,
 ) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
     scheme = WeightScheme(bits, mode, level, calibration)
+    if method != "rtn" or correct_bias:
+        return _by_samples(module, scheme, filter, fake, kept, method, samples, correct_bias, tell)
     keep = filter_of(filter)
     made: dict[tuple[int, int], Module] = {}  # shared weights stay shared
     changes, names, known = [], [], set()
@@ -136,8 +139,11 @@ def quantize_weights(
         if isinstance(param, Param) and is_large(param.shape, axis):
             key = (id(param), axis)
             if key not in made:
+                scaled = input_scales and isinstance(layer, Linear)
                 made[key] = (
-                    FakeQuantizedWeight(param, axis, scheme) if fake else QuantizedWeight.of(param, axis, scheme)
+                    FakeQuantizedWeight(param, axis, scheme)
+                    if fake
+                    else QuantizedWeight.of(param, axis, scheme, scaled)
                 )
             changes.append((layer, made[key]))
             names.append(name[:-1])
@@ -148,6 +154,35 @@ def quantize_weights(
         layer.weight = weight
         if not fake:  # the layer stays the same object, so that every module that holds it has the quantized one
             layer.__class__ = PACKED.get(type(layer), type(layer))
+    return names
+
+
+def _by_samples(
+    module: Module, scheme: WeightScheme, filter: Filtering, fake: bool, kept: Sequence[str], method: str,
+    samples: Sequence[Any] | None, correct_bias: bool, tell: Callable[[str], None] | None,
+) -> list[str]:  # fmt: skip
+    """`quantize_weights` by a method that looks at samples."""
+    from .weight_methods import METHODS, choose
+
+    if method not in METHODS:
+        raise UnsupportedError(f"weights are chosen by {', '.join(METHODS)}, found {method!r}")
+    if fake:
+        raise UnsupportedError(f"{method} chooses packed weights; leave out fake")
+    for param in module.params():
+        param.val()  # a lazy one of the copy would have a value of its own
+    made = module.clone()
+    parts = scheme.bits, scheme.mode, scheme.level, scheme.calibration
+    quantize_weights(made, *parts, filter, False, kept, method == "awq")
+    calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples or ()]
+    copies = {name: layer for name, _, layer, _ in layers_with_weights(made)}
+    pairs = {name[:-1]: (layer, copies[name]) for name, _, layer, _ in layers_with_weights(module)}
+    choose(module, made, calls, scheme, method, correct_bias, pairs, tell or (lambda _: None))
+    names = quantize_weights(module, *parts, filter, False, kept, method == "awq")
+    for name, _, layer, _ in layers_with_weights(module):
+        if name[:-1] not in names:
+            continue
+        for key, param in copies[name].named_params():  # this module keeps its own Params, so that shared ones stay so
+            dict(layer.named_params())[key].set(param.val())
     return names
 
 

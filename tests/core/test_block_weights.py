@@ -102,3 +102,22 @@ def test_gathering_refuses_what_does_not_fit(backend):
         F.gather_block_quantized(table, at + asarray([5, 0], backend=k), fits, block_size=16)
     with pytest.raises(DTypeError, match="a table holds integers, found bool"):
         F.gather_block_quantized(table.astype("bool"), at, fits, block_size=16)
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_a_plan_keeps_constant_weights_as_floats_up_to_a_limit(folded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet import nn
+    from emberlet.host.numpy_backend.compile import tracing
+
+    layer = nn.Linear(40, 24)
+    layer.bias.val()
+    layer.weight.val()
+    layer.quantize_weights(4, "affine", 8)
+    monkeypatch.setattr(tracing, "FOLDED", 4 * 40 * 24 if folded else 4 * 40 * 24 - 1)
+    x = emberlet.asarray(np.random.default_rng(0).normal(size=(3, 40)).astype(np.float32), backend="numpy")
+    recording = tracing.Tracing(get_backend("numpy"))
+    ops = [call.op for call in tracing.trace(layer.fork(recording), [x], recording, frozenset()).calls]
+    assert ("matmul_nbits" in ops) is not folded
+    wanted = np.asarray(x) @ np.asarray(layer.weight.val()) + np.asarray(layer.bias.val())
+    np.testing.assert_allclose(np.asarray(layer.compile(backend="numpy")(x)), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(layer(x)), wanted, rtol=1e-5, atol=1e-5)

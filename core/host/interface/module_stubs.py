@@ -237,7 +237,7 @@ def module_stub() -> str:
         + "from ..backend import Backend\nfrom ..burnpack import Burnpack\nfrom ..param import Param\n"
         + "from ..session import Session\nfrom ..store import LoadResult\n"
         + "from ..store.filters import Filtering\nfrom ..store.naming import Renaming\n"
-        + "from ..tensor import Tensor\nfrom .display import Content, DisplaySettings\n"
+        + "from ..dtypes import DType\nfrom ..tensor import Tensor\nfrom .display import Content, DisplaySettings\n"
         + "from .record import Record\n"
         + _CALL
         + "\n".join(_class(module.Module, {"Module": list(_attached("Module", module_methods.METHODS))}))

@@ -57,6 +57,7 @@ OWN_TYPES = {
     "QuantizedLinear.weight": "Any", "QuantizedEmbedding.weight": "Any", "QuantizedWeight.param": "Param",
     "QuantizedWeight.scheme": "Any", "QuantizedWeight.weight": "Tensor", "QuantizedWeight.shape": "Sequence[int]",
     "FakeQuantizedWeight.real": "Param", "FakeQuantizedWeight.scheme": "Any", "Module.keep": "Sequence[str]",
+    "Module.samples": "Sequence[Any]", "Module.tell": "Callable[[str], None]",
     "Module.rename": "Renaming | None", "Module.contiguous": "bool | None", "Module.format": "str | None",
     "Module.skip_enum_variants": "bool | None", "Module.shard": "int | None", "Module.layout": "str | None",
 }  # fmt: skip
@@ -78,7 +79,8 @@ RESULTS = {
     "Initializer.__call__": "Tensor", "__len__": "int", "__init__": "None", "__repr__": "str", "__str__": "str",
     "__eq__": "bool", "__hash__": "int", "named_params": "Iterator[tuple[str, Param]]", "params": "list[Param]",
     "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "train": "Self", "valid": "Self",
-    "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
+    "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "cast": "Self",
+    "QuantizedWeight.cast_values": "None", "Module.clone": "Self", "fork": "Self",
     "compile": "_Compiled[_R]", "compile_step": "Any", "session": "Session", "to_record": "Record",
     "load_record": "Self", "save_file": "int", "load_file": "Self",
     "load_from": "LoadResult", "quantize_weights": "list[str]", "QuantizedWeight.of": "QuantizedWeight",

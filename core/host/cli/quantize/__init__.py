@@ -13,6 +13,7 @@ from ...quantization.report import Report
 from ..plain import plain
 from ..progress import step
 
+WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
 METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
 
 
@@ -34,6 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="WORDS",
         help="of the weights: symmetric or affine, and what shares a scale: tensor, channel or a number of weights; "
         "affine,32 for example (default: symmetric,channel)",
+    )
+    parser.add_argument(
+        "--weights",
+        default="rtn",
+        metavar="WORDS",
+        help="how the weights are chosen: rtn (to the nearest), gptq or awq (by the samples); and equalize (weights of "
+        "consecutive layers, ONNX files) and bias (correct biases by the samples); equalize,bias for example "
+        "(default: rtn)",
     )
     parser.add_argument("--activations", action="store_true", help="quantize activations to 8 bits, too (ONNX files)")
     parser.add_argument(
@@ -80,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     from .samples import read, taken
 
     mode, level = scheme_words(arguments.scheme, arguments.bits)
-    scheme = writing.Scheme(arguments.bits, mode, level)
+    method, equalize, bias = weight_words(arguments.weights)
+    scheme = writing.Scheme(arguments.bits, mode, level, method=method)
     with step("reading samples"):
         columns, labels = taken(read(arguments.calibration, arguments.samples), arguments.labels)
         columns = _preprocessed(columns, arguments.preprocess)
@@ -96,9 +106,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     with step(f"reading {arguments.model}"):
         if arguments.activations:
-            source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile, _tell)
+            source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile, _tell,
+                                    equalize)  # fmt: skip
         else:
-            source = Source(arguments.model, arguments.name)
+            source = Source(arguments.model, arguments.name, equalize)
         fit(source.inputs)
     source.check(arguments.keep)
     scheme = scheme.keeping(arguments.keep)
@@ -106,6 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
     text = writing.quantizing(source.text, scheme)
     writing.check(out, source.stem, text, inputs, arguments.force, arguments.activations)
 
+    with step("choosing weights"):
+        source.choose(scheme, bias, samples, _tell)
     some = measuring.few(samples)
     marked = None if labels is None else labels[: len(next(iter(some.values())))]
     worst = measuring.layers(source, scheme, some, _tell)
@@ -123,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         comparison = compare(wanted, found, labels)
     report = Report(
         model=source.stem,
-        scheme=str(scheme),
+        scheme=f"{scheme}{_words(arguments.weights)}",
         activations=source.activations,
         samples=len(next(iter(samples.values()))),
         before=nbytes(source.model),
@@ -135,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
         times=measuring.times(source, model, samples, _backends(arguments.time), _tell),
         few=len(next(iter(some.values()))),
         held=scheme.keep,
-        notes=(*_notes(samples), *source.notes),
+        notes=(*_notes(samples), *source.notes, *_planless(source.planless)),
     )
     print(json.dumps(report.as_json(), indent=2) if arguments.json else plain(str(report)))
     if arguments.fail_below is not None and not comparison.share >= arguments.fail_below:
@@ -179,7 +192,28 @@ def scheme_words(text: str, bits: int) -> tuple[str, str | int]:
     return mode, int(level) if level.isdecimal() else level
 
 
+def weight_words(text: str) -> tuple[str, bool, bool]:
+    """(method, whether to equalize, whether to correct biases) of words such as "gptq,bias". Raises EmberletError."""
+    words = text.split(",")
+    methods = [word for word in words if word in WEIGHTS]
+    for word in words:
+        if word not in (*WEIGHTS, "equalize", "bias"):
+            raise EmberletError(f"--weights {text}: {word!r} is none of {', '.join(WEIGHTS)}, equalize and bias")
+    if len(methods) > 1:
+        raise EmberletError(f"--weights {text}: give one of {', '.join(WEIGHTS)}")
+    return methods[0] if methods else "rtn", "equalize" in words, "bias" in words
+
+
+def _words(text: str) -> str:
+    """How the weights were chosen, for the report."""
+    method, equalize, bias = weight_words(text)
+    said = {"rtn": "", "gptq": ", by GPTQ", "awq": ", by AWQ"}[method]
+    return said + (", equalized" if equalize else "") + (", biases corrected" if bias else "")
+
+
 def _check(a: argparse.Namespace) -> None:
+    if a.activations and weight_words(a.weights)[0] != "rtn":
+        raise EmberletError("--activations rounds weights to the nearest: leave out gptq and awq")
     if not 50 < a.percentile <= 100:
         raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
     if a.samples < 1:
@@ -230,6 +264,10 @@ def _preprocessed(columns: dict[str, Any], named: str | None) -> dict[str, Any]:
 def _notes(samples: dict[str, Any]) -> tuple[str, ...]:
     count = len(next(iter(samples.values())))
     return (f"{count} samples say little; 100 or more of what the model will see say more",) if count < 20 else ()
+
+
+def _planless(why: str) -> tuple[str, ...]:
+    return (f"the model has no plan on NumPy and runs operation by operation there: {why}",) if why else ()
 
 
 def _tell(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,24 @@ def outputs(model: Any, source: Source, samples: Arrays, compiled: bool = True) 
     """The outputs of a model on NumPy, by name, rows along the first axis."""
     call = model.compile(backend="numpy") if compiled else model
     found: dict[str, list[NDArray[Any]]] = {}
-    for given in calls(source.inputs, samples, 32):
-        for name, x in _named(call(*given), source.loaded.outputs).items():
-            x = np.asarray(x)
-            found.setdefault(name, []).append(x if x.ndim else x.reshape(1))
+    with _without_warnings():
+        for given in calls(source.inputs, samples, 32):
+            for name, x in _named(call(*given), source.loaded.outputs).items():
+                x = np.asarray(x)
+                found.setdefault(name, []).append(x if x.ndim else x.reshape(1))
+    if compiled and call.cut is not None:
+        source.planless = str(call.cut)
     if not found:
         raise EmberletError("the model gives no outputs for these samples, or they do not fill its batch")
     return {name: _stacked(pieces) for name, pieces in found.items()}
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Without the library's warnings that a model has no plan: the report says so once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def _stacked(pieces: list[NDArray[Any]]) -> NDArray[Any]:
@@ -103,7 +116,8 @@ def times(source: Source, quantized: Any, samples: Arrays, backends: Sequence[st
         tell(f"measuring the time on {backend}")
         try:
             a, b = (_call(model, backend, given) for model in (source.model, quantized))
-            before, after = _least(a, b)
+            with _without_warnings():
+                before, after = _least(a, b)
             found.append(Time(backend, before * 1e3, after * 1e3))
         except (EmberletError, ImportError) as error:
             found.append(Time(backend, None, None, (str(error) or type(error).__name__).splitlines()[0][:60]))

@@ -27,19 +27,23 @@ Arrays = Mapping[str, NDArray[Any]]
 class Source:
     """A float model. model: with its weights, on NumPy; text: the source of its module; stem: the name of its files;
     files: those it was read from; layers: those whose weights can be quantized, with their numbers of weights;
-    activations: how they are calibrated.
+    activations: how they are calibrated; planless: why the model has no plan on NumPy, once it ran there.
     """
 
     activations: str | None = None
     notes: tuple[str, ...] = ()
+    planless = ""
     text: str
     stem: str
     files: tuple[str, ...]
 
-    def __init__(self, path: str, name: str | None) -> None:
+    def __init__(self, path: str, name: str | None, equalize: bool = False) -> None:
         self.files = (path,)
+        self.chosen: dict[str, dict[str, Any]] = {}
+        if equalize and not path.endswith(".onnx"):
+            raise EmberletError("--weights equalize needs the ONNX file: quantize that instead of the generated module")
         if path.endswith(".onnx"):
-            self._of_onnx(path, name)
+            self._of_onnx(path, name, equalize)
         elif path.endswith(".py"):
             loaded = models.load(path, "numpy")
             self._take(loaded, unsigned(Path(path).read_text("utf-8")))
@@ -59,10 +63,10 @@ class Source:
         if not self.layers:
             raise UnsupportedError(f"{path}: no layer has weights that can be quantized, 3 or more a channel")
 
-    def _of_onnx(self, path: str, name: str | None) -> None:
+    def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
         require(path)
         self.stem = file_stem(name or Path(path).stem)
-        self._take(*self.translated(path))
+        self._take(*self.translated(prepared(path, True, "--weights equalize") if equalize else path))
 
     def translated(self, source: Any) -> tuple[Loaded, str]:
         """(the model of an ONNX file or ModelProto with its weights, the source of its module)"""
@@ -93,15 +97,57 @@ class Source:
             if name not in self.layers:
                 raise EmberletError(f"--keep {name}: there is no such layer; the layers are {', '.join(self.layers)}")
 
+    def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
+        """Choose the weights by samples, once for all variants."""
+        if scheme.method == "rtn" and not correct_bias:
+            return
+        made = self.model.clone()
+        names = scheme.choose(made, calls(self.inputs, samples, 8), correct_bias, tell)
+        self.chosen = {name: values for name, values in _params(made).items() if name in names}
+
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
         """A copy of the model with its weights quantized, or those of some layers only."""
         made = self.model.clone()
-        scheme.apply(made, only=None if only is None else list(only))
+        names = scheme.apply(made, only=None if only is None else list(only))
+        self._choose_in(made, names)
         return made
+
+    def _choose_in(self, made: Any, names: Collection[str]) -> None:
+        """Set the chosen weights and biases of layers."""
+        if self.chosen:
+            for name, layer in _layers(made).items():
+                for key, param in layer.named_params():
+                    if name in names and name in self.chosen:
+                        param.set(self.chosen[name][key])
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
         """(the quantized model, the source of its module before the line that quantizes, more files by name)"""
         return self.variant(scheme), self.text, {}
+
+
+def _layers(model: Any) -> dict[str, Any]:
+    return {name.removesuffix("."): layer for name, _, layer, _ in layers_with_weights(model)}
+
+
+def _params(model: Any) -> dict[str, dict[str, Any]]:
+    """The values of each layer's parameters."""
+    return {name: {key: param.val() for key, param in layer.named_params()} for name, layer in _layers(model).items()}
+
+
+def prepared(path: str, equalize: bool, option: str) -> Any:
+    """An ONNX file as a ModelProto with batch norms folded, equalized if asked for. option: what needs that."""
+    require(option, "onnx")
+    import onnx
+    from emberlet.codegen.quantized import activations, equalization
+
+    try:
+        read = onnx.load(path)
+    except OSError:
+        raise
+    except Exception as error:  # protobuf's implementations raise a DecodeError of their own
+        raise FormatError(f"{path} is not an ONNX model: {error}") from None
+    found = activations.prepared(read)
+    return equalization.equalized(found) if equalize else found
 
 
 class Static(Source):
@@ -109,21 +155,13 @@ class Static(Source):
 
     def __init__(
         self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
-        tell: Callable[[str], None],
+        tell: Callable[[str], None], equalize: bool = False,
     ) -> None:  # fmt: skip
-        require("--activations", "onnx")
         if not path.endswith(".onnx"):
             raise EmberletError("--activations needs the ONNX file: quantize that instead of the generated module")
-        import onnx
         from emberlet.codegen.quantized import activations
 
-        try:
-            read = onnx.load(path)
-        except OSError:
-            raise
-        except Exception as error:  # protobuf's implementations raise a DecodeError of their own
-            raise FormatError(f"{path} is not an ONNX model: {error}") from None
-        self.proto = activations.prepared(read)
+        self.proto = prepared(path, equalize, "--activations")
         super().__init__(path, name)
         self.activations = method
         self._initializers = {key: _origin(value) for key, value in self.record.items()}
@@ -133,9 +171,23 @@ class Static(Source):
         if not self.ranges:
             raise UnsupportedError(f"{path}: no activation can be quantized; leave out --activations")
 
-    def _of_onnx(self, path: str, name: str | None) -> None:
+    def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
         self.stem = file_stem(name or Path(path).stem)
         self._take(*self.translated(self.proto))
+
+    def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
+        """Correct the biases of the ONNX model; its weights are rounded to the nearest."""
+        super().choose(scheme, correct_bias, samples, tell)
+        if not self.chosen:
+            return
+        from onnx import numpy_helper
+
+        tensors = {t.name: t for t in self.proto.graph.initializer}
+        for name, values in self.chosen.items():
+            held = self._initializers.get(f"{name}.bias")
+            if held in tensors and "bias" in values:
+                bias = np.asarray(values["bias"], np.float32).reshape(tuple(tensors[held].dims))
+                tensors[held].CopyFrom(numpy_helper.from_array(bias, held))
 
     def _observed(
         self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]

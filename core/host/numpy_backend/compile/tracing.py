@@ -12,6 +12,7 @@ from ....backend.drawing import Undrawn
 from ....dtypes import DType
 from ....errors import BackendError
 from ....errors.indices import refuse
+from ....functional.quantized import packed_weights
 from ....tensor import Tensor
 from ..backend import NumpyBackend
 from ..storage import Array
@@ -96,6 +97,8 @@ def values_in(arguments: Iterable[Any]) -> Iterator[Value]:
 
 
 _ASKS = ("to_bytes", "to_list", "nonzero")
+FOLDED = 1 << 28
+"""The most bytes of packed weights that a plan keeps as floats."""
 
 
 class Tracing(Backend):
@@ -108,6 +111,7 @@ class Tracing(Backend):
         super().__init__()
         self.eager = eager
         self.calls: list[Call] = []
+        self.folded = 0
         self.OVERRIDES = eager.OVERRIDES
 
     def __getattr__(self, name: str) -> Any:
@@ -133,6 +137,16 @@ class Tracing(Backend):
         """index, which the plan checks in each call (core/functional/indexing/visibility.py)."""
         found: Tensor = self._call("checked", (index, lowest, end, message, axis), {})
         return found
+
+    def matmul_nbits(self, x: Any, weight: Any, scales: Any, zero_points: Any = None, *more: Any, **named: Any) -> Any:
+        """The product with packed weights; as one with floats, which NumPy multiplies faster than it unpacks bytes,
+        where these are constant and the plan's do not take more than FOLDED bytes."""
+        nbytes = 4 * named["rows"] * named["columns"]
+        constant = all(type(t.data) is np.ndarray for t in _tensors((weight, scales, zero_points)))
+        if not constant or self.folded + nbytes > FOLDED:
+            return self._call("matmul_nbits", (x, weight, scales, zero_points, *more), named)
+        self.folded += nbytes
+        return packed_weights.matmul_nbits(x, weight, scales, zero_points, *more, **named)
 
     def assign_in_place(self, x: Tensor, key: Any, value: Any) -> bool:
         """Nothing is: a Value is never changed."""

@@ -1,0 +1,50 @@
+"""Casting a module: its floats in another dtype."""
+
+from .. import dtypes
+from ..errors import DTypeError
+from ..param import Param
+from ..tensor import Tensor
+from . import leaves
+from .copying import rebuilt
+from .narrowing import choose
+
+FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+
+
+def cast(module, dtype):
+    """See Module.cast."""
+    dtype = dtypes.dtype(dtype)
+    if dtype not in FLOATS:
+        raise DTypeError(
+            "a module is cast to float16, bfloat16, float32 or float64, not to {}; quantize_weights makes weights "
+            "smaller than that".format(dtype)
+        )
+    found = {}  # name -> leaf, each leaf once
+    known = {}
+    for name, holder, _, leaf in leaves(module, (Param, Tensor)):
+        if hasattr(holder, "cast_values"):
+            holder.cast_values(dtype)
+        elif id(leaf) not in known:
+            known[id(leaf)] = True
+            found[name] = leaf
+    chosen = choose(
+        {name: (leaf.dtype, _reader(leaf)) for name, leaf in found.items()},
+        lambda own: dtype if own in FLOATS else own,
+    )
+    new = {id(found[name]): chosen[name] for name in found if chosen[name] is not found[name].dtype}
+
+    def change(leaf):
+        if id(leaf) not in new:
+            return leaf
+        return leaf.cast(new[id(leaf)]) if isinstance(leaf, Param) else leaf.astype(new[id(leaf)])
+
+    return rebuilt(module, {}, change, False)
+
+
+def _reader(leaf):
+    """A function that reads a leaf's values; those of a lazy Param do not exist yet, so it has none."""
+    if isinstance(leaf, Tensor):
+        return lambda: leaf
+    if leaf.is_initialized:
+        return leaf.val
+    return lambda: leaf.backend.full((0,), 0, leaf.dtype)

@@ -1,0 +1,118 @@
+"""Choosing a model's quantized weights by samples: GPTQ, AWQ and bias correction (Module.quantize_weights).
+
+Layers are taken in the order in which the model calls them, and each sees what the layers quantized before it give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import UnsupportedError
+from ...functional.arrays import asarray
+from ...functional.quantized.weights import WeightScheme, as_rows, pack_levels
+from ...nn.conv import Conv
+from ...nn.conv_transpose import ConvTranspose
+from ...nn.linear import Linear
+from ...nn.quantized_weight import QuantizedWeight
+from .awq import input_scales
+from .gptq import gptq
+from .recording import Group, Moments, Sample, groups, means, moments
+
+METHODS = ("rtn", "gptq", "awq")
+
+Tell = Callable[[str], None]
+
+
+def choose(
+    module: Any, made: Any, samples: Sequence[Sample], scheme: WeightScheme, method: str, correct_bias: bool,
+    pairs: Mapping[str, tuple[Any, Any]], tell: Tell,
+) -> None:  # fmt: skip
+    """Set the weights of `made`, a copy of the float `module` whose weights are rounded to the nearest, by a method of
+    METHODS, and with `correct_bias` its biases. pairs: name -> (layer of module, its copy) of those that have weights.
+    Layers that no sample reaches stay rounded to the nearest. Raises UnsupportedError if there are no samples."""
+    if not samples:
+        raise UnsupportedError("choosing weights needs samples: the arguments of one call or more")
+    chosen = {name: both for name, both in pairs.items() if isinstance(both[1].weight, QuantizedWeight)}
+    floats, layers = ({name: both[k] for name, both in chosen.items()} for k in (0, 1))
+    order = groups(made, layers, samples[0])
+    if method != "rtn":
+        _weights(made, layers, floats, order, samples, scheme, method, tell)
+    if correct_bias:
+        _correct(module, made, layers, floats, order, samples, tell)
+
+
+def _weights(
+    made: Any, layers: Mapping[str, Any], floats: Mapping[str, Any], order: Sequence[Group], samples: Sequence[Sample],
+    scheme: WeightScheme, method: str, tell: Tell,
+) -> None:  # fmt: skip
+    done: set[int] = set()  # weights that several layers share are chosen once
+    for k, group in enumerate(order):
+        chosen = group.only(
+            name for name in group.names if takes(layers[name], method) and id(layers[name].weight) not in done
+        )
+        if not chosen.names:
+            continue
+        tell(f"{method}: {k + 1} of {len(order)}, {', '.join(chosen.names)}")
+        for name, seen in moments(made, layers, chosen, samples).items():
+            done.add(id(layers[name].weight))
+            _set(layers[name], floats[name], seen, scheme, method)
+
+
+def takes(layer: Any, method: str) -> bool:
+    """Whether a method chooses the weights of a layer: GPTQ those of Linear and convolutions, AWQ those of Linear."""
+    return isinstance(layer, Linear) or (
+        method == "gptq" and isinstance(layer, Conv) and not isinstance(layer, ConvTranspose)
+    )
+
+
+def _set(layer: Any, real: Any, seen: Moments, scheme: WeightScheme, method: str) -> None:
+    """Choose a layer's quantized weight. real: the layer in float."""
+    held = layer.weight
+    rows = np.asarray(as_rows(real.weight.val(), held.axis)).astype(np.float64)
+    if method == "awq":
+        scale = input_scales(rows, seen, scheme)
+        held.input_scale.set(asarray(scale, dtype="float32", backend=held.values.backend))
+        held.set(real.weight.val())
+        return
+    parts = np.split(rows, len(seen.grams))
+    found = [gptq(w, gram, scheme) for w, gram in zip(parts, seen.grams, strict=True)]
+    levels = np.concatenate([part.levels for part in found])
+    backend = held.values.backend
+    held.values.set(pack_levels(asarray(levels, dtype="uint8", backend=backend), held.bits))
+    held.scale.set(_flat([part.scale for part in found], backend))
+    if held.zero_point is not None:
+        held.zero_point.set(_flat([part.zero for part in found], backend))
+
+
+def _flat(parts: list[NDArray[Any]], backend: Any) -> Any:
+    return asarray(np.concatenate(parts).astype(np.float32).reshape(-1), backend=backend)
+
+
+def _correct(
+    module: Any, made: Any, layers: Mapping[str, Any], floats: Mapping[str, Any], order: Sequence[Group],
+    samples: Sequence[Sample], tell: Tell,
+) -> None:  # fmt: skip
+    """Add to each bias what the mean of its channel lost (Nagel, van Baalen, Blankevoort, Welling 2019, "Data-Free
+    Quantization Through Weight Equalization and Bias Correction", arXiv:1906.04721, section 4.2, with the means of
+    samples)."""
+    biased = tuple(name for group in order for name in group.names if getattr(layers[name], "bias", None) is not None)
+    if not biased:
+        return
+    tell("correcting biases: the float model")
+    wanted = means(module, floats, Group(biased, None), samples)
+    done: set[int] = set()
+    for k, group in enumerate(order):
+        chosen = group.only(name for name in group.names if name in wanted and id(layers[name].bias) not in done)
+        if not chosen.names:
+            continue
+        tell(f"correcting biases: {k + 1} of {len(order)}")
+        for name, found in means(made, layers, chosen, samples).items():
+            bias = layers[name].bias
+            if bias.shape == found.shape:
+                done.add(id(bias))
+                better = np.asarray(bias.val()).astype(np.float64) + wanted[name] - found
+                bias.set(asarray(better, dtype=bias.dtype, backend=bias.backend))
