@@ -70,7 +70,7 @@ class SavedStep(SavedPlan):
             if hasattr(port, "lengths"):
                 raise ValueError("{} has an open size".format(port))
         self._pairs = []
-        carried = []
+        carried = {}
         for found in list_of(part(entry, "carried"), "carried"):
             i, k = list_of(found, "a carried value", 2)
             i = integer(i, "a carried value", len(self._values) - 1)
@@ -81,10 +81,12 @@ class SavedStep(SavedPlan):
             if port.given != source.count * 4:
                 raise ValueError("{} cannot change: it is of less than 16 bits".format(port))
             self._pairs.append((port.buffer, source.buffer))
-            carried.append(k)
-        given = [p.buffer for p in inputs]
-        for number in [p.buffer for p in self._values]:
-            if given.count(number) > 1:
+            carried[k] = True
+        readers = {}  # buffer -> number of inputs
+        for p in inputs:
+            readers[p.buffer] = readers.get(p.buffer, 0) + 1
+        for p in self._values:
+            if readers[p.buffer] > 1:
                 raise ValueError("two inputs share a buffer")
         if len(dict(self._pairs)) != len(self._pairs):
             raise ValueError("a value becomes two")
@@ -116,14 +118,16 @@ class SavedStep(SavedPlan):
 
     def _finish_loading(self, device, allocations):
         SavedPlan._finish_loading(self, device, allocations)
-        used = [p.buffer for p in self.outputs] + [c.buffer for c in self.computed]
+        used = {}  # buffer -> number of results
+        for p in self.outputs + self.computed:
+            used[p.buffer] = used.get(p.buffer, 0) + 1
         buffers = self.plan.buffers
         other = dict(allocations)
         self._copied = []
         own = []
         for a, b in self._pairs:
             fits = buffers[a].nbytes == buffers[b].nbytes and buffers[b].kind == "output"
-            if fits and used.count(b) == 1:
+            if fits and used.get(b) == 1:
                 other[a], other[b] = allocations[b], allocations[a]
             else:
                 own.append(device.allocate(buffers[a].nbytes, self.plan.page_bytes))

@@ -160,9 +160,28 @@ def _onnx(n: Numbers) -> bytes:
 
 
 def plan(n: Numbers) -> bytes:
-    """A saved plan whose lists are long, or nested."""
+    """A saved plan whose lists are long, or nested; or a training step of many values."""
+    if n.below(2):
+        return _step(n)
     parts = [["storage", 4], [0, [1, 1, 1], [0]], ["x", "float32", [1] * n.below(80), 0], [], {}, 1]
     found = {
         key: [parts[n.below(6)]] * n.count(4096) for key in ("inputs", "outputs", "buffers", "constants", "kernels")
     }
     return json.dumps({"version": 1 + n.below(12), **found, "steps": {"gpu": [parts[1]] * n.count(4096)}}).encode()
+
+
+def _step(n: Numbers) -> bytes:
+    """A plan with a training step of many values and counts, whose numbers are nested."""
+    count, held = n.count(256), n.count(256)
+    numbers: list[object] = ["lr"]
+    for _ in range(n.below(64)):
+        numbers = [["*", numbers[0], numbers[0] if n.below(8) == 7 else 2]]
+    entry = {
+        "version": 1, "draws": n.below(3), "parameters": [["w"] * (1 + n.below(9))] * count, "states": ["s"] * held,
+        "carried": [[i, i] for i in range(n.count(512))], "numbers": numbers * n.count(64),
+        "counts": [["t" if n.below(4) else "lr", 1, numbers[0], ["t"] * n.below(9)]] * n.count(64), "result": "tuple",
+    }  # fmt: skip
+    every = 1 + count + held
+    ports = [["x", "float32", [1], 0 if n.below(9) == 8 else i] for i in range(every)]
+    found = {"inputs": ports, "outputs": ports, "buffers": [["output", 256]] * every, "constants": [], "kernels": []}
+    return json.dumps({"version": 2, **found, "steps": {"gpu": []}, "step": entry}).encode()

@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of the readers, and its table in docs/security.md.
 
     python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; rewrites the table
-    python3 dev.py fuzz readers fuzz_plan              some of them; replaces their rows
+    python3 dev.py fuzz readers fuzz_plan              some of them; begins their rows anew
     python3 dev.py fuzz readers fuzz_plan --add        go on from where earlier runs ended, and add to their counts
 
 Each harness (fuzz_*.py) runs in processes of its own, at a lower priority, until it has seen a million inputs or its
@@ -11,8 +11,9 @@ that. A part of both goes to recipes for files that repeat and share parts (mult
 inputs each has seen, how many of them were guided and how many recipes, inputs for each second of the processor in the
 last run, start included, the slowest of them in such seconds, the most memory
 of the process, interpreter and libraries included, and what failed. A row of several runs says so, since the reader may
-have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and a run with --add starts from
-them. What failed is kept beside them; a run with --add tries it again first, and lists it no longer once it passes.
+have changed between them; one without --add begins the row anew. Inputs that reach new code are kept in
+.cache/fuzz/corpus, where every run starts from them. What failed is kept beside them; a run with --add tries it again
+first, and lists it no longer once it passes.
 """
 
 from __future__ import annotations
@@ -100,19 +101,18 @@ def parsed(line: str) -> Row:
     )  # fmt: skip
 
 
-def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = None) -> Row | str:
+def run(name: str, seconds: float, inputs: int, corpus: Path) -> Row | str:
     """A row of the table, or the output of a harness that did not run."""
-    with tempfile.TemporaryDirectory() as folder:
-        begin, spent, kept = time.monotonic(), _processor(), corpus or Path(folder, "corpus")
-        found = _part(name, seconds / 6, max(1, inputs // 4), kept, guided=True)
-        left = seconds - (time.monotonic() - begin)
-        if isinstance(found, str) or found.failures or found.inputs >= inputs or left < 1:
-            return found
-        more = _part(name, left, inputs - found.inputs, kept, guided=False)
-        if isinstance(more, str):
-            return more
-        both = replace(found + more, runs=1)
-        return replace(both, rate=round(both.inputs / max(1.0, _processor() - spent)))
+    begin, spent = time.monotonic(), _processor()
+    found = _part(name, seconds / 6, max(1, inputs // 4), corpus, guided=True)
+    left = seconds - (time.monotonic() - begin)
+    if isinstance(found, str) or found.failures or found.inputs >= inputs or left < 1:
+        return found
+    more = _part(name, left, inputs - found.inputs, corpus, guided=False)
+    if isinstance(more, str):
+        return more
+    both = replace(found + more, runs=1)
+    return replace(both, rate=round(both.inputs / max(1.0, _processor() - spent)))
 
 
 def _processor() -> float:
@@ -226,7 +226,7 @@ def main(arguments: Sequence[str]) -> int:
             continue
         print(f"fuzz readers: {name}", flush=True)
         seconds = (end - time.monotonic()) / (len(chosen) - number)
-        found = run(name, seconds, left, CACHE / "corpus" / name if given.add else None)
+        found = run(name, seconds, left, CACHE / "corpus" / name)
         if isinstance(found, str):
             print(f"fuzz readers: {name} did not run, so its row stays as it was: {found}")
             good = False
