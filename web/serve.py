@@ -18,6 +18,7 @@ from pathlib import Path
 from socket import SHUT_RDWR, socket
 from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore, Lock, Thread, Timer
+from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +26,10 @@ WEB = Path(__file__).resolve().parent
 
 MOST_CONNECTIONS = 64
 """Connections served at a time; a browser opens six to a host. Beyond them, the one that has waited longest for a
-request is closed."""
+request is closed, or one that has not taken a piece of its answer for PATIENCE."""
+
+PATIENCE = 2.0
+"""Seconds in which a client should take 64 KB of an answer where others wait."""
 
 PAGE_POLICY = "; ".join(
     (
@@ -90,7 +94,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.wfile = _Counted(self.wfile, self.server)  # type: ignore[assignment, arg-type]
+        self.wfile = _Counted(self.wfile, self.server, self.connection)  # type: ignore[assignment, arg-type]
 
     def handle_one_request(self) -> None:
         self._waits(True)
@@ -187,14 +191,21 @@ def _cut(connection: socket) -> None:
 class _Counted:
     """The stream of an answer; its bytes count as the server's `sent`."""
 
-    def __init__(self, stream: Any, server: Server) -> None:
+    def __init__(self, stream: Any, server: Server, connection: socket) -> None:
         self._stream = stream
         self._server = server
+        self._connection = connection
 
     def write(self, data: Any) -> int:
-        with self._server.counting:
-            self._server.sent += len(data)
-        return int(self._stream.write(data))
+        server = self._server
+        with server.counting:
+            server.sent += len(data)
+            server.sending[self._connection] = monotonic()
+        try:
+            return int(self._stream.write(data))
+        finally:
+            with server.counting:
+                server.sending.pop(self._connection, None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -221,8 +232,9 @@ def _names_this_machine(host: str) -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves at most MOST_CONNECTIONS at a time. One more closes the connection that has waited longest for a request;
-    if all have one, it is answered with 503. sent: bytes of all answers, with their headers, since the start."""
+    """Serves at most MOST_CONNECTIONS at a time. One more closes the connection that has waited longest for a request,
+    or the one that has taken nothing of its answer for longest; if there is none, it is answered with 503. sent: bytes
+    of all answers, with their headers, since the start; sending: when each connection began to send what it sends."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -232,6 +244,7 @@ class Server(ThreadingHTTPServer):
         self.free = BoundedSemaphore(MOST_CONNECTIONS)
         self.counting = Lock()
         self._waiting: dict[Any, None] = {}  # those without a whole request, the oldest first
+        self.sending: dict[Any, float] = {}
         super().__init__(*args, **kwargs)
 
     def waits(self, connection: Any, waiting: bool) -> None:
@@ -242,12 +255,14 @@ class Server(ThreadingHTTPServer):
                 self._waiting[connection] = None
 
     def _make_room(self) -> bool:
-        """Close the connection that has waited longest; whether its thread ends soon."""
+        """Close the connection that has waited longest, or whose client has; whether its thread ends soon."""
         with self.counting:
             oldest = next(iter(self._waiting), None)
             if oldest is None:
-                return False
-            del self._waiting[oldest]
+                oldest = min(self.sending, key=self.sending.__getitem__, default=None)
+                if oldest is None or monotonic() - self.sending[oldest] < PATIENCE:
+                    return False
+            self._waiting.pop(oldest, None)
         _cut(oldest)
         return True
 

@@ -7,7 +7,8 @@ with the product of both scales. A relu after such an operator is fused, so noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +34,41 @@ QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLi
 OPSET = 13  # the first with a scale for each channel
 
 
+def whole(path: str) -> ModelProto:
+    """The model in a file, with its external data: what `read_model` takes, under the same limits. Raises EmberletError,
+    OSError."""
+    from ..reader import parsing, read_model
+    from ..reader.values import Values
+
+    read_model(path)
+    found: Any = parsing.by_onnx(Path(path).read_bytes())
+    values = Values(Path(path).parent)
+    for tensor in _tensors(found):
+        if tensor.data_location:
+            held: Any = values.value(tensor).source
+            tensor.raw_data = bytes(held.load())
+            del tensor.external_data[:]
+            tensor.data_location = 0
+    return found  # type: ignore[no-any-return]
+
+
+def _tensors(model: Any) -> Iterator[Any]:
+    """All tensors of a model."""
+    graphs: list[Any] = [model.graph, *model.functions]
+    while graphs:
+        graph = graphs.pop()
+        if hasattr(graph, "initializer"):
+            yield from graph.initializer
+            yield from (t for sparse in graph.sparse_initializer for t in (sparse.values, sparse.indices))
+        for a in (a for node in graph.node for a in node.attribute):
+            yield from (a.t, *a.tensors)
+            yield from (t for sparse in (a.sparse_tensor, *a.sparse_tensors) for t in (sparse.values, sparse.indices))
+            graphs += [a.g, *a.graphs]
+
+
 def prepared(model: ModelProto) -> ModelProto:
-    """A copy with opset 13 or later, constants as initializers, and batch norms folded into convolutions. Raises
-    UnsupportedError for a model that cannot be converted, or is quantized already."""
+    """A copy with opset 13 or later, constants as initializers, batch norms folded into convolutions, and without nodes
+    whose results nobody reads. Raises UnsupportedError for a model that cannot be converted, or is quantized already."""
     import onnx
     from onnx import numpy_helper, version_converter
 
@@ -52,26 +85,39 @@ def prepared(model: ModelProto) -> ModelProto:
     graph = found.graph
     found.ir_version = max(found.ir_version, 4)  # before, every initializer was an input too
     given = {t.name for t in graph.initializer}
-    for i in [i for i in graph.input if i.name in given]:
-        graph.input.remove(i)
-    for node in [n for n in graph.node if n.op_type == "Constant"]:
-        for a in node.attribute:
-            if a.name == "value":
-                tensor = onnx.TensorProto()
-                tensor.CopyFrom(a.t)
-                tensor.name = node.output[0]
-                graph.initializer.append(tensor)
-                graph.node.remove(node)
+    _keep(graph.input, [i.name not in given for i in graph.input])
+    read = {o.name for o in graph.output}
+    live = []
+    for node in reversed(graph.node):
+        live.append(not read.isdisjoint(node.output))
+        if live[-1]:
+            read.update(_read([node]))
+    _keep(graph.node, live[::-1])
+    for node in graph.node:
+        value = next((a.t for a in node.attribute if a.name == "value"), None) if node.op_type == "Constant" else None
+        if value is not None:
+            graph.initializer.add().CopyFrom(value)
+            graph.initializer[-1].name = node.output[0]
+    given = {t.name for t in graph.initializer}
+    _keep(graph.node, [n.op_type != "Constant" or n.output[0] not in given for n in graph.node])
     _fold_batch_norms(graph, numpy_helper)
     return found
+
+
+def _keep(field: Any, wanted: Sequence[bool]) -> None:
+    """Leave only the wanted messages of a repeated field. `remove` would compare with all before it."""
+    for i in reversed(range(len(wanted))):
+        if not wanted[i]:
+            del field[i]
 
 
 def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
     constants = {t.name: t for t in graph.initializer}
     uses, outputs = readers(graph), {o.name for o in graph.output}
     by_output = {o: n for n in graph.node for o in n.output}
-    for node in [n for n in graph.node if n.op_type == "BatchNormalization"]:
-        before = by_output.get(node.input[0])
+    wanted = [True] * len(graph.node)
+    for i, node in enumerate(graph.node):
+        before = by_output.get(node.input[0]) if node.op_type == "BatchNormalization" else None
         if (
             before is None or before.op_type != "Conv" or len(uses[node.input[0]]) != 1
             or node.input[0] in outputs or any(a.name == "training_mode" and a.i for a in node.attribute)
@@ -92,7 +138,8 @@ def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
         del before.input[2:]
         before.input.append(name)
         before.output[0] = node.output[0]
-        graph.node.remove(node)
+        wanted[i] = False
+    _keep(graph.node, wanted)
 
 
 def _narrow(x: Any) -> Any:
@@ -367,5 +414,4 @@ def _insert(graph: GraphProto, given: Mapping[str, _Grid]) -> None:
     del graph.node[:]
     graph.node.extend(nodes)
     used = {*_read(nodes)} | {o.name for o in graph.output}
-    for tensor in [t for t in graph.initializer if t.name not in used]:
-        graph.initializer.remove(tensor)
+    _keep(graph.initializer, [t.name in used for t in graph.initializer])

@@ -122,7 +122,7 @@ def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool, o
     if not force:
         check_overwrite(out / (stem + ".py"), text, out / (stem + ".bpk"))
         for name, mark in marks.items():
-            if (out / name).exists() and not is_made(str(out / name), mark.encode()):
+            if (out / name).is_file() and not is_made(str(out / name), mark.encode()):
                 raise OverwriteError(f"{out / name} was not written by this command; --force overwrites it")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.ray_processes import wait_until
 
 from tools.components import require
 from tools.paths import WEB
@@ -127,6 +128,31 @@ def test_connections_with_requests_are_bounded(
         end.set()
         for connection in busy:
             connection.close()
+
+
+def test_clients_that_take_no_answer_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(serve, "PATIENCE", 0.2)
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    (tmp_path / "large.zip").write_bytes(b"")
+    os.truncate(tmp_path / "large.zip", 1 << 26)  # more than the system takes for a client that does not read
+    server = serve.start_server(tmp_path)
+    deaf = []
+    for _ in range(4):
+        connection = socket.create_connection(("localhost", server.server_port), 10)
+        connection.sendall(b"GET /large.zip HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        deaf.append(connection)
+    try:
+        wait_until(
+            lambda: len([t for t in list(server.sending.values()) if time.monotonic() - t > serve.PATIENCE]) == 4,
+            "clients that read nothing",
+        )
+        assert [_get(server, "/a.txt").status for _ in range(3)] == [200] * 3
+    finally:
+        for connection in deaf:
+            connection.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_request_that_takes_too_long_is_cut_off(server: serve.Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,8 @@ def place(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     shutil.copy(digits, folder / "digits.onnx")
     np.save(folder / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
     np.savez(folder / "inputs.npz", image=np.zeros((1, 1, 8, 8), np.float32))
+    (folder / "training" / "train" / "epoch-1").mkdir(parents=True)
+    (folder / "training" / "train" / "epoch-1" / "loss.log").write_text("0.5,10\n0.25,10\n", encoding="utf-8")
     np.savez(folder / "weights.npz", **{f"w{i}": np.zeros((64, 64), np.float32) for i in range(3)})
     rows = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(128, np.float32)), 64)
     parquet.write_table(pa.table({"image": rows}), folder / "rows.parquet")
@@ -102,6 +104,15 @@ WRITERS: dict[str, tuple[str, list[str]]] = {
     "compile, plan": ("compile digits.onnx --out OUT.plan", ["OUT.plan"]),
     "compile, wasm": ("compile digits.onnx --out OUT.wasm", ["OUT.wasm"]),
     "micro build": ("micro build digits.onnx --out OUT --weights module", ["OUT/digits.py", "OUT/build.json"]),
+    "quantize": (
+        "quantize digits.onnx --calibration inputs.npz --out OUT --time none",
+        ["OUT/digits.py", "OUT/digits.bpk", "OUT/digits.quantized.html"],
+    ),
+    "quantize --activations": (
+        "quantize digits.onnx --calibration inputs.npz --out OUT --time none --name small --activations",
+        ["OUT/small.py", "OUT/small.bpk", "OUT/small.onnx", "OUT/small.quantized.html"],
+    ),
+    "train-report": ("train-report training --out OUT.html", ["OUT.html"]),
 }
 READERS = {
     "inspect": "inspect digits.onnx",
@@ -182,7 +193,7 @@ def test_the_second_name_of_an_output_keeps_its_contents(name: str, emberlet: Em
         other.write_bytes(other.read_bytes() + b"\n")  # which a file of ours may end in
         path.hardlink_to(other)
     kept = [other.read_bytes() for other in others]
-    said = emberlet(*words.replace("OUT", out).split(), "--force" if name.startswith("codegen") else "--overwrite")
+    said = emberlet(*words.replace("OUT", out).split(), "--force" if name.startswith(("codegen", "quantize")) else "--overwrite")
     assert said.status == 0, said.err
     assert [other.read_bytes() for other in others] == kept
 

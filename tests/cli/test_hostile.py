@@ -63,6 +63,8 @@ def test_names_inside_of_files_end_in_words_and_reach_no_terminal(emberlet, tmp_
         "inspect FILE", "graph FILE --out o.svg", "graph FILE --out o.txt", "diff FILE FILE", "convert FILE o.bpk",
         "convert FILE o.safetensors", "convert FILE o.npz", "codegen FILE --out o", "compile FILE --out o.plan",
         "run FILE --backend numpy", f"run {digits} --backend numpy --input image=FILE", "micro build FILE --out m",
+        f"quantize {digits} --calibration FILE --out q --time none",
+        "quantize FILE --activations --calibration FILE --out q --time none",
     ):  # fmt: skip
         said = emberlet(*words.replace("FILE", name).split())
         assert said.status in (0, 1, 2) and "EMBERLET_TRACEBACK" not in said.err, (words, said.err)

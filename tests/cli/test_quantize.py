@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -416,3 +417,69 @@ def test_tables_of_other_columns_are_refused(digits: Path, tmp_path: Path, ember
                     tmp_path / "out")  # fmt: skip
     assert said.status == 2
     assert "the files have other columns, a, b and a, c" in said.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
+@pytest.mark.parametrize("how", ["link", "pipe", "short", "folder above", "whole", "shared"])
+@pytest.mark.parametrize("more", [[], ["--activations"]], ids=["weights", "activations"])
+def test_external_data_come_from_the_models_own_folder(
+    how: str, more: list[str], tmp_path: Path, emberlet: Any
+) -> None:
+    import onnx
+    from support.onnx_models import parse
+
+    text = f"net (float[n, 3] x) => (float[n, 3] y) {WEIGHT}> {{ h = MatMul(x, w)\n y = Relu(h) }}"
+    secret = (3 * np.arange(9, dtype=np.float32) - 7).reshape(3, 3).tobytes()
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(secret)
+    place = folder / "data"
+    if how == "link":
+        place.symlink_to(tmp_path / "secret")
+    elif how == "pipe":
+        os.mkfifo(place)
+    elif how != "folder above":
+        place.write_bytes(secret[:20] if how == "short" else secret)
+    model = parse(text)
+    weight = model.graph.initializer[0]
+    weight.ClearField("float_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="../secret" if how == "folder above" else "data")
+    (folder / "m.onnx").write_bytes(model.SerializeToString())
+    np.savez(tmp_path / "m.npz", x=RNG.normal(size=(8, 3)).astype(np.float32))
+    if how == "shared":
+        (folder / "other").mkdir()
+        (folder / "other" / "data").symlink_to(place)
+        weight.external_data[0].value = "other/data"
+        (folder / "m.onnx").write_bytes(model.SerializeToString())
+    said = emberlet("quantize", folder / "m.onnx", "--calibration", tmp_path / "m.npz", "--out", tmp_path / "out",
+                    "--time", "none", *more)  # fmt: skip
+    assert said.status == (0 if how in ("whole", "shared") else 2), said.err
+    assert "EMBERLET_TRACEBACK" not in said.err
+    assert (tmp_path / "out").exists() == (how in ("whole", "shared"))
+
+
+@pytest.mark.parametrize("kind", ["BatchNormalization", "Conv", "MatMul", "Constant", "Resize", "Identity"])
+def test_nodes_that_nobody_reads_do_no_harm(kind: str, tmp_path: Path, emberlet: Any) -> None:
+    import onnx
+    from support.onnx_models import parse
+
+    model = parse(f"net (float[n, 3] x) => (float[n, 3] y) {WEIGHT}> {{ h = MatMul(x, w)\n y = Relu(h) }}")
+    for outputs in ([], ["dead"]):
+        model.graph.node.insert(0, onnx.NodeProto(op_type=kind, output=outputs))
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        np.savez(tmp_path / "m.npz", x=RNG.normal(size=(8, 3)).astype(np.float32))
+        said = emberlet("quantize", tmp_path / "m.onnx", "--calibration", tmp_path / "m.npz", "--out",
+                        tmp_path / f"out{len(outputs)}", "--time", "none", "--activations")  # fmt: skip
+        assert said.status in (0, 2) and "bug" not in said.err and "EMBERLET_TRACEBACK" not in said.err, said.err
+
+
+def test_labels_of_several_shapes_are_refused(digits: Path, tmp_path: Path, emberlet: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(128, np.float32)), 64)
+    parquet.write_table(pa.table({"image": rows, "label": [[1], [2, 3]]}), tmp_path / "rows.parquet")
+    said = emberlet("quantize", digits, "--calibration", tmp_path / "rows.parquet", "--labels", "label", "--out",
+                    tmp_path / "out", "--time", "none")  # fmt: skip
+    assert said.status == 2 and "expected numbers of classes" in said.err and "EMBERLET_TRACEBACK" not in said.err

@@ -50,11 +50,14 @@ def ways(path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
                 f"convert {path} {out}.safetensors --overwrite", f"codegen {path} --out {out} --force",
                 f"verify {path}", f"compile {path} --out {out}.plan", f"micro build {path} --out {out}/m",
                 f"run {digits} --backend numpy --input image={path}", f"micro deploy {path.parent} --dry-run",
-                f"micro build {digits} --calibration {path} --out {out}/c"]  # fmt: skip
+                f"micro build {digits} --calibration {path} --out {out}/c",
+                f"quantize {digits} --calibration {path} --out {out}/q --time none --force",
+                f"train-report {path.parent} --out {out}.html"]  # fmt: skip
     if path.suffix != ".py":
         commands += [f"run {path} --backend numpy", f"run {digits} --backend numpy --input {path}"]
     if path.suffix == ".onnx":
         commands += [f"run {made} --backend numpy" for made in Path(out).glob("*.py")]
+        commands.append(f"quantize {path} --activations --calibration {folder.parent}/zeros.npy --out {out}/q --time none")
     for command in commands:
         yield command, partial(main, command.split())
 
@@ -84,6 +87,7 @@ def _imported(name: str) -> Any:
 
 
 def everything() -> None:
+    _imported("numpy").save(folder.parent / "zeros.npy", _imported("numpy").zeros((4, 64), "float32"))
     for path in sorted(folder.iterdir()):
         for what, way in ways(path):
             now[0] = what

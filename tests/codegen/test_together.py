@@ -240,6 +240,31 @@ def test_an_interrupted_write_that_is_not_ours_is_neither_read_nor_finished(how:
     assert {name: said[3] for name, said in after.items()} == {name: said[3] for name, said in before.items()}  # type: ignore[index]
 
 
+def test_a_second_name_of_a_journal_does_nothing(tmp_path: Path) -> None:
+    """In another folder, and in the same; nor does a file of the user's own under the name of a journal."""
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    journal = interrupt(folder)
+    elsewhere.mkdir()
+    for name in ("added.py", "added.bpk", "precious"):
+        (elsewhere / name).write_text(name, encoding="utf-8")
+    (elsewhere / journals.JOURNALS[0]).hardlink_to(journal)
+    (elsewhere / journals.JOURNALS[1]).hardlink_to(elsewhere / "precious")
+    (folder / journals.JOURNALS[1]).hardlink_to(journal)
+    before = tree(elsewhere)
+    assert journals.current(elsewhere / "added.bpk") == str(elsewhere / "added.bpk")
+    with atomic_write(elsewhere / "other"):
+        pass
+    (elsewhere / "other").unlink()
+    assert tree(elsewhere) == before
+    assert pair(folder) == (2, 2)
+    with atomic_write(folder / "other"):
+        pass
+    assert pair(folder) == (2, 2)
+    left = {journals.JOURNALS[1], "added.bpk", "added.py", "other"}
+    assert {p.name for p in folder.iterdir()} == left
+    assert tree(elsewhere) == before
+
+
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
 def test_a_link_or_a_pipe_in_the_place_of_a_file_is_not_replaced(kind: str, tmp_path: Path) -> None:

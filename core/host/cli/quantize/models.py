@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from emberlet.codegen.emit.names import file_stem
+from emberlet.codegen.ir.problem import refusing
 from emberlet.codegen.quantized.writing import PRODUCER, Scheme, unsigned
 from numpy.typing import NDArray
 
 from ....backend import get_backend
-from ....errors import EmberletError, FormatError, UnsupportedError
+from ....errors import EmberletError, UnsupportedError
 from ....store.quantizing import is_large, layers_with_weights
 from ...extras import require
 from ...other_formats import refusal
@@ -137,17 +138,11 @@ def _params(model: Any) -> dict[str, dict[str, Any]]:
 def prepared(path: str, equalize: bool, option: str) -> Any:
     """An ONNX file as a ModelProto with batch norms folded, equalized if asked for. option: what needs that."""
     require(option, "onnx")
-    import onnx
     from emberlet.codegen.quantized import activations, equalization
 
-    try:
-        read = onnx.load(path)
-    except OSError:
-        raise
-    except Exception as error:  # protobuf's implementations raise a DecodeError of their own
-        raise FormatError(f"{path} is not an ONNX model: {error}") from None
-    found = activations.prepared(read)
-    return equalization.equalized(found) if equalize else found
+    with refusing(path):
+        found = activations.prepared(activations.whole(path))
+        return equalization.equalized(found) if equalize else found
 
 
 class Static(Source):
@@ -162,11 +157,13 @@ class Static(Source):
         from emberlet.codegen.quantized import activations
 
         self.proto = prepared(path, equalize, "--activations")
+        with refusing(path):
+            tensors = activations.tensors(self.proto)
+            observed = activations.observed(self.proto, tensors)
         super().__init__(path, name)
         self.activations = method
         self._initializers = {key: _origin(value) for key, value in self.record.items()}
-        tensors = activations.tensors(self.proto)
-        seen = self._observed(activations.observed(self.proto, tensors), tensors, samples(self.inputs), tell)
+        seen = self._observed(observed, tensors, samples(self.inputs), tell)
         self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
         if not self.ranges:
             raise UnsupportedError(f"{path}: no activation can be quantized; leave out --activations")
@@ -221,7 +218,8 @@ class Static(Source):
         from emberlet.codegen.quantized import activations
 
         held = {self._initializers.get(f"{name}.weight") for name in keep} - {None}
-        return activations.quantized(self.proto, self.ranges, {str(name) for name in held}, others, weights)
+        with refusing(self.files[0]):
+            return activations.quantized(self.proto, self.ranges, {str(name) for name in held}, others, weights)
 
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
         from emberlet.codegen import load

@@ -71,9 +71,10 @@ def taken(columns: Columns, name: str | None) -> tuple[Columns, NDArray[Any] | N
         return columns, None
     if name not in columns:
         raise EmberletError(f"--labels {name}: there is no such column; the columns are {', '.join(columns)}")
-    labels = np.asarray(columns[name])
-    if labels.dtype.kind not in "biuf":
-        raise EmberletError(f"--labels {name}: expected numbers of classes, found {labels.dtype}")
+    labels = columns[name]
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "biuf":
+        kind = labels.dtype if isinstance(labels, np.ndarray) else "rows of different shapes"
+        raise EmberletError(f"--labels {name}: expected numbers of classes, found {kind}")
     return {key: x for key, x in columns.items() if key != name}, labels
 
 
