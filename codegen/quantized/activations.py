@@ -35,8 +35,8 @@ OPSET = 13  # the first with a scale for each channel
 
 
 def whole(path: str) -> ModelProto:
-    """The model in a file, with its external data: what `read_model` takes, under the same limits. Raises EmberletError,
-    OSError."""
+    """The model in a file with its external data: what `read_model` takes, under the same limits. Raises
+    EmberletError, OSError."""
     from ..reader import parsing, read_model
     from ..reader.values import Values
 
@@ -49,7 +49,7 @@ def whole(path: str) -> ModelProto:
             tensor.raw_data = bytes(held.load())
             del tensor.external_data[:]
             tensor.data_location = 0
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _tensors(model: Any) -> Iterator[Any]:
@@ -67,8 +67,9 @@ def _tensors(model: Any) -> Iterator[Any]:
 
 
 def prepared(model: ModelProto) -> ModelProto:
-    """A copy with opset 13 or later, constants as initializers, batch norms folded into convolutions, and without nodes
-    whose results nobody reads. Raises UnsupportedError for a model that cannot be converted, or is quantized already."""
+    """A copy with opset 13 or later, constants as initializers, batch norms folded into convolutions, and without
+    nodes whose results nobody reads. Raises UnsupportedError for a model that cannot be converted, or is quantized
+    already."""
     import onnx
     from onnx import numpy_helper, version_converter
 

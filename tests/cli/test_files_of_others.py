@@ -193,7 +193,9 @@ def test_the_second_name_of_an_output_keeps_its_contents(name: str, emberlet: Em
         other.write_bytes(other.read_bytes() + b"\n")  # which a file of ours may end in
         path.hardlink_to(other)
     kept = [other.read_bytes() for other in others]
-    said = emberlet(*words.replace("OUT", out).split(), "--force" if name.startswith(("codegen", "quantize")) else "--overwrite")
+    said = emberlet(
+        *words.replace("OUT", out).split(), "--force" if name.startswith(("codegen", "quantize")) else "--overwrite"
+    )
     assert said.status == 0, said.err
     assert [other.read_bytes() for other in others] == kept
 

@@ -57,7 +57,9 @@ def ways(path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         commands += [f"run {path} --backend numpy", f"run {digits} --backend numpy --input {path}"]
     if path.suffix == ".onnx":
         commands += [f"run {made} --backend numpy" for made in Path(out).glob("*.py")]
-        commands.append(f"quantize {path} --activations --calibration {folder.parent}/zeros.npy --out {out}/q --time none")
+        commands.append(
+            f"quantize {path} --activations --calibration {folder.parent}/zeros.npy --out {out}/q --time none"
+        )
     for command in commands:
         yield command, partial(main, command.split())
 

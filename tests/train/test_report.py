@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
+import random
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -50,6 +52,39 @@ def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
     for path in (tmp_path / "events.jsonl", tmp_path / "train/epoch-2/Loss.log"):
         path.write_text(path.read_text(encoding="utf-8")[:-9], encoding="utf-8")
     assert read(tmp_path).metrics == ["Loss", "Accuracy"]
+
+
+ODD = [None, True, -1, 0, 10**400, 1e308, -1e308, 5e-324, float("nan"), float("inf"), "<script>", "train", [], {}, [[]],
+       {"Loss": 1}, {"Loss": 1e308, "<b>": -1e308}, {"a": "x"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_folder_of_junk_is_drawn_or_refused(seed: int, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    fit(tmp_path, 2)
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    (tmp_path / "train" / f"epoch-{10**200}").mkdir()
+    logs = [tmp_path / "train" / name / "Loss.log" for name in ("epoch-1", "epoch-999999999")]
+    logs[1].parent.mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(logs[1].with_name("pipe.log"))
+    for _ in range(60):
+        lines = []
+        for event in r.choices(events, k=5):
+            changed = dict(event)
+            for key in r.sample(sorted(changed), r.randrange(3)):
+                changed[key] = r.choice(ODD)
+            lines.append(json.dumps(r.choice([changed, changed, changed, "x", 3, [event]])))
+        text = "\n".join([*lines, "[" * 100_000])
+        (tmp_path / "events.jsonl").write_text(text, encoding="utf-8")
+        for log in logs:
+            numbers = [f"{r.choice(ODD)!r},{r.choice([1, 0, -1, 10**400, 1 << 60])}\n" for _ in range(5)]
+            log.write_text("".join(numbers), encoding="utf-8")
+        try:
+            found = page.as_html(read(tmp_path), "junk")
+        except FormatError:
+            continue
+        assert "<script" not in found and "<b>:" not in found
 
 
 def test_many_steps_are_drawn_as_a_few_means(tmp_path: Path) -> None:

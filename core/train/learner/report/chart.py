@@ -80,7 +80,7 @@ def limits(steps: Points, epochs: list[float]) -> tuple[float, float]:
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """About `count` round numbers that enclose low … high."""
     span = high - low
-    if not span > abs(high) * 1e-12:
+    if not span > max(abs(high) * 1e-12, 1e-300):
         return [low]
     raw = span / (count - 1)
     power = 10.0 ** math.floor(math.log10(raw))

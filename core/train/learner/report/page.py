@@ -89,7 +89,7 @@ def as_html(run: Run, title: str) -> str:
 def _status(run: Run) -> str:
     facts = run.facts
     about = []
-    if facts:
+    if "model" in facts:
         about = [
             f"{facts.get('model')} with {facts.get('parameters', 0):,} parameters",
             f"{facts.get('optimizer')} on {facts.get('backend')}",
@@ -138,17 +138,18 @@ def _figure(run: Run, name: str) -> str:
 
 
 def _table(run: Run) -> str:
-    columns = [(split, name) for name in run.metrics for split in SPLITS if run.history.of(split, name)]
-    epochs = sorted({epoch for split, name in columns for epoch in run.history.of(split, name)})
+    found = [(split, name, run.history.of(split, name)) for name in run.metrics for split in SPLITS]
+    columns = [(split, name, values) for split, name, values in found if values]
+    epochs = sorted({epoch for _, _, values in columns for epoch in values})
     if not epochs:
         return ""
     words = {"train": "training", "valid": "validation"}
-    head = "".join(f'<th>{escape(name)}<br><span class="soft">{words[split]}</span></th>' for split, name in columns)
+    head = "".join(f'<th>{escape(name)}<br><span class="soft">{words[split]}</span></th>' for split, name, _ in columns)
     rows = []
     for epoch in epochs:
         cells = []
-        for split, name in columns:
-            value = run.history.of(split, name).get(epoch)
+        for _, _, values in columns:
+            value = values.get(epoch)
             cells.append(f"<td>{'' if value is None else number(value)}</td>")
         seconds = [run.seconds[where][0] for where in ((split, epoch) for split in SPLITS) if where in run.seconds]
         took, items = run.seconds.get(("train", epoch), (0.0, 0))

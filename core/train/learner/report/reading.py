@@ -1,4 +1,7 @@
-"""What a training left in its folder: curves by epoch and by step, and what its events say."""
+"""What a training left in its folder: curves by epoch and by step, and what its events say.
+
+The folder may come from anybody: lines, names and values that no training writes are left out.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import FormatError
+from ....host.files import read_regular
 from ..history import History
 
 SPLITS = ("train", "valid")
 STEPS = 400  # points of a curve of steps
-_EPOCH = re.compile(r"epoch-(\d+)")
+METRICS = 256
+EPOCHS = 10**9
+FACTS = {"model": str, "parameters": int, "optimizer": str, "backend": str, "num_epochs": int, "directions": dict}
+_EPOCH = re.compile(r"epoch-([0-9]{1,9})")
 
 
 class Run:
@@ -26,7 +33,7 @@ class Run:
         self.history = History()
         self.steps: dict[str, list[tuple[float, float]]] = {}
         self.facts: dict[str, Any] = {}
-        self._order: list[str] = []  # of the metrics, as the events have them
+        self._order: dict[str, None] = {}  # of the metrics, as the events have them
         self.seconds: dict[tuple[str, int], tuple[float, int]] = {}
         self.checkpoints: set[int] = set()
         self.reason: str | None = None
@@ -41,15 +48,17 @@ class Run:
 
     def note(self, split: str, epoch: int, values: dict[str, float]) -> None:
         """Add what an event says about an epoch."""
-        self._order += [name for name in values if name not in self._order]
+        self._order.update(dict.fromkeys(values))
         self.history.add(split, epoch, values)
 
 
 def read(directory: str | os.PathLike[str]) -> Run:
-    """The training in a folder. Raises FormatError if there is none."""
+    """The training in a folder. Raises FormatError if there is none, or if it has too many metrics for a page."""
     folder, run = Path(directory), Run()
     _read_logs(folder, run)
     _read_events(folder / "events.jsonl", run)
+    if len(run.metrics) > METRICS:
+        raise FormatError(f"{folder}: {len(run.metrics)} metrics; at most {METRICS} are drawn")
     if not run.metrics and not run.facts:
         raise FormatError(f"{folder}: not the folder of a training, which has events.jsonl or train/epoch-1/*.log")
     return run
@@ -81,13 +90,13 @@ def _epochs(folder: Path) -> list[tuple[int, Path]]:
 def _pairs(path: Path) -> list[tuple[float, int]]:
     """The (value, items) of a file; of other lines, and of one that was being written, none."""
     found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in _lines(path):
         value, _, count = line.partition(",")
         try:
             number, items = float(value), int(count)
         except ValueError:
             continue
-        if number - number == 0 and items > 0:
+        if number - number == 0 and 0 < items < 1 << 53:
             found.append((number, items))
     return found
 
@@ -96,31 +105,62 @@ def _thinned(epoch: int, pairs: list[tuple[float, int]]) -> list[tuple[float, fl
     return [(epoch - 1 + (i + 1) / len(pairs), value) for i, (value, _) in enumerate(pairs)]
 
 
+def _lines(path: Path) -> list[str]:
+    """Those of a file; none of a pipe or a device. Raises OSError."""
+    return read_regular(path).decode("utf-8", "replace").splitlines() if path.is_file() else []
+
+
 def _read_events(path: Path, run: Run) -> None:
-    if not path.is_file():
-        return
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in _lines(path):
         try:
             event = json.loads(line)
-            kind, time = event.pop("event"), event.pop("time")
-        except (ValueError, KeyError, AttributeError):  # a line that a kill cut off
-            continue
-        run.began, run.last = run.began or time, time
-        if kind == "begin":
-            first = event.pop("epoch", 1)
-            run.facts, run.ended, run.reason = event, False, None
-            run.checkpoints = {epoch for epoch in run.checkpoints if epoch < first}
-            for where in [where for where in run.seconds if where[1] >= first]:
-                del run.seconds[where]
-        elif kind == "epoch_end":
-            run.seconds[event["split"], event["epoch"]] = (event["seconds"], event["items"])
-            # Of a metric that is no mean the logs do not give the value of an epoch.
-            known = {_logged(name): value for name, value in event["values"].items()}
-            run.note(event["split"], event["epoch"], known)
-        elif kind == "checkpoint":
-            run.checkpoints = (run.checkpoints | {event["epoch"]}) - set(event["deleted"])
-        elif kind == "end":
-            run.ended, run.reason = True, event["reason"]
+            _take(event["event"], _seconds(event["time"]), event, run)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            continue  # a line that a kill cut off
+
+
+def _take(kind: str, time: float, event: dict[str, Any], run: Run) -> None:
+    """Add an event to what is known. Raises one of Python's errors for what is none."""
+    run.began, run.last = run.began or time, time
+    if kind == "begin":
+        first = _whole(event.get("epoch", 1), EPOCHS)
+        facts = {name: event[name] for name, kind in FACTS.items() if type(event.get(name)) is kind}
+        facts["directions"] = {k: v for k, v in facts.get("directions", {}).items() if v in ("highest", "lowest")}
+        run.facts, run.ended, run.reason = facts, False, None
+        run.checkpoints = {epoch for epoch in run.checkpoints if epoch < first}
+        for where in [where for where in run.seconds if where[1] >= first]:
+            del run.seconds[where]
+    elif kind == "epoch_end":
+        split, epoch = event["split"], _whole(event["epoch"], EPOCHS)
+        # Of a metric that is no mean the logs do not give the value of an epoch.
+        known = {_logged(name): _number(value) for name, value in event["values"].items()}
+        if split not in SPLITS:
+            raise ValueError("no split")
+        run.seconds[split, epoch] = (_seconds(event["seconds"]), _whole(event["items"], 1 << 53))
+        run.note(split, epoch, known)
+    elif kind == "checkpoint":
+        run.checkpoints = (run.checkpoints | {_whole(event["epoch"], EPOCHS)}) - set(event["deleted"])
+    elif kind == "end":
+        run.ended, run.reason = True, None if event["reason"] is None else str(event["reason"])
+
+
+def _number(value: Any) -> float:
+    """A float; one beyond what can be drawn counts as infinite."""
+    if type(value) not in (int, float):
+        raise ValueError("no number")
+    return float(value) if abs(value) < 1e300 else float(value) * float("inf")
+
+
+def _seconds(value: Any) -> float:
+    if not 0 <= _number(value) < 1e11:
+        raise ValueError("no time")
+    return float(value)
+
+
+def _whole(value: Any, most: int) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError("no whole number")
+    return value
 
 
 def _logged(metric: str) -> str:
