@@ -8,7 +8,6 @@ with the product of both scales. A relu after such an operator is fused, so noth
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,38 +31,6 @@ SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow", "Softmax"}
 QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
              "ConvInteger", "MatMulInteger"}  # fmt: skip
 OPSET = 13  # the first with a scale for each channel
-
-
-def whole(path: str) -> ModelProto:
-    """The model in a file with its external data: what `read_model` takes, under the same limits. Raises
-    EmberletError, OSError."""
-    from ..reader import parsing, read_model
-    from ..reader.values import Values
-
-    read_model(path)
-    found: Any = parsing.by_onnx(Path(path).read_bytes())
-    values = Values(Path(path).parent)
-    for tensor in _tensors(found):
-        if tensor.data_location:
-            held: Any = values.value(tensor).source
-            tensor.raw_data = bytes(held.load())
-            del tensor.external_data[:]
-            tensor.data_location = 0
-    return found
-
-
-def _tensors(model: Any) -> Iterator[Any]:
-    """All tensors of a model."""
-    graphs: list[Any] = [model.graph, *model.functions]
-    while graphs:
-        graph = graphs.pop()
-        if hasattr(graph, "initializer"):
-            yield from graph.initializer
-            yield from (t for sparse in graph.sparse_initializer for t in (sparse.values, sparse.indices))
-        for a in (a for node in graph.node for a in node.attribute):
-            yield from (a.t, *a.tensors)
-            yield from (t for sparse in (a.sparse_tensor, *a.sparse_tensors) for t in (sparse.values, sparse.indices))
-            graphs += [a.g, *a.graphs]
 
 
 def prepared(model: ModelProto) -> ModelProto:
