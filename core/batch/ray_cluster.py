@@ -55,6 +55,7 @@ def connected(address: str | None, workers: int | None, cpus: float, gpus: float
             # One for reading, one for writing and the checkpoint; they wait most of the time.
             start = partial(
                 ray.init,
+                address="local",  # or Ray would join a cluster that somebody started on this machine
                 num_cpus=int(count * cpus) + 2,
                 include_dashboard=False,
                 object_store_memory=STORE,

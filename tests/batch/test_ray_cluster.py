@@ -69,8 +69,9 @@ def test_a_cluster_on_this_machine_has_cpus_for_its_workers_and_two_more(
     with ray_cluster.connected(None, workers, cpus, gpus):
         assert ray_stand_in.stopped == 0
     assert ray_stand_in.stopped == 1
-    options = {"include_dashboard": False, "object_store_memory": 512 << 20, "logging_level": logging.ERROR,
-               "log_to_driver": False}  # fmt: skip
+    # "local": Ray would join a cluster that somebody started on this machine, and refuse these options.
+    options = {"address": "local", "include_dashboard": False, "object_store_memory": 512 << 20,
+               "logging_level": logging.ERROR, "log_to_driver": False}  # fmt: skip
     assert ray_stand_in.started == [{**found, **options}]
 
 
