@@ -147,7 +147,8 @@ class SavedStep(SavedPlan):
         """Train on a batch with the learning rate `lr`; returns what the loss function returned, as TensorData: one, or
         a tuple or a dict of them. batch: Tensors, or row-major bytes or arrays of their dtypes.
 
-        Raises FormatError, before anything changes, if the batch is not of the step's dtypes and shapes.
+        Raises, before anything changes, FormatError if the batch is not of the step's dtypes and shapes, and
+        ArgumentError for a rate that is negative or not finite.
         """
         call = self._call(lr, batch)
         return call.results(call.program.run(call.data, call.sizes, call))
@@ -190,6 +191,8 @@ class SavedStep(SavedPlan):
         side, counts = self._now
         env = {name: float(counts[name]) for name in counts}
         env["lr"] = float(lr)
+        if not 0 <= env["lr"] < float("inf"):
+            raise ArgumentError("the learning rate is a finite number of at least 0, found {!r}".format(lr))
         numbers = [_value(n, env) for n in self._numbers]
         after = dict(counts)
         for name, following, _ in self._counts:

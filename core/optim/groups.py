@@ -1,6 +1,7 @@
 """Parameter groups: parts of a model with a rate and settings of their own, and parts that are frozen."""
 
 from ..errors import ArgumentError
+from .rates import finite
 
 
 class Group:
@@ -8,12 +9,12 @@ class Group:
 
     match: which ones: a regular expression that is searched in the parameter's path, a list of paths, a function of
     (path, Param), or a Module. rate: what the learning rate is multiplied with. changes: fields of the optimizer's
-    config, such as weight_decay.
+    config, such as weight_decay. Raises ArgumentError for a rate that is negative or not finite.
     """
 
     def __init__(self, match, rate=1.0, **changes):
         self.match = matcher(match)
-        self.rate = rate
+        self.rate = finite("the rate of a Group", rate)
         self.changes = changes
 
 

@@ -6,6 +6,7 @@ from ..config import Config
 from ..errors import ArgumentError, LoadError
 from ..functional.movement.joining import concat
 from .gradients import GradientsParams
+from .rates import finite
 
 
 class LBFGSConfig(Config):
@@ -47,7 +48,8 @@ class LBFGS:
 
     def step(self, lr, model, loss):
         """Minimize loss(model), a tensor of one element, over the parameters of a model in training; returns the
-        model. An interrupted step changes nothing."""
+        model. An interrupted step changes nothing. Raises ArgumentError for a rate that is negative or not finite."""
+        finite("the learning rate", lr)
         params = [p for p in model.params() if p.require_grad]
         weights = [p.val() for p in params]
         state = dict(self.__dict__, pairs=list(self.pairs))

@@ -3,6 +3,7 @@
 from .. import dtypes
 from ..backend import get_backend
 from ..errors import ArgumentError, LoadError
+from .rates import finite
 
 
 class Optimizer:
@@ -20,8 +21,9 @@ class Optimizer:
         with the learning rate `lr`; returns the model.
 
         Frozen parameters stay. The parameters change together at the end: an interrupted step changes nothing. Raises
-        ArgumentError for anything but GradientsParams.
+        ArgumentError for anything but GradientsParams, and for a rate that is negative or not finite.
         """
+        finite("the learning rate", lr)
         if not hasattr(grads, "remove"):
             raise ArgumentError(
                 "step takes GradientsParams, as from GradientsParams.from_grads(loss.backward(), model), not {}".format(

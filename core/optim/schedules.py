@@ -4,6 +4,7 @@ import math
 
 from ..config import Config
 from ..errors import ArgumentError
+from .rates import finite
 
 
 class Schedule:
@@ -14,8 +15,9 @@ class Schedule:
         self.iteration = 0
 
     def step(self):
-        """The rate of this iteration; the next call gives that of the next one."""
-        rate = self.at(self.iteration)
+        """The rate of this iteration; the next call gives that of the next one. Raises ArgumentError if it is negative
+        or not finite."""
+        rate = finite("the learning rate", self.at(self.iteration))
         self.iteration += 1
         return rate
 
@@ -30,22 +32,21 @@ class Schedule:
 
 
 class ConstantLr(Schedule):
-    """The same rate in each iteration."""
+    """The same rate in each iteration. Raises ArgumentError for one that is negative or not finite."""
 
     def __init__(self, rate):
+        finite("the learning rate", rate)
         Schedule.__init__(self, lambda i: rate)
 
 
 class _ScheduleConfig(Config):
     def init(self):
-        """A Schedule with these settings."""
+        """A Schedule with these settings. Raises ArgumentError for numbers that are negative or not finite."""
+        for name in self.FIELDS:
+            value = getattr(self, name)
+            if finite(name, value) < 1 and name in ("num_iters", "step_size", "warmup_steps", "model_size"):
+                raise ArgumentError("{} is at least 1, found {}".format(name, value))
         return Schedule(self.rate)
-
-
-def _whole(name, count):
-    if count < 1:
-        raise ArgumentError("{} is at least 1, found {}".format(name, count))
-    return count
 
 
 class LinearLrSchedulerConfig(_ScheduleConfig):
@@ -59,7 +60,7 @@ class LinearLrSchedulerConfig(_ScheduleConfig):
 
     def rate(self, i):
         """The rate of iteration i."""
-        part = min(i, self.num_iters) / _whole("num_iters", self.num_iters)
+        part = min(i, self.num_iters) / self.num_iters
         return self.initial_lr + (self.final_lr - self.initial_lr) * part
 
 
@@ -75,7 +76,7 @@ class CosineAnnealingLrSchedulerConfig(_ScheduleConfig):
 
     def rate(self, i):
         """The rate of iteration i."""
-        part = i % (self.num_iters + 1) / _whole("num_iters", self.num_iters)
+        part = i % (self.num_iters + 1) / self.num_iters
         return self.min_lr + (self.initial_lr - self.min_lr) * (1 + math.cos(math.pi * part)) / 2
 
 
@@ -103,7 +104,7 @@ class StepLrSchedulerConfig(_ScheduleConfig):
 
     def rate(self, i):
         """The rate of iteration i."""
-        return self.initial_lr * self.gamma ** (i // _whole("step_size", self.step_size))
+        return self.initial_lr * self.gamma ** (i // self.step_size)
 
 
 class NoamLrSchedulerConfig(_ScheduleConfig):
@@ -118,7 +119,7 @@ class NoamLrSchedulerConfig(_ScheduleConfig):
     def rate(self, i):
         """The rate of iteration i."""
         n = i + 1
-        return self.factor * self.model_size**-0.5 * min(n**-0.5, n * _whole("warmup_steps", self.warmup_steps) ** -1.5)
+        return self.factor * self.model_size**-0.5 * min(n**-0.5, n * self.warmup_steps**-1.5)
 
 
 class PolynomialLrSchedulerConfig(_ScheduleConfig):
@@ -133,7 +134,7 @@ class PolynomialLrSchedulerConfig(_ScheduleConfig):
 
     def rate(self, i):
         """The rate of iteration i."""
-        left = 1 - min(i, self.num_iters) / _whole("num_iters", self.num_iters)
+        left = 1 - min(i, self.num_iters) / self.num_iters
         return self.final_lr + (self.initial_lr - self.final_lr) * left**self.power
 
 
@@ -147,7 +148,7 @@ class WarmupLrSchedulerConfig(_ScheduleConfig):
 
     def rate(self, i):
         """The factor of iteration i."""
-        return self.start + (1 - self.start) * min(i, self.num_iters) / _whole("num_iters", self.num_iters)
+        return self.start + (1 - self.start) * min(i, self.num_iters) / self.num_iters
 
 
 class ComposedLrSchedulerConfig(_ScheduleConfig):
@@ -158,11 +159,17 @@ class ComposedLrSchedulerConfig(_ScheduleConfig):
     parts: list
     reduction: str = "prod"
 
+    def init(self):
+        """A Schedule with these settings. Raises ArgumentError for a part that it refuses, or another reduction."""
+        if self.reduction not in ("prod", "sum", "avg"):
+            raise ArgumentError("reduction is prod, sum or avg, found {!r}".format(self.reduction))
+        for part in self.parts:
+            part.init()
+        return Schedule(self.rate)
+
     def rate(self, i):
         """The rate of iteration i."""
         rates = [p.rate(i) for p in self.parts]
-        if self.reduction not in ("prod", "sum", "avg"):
-            raise ArgumentError("reduction is prod, sum or avg, found {!r}".format(self.reduction))
         if self.reduction == "prod":
             out = 1.0
             for r in rates:

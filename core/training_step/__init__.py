@@ -10,6 +10,7 @@ from ..autodiff.tensors import backward
 from ..errors import ArgumentError, EmberletError
 from ..optim.gradients import GradientsParams
 from ..optim.optimizer import distinct
+from ..optim.rates import finite
 from ..tensor import Tensor
 from .function import StepFunction, is_tensor, loss_of, unwrapped_all
 from .held import Held, held
@@ -106,8 +107,10 @@ class CompiledStep:
         """Train the model on a batch with the learning rate `lr`; returns what the loss function returned, on the
         backend inside the autodiff backend.
 
-        An error or an interrupt leaves all parameters and states as they were before the step, or after it.
+        An error or an interrupt leaves all parameters and states as they were before the step, or after it. Raises
+        ArgumentError for a rate that is negative or not finite.
         """
+        finite("the learning rate", lr)
         batch = self.as_batch(batch)
         found = self._find(batch) if self._engine is not None and self.cut is None else None
         if found is None:

@@ -365,6 +365,57 @@ def test_schedules_compose() -> None:
     assert optim.ConstantLr(0.3).step() == 0.3
 
 
+WRONG_RATES = [-0.1, float("nan"), float("inf"), "fast"]
+
+
+@pytest.mark.parametrize("rate", WRONG_RATES)
+def test_a_rate_that_would_spoil_the_weights_is_refused(rate: Any) -> None:
+    refused = pytest.raises(ArgumentError, match="finite number of at least 0")
+    model, x, y = network("numpy")
+    before = weights(model)
+    with refused:
+        optim.ConstantLr(rate)
+    with refused:
+        Group("bias", rate=rate)
+    for optimizer in (optim.SgdConfig().init(), optim.AdamConfig().init()):
+        with refused:
+            optimizer.step(rate, model, GradientsParams.from_grads(loss_of(model, x, y).backward(), model))
+    with refused:
+        optim.LBFGSConfig().init().step(rate, model, lambda model: loss_of(model, x, y))
+    step = model.compile_step(loss_of, optim.SgdConfig().init())
+    with refused:
+        step(rate, x, y)
+    assert np.array_equal(weights(model), before)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        optim.LinearLrSchedulerConfig(0.1, -0.1, 5),
+        optim.CosineAnnealingLrSchedulerConfig(0.1, 0),
+        optim.CosineAnnealingLrSchedulerConfig(0.1, 5, float("nan")),
+        optim.ExponentialLrSchedulerConfig(-0.1, 0.9),
+        optim.StepLrSchedulerConfig(0.1, 2, -0.5),
+        optim.NoamLrSchedulerConfig(-1.0),
+        optim.PolynomialLrSchedulerConfig(0.1, 5, -1.0),
+        optim.WarmupLrSchedulerConfig(-3),
+        optim.ComposedLrSchedulerConfig([optim.WarmupLrSchedulerConfig(4, -1.0)]),
+        optim.ComposedLrSchedulerConfig([], "max"),
+    ],
+    ids=str,
+)
+def test_a_schedule_of_wrong_rates_is_refused_before_its_first_step(config: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"at least|reduction is"):
+        config.init()
+
+
+def test_a_rate_that_a_schedule_of_ones_own_makes_negative_is_refused() -> None:
+    schedule = optim.schedules.Schedule(lambda i: 1 - i)
+    assert [schedule.step(), schedule.step()] == [1, 0]
+    with pytest.raises(ArgumentError, match="the learning rate is a finite number of at least 0, found -1"):
+        schedule.step()
+
+
 def test_a_step_says_how_to_make_gradients_by_parameter() -> None:
     model = nn.Linear(2, 1, backend="numpy").train()
     loss = model(emberlet.asarray([[1.0, 2.0]], backend="autodiff:numpy")).sum()

@@ -393,6 +393,11 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
                 Learner(tmp_path, Plain(), optim.SgdConfig().init(), 0.1, **{name: value})
     with pytest.raises(ArgumentError, match="lr is a number, a schedule or its config"):
         Learner(tmp_path, Plain(), optim.SgdConfig().init(), "fast")
+    for rate in (-0.1, float("nan"), optim.ExponentialLrSchedulerConfig(-0.1, 0.9)):
+        with pytest.raises(ArgumentError, match="finite number of at least 0"):
+            Learner(tmp_path, Plain(), optim.SgdConfig().init(), rate)
+    with pytest.raises(ArgumentError, match="factor is a finite number"):
+        Learner(tmp_path, Plain(), optim.SgdConfig().init(), 0.1).lower_rate(-1)
     with pytest.raises(ArgumentError, match="Linear has no step"):
         Learner(tmp_path, nn.Linear(2, 1), optim.SgdConfig().init(), 0.1)
     with pytest.raises(ArgumentError, match="renderer is 'auto'"):

@@ -277,6 +277,9 @@ def test_a_call_that_fails_changes_nothing(tmp_path: Path) -> None:
     for items in wrong:
         with pytest.raises(EmberletError):
             file.run(0.01, *items)
+    for rate in (-0.01, float("nan")):
+        with pytest.raises(EmberletError, match="finite number of at least 0"):
+            file.run(rate, x, y)
     same(file.to_record(), before)
     same(file.optimizer_record(), states)
     file.release()

@@ -13,6 +13,7 @@ from ...backend import get_backend
 from ...data import Dataset
 from ...errors import ArgumentError
 from ...functional.randomness import draws
+from ...optim.rates import finite
 from ...optim.schedules import ConstantLr
 from . import arguments
 from .batches import inside, moved, rows
@@ -150,8 +151,9 @@ class Learner:
         }
 
     def lower_rate(self, factor: float = 0.5) -> None:
-        """Multiply the learning rate with `factor` from the next step on; checkpoints keep it."""
-        self.rate_factor *= factor
+        """Multiply the learning rate with `factor` from the next step on; checkpoints keep it. Raises ArgumentError for
+        one that is negative or not finite."""
+        self.rate_factor *= finite("factor", factor)
 
     def check_folder(self) -> None:
         """Raise ArgumentError if the folder holds a training, and neither `resume` nor `checkpoint` says to go on."""
