@@ -57,6 +57,7 @@ if hasattr(memoryview, "cast"):  # not on MicroPython, whose modules cannot be c
             return autodiff(inner, strategy)
 
         def __dir__(self):
-            return sorted(["autodiff"] + list(_HOMES))
+            return sorted(__all__)
 
+    __all__ = ["autodiff"] + list(_HOMES)
     sys.modules[__name__].__class__ = _Module

@@ -10,8 +10,6 @@ every package costs memory.
 def __getattr__(name):
     from ..lookup import absent, function
 
-    if name == "__all__":
-        return __dir__()
     found = function(name)
     if found is None:
         found = absent("emberlet.functional", name)

@@ -39,7 +39,10 @@ def names() -> list[str]:
 
 
 def find(where: str, name: str) -> Any:
-    """What the module `where` has under another name than `name`. Raises AttributeError, saying what to write."""
+    """What the module `where` has under another name than `name`; of `__all__`, its public names, which are imported
+    on first use. Raises AttributeError, saying what to write."""
+    if name == "__all__":
+        return [public for public in dir(sys.modules[where]) if public[0] != "_"]
     from .interface.elsewhere import names
 
     return names.find(where, name)

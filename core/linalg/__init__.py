@@ -27,8 +27,6 @@ def __getattr__(name):
                 found = lookup.function(name)
             globals()[name] = found
             return found
-    if name == "__all__":
-        return __dir__()
     return lookup.absent("emberlet.linalg", name)
 
 

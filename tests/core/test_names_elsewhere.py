@@ -149,6 +149,16 @@ def test_a_keyword_that_is_not_here_is_answered() -> None:
         F.relu(X, inplace=True)
 
 
+@pytest.mark.parametrize(
+    "package", ["autodiff", "data", "fft", "functional", "linalg", "nn", "optim", "train", "train.metric"]
+)
+def test_an_import_of_everything_brings_the_public_names(package: str) -> None:
+    space: dict[str, Any] = {}
+    exec(f"from emberlet.{package} import *", space)
+    found = {name for name in space if name != "__builtins__"}
+    assert found == {name for name in dir(sys.modules["emberlet." + package]) if name[0] != "_"}
+
+
 def test_asking_for_what_is_not_here_is_cheap_and_pickles() -> None:
     assert not hasattr(X, "reshpae") and not hasattr(nn, "Liner") and not hasattr(F, "__wrapped__")
     with pytest.raises(AttributeError) as caught:
