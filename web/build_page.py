@@ -78,6 +78,7 @@ def build(target: Path) -> Path:
     build_packages(target / "packages")
     facts = build_model(target / "model")
     build_benchmark(target)
+    build_training(target / "training")
     (target / "examples").mkdir(exist_ok=True)
     for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan", target / "model" / "digits.wasm"):
         refresh(source, target / "examples" / source.name)
@@ -151,6 +152,34 @@ def build_benchmark(target: Path) -> None:
         for source in found:
             (target / "peers" / name).mkdir(parents=True, exist_ok=True)
             refresh(source, target / "peers" / name / source.name)
+
+
+def build_training(target: Path) -> None:
+    """What the page of training loads: the plans of a step and of its network, and the images."""
+    import emberlet
+    import numpy as np
+    from emberlet import nn, optim
+    from emberlet.functional import cross_entropy, relu
+    from emberlet.wgpu_backend import plan_file
+
+    target.mkdir(exist_ok=True)
+    with np.load(DIGITS / "heldout.npz") as data:
+        images, labels = data["images"].reshape(-1, 64), data["labels"]
+    (target / "digits.json").write_text(
+        json.dumps({"images": images.tolist(), "labels": labels.tolist()}), encoding="utf-8"
+    )
+    emberlet.manual_seed(1)
+    model = nn.Sequential(nn.Linear(64, 64, backend="numpy"), nn.Relu(), nn.Linear(64, 10, backend="numpy"))
+    step = model.compile_step(lambda model, x, y: cross_entropy(model(x), y), optim.AdamConfig().init())
+    plan_file.save(str(target / "step.plan"), step, np.zeros((30, 64), np.float32), np.zeros(30, np.int64))
+    weights = {name: param.val().inner() for name, param in model.named_params()}
+    plan_file.save(
+        str(target / "network.plan"),
+        lambda x, a, b, c, d: relu(x @ a + b) @ c + d,
+        emberlet.asarray(np.zeros((len(images) - 270, 64), np.float32), backend="numpy"),
+        *weights.values(),
+        inputs=["images", *weights],
+    )
 
 
 def write_service_worker(target: Path) -> None:

@@ -27,7 +27,7 @@ IMAGE = np.random.default_rng(3).random(64).astype(np.float32).round(3)
 LOADED = "() => ['ready', 'error'].includes(document.querySelector('main').dataset.state)"
 IDLE = "() => !document.getElementById('run').disabled"
 TEXTS = "() => Object.fromEntries([...document.querySelectorAll('[id]')].map((e) => [e.id, e.textContent]))"
-PAGES = ("index.html", "model.html", "gallery.html", "bench.html")
+PAGES = ("index.html", "model.html", "train.html", "gallery.html", "bench.html")
 
 
 @pytest.fixture(scope="module")

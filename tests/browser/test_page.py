@@ -242,7 +242,7 @@ def test_forced_colors_keep_bars_and_strokes(browser: Browser, site: Server) -> 
 
 
 def test_what_is_not_available_is_told_in_the_page_and_not_in_a_tooltip(built: Path) -> None:
-    for name in ("index.html", "model.html", "gallery.html", "bench.html"):
+    for name in ("index.html", "model.html", "train.html", "gallery.html", "bench.html"):
         html = (built / name).read_text(encoding="utf-8")
         assert not re.findall(r"<(?!link|svg)[^>]* title=", html), name
         assert "<noscript>" in html
@@ -307,7 +307,7 @@ def test_the_site_is_whole(site: Server, built: Path) -> None:
 
 
 def test_modules_are_asked_for_at_once(built: Path) -> None:
-    for name in ("index.html", "model.html", "gallery.html", "bench.html"):
+    for name in ("index.html", "model.html", "train.html", "gallery.html", "bench.html"):
         html = (built / name).read_text(encoding="utf-8")
         scripts = re.findall(r'<script type="module"(?: async)? src="([^"]+)"', html)
         asked = [*scripts, *re.findall(r'<link rel="modulepreload" href="([^"]+)"', html)]
