@@ -665,6 +665,26 @@ def test_hugging_face_data_sets_come_from_its_library(monkeypatch: pytest.Monkey
     assert found == [{"given": ("dbpedia_14", None), "split": "train", "cache_dir": "here"}]
 
 
+def test_a_hugging_face_data_set_is_a_data_set_for_any_workers() -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = {
+        "text": [f"{i}" for i in range(50)],
+        "label": [i % 3 for i in range(50)],
+        "x": [[i / 2, i] for i in range(50)],
+    }
+    data = datasets.Dataset.from_dict(rows)
+    orders = []
+    for options in ({}, {"workers": 3}, {"workers": 2, "processes": True, "context": "spawn"}):
+        order: list[str] = []
+        for batch in DataLoader(data, batch_size=16, shuffle=5, **options):
+            found = [int(text) for text in batch["text"]]
+            assert batch["label"].tolist() == [i % 3 for i in found]
+            assert batch["x"].tolist() == [[i / 2, i] for i in found]
+            order += batch["text"]
+        orders.append(order)
+    assert orders[0] == orders[1] == orders[2] and sorted(orders[0], key=int) == rows["text"]
+
+
 def test_data_sets_load_what_they_need_only() -> None:
     code = (
         "import sys, emberlet.data as d; d.InMemDataset, d.DataLoader([1]), d.MnistDataset, d.SqliteDataset;"

@@ -21,6 +21,8 @@ from emberlet.train.learner.report.reading import read
 from emberlet.train.metric import AccuracyMetric, LossMetric
 from support.small_training import Batches, fit, learner
 
+from tools.paths import ROOT
+
 
 def test_the_report_holds_every_epoch_and_refers_to_nothing_outside(tmp_path: Path) -> None:
     made = learner(tmp_path / "run & <1>", 3)
@@ -172,6 +174,32 @@ def test_a_notebook_has_a_cell_of_charts(tmp_path: Path) -> None:
     assert text.count("<svg") == 2
     assert "epoch 2/2" in text
     assert "ended" in text
+
+
+def test_the_cell_of_a_kernel_is_shown_once_and_updated(tmp_path: Path) -> None:
+    """In a process of IPython's kernel, as a notebook has it: `renderer="auto"` finds it."""
+    nbclient = pytest.importorskip("nbclient", reason="a notebook needs nbclient and ipykernel")
+    pytest.importorskip("ipykernel")
+    nbformat = pytest.importorskip("nbformat")
+    said: list[tuple[str, Any]] = []
+
+    class Client(nbclient.NotebookClient):  # type: ignore[name-defined, misc]
+        def process_message(self, message: Any, *given: Any) -> Any:
+            said.append((message["msg_type"], message["content"].get("transient")))
+            return super().process_message(message, *given)
+
+    code = (
+        f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}, {str(ROOT)!r}]\n"
+        "from support.small_training import Batches, learner\n"
+        f"learner({str(tmp_path / 'run')!r}, 3, renderer='auto').fit(Batches(200, 32), Batches(50, 32))"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    Client(notebook, timeout=200, kernel_name="python3").execute()
+    shown = [display for kind, display in said if kind == "display_data"]
+    updated = [display for kind, display in said if kind == "update_display_data"]
+    assert len(shown) == 1 and len(updated) >= 3 and all(display == shown[0] for display in updated)
+    kept = [output["data"]["text/html"] for output in notebook.cells[0].outputs if output.output_type == "display_data"]
+    assert len(kept) == 1 and "epoch 3/3" in kept[0] and "ended" in kept[0] and kept[0].count("<svg") == 2
 
 
 def test_a_curve_of_dots_goes_from_corner_to_corner() -> None:

@@ -191,10 +191,11 @@ class _Shown:
         return self._markup
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
+    """Whether IPython runs in a notebook: in a terminal it has no kernel."""
     shell = sys.modules.get("IPython")
     current = getattr(shell, "get_ipython", lambda: None)() if shell else None
-    return type(current).__name__ == "ZMQInteractiveShell"
+    return getattr(current, "kernel", None) is not None
 
 
 def show(x: Any, *, width: int = WIDTH, height: int = HEIGHT, color: bool | None = None, file: Any = None) -> Any:
@@ -205,7 +206,7 @@ def show(x: Any, *, width: int = WIDTH, height: int = HEIGHT, color: bool | None
     """
     x = getattr(x, "tensor", x)
     x = x if isinstance(x, Tensor) else function("asarray")(x)
-    if file is None and _in_notebook():
+    if file is None and in_notebook():
         return _Shown(html(x))
     file = file or sys.stdout
     print(text(x, _has_colors(file) if color is None else color, width, height), file=file)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....errors import ArgumentError
 from ....host.extras import missing
+from ....host.tensors.showing import in_notebook
 
 
 def renderer(choice: Any) -> Any:
@@ -34,8 +35,7 @@ def renderer(choice: Any) -> Any:
 
 
 def _best() -> str:
-    shell = sys.modules.get("IPython")
-    if shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell":
+    if in_notebook():
         return "notebook"
     terminal = sys.stderr is not None and sys.stderr.isatty()
     return "dashboard" if terminal and not missing(["rich"]) else "plain"
