@@ -1,8 +1,8 @@
-"""Regression: the progression of diabetes from ten measurements, out of a CSV file.
+"""Regression: the progression of diabetes from ten measurements, out of a data frame of pandas.
 
     python regression.py [--check]
 
-The file is made from scikit-learn's data set. Both columns and targets are normalized with the training's statistics.
+The frame is scikit-learn's data set. Both columns and targets are normalized with the training's statistics.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from emberlet import functional as F
 from emberlet import nn, optim
-from emberlet.data import DataLoader, InMemDataset, MapperDataset, split
+from emberlet.data import DataframeDataset, DataLoader, MapperDataset, split
 from emberlet.module import Module
 from emberlet.train import Learner, RegressionOutput
 from emberlet.train.metric import LossMetric, R2Metric
@@ -33,13 +33,6 @@ class Regression(Module):
         return RegressionOutput(nn.MseLoss()(output, targets), output, targets)
 
 
-def write_csv(path):
-    data = load_diabetes()
-    rows = np.column_stack([data.data, data.target])
-    header = ",".join([*data.feature_names, "progression"])
-    np.savetxt(path, rows, delimiter=",", header=header, comments="", encoding="utf-8")
-
-
 def normalized(dataset, reference):
     """The rows as (measurements, target), with a mean of 0 and a deviation of 1 over those of the reference."""
     table = np.array([list(row.values()) for row in reference], np.float32)
@@ -53,13 +46,12 @@ def normalized(dataset, reference):
 
 
 def main(words=None):
-    parser = argparse.ArgumentParser(description="Train a regression on a CSV file.")
+    parser = argparse.ArgumentParser(description="Train a regression on a data frame.")
     parser.add_argument("--check", action="store_true", help=f"fail unless R² reaches {EXPECTED}")
     options = parser.parse_args(words)
     F.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
-        write_csv(Path(folder) / "diabetes.csv")
-        train, valid = split(InMemDataset.from_csv(Path(folder) / "diabetes.csv"), [0.8, 0.2], seed=3)
+        train, valid = split(DataframeDataset(load_diabetes(as_frame=True).frame), [0.8, 0.2], seed=3)
         learner = Learner(
             Path(folder) / "run", Regression(), optim.AdamConfig(weight_decay=1e-3).init(), 0.01, num_epochs=15,
             metrics=[LossMetric(), R2Metric()],
