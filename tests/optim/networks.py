@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 STEPS, RATE = 100, 3e-3
+# Where a step takes a second. EMBERLET_STEPS=100 compares the whole curves there, too.
+FEW = int(os.environ.get("EMBERLET_STEPS", "2"))
 LAYERS, HEADS, WIDTH = 4, 2, 16
 
 

@@ -16,6 +16,8 @@ from emberlet.optim import GradientsParams
 
 from tools.paths import ROOT
 
+from .networks import FEW
+
 BATCH, RATE = 32, 4e-3
 ANSWERS = dict(np.load(Path(__file__).parent / "fixtures" / "torch_digits.npz"))
 
@@ -61,8 +63,8 @@ def losses(backend: str, steps: int) -> tuple[list[float], Digits]:
 
 
 STEPS = [
-    ("numpy", 100), ("python", 2), ("wasm", 100),
-    pytest.param("wgpu", 25, marks=pytest.mark.needs("gpu-driver")),
+    ("numpy", 100), ("python", FEW), ("wasm", 100),
+    pytest.param("wgpu", max(FEW, 25), marks=pytest.mark.needs("gpu-driver")),
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from emberlet import optim
 from emberlet.module import Module
 from emberlet.optim import GradientsParams
 
-from .networks import DATA, HEADS, LAYERS, RATE, STEPS, start
+from .networks import DATA, FEW, HEADS, LAYERS, RATE, STEPS, start
 
 ANSWERS = dict(np.load(Path(__file__).parent / "fixtures" / "torch_networks.npz"))
 
@@ -67,8 +67,8 @@ def losses(name: str, backend: str, steps: int) -> list[float]:
     return found
 
 
-BACKENDS = [("numpy", STEPS), ("python", 2), ("wasm", STEPS),
-            pytest.param("wgpu", 5, marks=pytest.mark.needs("gpu-driver"))]  # fmt: skip
+BACKENDS = [("numpy", STEPS), ("python", FEW), ("wasm", STEPS),
+            pytest.param("wgpu", max(FEW, 5), marks=pytest.mark.needs("gpu-driver"))]  # fmt: skip
 
 
 @pytest.mark.parametrize(("backend", "steps"), BACKENDS)
