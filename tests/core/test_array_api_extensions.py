@@ -11,6 +11,7 @@ import pytest
 from array_api_strict import fft as strict_fft
 from array_api_strict import linalg as strict_linalg
 from emberlet import linalg
+from emberlet.errors import ArgumentError, DTypeError, ShapeError
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -222,3 +223,75 @@ def test_no_function_of_the_extensions_is_left_out() -> None:
     names = [n for m in (strict_fft, strict_linalg) for n in m.__all__ if n[0].islower()]
     assert [n for n in names if n not in words] == []
     assert len(names) == 37 and all(hasattr(emberlet, m) for m in ("fft", "linalg"))
+
+
+# -- linalg of complex matrices ----------------------------------------------------------------------------------------
+
+WELL = {"min_magnitude": 0.1, "max_magnitude": 3}  # of elements, beside a diagonal that keeps matrices regular
+
+
+@st.composite
+def complex_matrices(draw, hermitian=False):
+    n = draw(st.integers(1, 4))
+    dtype = draw(st.sampled_from(COMPLEX))
+    shape = (*draw(batches), n, n)
+    a = draw(hnp.arrays(np.complex64, shape, elements=st.complex_numbers(width=64, **WELL), fill=st.nothing()))
+    a = a + 8 * n * np.eye(n, dtype=np.complex64)
+    return ((a + a.conj().swapaxes(-1, -2)) / 2 if hermitian else a).astype(dtype)
+
+
+@pytest.mark.parametrize("call", ["det(x)", "inv(x)", "slogdet(x)", "svdvals(x)", "matrix_rank(x)", "pinv(x)",
+                                  "matrix_power(x, 3)", "matrix_power(x, -1)", "matrix_norm(x)", "solve(x, x + 1)",
+                                  "matrix_norm(x, ord='nuc', keepdims=True)", "diagonal(x)", "trace(x)",
+                                  "svd(x).S", "abs(qr(x).R)", "solve(x, x[..., :1])"])  # fmt: skip
+@complex_backends
+@settings(**SETTINGS)
+@given(data=st.data())
+def test_linalg_of_complex_matrices(backend, call, data):
+    a = data.draw(complex_matrices())
+    tolerance = 1e-3 if a.dtype == "complex64" else 1e-9
+    found, wanted = (
+        eval(call, {**{n: getattr(space, n) for n in strict_linalg.__all__}, "x": x, "abs": xp.abs})
+        for xp, space, x in ((emberlet, linalg, tensor(a)), (strict, strict_linalg, strict.asarray(a)))
+    )
+    for one, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, wanted)), strict=True):
+        other = np.asarray(other)
+        assert (one.dtype.name, one.shape) == (other.dtype.name, other.shape)
+        np.testing.assert_allclose(
+            np.asarray(one), other, rtol=tolerance, atol=tolerance * np.abs(other).max(initial=1)
+        )
+
+
+@complex_backends
+@settings(**SETTINGS)
+@given(data=st.data())
+def test_decompositions_of_complex_matrices_give_them_back(backend, data):
+    a = data.draw(complex_matrices(hermitian=True))
+    x, tolerance = tensor(a), (1e-3 if a.dtype == "complex64" else 1e-9) * np.abs(a).max(initial=1)
+
+    def h(m):
+        return emberlet.conj(m).mT
+
+    u, s, vh = linalg.svd(x, full_matrices=False)
+    q, r = linalg.qr(x)
+    values, vectors = linalg.eigh(x)
+    low, up = linalg.cholesky(x), linalg.cholesky(x, upper=True)
+    for made in (
+        low @ h(low),
+        h(up) @ up,
+        q @ r,
+        (u * s[..., None, :]) @ vh,
+        (vectors * values[..., None, :]) @ h(vectors),
+    ):
+        np.testing.assert_allclose(np.asarray(made), a, atol=tolerance)
+    np.testing.assert_allclose(np.asarray(linalg.eigvalsh(x)), np.asarray(values), atol=tolerance)
+
+
+def test_complex_matrices_are_refused_like_real_ones():
+    x = tensor(np.array([[1j, 0], [0, 0]]))
+    for call, kind in [(lambda: linalg.inv(x), ArgumentError), (lambda: linalg.cholesky(x), ArgumentError),
+                       (lambda: linalg.inv(x[:1]), ShapeError), (lambda: linalg.svd(x[0]), ShapeError),
+                       (lambda: linalg.qr(x, mode="raw"), ArgumentError),
+                       (lambda: linalg.lu(x), DTypeError)]:  # fmt: skip
+        with pytest.raises(kind):
+            call()

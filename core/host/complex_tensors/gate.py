@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from ...errors import DTypeError
@@ -17,7 +18,7 @@ NAMES = frozenset(
     "all any count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff mean norm prod sum trace "
     "vector_norm "
     # products
-    "dot einsum kron matmul outer tensordot vecdot "
+    "cross diagonal dot einsum kron matmul outer tensordot vecdot "
     # moving and indexing
     "append array_split assigned atleast_1d atleast_2d atleast_3d block broadcast_arrays broadcast_to cat chunk "
     "column_stack concat delete diag dstack expand expand_dims flatten flip gather getitem hstack insert mask_fill "
@@ -33,18 +34,28 @@ NAMES = frozenset(
 )
 
 
-def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise DTypeError if complex numbers are given to a function that does not take them, UnsupportedError if they are
-    on another backend than numpy and python."""
+# computed by other functions (linear_algebra.py)
+BY_NUMPY = frozenset(
+    "cholesky det eigh eigvalsh inv matrix_norm matrix_power matrix_rank pinv qr slogdet solve svd svdvals".split()
+)
+
+
+def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function that computes this call of complex numbers, or None if `function` does. Raises DTypeError if it does
+    not take them, UnsupportedError if they are on another backend than numpy and python."""
+    instead = None
     for value in (*args, *kwargs.values()):
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, Tensor) and one.dtype.kind == "complex":
                 refuse_elsewhere(one.backend)
-                if function.__name__ not in NAMES:
+                if function.__name__ in BY_NUMPY:
+                    instead = import_module("emberlet.host.complex_tensors.linear_algebra").FUNCTIONS[function.__name__]
+                elif function.__name__ not in NAMES:
                     raise DTypeError(
                         f"{function.__name__} does not take complex numbers ({one.dtype}); write it of real(x), "
                         "imag(x) or abs(x)"
                     )
+    return instead
 
 
 def check_result(found: Any) -> None:

@@ -36,7 +36,9 @@ def guarded(function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if complex_gate:
-                complex_gate[0](function, args, kwargs)
+                instead = complex_gate[0](function, args, kwargs)
+                if instead is not None:
+                    return instead(*args, **kwargs)
             if adapt:
                 args, kwargs = adapt(args, kwargs)
             found = function(*args, **kwargs)
