@@ -269,3 +269,24 @@ def test_what_does_not_fit_is_refused_and_nothing_changes() -> None:
         with pytest.raises(UnsupportedError):
             model.quantize_weights(4, **words)
         assert type(next(iter(model)).weight).__name__ == "Param"
+
+
+@pytest.mark.parametrize("method", ["gptq", "awq"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_weights_and_biases_stay_where_inputs_are_not_finite(method: str, value: float) -> None:
+    x = np.ones((6, 8), np.float32)
+    x[2, 3] = value  # 1e30 has an infinite square
+    layer = initialized(nn.Linear(8, 4))
+    plain, chosen = layer.clone(), layer.clone()
+    plain.quantize_weights(4)
+    chosen.quantize_weights(4, method=method, samples=[asarray(x)], correct_bias=True)
+    assert np.isfinite(np.asarray(chosen.weight.val())).all() and np.isfinite(np.asarray(chosen.bias.val())).all()
+    np.testing.assert_allclose(np.asarray(chosen.weight.val()), np.asarray(plain.weight.val()), rtol=1e-6)
+
+
+def test_layers_of_many_inputs_and_few_outputs_take_no_memory_of_their_square() -> None:
+    layer = initialized(nn.Linear(100_000, 1))  # whose second moments would take 80 GB
+    plain, chosen = layer.clone(), layer.clone()
+    plain.quantize_weights(8)
+    chosen.quantize_weights(8, method="gptq", samples=[asarray(np.ones((2, 100_000), np.float32))])
+    np.testing.assert_array_equal(np.asarray(chosen.weight.val()), np.asarray(plain.weight.val()))

@@ -6,6 +6,7 @@ Layers are taken in the order in which the model calls them, and each sees what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from .gptq import gptq
 from .recording import Group, Moments, Sample, groups, means, moments
 
 METHODS = ("rtn", "gptq", "awq")
+MOST_MOMENTS = 1 << 24
+"""Second moments of a layer's inputs that are always computed: those of 4,096 inputs."""
 
 Tell = Callable[[str], None]
 
@@ -33,7 +36,8 @@ def choose(
 ) -> None:  # fmt: skip
     """Set the weights of `made`, a copy of the float `module` whose weights are rounded to the nearest, by a method of
     METHODS, and with `correct_bias` its biases. pairs: name -> (layer of module, its copy) of those that have weights.
-    Layers that no sample reaches stay rounded to the nearest. Raises UnsupportedError if there are no samples."""
+    Layers that no sample reaches, or with inputs that are not finite, stay rounded to the nearest. Raises
+    UnsupportedError if there are no samples."""
     if not samples:
         raise UnsupportedError("choosing weights needs samples: the arguments of one call or more")
     chosen = {name: both for name, both in pairs.items() if isinstance(both[1].weight, QuantizedWeight)}
@@ -59,14 +63,20 @@ def _weights(
         tell(f"{method}: {k + 1} of {len(order)}, {', '.join(chosen.names)}")
         for name, seen in moments(made, layers, chosen, samples).items():
             done.add(id(layers[name].weight))
-            _set(layers[name], floats[name], seen, scheme, method)
+            if all(np.isfinite(gram).all() for gram in seen.grams):
+                _set(layers[name], floats[name], seen, scheme, method)
 
 
 def takes(layer: Any, method: str) -> bool:
-    """Whether a method chooses the weights of a layer: GPTQ those of Linear and convolutions, AWQ those of Linear."""
-    return isinstance(layer, Linear) or (
-        method == "gptq" and isinstance(layer, Conv) and not isinstance(layer, ConvTranspose)
-    )
+    """Whether a method chooses the weights of a layer: GPTQ those of Linear and convolutions, AWQ those of Linear. A
+    layer whose second moments would be far larger than its weights stays rounded to the nearest."""
+    if not isinstance(layer, Linear) and (
+        method != "gptq" or not isinstance(layer, Conv) or isinstance(layer, ConvTranspose)
+    ):
+        return False
+    size = prod(layer.weight.shape)
+    inputs = size // max(1, layer.weight.shape[layer.weight.axis])
+    return bool(getattr(layer, "groups", 1) * inputs * inputs <= max(MOST_MOMENTS, 64 * size))
 
 
 def _set(layer: Any, real: Any, seen: Moments, scheme: WeightScheme, method: str) -> None:
@@ -114,5 +124,7 @@ def _correct(
             bias = layers[name].bias
             if bias.shape == found.shape:
                 done.add(id(bias))
-                better = np.asarray(bias.val()).astype(np.float64) + wanted[name] - found
-                bias.set(asarray(better, dtype=bias.dtype, backend=bias.backend))
+                with np.errstate(invalid="ignore"):
+                    better = np.asarray(bias.val()).astype(np.float64) + wanted[name] - found
+                if np.isfinite(better).all():
+                    bias.set(asarray(better, dtype=bias.dtype, backend=bias.backend))

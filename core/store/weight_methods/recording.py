@@ -48,8 +48,9 @@ class Moments:
         if not self.grams:
             self.grams = [np.zeros((x.shape[1], x.shape[1])) for x in parts]
             self._sum = np.zeros(sum(x.shape[1] for x in parts))
-        for gram, x in zip(self.grams, parts, strict=True):
-            gram += x.T @ x
+        with np.errstate(over="ignore", invalid="ignore"):  # inputs that are not finite are known by the result
+            for gram, x in zip(self.grams, parts, strict=True):
+                gram += x.T @ x
         self._sum += np.concatenate([np.abs(x).sum(0, dtype=np.float64) for x in parts])
         self._count += len(parts[0])
 
