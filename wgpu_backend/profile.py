@@ -1,8 +1,8 @@
 """`emberlet profile`: the time of a model by kernel, and how close each kernel comes to the device's limits.
 
 Times are the GPU's own (timestamp queries, one compute pass per dispatch) if the device has them, else the host's
-around each dispatch. The limits are measured in the same run: arithmetic by a large matrix product, memory by a large
-copy. The trace is in the format that Perfetto (https://ui.perfetto.dev) opens.
+around each dispatch, or around each step of machine code. The limits are measured in the same run: arithmetic by a
+large matrix product, memory by a large copy. The trace is in the format that Perfetto (https://ui.perfetto.dev) opens.
 """
 
 from __future__ import annotations
@@ -40,12 +40,29 @@ class Sample:
         self.nbytes: int = step.nbytes
 
 
-def measure(program: Program, data: Sequence[Any], runs: int = 10) -> tuple[list[Sample], str]:
+class OnProcessor:
+    """What `measure` needs of a plan that is machine code."""
+
+    def __init__(self, planned: Any) -> None:
+        self.plan = planned.plan
+        self.run = planned.program.run
+        self.timed = planned.program._instance.timed
+
+
+def profiled(planned: Any) -> Any:
+    """What `measure` takes."""
+    return OnProcessor(planned) if planned.backend.name == "native" else planned.program
+
+
+def measure(program: Program | OnProcessor, data: Sequence[Any], runs: int = 10) -> tuple[list[Sample], str]:
     """(Samples of the fastest of several runs, the clock that measured them: "GPU timestamps" or "host clock")."""
-    program.prepare()
+    timed: Any = _by_steps
+    if not isinstance(program, OnProcessor):
+        program.prepare()
+        raw = program.device.raw
+        has_clock = "timestamp-query" in raw.features and program.steps
+        timed = _by_timestamps if has_clock else _by_host_clock
     program.run(data)
-    raw = program.device.raw
-    timed = _by_timestamps if "timestamp-query" in raw.features and program.steps else _by_host_clock
     best: list[Sample] = []
     for _ in range(runs):
         found = timed(program)
@@ -54,13 +71,17 @@ def measure(program: Program, data: Sequence[Any], runs: int = 10) -> tuple[list
     return best, "GPU timestamps" if timed is _by_timestamps else "host clock"
 
 
-def _samples(program: Program, times: Sequence[tuple[float, float]]) -> list[Sample]:
+def _samples(program: Any, times: Sequence[tuple[float, float]]) -> list[Sample]:
     zero = times[0][0] if times else 0.0
     out = []
     for step, (begin, end) in zip(program.plan.steps, times, strict=True):
         name = program.plan.kernels[step.kernel][0]
         out.append(Sample(name, step.groups, begin - zero, max(0.0, end - begin), step))
     return out
+
+
+def _by_steps(program: OnProcessor) -> list[Sample]:
+    return _samples(program, program.timed())
 
 
 def _by_timestamps(program: Program) -> list[Sample]:
@@ -115,9 +136,19 @@ def peaks(backend: Any) -> tuple[float, float]:
     found = []
     for compiled, x in ((product, a), (copy, wide)):
         planned = compiled.planned(x)
-        samples, _ = measure(planned.program, planned.words([x]), 4)
+        samples, _ = measure(profiled(planned), planned.words([x]), 4)
         found.append(max((s.flops if compiled is product else s.nbytes) / max(s.duration, 1.0) for s in samples) * 1e9)
     return found[0], found[1]
+
+
+def _device(backend: Any) -> str:
+    if backend.name == "native":
+        from .llvm import processor, threads
+
+        name, _, lanes, _ = processor.current()
+        return f"{name}, vectors of {32 * lanes} bits, threads: {threads.threads()}"
+    info = backend.device.raw.adapter_info
+    return str(info["device"] or info["description"])
 
 
 def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> str:
@@ -179,10 +210,12 @@ def main(argv: Sequence[str]) -> int:
     from emberlet.host.files import atomic_write
     from emberlet.host.folders import outputs
 
-    parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
+    parser = argparse.ArgumentParser(
+        prog="emberlet profile", description="Time a model's kernels, on a GPU or natively."
+    )
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     models.add_inputs(parser)
-    parser.add_argument("--backend", default="wgpu", help="wgpu or wgpu:N (default: wgpu)")
+    parser.add_argument("--backend", default="wgpu", help="wgpu, wgpu:N or native (default: wgpu)")
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="measure N times; the fastest counts")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")
     models.add_sizes(parser)
@@ -198,8 +231,8 @@ def main(argv: Sequence[str]) -> int:
             option="--trace",
         )  # fmt: skip
     backend: Any = get_backend(options.backend)
-    if backend.name != "wgpu":
-        raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")
+    if backend.name not in ("wgpu", "native"):
+        raise EmberletError(f"profile times kernels of wgpu and native; {options.backend!r} has none")
     loaded = models.load(options.model, options.backend, options.freeze)
     given = models.read_inputs(loaded, options.input, "numpy")
     known = sizing.sizes(options.dim, loaded)
@@ -215,11 +248,10 @@ def main(argv: Sequence[str]) -> int:
     if compiled.cut is not None:
         raise ModelError(f"this model has no single plan to profile: {compiled.cut}") from compiled.cut
     planned = compiled.planned(*arguments)
-    samples, clock = measure(planned.program, planned.words(arguments), options.runs)
+    samples, clock = measure(profiled(planned), planned.words(arguments), options.runs)
     best_flops, best_bytes = peaks(backend)
-    info = backend.device.raw.adapter_info
-    print(f"{info['device'] or info['description']}, {clock}; reached here: {best_flops / 1e9:.1f} GFLOP/s, "
-          f"{best_bytes / 1e9:.1f} GB/s")  # fmt: skip
+    reached = f"{best_flops / 1e9:.1f} GFLOP/s, {best_bytes / 1e9:.1f} GB/s"
+    print(f"{_device(backend)}, {clock}; reached here: {reached}")
     print(table(samples, best_flops, best_bytes))
     if options.trace:
         with atomic_write(options.trace) as file:

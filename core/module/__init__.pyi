@@ -88,7 +88,8 @@ class Module:
 
         backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "native", machine code made by LLVM
         (docs/native.md); "numpy", a plan of NumPy calls (docs/numpy.md); "auto", the fastest of them, measured during the
-        first calls. None: the one that this module is on, "numpy" if it is on "python". The plan copies the parameters to
+        first calls. None: the one that this module is on; for "numpy" and "python", machine code where llvmlite is
+        installed and can make it, else "numpy", and results on NumPy. The plan copies the parameters to
         `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
         which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
         (docs/wgpu.md)."""

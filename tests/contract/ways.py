@@ -216,6 +216,14 @@ def _open_sizes(backend: str) -> Way:
     return Way(f"compiled for {backend} with open sizes", backend, open_)
 
 
+def _by_default(case: Case, example: tuple[Any, ...]) -> Run:
+    from emberlet.wgpu_backend.llvm.or_numpy import NativeOrNumpy
+
+    model = case.make("numpy")
+    fast = model.compile() if hasattr(model, "compile") else NativeOrNumpy(model)
+    return lambda arrays: planned(fast, fast(*tensors(arrays, "numpy")))
+
+
 def _pickled(case: Case, example: tuple[Any, ...]) -> Run:
     fast = pickle.loads(pickle.dumps(compiled(case.make(), "numpy", tensors(example, "numpy"))))
     return lambda arrays: fast(*tensors(arrays, "numpy"))
@@ -313,6 +321,7 @@ def _saved(backend: str) -> Way:
 WAYS = [
     *(_eager(b) for b in BACKENDS if b != "numpy"),
     *(_compiled(b) for b in ("numpy", "wgpu", "wasm", "native")),
+    Way("compiled by default", "native", _by_default),
     Way("compiled for numpy on two threads", "numpy", _two_threads),
     *(_open_sizes(b) for b in ("numpy", "wgpu", "wasm", "native")),
     Way("compiled for numpy and pickled", "numpy", _pickled),

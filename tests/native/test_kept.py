@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm import engine, kept, processor
 from emberlet.wgpu_backend.llvm.linking import linked
+from emberlet.wgpu_backend.wasm.kernels.table import Options
 
 pytestmark = pytest.mark.skipif(not processor.kept_name("code", b""), reason="code is kept on Linux on x86-64")
 X = np.random.default_rng(0).standard_normal((20, 40)).astype(np.float32)
@@ -72,6 +74,40 @@ def test_a_second_process_does_not_load_llvm(folder: Path) -> None:
 def test_code_is_used_again(folder: Path, compilations: list[Any]) -> None:
     assert run(compilations) >= 2
     assert run(compilations) == 0
+
+
+class Deep(nn.Module):
+    """Layers of enough widths for their kernels to be kept."""
+
+    def __init__(self) -> None:
+        self.layers = [nn.Linear(16 + n, 17 + n, backend="numpy") for n in range(10)]
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = F.relu(layer(x))
+        return x
+
+
+def test_kernels_are_written_once_and_damaged_files_written_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = Deep(), np.ones((3, 16), np.float32)
+    written: list[str] = []
+    build = Options.build
+    monkeypatch.setattr(Options, "build", lambda *given: (written.append(given[2]), build(*given))[1])
+
+    def result() -> tuple[Any, int]:
+        written.clear()
+        engine._known.clear()
+        return model.compile(backend="native")(x).tolist(), len(written)
+
+    want, many = result()
+    assert many >= 10
+    assert result() == (want, 0)
+    (file,) = folder.glob("kernels-*")
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], b"", whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:]):
+        file.write_bytes(damaged)
+        assert result() == (want, many)
+        assert file.read_bytes() == whole
 
 
 def test_code_for_another_processor_is_not_used(folder: Path, compilations: list[Any]) -> None:

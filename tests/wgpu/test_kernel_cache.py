@@ -16,12 +16,7 @@ from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.kernels import alike as alike_file
 from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.plan.make import make_plan
-
-
-class _Each(Options):
-    """Options whose kernels are built for each item."""
-
-    alike = None  # type: ignore[assignment]
+from emberlet.wgpu_backend.wasm.kernels.table import Options as VectorOptions
 
 
 @pytest.fixture
@@ -30,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: Any) -> Path:
     return tmp_path
 
 
-def _told(roots: list[Any], options: Options, apart: bool) -> Any:
+def _told(roots: list[Any], options: Any, apart: bool) -> Any:
     """A plan as nested values that can be compared."""
     plan, externals = make_plan(roots, options, bind_numbers=apart)
     steps = [(s.kernel, s.buffers, s.groups, s.pages, s.flops, s.nbytes) for s in plan.steps]
@@ -82,8 +77,15 @@ def test_random_plans_are_those_whose_kernels_are_each_built(seed: int, monkeypa
     for _ in range(14):
         tensors.append(_layer(draw, k, tensors[-1], draw.choice(tensors)))
     roots = [tensors[-1].data] + [t.data for t in draw.sample(tensors[2:], 2) if t is not tensors[-1]]
-    for apart in (False, True):
-        assert _told(roots, Options(), apart) == _told(roots, _Each(), apart)
+    kinds = [(options, apart) for options in (Options(), VectorOptions(), VectorOptions(lanes=16, rows=14))
+             for apart in (False, True)]  # fmt: skip
+    once = [_told(roots, *kind) for kind in kinds]
+    monkeypatch.setattr(alike_file, "_keyed", _without_key)
+    assert once == [_told(roots, *kind) for kind in kinds]
+
+
+def _without_key(*_: Any) -> Any:
+    raise alike_file._NoKey
 
 
 def _network(k: Any, layers: int = 10) -> list[Any]:

@@ -128,7 +128,7 @@ def test_room_is_made_for_the_file_that_is_written(tmp_path: Path, monkeypatch: 
 def test_the_name_depends_on_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_cache, "_code", [])
     path = KernelFile(["a"]).path
-    assert kernel_cache._code == [kernel_cache._digest_of_code()] and len(kernel_cache._code[0]) == 32
+    assert kernel_cache._code == [kernel_cache.digest_of_code()] and len(kernel_cache._code[0]) == 32
     monkeypatch.setattr(kernel_cache, "_code", [b"other"])
     assert KernelFile(["a"]).path not in (path, None)
     monkeypatch.setattr(kernel_cache, "_code", [b""])
@@ -141,26 +141,26 @@ def test_the_name_depends_on_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_digest_is_of_every_file_that_plans_and_writes_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = list(kernel_cache._files())
+    files = list(kernel_cache._files(()))
     names = {str(Path(*path.parts[-2:])) for path in files}
     assert {"kernels/tile.py", "shaders/math.wgsl", "plan/make.py", "fuse/fusion.py", "lower/index.py"} <= names
     assert all(path.suffix in (".py", ".wgsl") for path in files)
     assert len(files) == len(set(files)) > 40
     copies = [tmp_path / f"{n}.py" for n in range(2)]
-    monkeypatch.setattr(kernel_cache, "_files", lambda: iter(copies))
+    monkeypatch.setattr(kernel_cache, "_files", lambda more: iter(copies))
     digests = set()
     for texts in [("a", "b"), ("b", "a"), ("a", "c"), ("ab", "")]:
         for copy, text in zip(copies, texts, strict=True):
             copy.write_text(text, encoding="utf-8")
-        digests.add(kernel_cache._digest_of_code())
+        digests.add(kernel_cache.digest_of_code())
     assert len(digests) == 4
     copies.append(tmp_path / "missing.py")
-    assert kernel_cache._digest_of_code() == b""
+    assert kernel_cache.digest_of_code() == b""
 
 
 def test_code_in_an_archive_has_no_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dtypes, "__file__", None)
-    assert kernel_cache._digest_of_code() == b""
+    assert kernel_cache.digest_of_code() == b""
 
 
 def test_a_file_that_another_process_deletes_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,8 +30,6 @@ class Alike:
         self._known = {}  # key -> [name, source, bindings, groups]; bindings: places, or lists of (place, which number)
         self._keys = {}
         self._kept = None
-        if options.alike is None:
-            return
         common = "{} {} {} {} ".format(
             options.alike(), stored.bind_numbers, stored.limits.page_bytes, stored.limits.known_lengths
         )
@@ -46,10 +44,8 @@ class Alike:
     def _load(self):
         distinct = list({key: True for key, _ in self._keys.values()})  # in the order of the items: CPython's dict
         if len(distinct) >= FEWEST:
-            from ..kernel_cache import KernelFile
-
-            self._kept = KernelFile(distinct)
-            self._known = self._kept.kernels
+            self._kept = self.options.kept(distinct)
+            self._known = self._kept.kernels if self._kept else {}
 
     def build(self, item):
         """The Kernel of an item."""

@@ -41,6 +41,12 @@ class Options:
             self.device_class, self.max_bindings, self.page_bytes, self.workgroup_bytes, self.subgroups
         )
 
+    def kept(self, keys):
+        """What keeps the kernels of a plan for later processes."""
+        from ..kernel_cache import KernelFile
+
+        return KernelFile(keys)
+
     def measured(self, anchor):
         """The Tile to use for an anchor if one was given or measured; else None."""
         if anchor.op not in ("matmul", "conv"):

@@ -11,6 +11,7 @@ from ..wasm.image import Layout
 from ..wasm.kernels import split
 from ..wasm.kernels.table import Options
 from . import engine, processor, threads
+from .kept_kernels import KernelFile
 
 # Rows of a tile of products: with two vectors of columns, the sums fill most of the 32 registers of AVX-512, and of the
 # 16 of AVX2.
@@ -19,6 +20,13 @@ ROWS = {16: 14, 8: 6, 4: 6}
 SMALL = 1 << 11
 MOST = 1 << 32  # bytes of a plan's memory, whose addresses have 32 bits
 _CODE = 8  # bytes that a byte of a kernel's code takes once it is compiled
+
+
+class _KeptOptions(Options):
+    """Options of plans whose kernels are kept for later processes."""
+
+    def kept(self, keys: list[str]) -> KernelFile:
+        return KernelFile(keys)
 
 
 class NativeBackend(ArenaBackend):
@@ -37,7 +45,7 @@ class NativeBackend(ArenaBackend):
             raise BackendError(f'"native:{index}" does not exist; there is only one native backend')
         engine.available()
         _, _, lanes, fused = processor.current()
-        self.options = Options(fused, lanes, ROWS[lanes], "native")
+        self.options = _KeptOptions(fused, lanes, ROWS[lanes], "native")
         self._eager_options = Options(fused, lanes, ROWS[lanes], "native", SMALL)
 
     @property

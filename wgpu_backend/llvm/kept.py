@@ -17,7 +17,7 @@ from emberlet.host.folders.folder import Folder, is_ours
 from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, is_marked, marked
 
 FOLDER = "native"
-KINDS = ("code-", "processor-")  # what the names of files begin with
+KINDS = ("code-", "kernels-", "processor-")  # what the names of files begin with
 LIMIT = 64 << 20  # bytes of all files
 _DIGEST = 32
 

@@ -1,7 +1,8 @@
 """Renders the functions of the kernels (../wasm/assembler.py) as LLVM IR.
 
 Their code is structured, typed and sequential, and it was written for a machine with a stack; here each value gets a
-name, each local a place on the processor's stack, which LLVM turns into registers. A vector, "v128" there, has `lanes`
+name. A local that is set once, before all its uses and in a scope that they are in, is the name of its value; every
+other one has a place on the processor's stack, which LLVM turns into registers. A vector, "v128" there, has `lanes`
 numbers of 32 bits instead of four: as many as the function was written for.
 """
 
@@ -18,6 +19,7 @@ from ..wasm.addresses import SIZES
 from ..wasm.assembler import Function
 from ..wasm.opcodes import OPCODES, WIDER
 
+_Instruction = tuple[Any, ...]
 _NAMES = {code: (name, type, align) for name, (code, type, align) in {**OPCODES, **WIDER}.items()}
 _SCALARS = {"i32": "i32", "i64": "i64", "f32": "float", "f64": "double"}
 
@@ -120,7 +122,10 @@ class _Writer:
         self.lanes = lanes
         self.declared = declared
         self.lines: list[str] = []
+        self.named: dict[int, tuple[str, str]] = {}  # local -> its value, where it needs no place
         self.stack: list[tuple[str, str]] = []
+        self.loaded: dict[int, tuple[str, str]] = {}  # in this basic block: local -> its value
+        self.pointers: dict[tuple[str, int], str] = {}  # (address, offset) -> pointer, and with -1 its 64 bits
         self.blocks: list[tuple[str, str, str | None]] = []
         self.count = 0
         self.joined = ""
@@ -133,17 +138,20 @@ class _Writer:
     def text(self, name: str, with_memory: bool) -> str:
         f = self.function
         result = self.type(f.results[0]) if f.results else "void"
-        types = [*f.params, *f.locals]
-        begin = [f"  %l{n} = alloca {self.type(type)}, align 64" for n, type in enumerate(types)]
-        begin += [f"  store {self.type(type)} %p{n}, ptr %l{n}" for n, type in enumerate(f.params)]
-        for n, type in enumerate(f.locals):
-            begin.append(f"  store {self.type(type)} zeroinitializer, ptr %l{n + len(f.params)}")
         self.result = result
-        for chunk in f.buffers[0]:
-            if isinstance(chunk, tuple):
-                self._call(chunk[1])
-            else:
-                self._decode(chunk)
+        code = [self._decoded(chunk) if isinstance(chunk, bytes) else [chunk] for chunk in f.buffers[0]]
+        self.placed = _placed(code, len(f.params))
+        begin = []
+        for n, type in enumerate([*f.params, *f.locals]):
+            if n in self.placed:
+                first = f"%p{n}" if n < len(f.params) else "zeroinitializer"
+                begin.append(f"  %l{n} = alloca {self.type(type)}, align 64")
+                begin.append(f"  store {self.type(type)} {first}, ptr %l{n}")
+            elif n < len(f.params):
+                self.named[n] = (f"%p{n}", self.type(type))
+        for chunk in code:
+            for instruction in chunk:
+                self._write(*instruction)
         self._return()
         params = [f"{self.type(type)} %p{n}" for n, type in enumerate(f.params)]
         if with_memory:
@@ -189,36 +197,32 @@ class _Writer:
 
     def place(self, label: str) -> None:
         self.lines.append(label + ":")
+        self.loaded, self.pointers = {}, {}
 
     # -- code -----------------------------------------------------------------------------------------------------
 
-    def _decode(self, code: bytes) -> None:
+    def _decoded(self, code: bytes) -> list[_Instruction]:
+        """The instructions of some code: (its first byte, what follows), or (name, what follows) of the many that have
+        a name here."""
+        out: list[_Instruction] = []
         at = 0
         while at < len(code):
             byte = code[at]
             at += 1
             if byte in (0x20, 0x21, 0x22, 0x0C, 0x0D):
                 number, at = _unsigned(code, at)
-                self._numbered(byte, number)
+                out.append((byte, number))
             elif byte in (0x02, 0x03, 0x04):
-                self._open(byte, code[at])
+                out.append((byte, code[at]))
                 at += 1
-            elif byte == 0x05:
-                self._otherwise()
-            elif byte == 0x0B:
-                self._end()
-            elif byte == 0x0F:
-                self._return()
-                self.place(self.label())
-            elif byte == 0x1B:
-                self._select()
+            elif byte in (0x05, 0x0B, 0x0F, 0x1B):
+                out.append((byte,))
             elif byte in (0x41, 0x42):
                 number, at = _signed(code, at)
-                type = "i32" if byte == 0x41 else "i64"
-                self.stack.append((str(number), type))
+                out.append((byte, number))
             elif byte in (0x43, 0x44):
-                size, type = (4, "float") if byte == 0x43 else (8, "double")
-                self.stack.append((_float(code[at : at + size]), type))
+                size = 4 if byte == 0x43 else 8
+                out.append((byte, code[at : at + size]))
                 at += size
             else:
                 key = bytes((byte,))
@@ -227,50 +231,94 @@ class _Writer:
                     _, at = _unsigned(code, at)
                     key += code[start:at]
                 if key == b"\xfd\x0c":
-                    words = struct.unpack("<4I", code[at : at + 16])
-                    if self.lanes != 4:
-                        if len(set(words)) > 1:
-                            raise NotImplementedError("a constant of different numbers in a longer vector")
-                        words = words[:1] * self.lanes
-                    self.stack.append(("<" + ", ".join([f"i32 {w}" for w in words]) + ">", self.whole))
+                    out.append((byte, struct.unpack("<4I", code[at : at + 16])))
                     at += 16
                     continue
-                name, type, align = _NAMES[key]
+                name, _, align = _NAMES[key]
                 if align is not None:
                     _, at = _unsigned(code, at)
                     offset, at = _unsigned(code, at)
                     lane = 0
                     if name.endswith("_lane"):
                         lane, at = code[at], at + 1
-                    self._memory(name, offset, lane)
+                    out.append((name, offset, lane))
                 elif name == "i8x16.shuffle":
-                    self._shuffle(code[at : at + 4 * self.lanes])
+                    out.append((name, code[at : at + 4 * self.lanes]))
                     at += 4 * self.lanes
                 elif name.endswith("_lane"):
-                    self._lane(name, code[at])
+                    out.append((name, code[at]))
                     at += 1
                 else:
-                    self._operation(name)
+                    out.append((name,))
+        return out
 
-    def _numbered(self, byte: int, number: int) -> None:
-        if byte in (0x0C, 0x0D):
-            target = self.blocks[-1 - number][0]
-            after = self.label()
-            if byte == 0x0C:
-                self.line(f"br label %{target}")
+    def _write(self, what: int | str, *given: Any) -> None:
+        if what == "call":
+            self._call(given[0])
+        elif isinstance(what, str):
+            if len(given) == 2:
+                self._memory(what, *given)
+            elif not given:
+                self._operation(what)
+            elif what == "i8x16.shuffle":
+                self._shuffle(given[0])
             else:
-                self.line(f"br i1 {self._truth()}, label %{target}, label %{after}")
-            self.place(after)
+                self._lane(what, given[0])
+        elif what in (0x20, 0x21, 0x22):
+            self._local(what, given[0])
+        elif what in (0x0C, 0x0D):
+            self._branch(what, given[0])
+        elif what in (0x02, 0x03, 0x04):
+            self._open(what, given[0])
+        elif what == 0x05:
+            self._otherwise()
+        elif what == 0x0B:
+            self._end()
+        elif what == 0x0F:
+            self._return()
+            self.place(self.label())
+        elif what == 0x1B:
+            self._select()
+        elif what in (0x41, 0x42):
+            self.stack.append((str(given[0]), "i32" if what == 0x41 else "i64"))
+        elif what in (0x43, 0x44):
+            self.stack.append((_float(given[0]), "float" if what == 0x43 else "double"))
+        else:
+            words = given[0]
+            if self.lanes != 4:
+                if len(set(words)) > 1:
+                    raise NotImplementedError("a constant of different numbers in a longer vector")
+                words = words[:1] * self.lanes
+            self.stack.append(("<" + ", ".join([f"i32 {w}" for w in words]) + ">", self.whole))
+
+    def _branch(self, what: int, number: int) -> None:
+        target = self.blocks[-1 - number][0]
+        after = self.label()
+        if what == 0x0C:
+            self.line(f"br label %{target}")
+        else:
+            self.line(f"br i1 {self._truth()}, label %{target}, label %{after}")
+        self.place(after)
+
+    def _local(self, what: int, number: int) -> None:
+        if number not in self.placed:
+            if what == 0x20:
+                self.stack.append(self.named[number])
+            else:
+                self.named[number] = self.stack[-1] if what == 0x22 else self.stack.pop()
             return
-        types = [*self.function.params, *self.function.locals]
-        type = self.type(types[number])
-        if byte == 0x20:
-            self.push(type, f"load {type}, ptr %l{number}")
+        params = self.function.params
+        type = self.type(params[number] if number < len(params) else self.function.locals[number - len(params)])
+        if what == 0x20:
+            if number not in self.loaded:
+                self.loaded[number] = (self.let(f"load {type}, ptr %l{number}"), type)
+            self.stack.append(self.loaded[number])
             return
+        self.loaded[number] = self.stack[-1]
         value = self.pop(type)
         self.line(f"store {type} {value}, ptr %l{number}")
-        if byte == 0x22:
-            self.stack.append((value, type))
+        if what == 0x22:
+            self.stack.append(self.loaded[number])
 
     def _truth(self) -> str:
         return self.let(f"icmp ne i32 {self.pop('i32')}, 0")
@@ -331,10 +379,16 @@ class _Writer:
     # -- memory ---------------------------------------------------------------------------------------------------
 
     def _address(self, offset: int) -> str:
-        wide = self.let(f"zext i32 {self.pop('i32')} to i64")
-        if offset:
-            wide = self.let(f"add nuw nsw i64 {wide}, {offset}")
-        return self.let(f"getelementptr i8, ptr %memory, i64 {wide}")
+        at = self.pop("i32")
+        found = self.pointers.get((at, offset))
+        if found is None:
+            wide = self.pointers.get((at, -1))
+            if wide is None:
+                wide = self.pointers[at, -1] = self.let(f"zext i32 {at} to i64")
+            if offset:
+                wide = self.let(f"add nuw nsw i64 {wide}, {offset}")
+            found = self.pointers[at, offset] = self.let(f"getelementptr i8, ptr %memory, i64 {wide}")
+        return found
 
     def _memory(self, name: str, offset: int, lane: int) -> None:
         kind, _, how = name.partition(".")
@@ -629,6 +683,32 @@ class _Writer:
 
     def _all_true(self) -> str:
         return "<" + ", ".join(["i1 true"] * self.lanes) + ">"
+
+
+def _placed(code: list[list[_Instruction]], params: int) -> set[int]:
+    """The locals that are set more than once, or read where they may not have been set. A parameter is set at once."""
+    found: set[int] = set()
+    scopes = [0]  # the open ones, the function's first
+    opened = 0
+    begun: dict[int, int] = dict.fromkeys(range(params), 0)  # local -> the scope in which it is set
+    for chunk in code:
+        for what, *given in chunk:
+            if what in (0x21, 0x22):
+                if given[0] in begun:
+                    found.add(given[0])
+                begun[given[0]] = scopes[-1]
+            elif what == 0x20:
+                if begun.get(given[0]) not in scopes:
+                    found.add(given[0])
+            elif what in (0x02, 0x03, 0x04):
+                opened += 1
+                scopes.append(opened)
+            elif what == 0x05:
+                opened += 1
+                scopes[-1] = opened
+            elif what == 0x0B:
+                scopes.pop()
+    return found
 
 
 def _short(type: str) -> str:

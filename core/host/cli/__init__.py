@@ -36,7 +36,7 @@ COMMANDS = {
 
 # command -> (module with main(arguments) -> exit status, description)
 DELEGATED = {
-    "profile": ("emberlet.wgpu_backend.profile", "time a model's GPU kernels"),
+    "profile": ("emberlet.wgpu_backend.profile", "time a model's kernels on a GPU or natively"),
     "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller and copy it to a board"),
 }
 

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     for device in found:
         missing = device.get("missing")
         print(f"{device['backend']}: {missing or device['description']}")
-        for key in ("blas", "products", "faster", "type", "driver", "tuning", "features", "limits"):
+        for key in ("compile", "blas", "products", "faster", "type", "driver", "tuning", "features", "limits"):
             value = device.get(key)
             if isinstance(value, dict):
                 print(f"  {key}:")
@@ -105,7 +105,7 @@ def _native() -> dict[str, Any]:
     name, _, lanes, _ = processor.current()
     count = "one thread" if threads.threads() == 1 else f"{threads.threads()} threads"
     text = f"llvmlite {version('llvmlite')} for {name}, vectors of {32 * lanes} bits, {count}"
-    return {"backend": "native", "description": text}
+    return {"backend": "native", "description": text, "compile": "model.compile() of a model on a CPU takes this"}
 
 
 def _adapters() -> list[dict[str, Any]]:

@@ -348,6 +348,11 @@ class Contraction:
 
         def scattered():
             offset = f.let(e.index(by_k, 4))
+            if self.lanes > 4:  # one by one: compilers take long to put so many numbers into a vector
+                for n in range(width):
+                    number = memory("i32.load", op("i32.add", places[n], offset))
+                    f.do(memory("i32.store", f.get(to), number, offset=4 * n))
+                return
             for v in range(self.vectors):
                 first = self.lanes * v
                 out = memory("v128.load32_zero", op("i32.add", places[first], offset))

@@ -1,54 +1,48 @@
 """Products and convolutions of integers of at most 16 bits, such as centered 8-bit values, with sums in int32.
 
 Pairs of terms lie side by side as int16, in panels of columns and in rows of the left operand, and i32x4.dot_i16x8_s
-multiplies and adds eight terms at once. Sums are exact, as int32 wraps as it does elsewhere. The tiles are those of
-contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired with zeros.
+multiplies and adds eight terms at once, or more where vectors are longer. Sums are exact, as int32 wraps as it does
+elsewhere. The tiles are those of contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired
+with zeros.
 """
 
 from emberlet.sizes.size import is_open
 
 from ...lower import index as ix
 from ..assembler import i32, i32x4, memory, op
-from .contraction import Contraction, problem
+from .contraction import Contraction, _rows_of_tiles, problem
 from .emitter import size
 from .nest import begin, finish
 
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
-_LOW_HALVES = bytes((0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29))
-_PAIRS = (
-    bytes((0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
-    bytes((8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)),
-)
+_MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 _LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
 
-def integer_contraction(item, stored, name):
+def integer_contraction(item, stored, name, options):
     """The Kernel of a "matmul" or "conv" item with operands in int16 and sums in int32, or None if nested loops are
     better."""
     node = item.anchor
     if node.dtype.name != "int32" or node.srcs[0].dtype.name != "int16":
         return None
     what = problem(node)
-    if is_open(what.columns) or is_open(what.depth()) or what.columns < 8 or what.depth() < 4:
+    if is_open(what.columns) or is_open(what.depth()) or what.columns < 2 * options.lanes or what.depth() < 4:
         return None
     if is_open(what.rows) and node.op == "conv":
         return None
-    writer = _Integers(item, stored, what)
+    writer = _Integers(item, stored, what, options)
     if writer.direct and not writer.serves_one_row():
         return None
     return writer.kernel(name)
 
 
-def _pair(low, high, second):
-    """Four columns of one term interleaved with those of the next, as int16: the first or the second four of eight."""
-    return op("i8x16.shuffle", low, high, imm=_PAIRS[second])
-
-
 class _Integers(Contraction):
     type = "i32"
 
-    def __init__(self, item, stored, what):
-        Contraction.__init__(self, item, stored, what, None)
+    def __init__(self, item, stored, what, options):
+        Contraction.__init__(self, item, stored, what, options)
+        self.rows = _rows_of_tiles(what.rows, min(options.rows, _MOST_ROWS))
+        self.many = 2 * self.lanes  # numbers of 16 bits in a vector: eight, or more in longer ones
         self.taps = what.inner[1:]
         self.channels = what.inner[0]
         pairs = (self.channels + 1) // 2
@@ -56,14 +50,14 @@ class _Integers(Contraction):
             pairs *= extent
         self.pairs = pairs  # of terms, in a row or a column
         self.direct = not is_open(what.rows) and what.rows == 1
-        if self.direct and what.columns >= 4 * _WIDE:
+        if self.direct and what.columns >= self.lanes * _WIDE:
             self.vectors = _WIDE
 
     def serves_one_row(self):
         """Whether the right operand can be read in place: a matrix whose columns are neighbors."""
         if self.taps:
             return False
-        e = begin("", self.low.slots)
+        e = begin("", self.low.slots, self.lanes)
         waiting = [self.right]
         while waiting:
             value = waiting.pop()
@@ -74,12 +68,13 @@ class _Integers(Contraction):
 
     def kernel(self, name):
         what, slots = self.what, self.low.slots
-        self.e = e = begin(name, slots)
+        self.e = e = begin(name, slots, self.lanes)
         self.f = f = e.f
-        width = 4 * self.vectors
+        width = self.lanes * self.vectors
         panels = (what.columns + width - 1) // width
         self.panel_bytes = self.pairs * width * 4
-        self.left_bytes = (what.rows * self.pairs * 4 + 15) // 16 * 16
+        whole = 4 * self.lanes
+        self.left_bytes = (what.rows * self.pairs * 4 + whole - 1) // whole * whole
         together = panels if self.direct else self._together(panels)
         f.scratch = self.left_bytes + (0 if self.direct else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
@@ -114,20 +109,33 @@ class _Integers(Contraction):
         first = f.let(e.vector(value))
         known = e.counters[e.lane]
         e.block()
-        e.bind(e.lane, f.let(op("i32.add", known[0], i32(4))))
+        e.bind(e.lane, f.let(op("i32.add", known[0], i32(self.lanes))))
         second = f.let(e.vector(value))
         e.close()
         e.counters[e.lane] = known
         e._levels = {}
-        return op("i8x16.shuffle", first, second, imm=_LOW_HALVES)
+        return self._low_halves(first, second)
+
+    def _low_halves(self, first, second):
+        """The lower 16 bits of all numbers of two vectors."""
+        picks = [4 * n + half for n in range(self.many) for half in (0, 1)]
+        return op("i8x16.shuffle", first, second, imm=bytes(picks))
+
+    def _pair(self, low, high, second):
+        """The columns of one term interleaved with those of the next, as int16: the first or the second half of
+        them."""
+        picks = []
+        for n in range(self.lanes * second, self.lanes * (second + 1)):
+            picks += [2 * n, 2 * n + 1, 4 * self.lanes + 2 * n, 4 * self.lanes + 2 * n + 1]
+        return op("i8x16.shuffle", low, high, imm=bytes(picks))
 
     def _eight_at(self, word, at, offset):
         """Eight neighboring elements at an address, modulo 2 ** 16."""
         if word in _LOAD_EIGHT:
             return memory(_LOAD_EIGHT[word], at, offset=offset)
         at = self.f.let(at)
-        first, second = memory("v128.load", at, offset=offset), memory("v128.load", at, offset=offset + 16)
-        return op("i8x16.shuffle", first, second, imm=_LOW_HALVES)
+        first, second = [memory("v128.load", at, offset=offset + 4 * self.lanes * n) for n in range(2)]
+        return self._low_halves(first, second)
 
     def _eight_of(self, value, counter, at):
         """`_eight` with the lane counter `counter` at a position."""
@@ -158,10 +166,10 @@ class _Integers(Contraction):
         e.loop("row", what.rows)
         for i, extent in enumerate(self.taps):
             e.loop("k{}".format(i + 1), extent)
-        whole = channels // 8 * 8
+        whole = channels // self.many * self.many
         if whole:
-            e.loop("eights", whole, 8)
-            put("v128.store", self._eight_of(value, "k0", e.counters["eights"][0]), 16)
+            e.loop("eights", whole, self.many)
+            put("v128.store", self._eight_of(value, "k0", e.counters["eights"][0]), 2 * self.many)
             e.close()
         if channels - whole:
             e.loop("k0", channels, 1, whole)
@@ -187,7 +195,7 @@ class _Integers(Contraction):
         slot = self.right.attr[0]
         word = self.low.slots.types[slot]
         n = size(word)
-        places, in_row = self._places(halves[0], slot, n, 8)
+        places, in_row = self._places(halves[0], slot, n, self.many)
 
         def contiguous():
             return f.let(self._eight_at(word, op("i32.add", places[0], f.let(e.index(halves[1], n))), 0))
@@ -195,12 +203,12 @@ class _Integers(Contraction):
         def scattered():
             offset = f.let(e.index(halves[1], n))
             fours = []
-            for first in (0, 4):
+            for first in (0, self.lanes):
                 out = i32x4(0)
-                for lane in range(4):
+                for lane in range(self.lanes):
                     out = e.lane_at(word, op("i32.add", places[first + lane], offset), out, lane)
                 fours.append(out)
-            return f.let(op("i8x16.shuffle", fours[0], fours[1], imm=_LOW_HALVES))
+            return f.let(self._low_halves(*fours))
 
         for condition, eight in ((in_row, contiguous), (op("i32.eqz", in_row), scattered)):
             e.branch(condition)
@@ -215,8 +223,8 @@ class _Integers(Contraction):
             if high is None:
                 high = i32x4(0)
             for v in range(2):
-                f.do(memory("v128.store", f.get(to), _pair(low, high, v), offset=16 * v))
-            f.set(to, op("i32.add", f.get(to), i32(32)))
+                f.do(memory("v128.store", f.get(to), self._pair(low, high, v), offset=4 * self.lanes * v))
+            f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes)))
 
         for i, extent in enumerate(self.taps):
             e.loop("k{}".format(i + 1), extent)
@@ -269,13 +277,13 @@ class _Integers(Contraction):
         left = f.local("v128")
         for u in range(unroll):
             for v in range(vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=16 * (u * vectors + v)))
+                f.set(right[v], memory("v128.load", f.get(b), offset=4 * self.lanes * (u * vectors + v)))
             for r in range(self.rows):
                 f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u + r * line))
                 for v in range(vectors):
                     self._add_product(sums[r][v], f.get(left), f.get(right[v]))
         f.set(a, op("i32.add", f.get(a), i32(4 * unroll)))
-        f.set(b, op("i32.add", f.get(b), i32(16 * vectors * unroll)))
+        f.set(b, op("i32.add", f.get(b), i32(4 * self.lanes * vectors * unroll)))
         e.close()
         self._store_tile(first_row, sums)
 
@@ -289,7 +297,7 @@ class _Integers(Contraction):
         def term():
             out = []
             for n in range(self.vectors // 2):
-                at = f.let(op("i32.add", self.first_column, i32(8 * n))) if n else self.first_column
+                at = f.let(op("i32.add", self.first_column, i32(self.many * n))) if n else self.first_column
                 out.append(self._eight_of(self.right, "column", at))
             return out
 
@@ -298,7 +306,7 @@ class _Integers(Contraction):
             for n in range(len(low)):
                 beside = i32x4(0) if high is None else high[n]
                 for v in range(2):
-                    self._add_product(sums[0][2 * n + v], left, _pair(low[n], beside, v))
+                    self._add_product(sums[0][2 * n + v], left, self._pair(low[n], beside, v))
             f.set(a, op("i32.add", f.get(a), i32(4)))
 
         self._pairs(term, add)

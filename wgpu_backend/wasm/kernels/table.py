@@ -20,7 +20,6 @@ class Options:
     computed_again = 0
     packed_again = 5  # casts and a zero point
     subgroups = False
-    alike = None  # kernels are built for each item
 
     def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0):
         self.relaxed = relaxed
@@ -28,6 +27,18 @@ class Options:
         self.rows = rows
         self.backend = backend
         self.small = small
+
+    def alike(self):
+        """The part of a kernel's key that these options are (../../kernels/alike.py)."""
+        return "{} {} {} {} {}".format(self.backend, self.relaxed, self.lanes, self.rows, self.small)
+
+    def kept(self, keys):
+        """None: kernels are written anew in each process."""
+        return None
+
+    def measured(self, anchor):
+        """None: nothing is measured."""
+        return None
 
     def build(self, item, stored):
         """The Kernel of an item."""
@@ -61,7 +72,7 @@ class Options:
         if kernel is None and not conv:
             kernel = single_row.single_row(item, stored, name, self)
         if kernel is None:
-            kernel = integers.integer_contraction(item, stored, name)
+            kernel = integers.integer_contraction(item, stored, name, self)
         if kernel is None and conv:
             kernel = depthwise.depthwise(item, stored, name, self)
         if kernel is None and self.lanes > 4:  # shorter vectors, for fewer columns

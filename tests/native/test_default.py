@@ -1,0 +1,188 @@
+"""`compile()` of a model on a CPU: machine code, or NumPy where that would compute something else."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.errors import EmberletError, ShapeError
+from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
+from emberlet.wgpu_backend.llvm import or_numpy
+from emberlet.wgpu_backend.llvm.or_numpy import NativeOrNumpy
+
+X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+
+
+class Of(nn.Module):
+    """A module that computes a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def forward(self, *given: Any) -> Any:
+        return self.function(*given)
+
+
+@contextmanager
+def no_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+def test_a_model_on_the_cpu_becomes_machine_code_with_results_on_numpy(backend: str) -> None:
+    net = nn.Linear(4, 2, backend=backend)
+    wanted = np.asarray(net(emberlet.asarray(X, backend=backend)))
+    with no_warning():
+        fast = net.compile()
+        found = [fast(emberlet.asarray(X, backend=backend)) for _ in range(3)]
+    assert fast.chosen == "native" and fast.refused is None and fast.backend.name == "numpy"
+    assert {y.backend.name for y in found} == {"numpy"}
+    for y in found:
+        np.testing.assert_allclose(np.asarray(y), wanted, rtol=1e-6)
+    assert "on native" in repr(fast) and len(fast.plan().steps) > 0
+
+
+def test_the_backend_that_is_named_is_taken() -> None:
+    assert isinstance(nn.Linear(4, 2, backend="numpy").compile(backend="numpy"), NumpyCompiled)
+
+
+GIVEN: list[Callable[[], Any]] = [
+    lambda: X,
+    lambda: emberlet.asarray(X, backend="numpy"),
+    lambda: emberlet.asarray(X, backend="python"),
+    lambda: np.asfortranarray(X),
+    lambda: X[::-1][::-1],
+    lambda: np.concatenate([X, X])[:3],
+    lambda: np.concatenate([X, X]),
+    lambda: X[:1],
+]
+
+
+def test_arrays_and_tensors_of_any_kind_and_shape_may_follow_each_other() -> None:
+    fast = Of(lambda x: (x.exp(), x.argmax(1), x > 0.5, x.sum(1).astype("float16"), (x * x).astype("uint8"))).compile()
+    for _ in range(2):
+        for given in GIVEN:
+            a = np.asarray(given())
+            found = fast(given())
+            want = (np.exp(a), a.argmax(1), a > 0.5, a.sum(1).astype(np.float16), (a * a).astype(np.uint8))
+            for y, w in zip(found, want, strict=True):
+                assert np.asarray(y).dtype == w.dtype
+                np.testing.assert_allclose(np.asarray(y), w, rtol=1e-3)
+    assert fast.chosen == "native"
+
+
+def test_results_belong_to_the_caller() -> None:
+    fast = Of(lambda x: (x + 1.0, [x.reshape((4, 3))])).compile()
+    found = [fast(X) for _ in range(3)]
+    for first, _ in found[:2]:
+        np.asarray(first)[...] = 7
+    np.testing.assert_array_equal(np.asarray(found[2][0]), X + 1)
+    np.testing.assert_array_equal(np.asarray(found[0][1][0]), X.reshape(4, 3))
+
+
+def test_results_have_the_structure_of_the_models() -> None:
+    net = Of(lambda x: {"a": x * 2.0, "b": (x.sum(), None, 3)})
+    for found in (net.compile()(X), net.compile(X)(X)):
+        assert found["b"][1:] == (None, 3) and found["b"][0].shape == ()
+        np.testing.assert_array_equal(np.asarray(found["a"]), X * 2)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], Any]] = {
+    "float64": (lambda x: x / 3.0, X.astype(np.float64)),
+    "float64 inside": (lambda x: (x.astype("float64") / 3.0).astype("float32"), X),
+    "integers beyond 32 bits": (lambda x: x + 1, np.array([1 << 40, 3])),
+    "operations that values decide": (lambda x: x * 2.0 if bool((x.sum() > 0.0).item()) else x, X[0, :2]),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_machine_code_computes_otherwise_runs_on_numpy_with_one_warning(kind: str) -> None:
+    function, given = REFUSED[kind]
+    want = np.asarray(function(emberlet.asarray(given, backend="numpy")))
+    fast = Of(function).compile()
+    with pytest.warns(UserWarning, match='Of is compiled for NumPy .*backend="numpy"') as said:
+        found = [np.asarray(fast(given)) for _ in range(2)]
+    assert len(said) == 1 and said[0].filename == __file__
+    for y in found:
+        assert y.dtype == want.dtype
+        np.testing.assert_array_equal(y, want)
+    assert fast.chosen == "numpy" and isinstance(fast.refused, EmberletError)
+    with pytest.warns(UserWarning, match="is compiled for NumPy"):
+        by_example = Of(function).compile(given) if kind != "integers beyond 32 bits" else Of(function).compile()
+        by_example(given)
+    assert by_example.chosen == "numpy"
+
+
+def test_where_llvmlite_cannot_be_loaded_numpy_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise or_numpy.BackendError("a library is missing")
+
+    monkeypatch.setattr("emberlet.wgpu_backend.llvm.engine.available", broken)
+    with pytest.warns(UserWarning, match="Linear is compiled for NumPy .*: a library is missing"):
+        fast = nn.Linear(4, 2, backend="numpy").compile()
+    assert fast(X).shape == (3, 2) and fast.chosen == "numpy"
+
+
+def test_an_error_of_the_caller_is_raised_as_it_is_and_changes_nothing() -> None:
+    fast = nn.Linear(4, 2, backend="numpy").compile()
+    with no_warning():
+        for _ in range(2):
+            with pytest.raises(ShapeError):
+                fast(X[:, :3])
+            assert fast(X).shape == (3, 2)
+    assert fast.chosen == "native"
+
+
+def test_lengths_may_be_left_open() -> None:
+    net = nn.Linear(4, 2, backend="numpy")
+    fast = net.compile(dims={"x": {0: ("rows", 64)}})
+    for rows in (3, 9, 1, 64):
+        x = np.resize(X, (rows, 4))
+        np.testing.assert_allclose(np.asarray(fast(x)), np.asarray(net(emberlet.asarray(x))), rtol=1e-5, atol=1e-6)
+    assert fast.chosen == "native" and len(fast._compiled._open) == 1
+
+
+def test_copies_and_pickles_compute_the_same() -> None:
+    net = nn.Linear(4, 2, backend="numpy")
+    fast = net.compile(X)
+    for other in (copy.copy(fast), copy.deepcopy(fast), pickle.loads(pickle.dumps(fast))):
+        np.testing.assert_array_equal(np.asarray(other(X)), np.asarray(fast(X)))
+        assert isinstance(other, NativeOrNumpy)
+
+
+def test_released_plans_are_made_again() -> None:
+    fast = nn.Linear(4, 2, backend="numpy").compile(X)
+    before = np.asarray(fast(X))
+    fast.release()
+    np.testing.assert_array_equal(np.asarray(fast(X)), before)
+
+
+def test_calls_of_several_threads_do_not_mix() -> None:
+    fast = Of(lambda x: F.softmax(x * 2.0, axis=1)).compile()
+    wrong = []
+
+    def many(seed: int) -> None:
+        x = np.random.default_rng(seed).standard_normal((2 + seed % 2, 40)).astype(np.float32)
+        want = np.asarray(F.softmax(emberlet.asarray(x * 2, backend="numpy"), axis=1))
+        for _ in range(100):
+            if not np.allclose(np.asarray(fast(x)), want, atol=1e-6):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=many, args=(seed,)) for seed in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
