@@ -29,7 +29,7 @@ emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
 emberlet.host: blas_kernels cli counts digests extras folders interface listing memory models npy numpy_backend
 emberlet.host: other_formats public sharing streams
-emberlet.host.interface: elsewhere guarding keywords module_gate python_numbers
+emberlet.host.interface: documenting elsewhere examples guarding keywords module_gate python_numbers
 emberlet.host.interface.elsewhere: burn calls functions names params
 emberlet.host.models: calls inputs
 emberlet.module: narrowing

@@ -15,6 +15,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from .documenting import with_example
 from .python_numbers import as_python
 
 # Once there are complex numbers, what looks at the arguments of every call and at its result (complex_tensors/gate.py).
@@ -64,6 +65,7 @@ def guarded(function: Any) -> Any:
                 raise
             raise told from error
 
+    call.__doc__ = with_example(function.__doc__, function)
     call.__wrapped__ = getattr(function, "__wrapped__", function)
     call.is_gate = True  # type: ignore[attr-defined]
     home = vars(sys.modules[function.__module__])

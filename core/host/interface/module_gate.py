@@ -9,6 +9,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from .documenting import with_example
 from .keywords import explained
 from .python_numbers import as_python
 
@@ -51,6 +52,7 @@ def _guard_constructor(layer: Any) -> None:
         init = _no_arguments if bare else vars(layer).get("__init__")
         if isinstance(init, FunctionType):
             layer.__init__ = _guarded(init)
+        layer.__doc__ = with_example(layer.__doc__, layer)
 
 
 def _no_arguments(self: Any) -> None:

@@ -87,6 +87,15 @@ JOINS = ["({r} := F.sigmoid(p := F.matmul({v}, F.matmul(F.permute_dims({v}, (1, 
          "F.matmul({v}, F.matmul(F.permute_dims({v}, (1, 0)), {w})) * 0.05", "F.layer_norm({v}) + {w}",
          "F.matmul({v}, F.reshape(F.arange(N * N, dtype=D.float32, device=B) % 7.0, (N, N))) * 0.01",
          "F.cumulative_sum({v}, axis=0) * 0.1", "{v} - F.mean({w}, axis=1, keepdims=True)"]  # fmt: skip
+# Decompositions, of matrices that are far from singular, and Fourier transforms
+POSITIVE = "F.matmul(p := F.tanh({v}), F.permute_dims(p, (1, 0))) + (N + 1.0) * F.eye(M, device=B)"
+LINEAR = [f"emberlet.linalg.solve({POSITIVE}, {{w}})", f"F.matmul(emberlet.linalg.inv({POSITIVE}), {{w}}) * 2.0",
+          f"emberlet.linalg.cholesky({POSITIVE})[:, :1] * 0.1 + {{w}}",
+          f"F.tanh({{w}}) - emberlet.linalg.slogdet({POSITIVE}).logabsdet * 0.1",
+          f"emberlet.linalg.eigvalsh({POSITIVE})[-1:] * 0.1 + {{w}}", "emberlet.linalg.svdvals({v})[:1] * 0.1 + {w}",
+          "{w} / (emberlet.linalg.matrix_norm({v}) + 1.0)", "emberlet.linalg.vector_norm({v}, axis=0) * 0.1 + {w}",
+          "F.dft(F.expand_dims({v}, -1), axis=1)[:, :, 0] * 0.2 + {w}",
+          "F.dft(F.dft(F.expand_dims({v}, -1), axis=0), axis=0, inverse=True)[:, :, 0] - {w}"]  # fmt: skip
 LENGTHS = ["{v} * (1.0 / M)", "{v} + emberlet.asarray([[float(M)]], device=B)", "{v} * N ** -0.5",
            "F.concat([{v}[M // 2 :], {v}[: M // 2]], 0)",
            "{v} + F.reshape(F.arange({d}, {d} + N, dtype=D.float32, device=B), (1, N))"]  # fmt: skip
@@ -101,7 +110,7 @@ SPECIAL = ["F.max(F.where(a > 0.5, nan, a), axis=1)", "F.min(F.where(a > 0.9, na
            "{w}[: M // 2 + 1, : N // 2 + 1], 'add')",
            "F.argsort(a, axis=0)", "F.sum(F.astype(a > c, D.int32), axis=0)", "F.astype(a * 60.0, D.int8) + 100",
            "F.logical_not(F.astype(a, D.bool))"]  # fmt: skip
-FAMILIES = (PLAIN, PLAIN, VIEWS, VIEWS, BORDERS, CASTS, JOINS, JOINS, LENGTHS, ASSIGNED)
+FAMILIES = (PLAIN, PLAIN, VIEWS, VIEWS, BORDERS, CASTS, JOINS, JOINS, LENGTHS, ASSIGNED, LINEAR)
 VALUES = (-2.0, 0.5, 1, 3, 2.5)
 
 
