@@ -17,7 +17,7 @@ from .. import dtypes
 from ..backend import Backend
 from ..errors import LoadError
 from ..functional.quantized.packed_weights import dequantize_nbits
-from ..functional.quantized.weights import WeightScheme, from_rows
+from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels
 from ..module import Module
 from ..nn.linear import Linear
 from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
@@ -97,7 +97,8 @@ def _weight(
             return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         narrowed[name] = lambda: _lost(upright, weight)
-        yield from _quantized(name, weight, upright)
+        same_form = not packed and _is_packed_so(layer, weight, real, layout)
+        yield from _repacked(name, weight, real) if same_form else _quantized(name, weight, upright)
     elif packed or name not in _names(name, weight) or real is not at.get(name):
         [own] = _names(name, weight)
         if own in at and not packed:
@@ -166,6 +167,52 @@ def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[t
         return Snapshot(real.name, param.dtype, param.shape, make=lambda b: parts(b)[key], param_id=None)
 
     for key in KEYS:
+        if getattr(weight, key) is not None:
+            yield f"{name}.{key}", one(key)
+
+
+def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str | None) -> bool:
+    """Whether a file's integers are those that the weight would hold, and are taken as they are."""
+    found = real.packed
+    if found is None or weight.input_scale is not None or len(weight.shape) != 2:
+        return False
+    turned = isinstance(layer, Linear)  # whose channels are its second axis
+    shape = tuple(weight.shape[::-1]) if turned else tuple(weight.shape)
+    return (
+        real.shape == shape
+        and turned == (weight.axis == 1)
+        and (not turned or layout == "pytorch")
+        and (found.bits, found.size) == (weight.bits, weight.block_size)
+        and (weight.zero_point is not None or not found.affine)
+    )
+
+
+def _repacked(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[tuple[str, Snapshot]]:
+    """The parameters of a quantized weight from a file's integers."""
+    assert real.packed is not None
+    packed = real.packed
+
+    @lru_cache(maxsize=1)
+    def parts() -> dict[str, Tensor]:
+        levels, scale, least = packed.read()
+        middle = 1 << (weight.bits - 1)
+        if weight.zero_point is None:
+            levels = (levels + (middle - packed.zero)).astype(dtypes.uint8)
+            return {"values": pack_levels(levels, weight.bits), "scale": scale.reshape((-1,))}
+        zero = (scale * 0.0) + float(packed.zero)
+        if least is not None:  # where the scale is 0 all weights are -least: levels of 0 with a scale of 1
+            flat = scale == 0
+            levels = (levels * (~flat).astype(dtypes.uint8).reshape((*flat.shape, 1))).astype(dtypes.uint8)
+            scale = scale.mask_fill(flat, 1.0)
+            zero = zero + least / scale
+        found = {"values": pack_levels(levels, weight.bits), "scale": scale, "zero_point": zero}
+        return {key: x if key == "values" else x.reshape((-1,)) for key, x in found.items()}
+
+    def one(key: str) -> Snapshot:
+        param = getattr(weight, key)
+        return Snapshot(real.name, param.dtype, param.shape, make=lambda b: parts()[key].to(b), param_id=None)
+
+    for key in KEYS[:3]:
         if getattr(weight, key) is not None:
             yield f"{name}.{key}", one(key)
 

@@ -18,6 +18,21 @@ Make = Callable[[Backend], Tensor]
 Raw = Callable[[], memoryview]
 
 
+class Packed(NamedTuple):
+    """A matrix of integers as QuantizedWeight holds them, its channels along the first axis.
+
+    bits: of a level; size: how many weights of a channel share a scale; zero: the level of zero, from which affine ones
+    differ; read: levels uint8 (channels, blocks, size), scales float32 (channels, blocks), and None or what is
+    subtracted, (channels, blocks), on the host.
+    """
+
+    bits: int
+    size: int
+    zero: int
+    affine: bool
+    read: Callable[[], tuple[Tensor, Tensor, Tensor | None]]
+
+
 class Quantized(NamedTuple):
     """How a tensor is stored quantized: the burnpack's scheme, a function that reads its bytes, and their number."""
 
@@ -36,7 +51,8 @@ class Snapshot:
 
     name: its key; original: its name in the file; dtype, shape: those of `tensor()`; param_id: the 64-bit identity of a
     parameter, or None; stored: the dtype or scheme as named in the file; nbytes: its size in the file; same: equal for
-    all names of one tensor, None if there is only one; quantized: how a burnpack stores it quantized, or None.
+    all names of one tensor, None if there is only one; quantized: how a burnpack stores it quantized, or None; packed:
+    its integers, or None.
     """
 
     __slots__ = (
@@ -46,6 +62,7 @@ class Snapshot:
         "name",
         "nbytes",
         "original",
+        "packed",
         "param_id",
         "quantized",
         "same",
@@ -69,6 +86,7 @@ class Snapshot:
         self.nbytes = int(dtype.nbytes(prod(shape))) if nbytes is None else nbytes
         self.same = same
         self.quantized: Quantized | None = None
+        self.packed: Packed | None = None
         self._raw = raw
         self._make = make
 
@@ -105,7 +123,7 @@ class Snapshot:
             name, self.dtype, self.shape, raw=self._raw, make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
-        made.quantized = self.quantized
+        made.quantized, made.packed = self.quantized, self.packed
         return made
 
     def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:
@@ -127,6 +145,7 @@ class Snapshot:
             self.name, self.dtype, self.shape, raw=partial(told, self.raw), make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
+        made.packed = self.packed
         if self.quantized is not None:
             made.quantized = self.quantized._replace(read=partial(told, self.quantized.read))
         return made

@@ -245,3 +245,43 @@ def test_packed_weights_load_under_their_older_names(load: str, scheme: Any, tmp
     most = 0.003 if scheme == (8, "affine", 4) else 0.0  # half a step of 8 bits
     np.testing.assert_allclose(again.fc.weight.val(), net.fc.weight.val(), rtol=0, atol=most)
     assert np.array_equal(again.fc.bias.val(), net.fc.bias.val())
+
+
+GGUF = {  # kind -> (bits, mode, level) of the module's weights that hold the same integers
+    "Q4_0": (4, "symmetric", 32), "Q8_0": (8, "symmetric", 32), "Q5_0": (8, "symmetric", 32),
+    "Q6_K": (8, "symmetric", 16), "Q4_1": (4, "affine", 32), "Q5_1": (8, "affine", 32), "Q4_K": (4, "affine", 32),
+    "Q5_K": (8, "affine", 32),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("embedding", [False, True])
+@pytest.mark.parametrize("kind", GGUF)
+def test_gguf_blocks_are_taken_as_they_are(kind: str, embedding: bool, tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    kinds = gguf.GGMLQuantizationType
+    block, size = gguf.GGML_QUANT_SIZES[kinds[kind]]
+    draw = np.random.default_rng(1)
+    raw = draw.integers(0, 256, (7, 2 * size), dtype=np.uint8)
+    two = {"Q6_K": [208]}.get(kind, [0, 2] if kind in ("Q4_1", "Q5_1", "Q4_K", "Q5_K") else [0])
+    for i in range(0, 2 * size, size):  # scales that are numbers, one of them 0
+        for at in two:
+            numbers = draw.random((7, 1)).astype(np.float16)
+            numbers[3] = 0 if at != 2 else numbers[3]
+            raw[:, i + at : i + at + 2] = numbers.view(np.uint8)
+    wanted = gguf.quants.dequantize(raw, kinds[kind])  # (7, 2 * block)
+    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")
+    writer.add_tensor("weight", raw, raw_dtype=kinds[kind])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    bits, mode, level = GGUF[kind]
+    layer = nn.Embedding(7, 2 * block) if embedding else nn.Linear(2 * block, 7, bias=False)
+    layer.quantize_weights(bits, mode, level)
+    result = layer.load_from(tmp_path / "m.gguf")
+    found = np.asarray(layer.weight.val())
+    np.testing.assert_allclose(found if embedding else found.T, wanted, rtol=1e-5, atol=1e-5)
+    assert max(result.quantized.values()) < 1e-6
+    other = nn.Embedding(7, 2 * block) if embedding else nn.Linear(2 * block, 7, bias=False)
+    other.quantize_weights(bits, mode, 64)  # other blocks: quantized anew
+    assert max(other.load_from(tmp_path / "m.gguf").quantized.values()) > 1e-4

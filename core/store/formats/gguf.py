@@ -15,9 +15,9 @@ from ... import dtypes
 from ...burnpack.limits import Limits
 from ...errors import FormatError
 from ..reading import Bytes
-from ..snapshot import Snapshot
+from ..snapshot import Packed, Snapshot
 from ..stored import Store
-from .gguf_blocks import BLOCKS, dequantize
+from .gguf_blocks import BLOCKS, dequantize, parts
 
 # ggml's type number -> dtype
 PLAIN = {
@@ -144,7 +144,16 @@ def _snapshot(
     def make(backend: Any) -> Any:
         return dequantize(data[start : start + size], block, shape).to(backend)
 
-    return Snapshot(name, dtypes.float32, shape, make=make, stored=block.name, nbytes=size)
+    def read() -> tuple[Any, Any, Any]:
+        levels, scale, least = parts(data[start : start + size], block)
+        rows = (count // shape[-1], shape[-1] // block.group)
+        flat = None if least is None else least.reshape(rows)
+        return levels.reshape((*rows, block.group)), scale.reshape(rows), flat
+
+    found = Snapshot(name, dtypes.float32, shape, make=make, stored=block.name, nbytes=size)
+    if len(shape) == 2 and count:
+        found.packed = Packed(block.bits, block.group, block.zero, block.name[-1] in "1K" and block.name != "Q6_K", read)
+    return found
 
 
 def _check(label: str, start: int, size: int, length: int, limits: Limits) -> None:
