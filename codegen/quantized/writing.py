@@ -22,13 +22,13 @@ class Scheme:
 
     def __init__(
         self, bits: int = 8, mode: str = "symmetric", level: str | int = "channel", calibration: str = "min-max",
-        keep: Sequence[str] = (), method: str = "rtn",
+        keep: Sequence[str] = (), method: str = "rtn", scale_dtype: str = "float32", value_dtype: str | None = None,
     ) -> None:  # fmt: skip
         from emberlet.functional.quantized.weights import WeightScheme
 
-        WeightScheme(bits, mode, level, calibration)  # raises
+        WeightScheme(bits, mode, level, calibration, scale_dtype, value_dtype)  # raises
         self.bits, self.mode, self.level, self.calibration, self.keep = bits, mode, level, calibration, tuple(keep)
-        self.method = method
+        self.method, self.scale_dtype, self.value_dtype = method, scale_dtype, value_dtype
 
     @property
     def input_scales(self) -> bool:
@@ -39,7 +39,7 @@ class Scheme:
         """Quantize the module's weights to the nearest, or `only` those of some layers; returns the layers' names."""
         found: list[str] = module.quantize_weights(
             self.bits, self.mode, self.level, self.calibration, filter=_chosen(only), keep=self.keep,
-            input_scales=self.input_scales,
+            input_scales=self.input_scales, scale_dtype=self.scale_dtype, value_dtype=self.value_dtype,
         )  # fmt: skip
         return found
 
@@ -49,18 +49,24 @@ class Scheme:
         """The same for all layers, with weights chosen by samples, and with `correct_bias` biases, too."""
         found: list[str] = module.quantize_weights(
             self.bits, self.mode, self.level, self.calibration, keep=self.keep, method=self.method, samples=samples,
-            correct_bias=correct_bias, tell=tell,
+            correct_bias=correct_bias, tell=tell, scale_dtype=self.scale_dtype, value_dtype=self.value_dtype,
         )  # fmt: skip
         return found
 
     def keeping(self, names: Sequence[str]) -> Scheme:
         """The same for a model in which these layers, too, stay floats."""
-        return Scheme(self.bits, self.mode, self.level, self.calibration, (*self.keep, *names), self.method)
+        return Scheme(
+            self.bits, self.mode, self.level, self.calibration, (*self.keep, *names), self.method, self.scale_dtype,
+            self.value_dtype,
+        )  # fmt: skip
 
     def code(self) -> str:
         """The call, as Python."""
         given = [f"bits={self.bits}"]
-        defaults = (("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"), ("input_scales", False))
+        defaults = (
+            ("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"), ("input_scales", False),
+            ("scale_dtype", "float32"), ("value_dtype", None),
+        )  # fmt: skip
         given += [f"{key}={_literal(getattr(self, key))}" for key, value in defaults if getattr(self, key) != value]
         if self.keep:
             kept = ", ".join(_literal(name) for name in self.keep)
@@ -74,6 +80,8 @@ class Scheme:
         share = {"tensor": "one scale a tensor", "channel": "a scale for each channel"}
         level = share.get(str(self.level), f"a scale for {self.level} weights")
         how = "" if self.calibration == "min-max" else f", {self.calibration}"
+        how += "" if self.scale_dtype == "float32" else f", scales {self.scale_dtype}"
+        how += "" if self.value_dtype is None else f", values {self.value_dtype}"
         return f"{self.bits} bits, {self.mode}, {level}{how}"
 
 

@@ -336,6 +336,8 @@ def quantize_weights(
     samples=None,
     correct_bias=False,
     tell=None,
+    scale_dtype="float32",
+    value_dtype=None,
 ):
     """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
     convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
@@ -344,7 +346,9 @@ def quantize_weights(
     mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), or a
     number of a channel's weights; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean
     absolute weight. filter: which layers, by the name of their weight (see `load_from`); keep: names of layers that
-    stay as they are. fake: keep the weights and only compute with quantized ones (FakeQuantizedWeight).
+    stay as they are. scale_dtype: that of the scales, float32, float16, bfloat16, float8_e8m0fnu or float8_e4m3fn;
+    value_dtype: None for integers, float8_e4m3fn, float8_e5m2 or float4_e2m1fn (WeightScheme). fake: keep
+    the weights and only compute with quantized ones (FakeQuantizedWeight).
 
     method: "rtn" rounds each weight to the nearest. "gptq" corrects weights of Linear and of convolutions that are
     left to round for the error of the others (Frantar et al. 2022); "awq" multiplies weights of Linear by a number for
@@ -361,8 +365,9 @@ def quantize_weights(
 
         refuse("quantizing")
     return quantize_weights(
-        self, bits, mode, level, calibration, filter, fake, keep, input_scales, method, samples, correct_bias, tell
-    )
+        self, bits, mode, level, calibration, filter, fake, keep, input_scales, method, samples, correct_bias, tell,
+        scale_dtype, value_dtype,
+    )  # fmt: skip
 
 
 def custom_settings(self):

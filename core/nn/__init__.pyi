@@ -915,8 +915,10 @@ class QuantizedWeight(Module):
     """A layer's weight in 8, 4 or 2 bits, in the place of its Param: `val()` returns the weight, dequantized.
 
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
-    as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
-    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights; input_scale: None, or
+    as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits,
+    or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype;
+    tensor_scale: None, or one float32 that all scales are multiplied by; zero_point: float32 (channels * blocks,), or
+    None for symmetric weights; input_scale: None, or
     float32, what each input of a dense layer (d_input, d_output) is multiplied by before the product with the packed
     weight, and 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size."""
@@ -929,6 +931,7 @@ class QuantizedWeight(Module):
     block_size: Any
     values: Param
     scale: Param
+    tensor_scale: Param | None
     zero_point: Param | None
     input_scale: Param | None
     def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input_scale: bool = ...) -> None: ...
@@ -936,11 +939,13 @@ class QuantizedWeight(Module):
     def of(param: Param, axis: int, scheme: Any, input_scale: bool = ...) -> QuantizedWeight:
         """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
     def quantized(self, weight: Tensor) -> dict[str, Tensor]:
-        """A weight by this one's scheme: {"values", "scale", "zero_point"}, the last only if the scheme is affine."""
+        """A weight by this one's scheme: {"values", "scale"}, and "tensor_scale" and "zero_point" if it has them."""
     def set(self, weight: Tensor) -> QuantizedWeight:
         """Set another weight, a Tensor of `shape`, which is quantized now. Returns self."""
     def cast_values(self, dtype: DType | str) -> None:
         """Set the dtype of `val()`; the packed weight does not change (Module.cast)."""
+    def scales(self) -> Tensor:
+        """The scales, float32 (channels * blocks,)."""
     def val(self) -> Tensor:
         """The weight, dequantized."""
 

@@ -3,6 +3,7 @@
 from .. import dtypes
 from ..backend import operation
 from ..errors import ShapeError
+from ..functional.dense import linear
 from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
@@ -13,6 +14,8 @@ from ..functional.quantized.weights import (
     from_rows,
     pack_levels,
     quantize_rows,
+    real_of,
+    scale_of,
 )
 from ..module import Module
 from ..param import Param
@@ -25,8 +28,10 @@ class QuantizedWeight(Module):
     """A layer's weight in 8, 4 or 2 bits, in the place of its Param: `val()` returns the weight, dequantized.
 
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
-    as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits;
-    scale: float32 (channels * blocks,); zero_point: like scale, or None for symmetric weights; input_scale: None, or
+    as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits,
+    or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype;
+    tensor_scale: None, or one float32 that all scales are multiplied by; zero_point: float32 (channels * blocks,), or
+    None for symmetric weights; input_scale: None, or
     float32, what each input of a dense layer (d_input, d_output) is multiplied by before the product with the packed
     weight, and 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size.
@@ -51,8 +56,11 @@ class QuantizedWeight(Module):
         blocks = (count + self.block_size - 1) // self.block_size
         packed = (channels, blocks, self.block_size * self.bits // 8)
         affine = self.scheme.mode == "affine"
-        self.values = constant(packed, 0, "uint8", backend, False)
-        self.scale = constant((channels * blocks,), 1, "float32", backend, False)
+        if self.scheme.value is not None:
+            packed = (channels, blocks, self.block_size)
+        self.values = constant(packed, 0, self.scheme.value or "uint8", backend, False)
+        self.scale = constant((channels * blocks,), 1, self.scheme.scale, backend, False)
+        self.tensor_scale = constant((), 1, "float32", backend, False) if self.scheme.two_levels else None
         middle = 1 << (self.bits - 1)
         self.zero_point = constant((channels * blocks,), middle, "float32", backend, False) if affine else None
         self.input_scale = constant(self.shape[:1], 1, "float32", backend, False) if input_scale else None
@@ -77,17 +85,21 @@ class QuantizedWeight(Module):
 
             return Param.uninitialized(init, old.shape, old.dtype, param.backend, False)
 
-        for key in ("values", "scale", "zero_point"):
+        for key in ("values", "scale", "tensor_scale", "zero_point"):
             if getattr(made, key) is not None:
                 setattr(made, key, later(key))
         return made
 
     def quantized(self, weight):
-        """A weight by this one's scheme: {"values", "scale", "zero_point"}, the last only if the scheme is affine."""
+        """A weight by this one's scheme: {"values", "scale"}, and "tensor_scale" and "zero_point" if it has them."""
         if self.input_scale is not None:
             weight = weight / reshape(self.input_scale.val(), (-1, 1))
         levels, scale, zero = quantize_rows(as_rows(weight, self.axis), self.scheme)
-        found = {"values": pack_levels(levels, self.bits), "scale": reshape(scale, (-1,))}
+        values = pack_levels(levels, self.bits) if self.scheme.value is None else levels
+        stored, whole = self.scheme.rounded(reshape(scale, (-1,)))
+        found = {"values": values, "scale": stored}
+        if whole is not None:
+            found["tensor_scale"] = whole
         if zero is not None:
             found["zero_point"] = reshape(zero, (-1,))
         return found
@@ -102,13 +114,20 @@ class QuantizedWeight(Module):
         """Set the dtype of `val()`; the packed weight does not change (Module.cast)."""
         self.dtype = dtypes.dtype(dtype)
 
+    def scales(self):
+        """The scales, float32 (channels * blocks,)."""
+        return scale_of(self.scale.val(), value(self.tensor_scale))
+
     def val(self):
         """The weight, dequantized."""
         values = self.values.val()
-        real = dequantize_nbits(
-            values, self.scale.val(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
-            bits=self.bits, block_size=self.block_size,
-        )  # fmt: skip
+        if self.scheme.value is not None:
+            real = real_of(values, self.scales(), self.count)
+        else:
+            real = dequantize_nbits(
+                values, self.scales(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
+                bits=self.bits, block_size=self.block_size,
+            )  # fmt: skip
         real = from_rows(real, self.shape, self.axis)
         if self.input_scale is not None:
             real = real * reshape(self.input_scale.val(), (-1, 1))
@@ -168,10 +187,12 @@ class QuantizedLinear(Linear):
     def forward(self, x):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
+        if w.scheme.value is not None:
+            return linear(x, w.val(), value(self.bias))
         if w.input_scale is not None:
             x = x * w.input_scale.val().astype(x.dtype)
         return matmul_nbits(
-            x, w.values.val(), w.scale.val(), value(w.zero_point), bias=value(self.bias),
+            x, w.values.val(), w.scales(), value(w.zero_point), bias=value(self.bias),
             rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,
         )  # fmt: skip
 
@@ -190,14 +211,17 @@ class QuantizedEmbedding(Embedding):
     def forward(self, x):
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
         w = self.weight
+        if w.scheme.value is not None:
+            rows = take(w.val(), reshape(x, (-1 if x.size else 0,)), axis=0)
+            return reshape(rows, tuple(x.shape) + (self.d_model,))
         at = reshape(x, (-1 if x.size else 0,))
         blocks = w.values.shape[1]
 
         def rows(part):
-            return None if part is None else reshape(take(reshape(part.val(), (-1, blocks)), at, axis=0), (-1,))
+            return None if part is None else reshape(take(reshape(part, (-1, blocks)), at, axis=0), (-1,))
 
         real = dequantize_nbits(
-            take(w.values.val(), at, axis=0), rows(w.scale), rows(w.zero_point), rows=self.d_model, columns=at.size,
-            bits=w.bits, block_size=w.block_size,
+            take(w.values.val(), at, axis=0), rows(w.scales()), rows(value(w.zero_point)), rows=self.d_model,
+            columns=at.size, bits=w.bits, block_size=w.block_size,
         )  # fmt: skip
         return reshape(real, tuple(x.shape) + (self.d_model,)).astype(w.dtype)

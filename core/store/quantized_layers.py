@@ -2,8 +2,8 @@
 own scheme, and the packed weights of a file into float layers, or into layers of another scheme.
 
 In a file a float weight is `weight`, that of a fake one `weight.real`, and a quantized one `weight.values`,
-`weight.scale`, `weight.zero_point` and `weight.input_scale`. Older files call these `weight` (uint8),
-`scale` and `zero_point`.
+`weight.scale`, and, if it has them, `weight.zero_point`, `weight.input_scale` and `weight.tensor_scale`. Older files
+call these `weight` (uint8), `scale` and `zero_point`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .. import dtypes
 from ..backend import Backend
 from ..errors import LoadError
 from ..functional.quantized.packed_weights import dequantize_nbits
-from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels
+from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels, real_of, scale_of
 from ..module import Module
 from ..nn.linear import Linear
 from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
@@ -28,7 +28,7 @@ from .snapshot import Snapshot
 from .sources import store_of
 from .torch_modules import split
 
-KEYS = ("values", "scale", "zero_point", "input_scale")
+KEYS = ("values", "scale", "zero_point", "input_scale", "tensor_scale")
 ENDS = (".real", *("." + key for key in KEYS))
 
 At = Mapping[str, Snapshot]
@@ -93,12 +93,15 @@ def _weight(
         return
     if isinstance(weight, QuantizedWeight):
         same = packed and at[name + ".values"].shape == weight.values.shape
+        same = same and all(at[f"{name}.{key}"].dtype is getattr(weight, key).dtype for key in KEYS[:2])
         if same and all((f"{name}.{key}" in at) == (getattr(weight, key) is not None) for key in KEYS[2:]):
             return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         narrowed[name] = lambda: _lost(upright, weight)
-        same_form = not packed and _is_packed_so(layer, weight, real, layout)
-        yield from _repacked(name, weight, real) if same_form else _quantized(name, weight, upright)
+        if real is not None and not packed and _is_packed_so(layer, weight, real, layout):
+            yield from _repacked(name, weight, real)
+        else:
+            yield from _quantized(name, weight, upright)
     elif packed or name not in _names(name, weight) or real is not at.get(name):
         [own] = _names(name, weight)
         if own in at and not packed:
@@ -128,12 +131,16 @@ def _upright(layer: Any, weight: Any, real: Any, layout: str | None) -> Snapshot
 def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
     """The packed weight `name` of a file as float32 of `shape`."""
     values, scale = at[name + ".values"], at[name + ".scale"]
-    zero, factor = at.get(name + ".zero_point"), at.get(name + ".input_scale")
+    zero, factor, whole_scale = (at.get(f"{name}.{key}") for key in KEYS[2:])
     channels, count = shape[axis], prod(n for i, n in enumerate(shape) if i != axis)
     blocks, nbytes = values.shape[1:] if len(values.shape) == 3 else (0, 0)
     # The bits are not stored, but only one number of them gives as many blocks, none longer than a channel needs.
-    fits = [b for b in (8, 4, 2) if nbytes and -(-count // (nbytes * 8 // b)) == blocks
-            and nbytes * 8 // b <= WeightScheme(b).block_size(count)]  # fmt: skip
+    floats = values.dtype.is_float
+    if floats:
+        fits = [values.dtype.bits] if blocks * nbytes >= count else []
+    else:
+        fits = [b for b in (8, 4, 2) if nbytes and -(-count // (nbytes * 8 // b)) == blocks
+                and nbytes * 8 // b <= WeightScheme(b).block_size(count)]  # fmt: skip
     if len(fits) != 1 or values.shape[0] != channels or scale.size != channels * blocks:
         raise LoadError(f"packed weights {values.shape} where the module has a weight of {shape}")
     if factor is not None and factor.shape != shape[:1]:
@@ -141,11 +148,15 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
     bits = fits[0]
 
     def make(backend: Backend) -> Tensor:
+        scales = scale_of(scale.tensor(backend), None if whole_scale is None else whole_scale.tensor(backend))
         zeros = None if zero is None else zero.tensor(backend)
-        real = dequantize_nbits(
-            values.tensor(backend), scale.tensor(backend), zeros, rows=count, columns=channels, bits=bits,
-            block_size=nbytes * 8 // bits,
-        )  # fmt: skip
+        if floats:
+            real = real_of(values.tensor(backend), scales, count)
+        else:
+            real = dequantize_nbits(
+                values.tensor(backend), scales, zeros, rows=count, columns=channels, bits=bits,
+                block_size=nbytes * 8 // bits,
+            )  # fmt: skip
         whole: Tensor = from_rows(real, shape, axis)
         return whole if factor is None else whole * factor.tensor(backend).reshape((-1, *[1] * (len(shape) - 1)))
 
@@ -184,6 +195,8 @@ def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: s
         and (not turned or layout == "pytorch")
         and (found.bits, found.size) == (weight.bits, weight.block_size)
         and (weight.zero_point is not None or not found.affine)
+        and weight.scheme.value is None
+        and weight.scale.dtype is dtypes.float32
     )
 
 

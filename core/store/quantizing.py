@@ -122,10 +122,10 @@ def _levels(
 def quantize_weights(
     module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool,
     kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
-    correct_bias: bool = False, tell: Callable[[str], None] | None = None,
+    correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
 ) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
-    scheme = WeightScheme(bits, mode, level, calibration)
+    scheme = WeightScheme(bits, mode, level, calibration, scale, value)
     if method != "rtn" or correct_bias:
         return _by_samples(module, scheme, filter, fake, kept, method, samples, correct_bias, tell)
     keep = filter_of(filter)
@@ -168,16 +168,19 @@ def _by_samples(
         raise UnsupportedError(f"weights are chosen by {', '.join(METHODS)}, found {method!r}")
     if fake:
         raise UnsupportedError(f"{method} chooses packed weights; leave out fake")
+    if scheme.value is not None and method != "rtn":
+        raise UnsupportedError(f"{method} chooses integers, not {scheme.value}; leave out value_dtype or the method")
     for param in module.params():
         param.val()  # a lazy one of the copy would have a value of its own
     made = module.clone()
     parts = scheme.bits, scheme.mode, scheme.level, scheme.calibration
-    quantize_weights(made, *parts, filter, False, kept, method == "awq")
+    dtypes_of = {"scale": scheme.scale, "value": scheme.value}
+    quantize_weights(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
     calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples or ()]
     copies = {name: layer for name, _, layer, _ in layers_with_weights(made)}
     pairs = {name[:-1]: (layer, copies[name]) for name, _, layer, _ in layers_with_weights(module)}
     choose(module, made, calls, scheme, method, correct_bias, pairs, tell or (lambda _: None))
-    names = quantize_weights(module, *parts, filter, False, kept, method == "awq")
+    names = quantize_weights(module, *parts, filter, False, kept, method == "awq", **dtypes_of)
     for name, _, layer, _ in layers_with_weights(module):
         if name[:-1] not in names:
             continue

@@ -128,6 +128,29 @@ def test_weights_chosen_by_samples_lose_less_and_load_everywhere(
     assert "input_scales" not in (tmp_path / "gptq" / "digits.py").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("scheme", "line"),
+    [
+        ("affine,32,float16", 'mode="affine", level=32, scale_dtype="float16"'),
+        ("32,e8m0,e2m1", 'scale_dtype="float8_e8m0fnu"'),
+        ("16,ue4m3", 'level=16, scale_dtype="float8_e4m3fn"'),
+    ],
+)
+def test_scales_and_values_of_other_dtypes(
+    scheme: str, line: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    out = tmp_path / "out"
+    said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none",
+                    "--json", "--bits", 4, "--scheme", scheme)  # fmt: skip
+    assert said.status == 0, said.err
+    report = json.loads(said.out)
+    assert line in (out / "digits.py").read_text("utf-8")
+    assert report["comparison"]["accuracy"] > 0.9
+    x = images(data)[:3]
+    wanted = np.asarray(loaded(out)(x))
+    np.testing.assert_allclose(np.asarray(loaded(out).compile(backend="wasm")(x)), wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_equalized_and_corrected_activations_are_onnxruntimes(
     digits: Path, data: Path, tmp_path: Path, emberlet: Any
 ) -> None:

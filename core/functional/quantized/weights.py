@@ -6,11 +6,13 @@ A weight is seen as (channels, the weights of each channel), whatever its axes a
 
 from ... import dtypes
 from ...errors import UnsupportedError
-from ..movement.rearranging import permute_dims, reshape
+from ..movement.rearranging import narrow, permute_dims, reshape
 from .packed_weights import dequantize_nbits
 
 MODES = ("symmetric", "affine")
 CALIBRATIONS = ("min-max", "absolute-mean")
+SCALES = (dtypes.float32, dtypes.float16, dtypes.bfloat16, dtypes.float8_e8m0fnu, dtypes.float8_e4m3fn)
+VALUES = {8: (dtypes.float8_e4m3fn, dtypes.float8_e5m2), 4: (dtypes.float4_e2m1fn,)}
 
 
 class WeightScheme:
@@ -19,10 +21,17 @@ class WeightScheme:
     bits: 8, 4 or 2; mode: "symmetric" (zero is a level of its own) or "affine" (the whole range is used, with a zero
     point); level: which weights share a scale: "tensor", "channel" (those of one output), or a number of weights of a
     channel; calibration: "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute
-    weight are clipped, as in BitNet; symmetric only). Raises UnsupportedError for anything else.
+    weight are clipped, as in BitNet; symmetric only).
+
+    scale: the dtype of the scales: float32, float16, bfloat16, float8_e8m0fnu (powers of two, as in OCP's microscaling
+    formats), or float8_e4m3fn, without its sign, times one float32 for the whole weight (NVIDIA's NVFP4). value: the
+    dtype of the values: None for integers, float8_e4m3fn or float8_e5m2 (8 bits), float4_e2m1fn (4 bits); symmetric and
+    min-max only. Raises UnsupportedError for anything else.
     """
 
-    def __init__(self, bits=8, mode="symmetric", level="channel", calibration="min-max"):
+    def __init__(
+        self, bits=8, mode="symmetric", level="channel", calibration="min-max", scale="float32", value=None
+    ):  # fmt: skip
         if bits not in (8, 4, 2):
             raise UnsupportedError("weights are quantized to 8, 4 or 2 bits, not to {!r}".format(bits))
         if mode not in MODES or calibration not in CALIBRATIONS:
@@ -39,6 +48,23 @@ class WeightScheme:
             raise UnsupportedError(
                 "level is 'tensor', 'channel', or a number of weights that fill whole bytes, found {!r}".format(level)
             )
+        scale = dtypes.dtype(scale)
+        if scale not in SCALES:
+            raise UnsupportedError(
+                "the dtype of scales is one of {}, found {}".format(", ".join([d.name for d in SCALES]), scale)
+            )
+        if value is not None:
+            value = dtypes.dtype(value)
+            known = VALUES.get(bits, ())
+            if value not in known or mode != "symmetric" or calibration != "min-max":
+                raise UnsupportedError(
+                    "values of {} bits are integers{}, and floats are symmetric and min-max; found {}, {}, {}".format(
+                        bits, "".join([" or " + d.name for d in known]), value, mode, calibration
+                    )
+                )
+        self.scale = scale
+        self.value = value
+        self.two_levels = scale is dtypes.float8_e4m3fn
         self.bits = bits
         self.mode = mode
         self.level = level
@@ -51,7 +77,38 @@ class WeightScheme:
         return min(self.level, most) if isinstance(self.level, int) else most
 
     def __repr__(self):
-        return "WeightScheme({}, {!r}, {!r}, {!r})".format(self.bits, self.mode, self.level, self.calibration)
+        more = "" if self.scale is dtypes.float32 else ", scale={!r}".format(self.scale.name)
+        more += "" if self.value is None else ", value={!r}".format(self.value.name)
+        return "WeightScheme({}, {!r}, {!r}, {!r}{})".format(self.bits, self.mode, self.level, self.calibration, more)
+
+    def rounded(self, scale):
+        """Positive float32 scales as the scheme stores them: (scales in its dtype, None or the float32 that they are
+        multiplied by)."""
+        if self.scale is dtypes.float32:
+            return scale, None
+        whole = None
+        if self.two_levels:
+            whole = _positive(scale.max() / LARGEST[self.scale.name])
+            scale = scale / whole
+        else:
+            scale = scale.minimum(LARGEST[self.scale.name])
+        found = scale.astype(self.scale)
+        if self.scale is dtypes.float8_e8m0fnu:  # a smaller power of two would clip the largest weights
+            back = found.astype(dtypes.float32)
+            found = scale.backend.where(scale.backend.binary("lt", back, scale), back * 2.0, back).astype(self.scale)
+        return found, whole
+
+
+LARGEST = {
+    "float16": 65504.0, "bfloat16": 3.3895314e38, "float8_e8m0fnu": 2.0**127, "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0, "float4_e2m1fn": 6.0,
+}  # fmt: skip
+
+
+def scale_of(stored, whole=None):
+    """The float32 scales of stored ones, and of the number that they are multiplied by."""
+    scale = stored.astype(dtypes.float32)
+    return scale if whole is None else scale * whole
 
 
 def as_rows(weight, axis):
@@ -75,8 +132,9 @@ def _order(ndim, axis):
 def quantize_rows(x, scheme):
     """(levels, scales, zero points) of weights (channels, n), each channel in blocks of its own.
 
-    levels: uint8 (channels, blocks, block size), where levels past the last weight encode 0; scales: float32 (channels,
-    blocks); zero points: float32 of the same shape, or None if they are all 2 ** (bits - 1).
+    levels: uint8 (channels, blocks, block size), where levels past the last weight encode 0, or floats in the scheme's
+    value dtype; scales: float32 (channels, blocks), as the scheme rounds them; zero points: float32 of the same shape,
+    or None if they are all 2 ** (bits - 1).
     """
     channels, n = x.shape
     size = scheme.block_size(n)
@@ -90,7 +148,7 @@ def quantize_rows(x, scheme):
     if scheme.mode == "affine":
         low = x.min(axis=axes, keepdims=True).minimum(0.0)
         high = x.max(axis=axes, keepdims=True).maximum(0.0)
-        scale = _positive((high - low) / float(2 * middle - 1))
+        scale = _stored((high - low) / float(2 * middle - 1), scheme)
         zero = (-low / scale).round()
         levels = ((x / scale).round() + zero).clip(0, 2 * middle - 1)
         shape = x.shape[:2] + (1,)
@@ -103,9 +161,18 @@ def quantize_rows(x, scheme):
             short = n - (count - 1) * size
             counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]
             reach = reach * x.backend.from_list(counts, dtypes.float32, (1, count, 1))
-    scale = _positive(reach / float(middle - 1))
-    levels = (x / scale).round().clip(1 - middle, middle - 1) + float(middle)
-    return levels.astype(dtypes.uint8), _all(scale, x.shape[:2] + (1,)), None
+    top = float(middle - 1) if scheme.value is None else LARGEST[scheme.value.name]
+    scale = _stored(reach / top, scheme)
+    if scheme.value is None:
+        levels = ((x / scale).round().clip(1 - middle, middle - 1) + float(middle)).astype(dtypes.uint8)
+    else:
+        levels = (x / scale).clip(-top, top).astype(scheme.value)
+    return levels, _all(scale, x.shape[:2] + (1,)), None
+
+
+def _stored(scale, scheme):
+    """A scale, at least what is smallest, as the scheme rounds it."""
+    return _positive(scale_of(*scheme.rounded(_positive(scale))))
 
 
 def _positive(scale):
@@ -133,12 +200,21 @@ def pack_levels(levels, bits):
     return out
 
 
+def real_of(values, scales, n):
+    """Floats (channels, blocks, block size) times scales (channels, blocks) -> (channels, n), float32."""
+    channels, blocks, size = values.shape
+    real = values.astype(dtypes.float32) * reshape(scales, (channels, blocks, 1))
+    return narrow(reshape(real, (channels, blocks * size)), 1, 0, n)
+
+
 def fake_quantize(weight, scheme, axis=1):
     """The weight after quantizing and dequantizing, float32. axis: that of its channels; 1 for (rows, columns)."""
     if weight.size == 0:
         return weight
     rows = as_rows(weight, axis)
     levels, scales, zero = quantize_rows(rows, scheme)
+    if scheme.value is not None:
+        return from_rows(real_of(levels, scales, rows.shape[1]), weight.shape, axis)
     real = dequantize_nbits(
         pack_levels(levels, scheme.bits), reshape(scales, (-1,)), None if zero is None else reshape(zero, (-1,)),
         rows=rows.shape[1], columns=rows.shape[0], bits=scheme.bits, block_size=scheme.block_size(rows.shape[1]),

@@ -152,7 +152,7 @@ def _snapshot(
 
     found = Snapshot(name, dtypes.float32, shape, make=make, stored=block.name, nbytes=size)
     if len(shape) == 2 and count:
-        found.packed = Packed(block.bits, block.group, block.zero, block.name[-1] in "1K" and block.name != "Q6_K", read)
+        found.packed = Packed(block.bits, block.group, block.zero, block.zero == 0, read)
     return found
 
 

@@ -14,6 +14,8 @@ from ..plain import plain
 from ..progress import step
 
 WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
+SCALES = {"float16": "float16", "bfloat16": "bfloat16", "e8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
+VALUES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn"}
 METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
 
 
@@ -33,8 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--scheme",
         default="symmetric",
         metavar="WORDS",
-        help="of the weights: symmetric or affine, and what shares a scale: tensor, channel or a number of weights; "
-        "affine,32 for example (default: symmetric,channel)",
+        help="of the weights: symmetric or affine; what shares a scale: tensor, channel or a number of weights; the "
+        "scales: float16, bfloat16, e8m0 or ue4m3 instead of float32; values that are floats: e4m3, e5m2 or e2m1; "
+        "affine,32,float16 for example (default: symmetric,channel)",
     )
     parser.add_argument(
         "--weights",
@@ -88,9 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     from .models import Source, Static, nbytes
     from .samples import read, taken
 
-    mode, level = scheme_words(arguments.scheme, arguments.bits)
     method, equalize, bias = weight_words(arguments.weights)
-    scheme = writing.Scheme(arguments.bits, mode, level, method=method)
+    scheme = writing.Scheme(arguments.bits, **scheme_words(arguments.scheme, arguments.bits), method=method)
     with step("reading samples"):
         columns, labels = taken(read(arguments.calibration, arguments.samples), arguments.labels)
         columns = _preprocessed(columns, arguments.preprocess)
@@ -175,21 +177,29 @@ def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes]
     return [str(out / name) for name in (source.stem + ".py", source.stem + ".bpk", *more)]
 
 
-def scheme_words(text: str, bits: int) -> tuple[str, str | int]:
-    """(mode, level) of words such as "affine,32". Raises EmberletError."""
-    mode, level = "symmetric", "channel"
+def scheme_words(text: str, bits: int) -> dict[str, Any]:
+    """The arguments of WeightScheme, by name, of words such as "affine,32". Raises EmberletError."""
+    found: dict[str, Any] = {"mode": "symmetric", "level": "channel", "scale_dtype": "float32", "value_dtype": None}
     for word in text.split(","):
         if word in ("symmetric", "affine"):
-            mode = word
-        elif word in ("tensor", "channel") or (word.isascii() and word.isdecimal() and 0 < int(word) < 1 << 31):
-            level = word
+            found["mode"] = word
+        elif word in ("tensor", "channel"):
+            found["level"] = word
+        elif word.isascii() and word.isdecimal() and 0 < int(word) < 1 << 31:
+            found["level"] = int(word)
+        elif word in SCALES:
+            found["scale_dtype"] = SCALES[word]
+        elif word in VALUES:
+            found["value_dtype"] = VALUES[word]
         else:
             raise EmberletError(
-                f"--scheme {text}: {word!r} is none of symmetric, affine, tensor, channel and a number of weights"
+                f"--scheme {text}: {word!r} is none of symmetric, affine, tensor, channel, a number of weights, "
+                f"{', '.join(SCALES)} (scales), {', '.join(VALUES)} (values)"
             )
-    if level.isdecimal() and int(level) * bits % 8:
+    level = found["level"]
+    if isinstance(level, int) and level * bits % 8:
         raise EmberletError(f"--scheme {text}: {level} weights of {bits} bits do not fill whole bytes")
-    return mode, int(level) if level.isdecimal() else level
+    return found
 
 
 def weight_words(text: str) -> tuple[str, bool, bool]:
@@ -222,7 +232,7 @@ def _check(a: argparse.Namespace) -> None:
         raise EmberletError(f"--keep-worst is {a.keep_worst}, expected 0 or more")
     if a.fail_below is not None and not 0 <= a.fail_below <= 1:
         raise EmberletError(f"--fail-below is {a.fail_below:g}, expected a share from 0 to 1")
-    if a.activations and (a.bits != 8 or scheme_words(a.scheme, 8) != ("symmetric", "channel")):
+    if a.activations and (a.bits != 8 or scheme_words(a.scheme, 8) != scheme_words("channel", 8)):
         raise EmberletError("--activations needs weights of 8 bits with the scheme symmetric,channel")
     _backends(a.time)
 

@@ -1,0 +1,140 @@
+"""Dtypes of scales and values: as ml_dtypes rounds them, through files, in every layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import ml_dtypes
+import numpy as np
+import pytest
+from emberlet import nn
+from emberlet.errors import UnsupportedError
+from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
+
+SCALES = ["float32", "float16", "bfloat16", "float8_e8m0fnu", "float8_e4m3fn"]
+VALUES = [(8, "float8_e4m3fn"), (8, "float8_e5m2"), (4, "float4_e2m1fn")]
+RNG = np.random.default_rng(0)
+
+
+def layer(d_input: int = 40, d_output: int = 6, **scheme: Any) -> Any:
+    """A Linear with weights of many sizes, quantized, and the weight (d_output, d_input) it had."""
+    made = nn.Linear(d_input, d_output)
+    w = (RNG.normal(size=(d_input, d_output)) * np.exp(RNG.normal(size=d_output) * 2)).astype(np.float32)
+    made.weight.set(emberlet.asarray(w))
+    made.quantize_weights(**scheme)
+    return made, w.T
+
+
+def numbers(param: Any) -> Any:
+    """A narrow float's values as ml_dtypes reads their bytes."""
+    tensor = param.val()
+    raw = np.frombuffer(bytes(tensor.backend.to_bytes(tensor)), np.uint8)
+    if tensor.dtype.bits == 4:
+        raw = np.stack([raw & 15, raw >> 4], -1).reshape(-1)
+    kind = getattr(ml_dtypes, tensor.dtype.name)
+    return raw.view(kind).astype(np.float32).reshape(tensor.shape) if tensor.dtype.bits <= 8 else None
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("bits", "mode"), [(8, "symmetric"), (4, "symmetric"), (4, "affine"), (2, "affine")])
+def test_a_rounded_scale_costs_little_and_is_that_of_the_levels(bits: int, mode: str, scale: str) -> None:
+    made, w = layer(bits=bits, mode=mode, level=8, scale_dtype=scale)
+    assert made.weight.scale.dtype.name == scale
+    assert (made.weight.tensor_scale is not None) is (scale == "float8_e4m3fn")
+    off = np.abs(np.asarray(made.weight.val()).T - w).reshape(6, 5, 8)
+    # Half a step, and what a scale rounded down clips: up to 1/16 of all steps for three bits of mantissa.
+    steps = np.asarray(made.weight.scales()).reshape(6, 5, 1)
+    clipped = {"float16": 2**-11, "bfloat16": 2**-8, "float8_e4m3fn": 2**-4}.get(scale, 0.0) * 2**bits
+    tiny = steps.max() * 448 * 2**-10 if scale == "float8_e4m3fn" else 0.0  # below its normal numbers
+    assert (off <= steps * (0.5001 + clipped) + tiny * 2**bits).all()
+
+
+@pytest.mark.parametrize("level", ["tensor", "channel", 16])
+def test_powers_of_two_do_not_clip(level: Any) -> None:
+    made, w = layer(bits=8, level=level, scale_dtype="float8_e8m0fnu")
+    scale = numbers(made.weight.scale)
+    exact, _ = layer(bits=8, level=level)
+    assert np.array_equal(np.exp2(np.rint(np.log2(scale))), scale)
+    assert np.abs(np.asarray(made.weight.val())).max() >= np.abs(w).max() * (1 - 1 / 127)
+    assert exact.weight.scale.shape == made.weight.scale.shape
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("bits", "value"), VALUES)
+def test_float_values_are_those_of_ml_dtypes(bits: int, value: str, scale: str) -> None:
+    """MXFP4 is (4, float4_e2m1fn) with blocks of 32 and scales that are powers of two, NVFP4 with blocks of 16 and
+    float8_e4m3fn."""
+    made, w = layer(bits=bits, level=16, scale_dtype=scale, value_dtype=value)
+    kind = getattr(ml_dtypes, value)
+    scales = np.repeat(np.asarray(made.weight.scales()).reshape(6, 3), 16, axis=1)[:, :40]
+    top = float(ml_dtypes.finfo(kind).max)
+    wanted = np.clip(w / scales, -top, top).astype(kind).astype(np.float32)
+    np.testing.assert_array_equal(numbers(made.weight.values).reshape(6, 48)[:, :40], wanted)
+    np.testing.assert_allclose(np.asarray(made.weight.val()).T, wanted * scales, rtol=1e-6)
+    x = RNG.normal(size=(3, 40)).astype(np.float32)
+    product = x @ np.asarray(made.weight.val()) + np.asarray(made.bias.val())
+    np.testing.assert_allclose(np.asarray(made(emberlet.asarray(x))), product, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(made.compile(backend="numpy")(emberlet.asarray(x))), product, rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("ending", ["bpk", "safetensors"])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("bits", "value"), [(4, None), (8, None), *VALUES])
+def test_files_hold_every_scheme(bits: int, value: str | None, scale: str, ending: str, tmp_path: Path) -> None:
+    scheme = {"bits": bits, "level": 16, "scale_dtype": scale, "value_dtype": value}
+    made, _ = layer(**scheme)
+    wanted = np.asarray(made.weight.val())
+    path = tmp_path / f"w.{ending}"
+    made.save_into(path)
+    same, wide, other = (nn.Linear(40, 6) for _ in range(3))
+    same.quantize_weights(**scheme)
+    other.quantize_weights(8)
+    for net in (same, wide, other):
+        net.load_from(path, layout="burn")
+    np.testing.assert_array_equal(np.asarray(same.weight.val()), wanted)
+    np.testing.assert_allclose(np.asarray(wide.weight.val()), wanted, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(other.weight.val()), wanted, atol=np.abs(wanted).max() / 200)
+    wide.weight.set(emberlet.asarray(wanted))
+    same.load_from(wide, layout="burn")  # a float file into the scheme
+    assert same.weight.scale.dtype.name == scale
+
+
+@pytest.mark.parametrize("value", [None, "float4_e2m1fn"])
+def test_embeddings_and_convolutions_have_them_too(value: str | None) -> None:
+    table, conv = nn.Embedding(9, 24), nn.Conv2d(3, 5, 3)
+    words = np.asarray(table.weight.val())
+    for each in (table, conv):
+        each.quantize_weights(4, level=8, scale_dtype="float8_e8m0fnu", value_dtype=value)
+    at = np.array([[3, 8], [0, 3]])
+    found = np.asarray(table(emberlet.asarray(at)))
+    np.testing.assert_array_equal(found, np.asarray(table.weight.val())[at])
+    np.testing.assert_allclose(found, words[at], atol=np.abs(words).max() * 0.3)
+    x = emberlet.asarray(RNG.normal(size=(1, 3, 6, 6)).astype(np.float32))
+    assert conv(x).shape == (1, 5, 4, 4)
+
+
+def test_fake_weights_are_the_packed_ones() -> None:
+    w = emberlet.asarray(RNG.normal(size=(24, 5)).astype(np.float32))
+    for scale in SCALES:
+        for bits, value in [(4, None), *VALUES]:
+            made = nn.Linear(24, 5)
+            made.weight.set(w)
+            made.quantize_weights(bits, level=8, scale_dtype=scale, value_dtype=value)
+            found = fake_quantize(w, WeightScheme(bits, level=8, scale=scale, value=value))
+            np.testing.assert_allclose(np.asarray(found), np.asarray(made.weight.val()), rtol=1e-6)
+
+
+def test_other_dtypes_are_refused() -> None:
+    for words, why in (
+        ({"scale_dtype": "float64"}, "scales is one of float32, float16"),
+        ({"value_dtype": "float4_e2m1fn"}, "values of 8 bits are integers or float8_e4m3fn or float8_e5m2"),
+        ({"bits": 2, "value_dtype": "float8_e5m2"}, "values of 2 bits are integers, and"),
+        ({"value_dtype": "float8_e5m2", "mode": "affine"}, "symmetric and min-max"),
+        ({"value_dtype": "float8_e5m2", "method": "gptq", "samples": [1]}, "gptq chooses integers"),
+    ):
+        with pytest.raises(UnsupportedError, match=why):
+            nn.Linear(8, 8).quantize_weights(**words)
