@@ -31,7 +31,8 @@ CLOSE = 2e-4  # float32, of small and well conditioned matrices
 ONE = (
     "abs acos acosh asin asinh atan atanh conj cos cosh exp expm1 imag isfinite isinf isnan log log1p log2 log10 "
     "negative positive real reciprocal sign sin sinh sqrt square tan tanh sum prod mean cumulative_sum cumulative_prod "
-    "all any count_nonzero flip matrix_transpose nonzero tril triu zeros_like ones_like"
+    "all any count_nonzero flip matrix_transpose nonzero tril triu zeros_like ones_like round unique_all unique_counts "
+    "unique_inverse unique_values"
 ).split()
 
 

@@ -34,9 +34,10 @@ NAMES = frozenset(
 )
 
 
-# computed by other functions (linear_algebra.py)
+# computed by other functions (by_numpy.py)
 BY_NUMPY = frozenset(
-    "cholesky det eigh eigvalsh inv matrix_norm matrix_power matrix_rank pinv qr slogdet solve svd svdvals".split()
+    "cholesky det eigh eigvalsh inv matrix_norm matrix_power matrix_rank pinv qr round slogdet solve svd "
+    "svdvals unique_all unique_counts unique_inverse unique_values".split()
 )
 
 
@@ -49,7 +50,7 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if isinstance(one, Tensor) and one.dtype.kind == "complex":
                 refuse_elsewhere(one.backend)
                 if function.__name__ in BY_NUMPY:
-                    instead = import_module("emberlet.host.complex_tensors.linear_algebra").FUNCTIONS[function.__name__]
+                    instead = import_module("emberlet.host.complex_tensors.by_numpy").FUNCTIONS[function.__name__]
                 elif function.__name__ not in NAMES:
                     raise DTypeError(
                         f"{function.__name__} does not take complex numbers ({one.dtype}); write it of real(x), "

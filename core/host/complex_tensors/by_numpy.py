@@ -1,4 +1,5 @@
-"""Linear algebra of complex matrices (…, m, n), by NumPy, for the backends numpy and python."""
+"""Linear algebra of complex matrices (…, m, n), rounding and sets of complex numbers, by NumPy, for the backends numpy
+and python."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ def _numpy() -> Any:
     try:
         return import_module("numpy")
     except ImportError:
-        raise UnsupportedError("linear algebra of complex matrices needs NumPy") from None
+        raise UnsupportedError("linear algebra, rounding and sets of complex numbers need NumPy") from None
 
 
 def _result(name: str, parts: Any) -> Any:
-    return getattr(import_module("emberlet.linalg.results"), name)(parts)
+    where = "emberlet.functional.reductions.sets" if name.startswith("Unique") else "emberlet.linalg.results"
+    return getattr(import_module(where), name)(parts)
 
 
 def _arrays(name: str, *values: Any) -> tuple[Any, ...]:
@@ -102,6 +104,33 @@ def svdvals(x: Any) -> Any:
     return _numpy().linalg.svd(*_arrays("svdvals", x), compute_uv=False)
 
 
+def round(x: Any, decimals: int = 0) -> Any:
+    return _numpy().round(_numpy().asarray(x), decimals)
+
+
+def _unique(x: Any) -> tuple[Any, Any, Any, Any]:
+    """(values, first indices, inverse indices, counts); every NaN is a value of its own, as the standard says."""
+    a = _numpy().asarray(x)
+    values, first, inverse, counts = _numpy().unique(a, True, True, True, equal_nan=False)
+    return values, first, inverse.reshape(a.shape), counts
+
+
+def unique_all(x: Any) -> Any:
+    return "UniqueAllResult", _unique(x)
+
+
+def unique_counts(x: Any) -> Any:
+    return "UniqueCountsResult", _unique(x)[::3]
+
+
+def unique_inverse(x: Any) -> Any:
+    return "UniqueInverseResult", _unique(x)[::2]
+
+
+def unique_values(x: Any) -> Any:
+    return _unique(x)[0]
+
+
 def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -126,7 +155,7 @@ def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 FUNCTIONS = {
     f.__name__: _of_tensors(f)
     for f in (
-        cholesky, det, eigh, eigvalsh, inv, matrix_norm, matrix_power, matrix_rank, pinv, qr, slogdet, solve, svd,
-        svdvals,
+        cholesky, det, eigh, eigvalsh, inv, matrix_norm, matrix_power, matrix_rank, pinv, qr, round, slogdet, solve,
+        svd, svdvals, unique_all, unique_counts, unique_inverse, unique_values,
     )
 }  # fmt: skip
