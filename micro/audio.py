@@ -10,10 +10,13 @@ A feature is the base-2 logarithm of the power in a band, at least 0 (silence) a
 `emberlet.micro.builder.audio.log_mel` computes the same in NumPy, for training.
 """
 
+import sys
 from array import array
 from math import cos, log, pi, sin
 
 try:
+    if sys.maxsize >> 32:
+        raise ImportError  # its machine code is for 32-bit processors
     from . import audio_kernels_viper as _kernels
 except (ImportError, SyntaxError, ValueError):
     from . import audio_kernels_bytecode as _kernels
@@ -32,24 +35,30 @@ def band_edges(rate, size, count, low, high):
 
 
 class LogMel:
-    """rate: samples per second; size: samples in a frame, a power of two; hop: samples from one frame to the next;
-    count: bands between `low` and `high` Hz. Raises ValueError if a size is not a power of two or a band has no bin.
+    """rate: samples per second; size: samples in a frame, a power of two from 8 on; hop: samples from one frame to the
+    next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has no bin.
     """
 
     def __init__(self, rate=16000, size=512, hop=256, count=32, low=60, high=7600):
-        bits = 0
+        bits = 3
         while 1 << bits < size:
             bits += 1
         if 1 << bits != size or not 0 < hop <= size:
-            raise ValueError("size must be a power of two and hop at most as large, found {} and {}".format(size, hop))
-        self.size, self.hop, self.count, self._bits = size, hop, count, bits
+            raise ValueError(
+                "size must be a power of two from 8 on and hop at most as large, found {} and {}".format(size, hop)
+            )
+        self.size, self.hop, self.count, self._is_odd = size, hop, count, bits & 1 == 0
         self._ring = array("H", [0] * size)
         self._at = self._new = 0
+        self._view = memoryview(self._ring)
         self._window = array("H", [round(8192 * (1 - cos(2 * pi * k / size))) for k in range(size)])
         half = range(size // 2)
         self._wave = array("i", [round(16384 * cos(2 * pi * k / size)) for k in half])
         self._wave.extend(array("i", [round(16384 * sin(2 * pi * k / size)) for k in half]))
-        self._re, self._im = array("i", [0] * size), array("i", [0] * size)
+        self._order = array("H", half)
+        for k in half:
+            self._order[k] = self._order[k >> 1] >> 1 | (k & 1) << bits - 2
+        self._re, self._im = array("i", [0] * (size // 2)), array("i", [0] * (size // 2))
         self._logs = bytearray(min(255, round(256 * log(1 + k / 256) / log(2))) for k in range(256))
         self._out = array("i", [0] * count)
         self._place_bands(band_edges(rate, size, count, low, high))
@@ -73,14 +82,17 @@ class LogMel:
         """Add at most `hop` 16-bit samples; returns True when a frame is complete. Raises ValueError for more."""
         if len(samples) > self.hop:
             raise ValueError("at most {} samples at a time, found {}".format(self.hop, len(samples)))
-        ring, at = self._ring, self._at
-        for s in samples:
-            ring[at] = s & 0xFFFF
-            at += 1
-            if at == self.size:
-                at = 0
-        self._at = at
-        self._new += len(samples)
+        at, count = self._at, len(samples)
+        first = min(count, self.size - at)
+        try:
+            self._view[at : at + first] = samples if first == count else memoryview(samples)[:first]
+            if first < count:
+                self._view[: count - first] = memoryview(samples)[first:]
+        except (TypeError, ValueError, NotImplementedError):  # not an array of 16 bits
+            for k in range(count):
+                self._ring[at + k & self.size - 1] = samples[k] & 0xFFFF
+        self._at = at + count & self.size - 1
+        self._new += count
         if self._new >= self.hop:
             self._new -= self.hop
             return True
@@ -88,8 +100,12 @@ class LogMel:
 
     def features(self):
         """The features of the last frame, in units of 1/256: an array of integers, reused by each call."""
-        k = _kernels
-        doubled = k.windowed(self._ring, self._at, self.size, self._window, self.size, self._re, self._im)
-        k.fft(self._re, self._im, self._wave, self._bits)
-        k.bands(self._re, self._im, self._edges, self._weights, self._logs, self.count, doubled, self._out)
+        k = _kernels  # one by one: a tuple would be allocated
+        re = self._re
+        im = self._im
+        half = self.size // 2
+        doubled = k.windowed(self._ring, self._window, 0, self._at, self._order, self.size - 1, re, im)
+        k.fft(re, im, 0, self._wave, half, self._is_odd)
+        k.power(re, im, 0, self._wave, half)
+        k.bands(re, self._weights, 0, self._edges, self._logs, self.count, doubled, self._out)
         return self._out

@@ -13,6 +13,7 @@ import pytest
 from emberlet.micro.audio import LogMel, band_edges, mel
 from emberlet.micro.builder.audio import filters, log_mel
 
+from tools.boards_in_qemu import EmulatedBoard
 from tools.micropython import Port
 from tools.paths import ROOT
 
@@ -35,12 +36,14 @@ def frames(samples: list[int], front: LogMel) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(("amplitude", "noise"), [(8000, 400), (300, 30), (25000, 3000), (0, 1000)])
-def test_features_are_those_of_numpy(amplitude: float, noise: float) -> None:
-    samples = chirp(amplitude, noise)
-    exact = log_mel(samples)
-    found = np.array(frames(samples, LogMel()))[1 : 1 + len(exact)] / 256
+@pytest.mark.parametrize("sizes", [(64, 32, 6), (128, 128, 10), (256, 128, 20), (512, 256, 32), (1024, 512, 40)])
+def test_features_are_those_of_numpy(amplitude: float, noise: float, sizes: tuple[int, int, int]) -> None:
+    """Sizes whose half is a power of four, and others."""
+    samples, (size, hop, count) = chirp(amplitude, noise), sizes
+    exact = log_mel(samples, RATE, size, hop, count)
+    found = np.array(frames(samples, LogMel(RATE, size, hop, count)))[size // hop - 1 :] / 256
     assert np.abs(found - exact).mean() < 0.06
-    assert np.abs(found - exact).max() < 1
+    assert np.abs(found - exact).max() < (1 if size > 128 else 2.5)  # in a band that others drown out
 
 
 def test_silence_is_zero() -> None:
@@ -59,8 +62,14 @@ from emberlet.micro.audio import LogMel
 samples = array("h", ((i * i * 37 + i * 1103) % 20011 - 10000 for i in range(2048)))
 front, out = LogMel(hop=512), []
 for k in range(0, 2048, 512):
-    front.push(samples[k : k + 512])
+    front.push(samples[k : k + 99])
+    front.push(list(samples[k + 99 : k + 200]))
+    front.push(memoryview(samples)[k + 200 : k + 500])
+    front.push(array("H", (s & 65535 for s in samples[k + 500 : k + 512])))
     out.append(list(front.features()))
+late = LogMel(size=64, hop=48, count=4)
+for k in range(0, 480, 48):
+    late.push(samples[k : k + 48])
 
 
 def count():
@@ -71,16 +80,17 @@ def count():
     return gc.mem_alloc() - before
 
 
-print(json.dumps([out, count()]))
+print(json.dumps([out, count(), list(late.features())]))
 """
-    out, allocated = json.loads(port.run(script).check().stdout)
+    out, allocated, late = json.loads(port.run(script).check().stdout)
     assert out == frames(samples, LogMel(hop=512))
+    assert late == frames(samples[:480], LogMel(size=64, hop=48, count=4))[-1]
     assert allocated == 0
 
 
 @pytest.mark.parametrize("name", ["audio_kernels", "image_kernels"])
 def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
-    """The bytecode kernels are the viper source without decorators, types and the shift that restores signs."""
+    """The bytecode kernels are the viper source without decorators and types."""
     viper = Path(ROOT, "micro", f"{name}_viper.py").read_text(encoding="utf-8")
     bytecode = Path(ROOT, "micro", f"{name}_bytecode.py").read_text(encoding="utf-8")
     body = viper[viper.index("@micropython.viper") :].replace("@micropython.viper\n", "")
@@ -90,8 +100,10 @@ def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
 
 
 def test_sizes_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="power of two"):
-        LogMel(size=500)
+    for size in (500, 4, 0):
+        with pytest.raises(ValueError, match="power of two"):
+            LogMel(size=size, hop=2, count=1)
+    assert list(LogMel(size=8, hop=8, count=1).features()) == [0]
     with pytest.raises(ValueError, match="has no bin"):
         LogMel(size=128, hop=64, count=60)
     with pytest.raises(ValueError, match="at most 256 samples"):
@@ -107,7 +119,6 @@ def test_tables_are_numpys(size: int) -> None:
     assert np.abs(np.array(front._wave) - 16384 * wave).max() <= 0.5
     logs = np.minimum(256 * np.log2(1 + np.arange(256) / 256), 255)
     assert np.abs(np.array(front._logs) - logs).max() <= 0.5
-    assert 1 << front._bits == size
 
 
 def test_bands_are_those_of_the_htk_scale() -> None:
@@ -159,22 +170,30 @@ def test_a_front_end_is_that_of_the_features_that_models_are_trained_with_unless
         assert {n: p.default for n, p in signature(made).parameters.items() if p.default is not p.empty} == due
 
 
-FRAMES = [
-    [4629, 5257, 5457, 5187, 4479, 4919, 4980, 5425, 4485, 4275, 4904, 5610],
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    [5852, 6585, 6813, 6257, 5728, 5761, 5997, 6750, 6000, 5730, 6039, 6892],
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    [5713, 512, 512, 512, 5713, 512, 512, 512, 5713, 512, 512, 512],
-]
+COUNTED = """
+import gc
+from array import array
+import audio
+
+front = audio.LogMel()
+samples = array("h", ((i * i * 37 + i * 1103) % 20011 - 10000 for i in range(256)))
+front.push(samples)
+gc.collect()
+gc.disable()
+start = end = 0
+start = count()
+front.push(samples)
+front.features()
+end = count()
+print(end - start)
+"""
 
 
-def test_every_feature_of_a_few_frames() -> None:
-    """In units of 1/256, of loud and quiet samples: recorded, since NumPy's are not exact."""
-    samples = [(i * i * 37 + i * 1103) % 20011 - 10000 for i in range(192)]
-    quiet = [s // 2000 for s in samples]
-    loud = [32767 if s > 0 else -32768 for s in samples]
-    front = LogMel(rate=8000, size=64, hop=64, count=4, low=100, high=3900)
-    found = []
-    for one in (samples, quiet, loud, [0, 0, 1] * 64, [-32768] * 192):
-        found.append([v for k in range(0, 192, 64) if front.push(one[k : k + 64]) for v in front.features()])
-    assert found == FRAMES
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", ["m7", "m0"])
+def test_a_hop_takes_a_quarter_of_a_million_instructions(name: str) -> None:
+    """A count, not a time: 16 ms of sound, on a Pico's processor with its clock of 125 MHz."""
+    text = (ROOT / "micro" / "audio.py").read_text(encoding="utf-8").replace("from . import", "import")
+    kernels = (ROOT / "micro" / "audio_kernels_viper.py").read_bytes()
+    files = {"audio.py": text.encode(), "audio_kernels_viper.py": kernels}
+    assert int(EmulatedBoard(name).run(COUNTED, files)) < 250_000

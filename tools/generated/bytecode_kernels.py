@@ -17,8 +17,7 @@ def bytecode_of(viper: str, name: str) -> str:
     """The text of NAME_kernels_bytecode.py, from that of NAME_kernels_viper.py."""
     machine = f", in machine code. {name}{BYTECODE} is the same for every port."
     text = viper.replace(machine, f", for every port; `check --fix` makes them from {name}{VIPER}.", 1)
-    text = re.sub(r"^(# ruff: .*|# mypy: .*|import (sys|micropython)|@micropython\.viper)\n", "", text, flags=re.M)
-    text = re.sub(r"^E = .*$", "E = 0", text, flags=re.M)  # elements come with their sign
+    text = re.sub(r"^(# ruff: .*|# mypy: .*|import micropython|@micropython\.viper)\n", "", text, flags=re.M)
     text = re.sub(r"^def .*:$", lambda found: _without_types(found[0]), text, flags=re.M)
     head, *functions = re.split(r"\n+(?=def )", text)
     head = re.sub(r"\n{2,}", "\n\n", head).rstrip()
