@@ -12,6 +12,8 @@ from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit.inputs import inputs_source, steps
+from emberlet.micro.builder.emit.kernels import kernels_source
+from emberlet.micro.builder.emit.model import model_source
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Port, Program
 
@@ -154,6 +156,49 @@ def test_numbers_may_lie_in_anything(unix_port: MicroPython, tmp_path: Path) -> 
         counts = [f"input 0 takes 64 numbers, found {n}" for n in (63, 65, 0, 5, 128, 65)]
         assert said[:6] == counts and "str" in said[6] + "str"
         assert said[7:] == ["input 0 takes finite numbers"] * 2
+
+
+WHOLE = """
+import net
+from array import array
+
+whole = [(i * 37 + 11) % 256 for i in range(40)]
+signed = [i - 128 for i in whole]
+arrays = (array("B", whole), array("h", whole), array("f", whole))
+for numbers in (bytes(whole), bytearray(whole), whole, iter(whole), *arrays):
+    net.put(numbers)
+    print(*net.input)
+for numbers in (array("b", signed), memoryview(array("b", signed)), array("i", signed), signed, array("f", signed)):
+    net.put(numbers)
+    print(*net.input)
+for wrong in (bytes(39), bytearray(41), array("b", signed[1:]), array("f", signed[1:])):
+    try:
+        net.put(wrong)
+        print("taken")
+    except ValueError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("zero", [0, 3, 128, 255])
+def test_bytes_and_arrays_of_a_models_integers_are_taken_as_a_whole(
+    zero: int, unix_port: MicroPython, armhf_port: MicroPython, tmp_path: Path
+) -> None:
+    """Also in bytecode. As with other numbers, those beyond the ends become the ends."""
+    made = program(Port("x", (40,), 0, 1.0, zero))
+    texts = {"net": model_source(made), "net_weights": "W = T = b''\n"}
+    texts["net_bytecode"] = kernels_source(made, "bytecode")
+    whole = (np.arange(40) * 37 + 11) % 256
+    due = [np.clip(whole + zero, 0, 255)] * 7 + [np.clip(whole - 128 + zero, 0, 255)] * 5
+    for kernels in (True, False):
+        if not kernels:
+            (tmp_path / "net_kernels.py").unlink()
+        for name, text in (texts | ({"net_kernels": kernels_source(made, "viper")} if kernels else {})).items():
+            (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        for port in (unix_port, armhf_port):
+            said = port.run(WHOLE, micropypath=[tmp_path]).check().stdout.splitlines()
+            np.testing.assert_array_equal(np.array([line.split() for line in said[:12]], int), due)
+            assert said[12:] == [f"input 0 takes 40 numbers, found {n}" for n in (39, 41, 39, 39)]
 
 
 RANK = """

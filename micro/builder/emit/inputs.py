@@ -38,6 +38,16 @@ def has_grid(program: Program) -> bool:
     )
 
 
+def integers(program: Program) -> tuple[int, ...]:
+    """The inputs whose bytes are numbers in steps of one: `put` takes more than FEW of them from bytes as a whole."""
+
+    def is_one(port: Port) -> bool:
+        grid = port.cuts is None and port.columns is None and port.width == 1
+        return grid and port.size > FEW and (port.integer is not None or port.scale == 1)
+
+    return () if program.is_float else tuple(k for k, port in enumerate(program.inputs) if is_one(port))
+
+
 def inputs_source(program: Program, dialect: str) -> str:
     """The functions of a module of kernels."""
     for port in program.inputs:
@@ -45,7 +55,14 @@ def inputs_source(program: Program, dialect: str) -> str:
             return _rank(port, dialect)
     if not has_grid(program):
         return ""
-    return _PUT if dialect == "viper" else _PUT_IN_BYTECODE
+    put, put_bytes = (_PUT, _PUT_BYTES) if dialect == "viper" else (_PUT_IN_BYTECODE, _untyped(_PUT_BYTES))
+    return f"{put}\n\n{put_bytes}" if integers(program) else put
+
+
+def _untyped(source: str) -> str:
+    """A function in bytecode, from the same in viper."""
+    source = source.replace("@micropython.viper\n", "").replace(": ptr8", "").replace(": int", "")
+    return source.replace("x[count]", "x[count] & 255")  # arrays give signed numbers
 
 
 # The quotient of the mantissas lies between 1/2 and 2. Where its product with the reciprocal is too close to a tie
@@ -89,6 +106,18 @@ def put(x: ptr32, y: ptr8, count: int, mantissa: int, reciprocal: int, exponent:
         y[i] = q
         i = i + 1
     return 0
+"""
+
+# flip: 128 for signed bytes, which then lie 128 above themselves.
+_PUT_BYTES = """\
+@micropython.viper
+def put_bytes(x: ptr8, y: ptr8, count: int, flip: int, add: int):
+    while count:
+        count -= 1
+        q = (x[count] ^ flip) + add
+        if q >> 8:
+            q = 0 if q < 0 else 255
+        y[count] = q
 """
 
 _PUT_IN_BYTECODE = """\

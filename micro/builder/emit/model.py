@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from ..program import Port, Program
-from .inputs import has_grid, steps
+from .inputs import has_grid, integers, steps
 from .loading import Deployed, Pack, Partition, loading
 from .trees import trees_functions, trees_state
 
@@ -232,7 +232,12 @@ def best(which=0):
 # Sixty-four numbers at a time: a copy of all as floats takes four times an input's memory.
 _PUT_BYTES = """\
     size = len(to)
-    if type(numbers) in (bytes, bytearray):
+    kind = "?"
+    if type(numbers) is array and len(numbers) == size:
+        kind = repr(numbers[:0])[7]  # an array says what it holds only in its text
+        if kind == "f":
+            return _put(numbers, to, which)
+INTEGERS    if type(numbers) in (bytes, bytearray):
         numbers = memoryview(numbers)  # of which an array takes the numbers, not the bits
     try:
         count = len(numbers)
@@ -253,6 +258,14 @@ _PUT_BYTES = """\
 def _put(part, to, which):
     if _kernels.put(part, to, len(part), *_steps[which]):
         raise ValueError("input {} takes finite numbers".format(which))
+"""
+
+_PUT_INTEGERS = """\
+    elif type(numbers) in (bytes, bytearray) and len(numbers) == size:
+        kind = "B"
+    if kind in "bB" and which in {0}:
+        flip = 128 * (kind == "b")
+        return _kernels.put_bytes(numbers, to, size, flip, input_grids[which][1] - flip)
 """
 
 _PUT_FEW = """\
@@ -315,7 +328,8 @@ def _int8(program: Program) -> str:
     if any(port.columns for port in program.inputs):
         parts.append(_PUT_COLUMNS)
     if any(p.cuts is None and p.columns is None and p.width == 1 for p in program.inputs):
-        parts.append(_PUT_BYTES if has_grid(program) else _PUT_FEW)
+        whole = _PUT_INTEGERS.format(integers(program)) if integers(program) else ""
+        parts.append(_PUT_BYTES.replace("INTEGERS", whole) if has_grid(program) else _PUT_FEW)
     text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
