@@ -6,38 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .assembly.frame import BUFFERS
-from .assembly.registry import FAMILIES
 from .boards import KB, Board
-from .emit.inputs import has_grid
-from .emit.kernels import assembly_kernels, calls_in_run, kernels_source, step_calls
+from .counting import instructions
+from .emit.kernels import assembly_kernels, kernels_source
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
-from .program import Program, Step
+from .program import Program
 
 FACTOR = {"depthwise": 0.9, "lstm": 1.4, "gru": 1.4}
-"""Cycles of a multiply-accumulate relative to a dense layer's, by kind of layer; from counted instructions."""
+"""The cost of a multiply-accumulate in float32, in those of a dense layer, by kind of layer."""
 
 ELEMENT = 4
 """Cost of moving or looking up one element, in multiply-accumulates of a dense layer."""
-
-ASSEMBLY = {"dsp": (0.12, 0.27, 1.5)}
-"""Costs in assembly of a multiply-accumulate, of one in a depthwise layer, and of requantizing a sum, in
-multiply-accumulates of a dense layer in viper; from counted instructions. `SCALAR` is for other families."""
-
-SCALAR = (0.36, 0.6, 3.0)
 
 OUTPUT = 7
 """Cost of requantizing one sum, in multiply-accumulates of a dense layer."""
 
 VIPER = 11
 """Instructions of a multiply-accumulate of a dense layer in viper, which is the unit of work."""
-
-START, CALL, PUT, PUT_FEW, GET = 9000, 1200, 650, 2500, 1250
-"""Instructions around the kernels of an int8 model: of `predict` itself, a line of `run`, a number that is put in
-machine code or in bytecode, and a number of the output. Counted on an emulated Cortex-M7."""
-
-BYTECODE = {"armv6m": 1.5}
-"""How many more of them other instruction sets take."""
 
 FLOAT = 110
 """Cost of a float32 multiply-accumulate in bytecode, in int8 multiply-accumulates in machine code."""
@@ -107,31 +93,17 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int,
         macs=program.macs,
         peak=program.peak,
         is_float=program.is_float,
-        work=sum(_work(step, arch) for step in program.steps) * FLOAT if program.is_float else _whole(program, arch),
+        work=_floats(program) if program.is_float else instructions(program, arch) / VIPER,
     )
 
 
-def _whole(program: Program, arch: str) -> float:
-    """The work of `predict` in int8: the layers, the calls of their kernels, and the conversion of numbers."""
-    around = START + CALL * calls_in_run(program, arch) + GET * (program.outputs[0].size if program.outputs else 0)
-    for port in program.inputs:
-        in_bytecode = port.cuts is None and (port.width == 2 or port.columns is not None or not has_grid(program))
-        around += (PUT_FEW if in_bytecode else PUT) * port.size // port.width
-    return sum(_work(step, arch) for step in program.steps) + around * BYTECODE.get(arch, 1) / VIPER
-
-
-def _work(step: Step, arch: str) -> float:
-    """A step's work in multiply-accumulates of a dense layer in viper."""
-    layer, outputs = step.layer, step.output.row * step.output.shape[0]
-    family = FAMILIES.get(arch, "")
-    if not family or not step_calls(step, family):
-        return work(layer, outputs)
-    product, deep, output = ASSEMBLY.get(family, SCALAR)
-    return layer.macs * (deep if layer.kind == "depthwise" else product) + outputs * output
+def _floats(program: Program) -> float:
+    """The work of a float32 model's layers."""
+    return FLOAT * sum(work(step.layer, step.output.row * step.output.shape[0]) for step in program.steps)
 
 
 def work(layer: Layer, outputs: int) -> float:
-    """A layer's work in multiply-accumulates of a dense layer."""
+    """The work of a layer in float32, in its multiply-accumulates of a dense layer."""
     if layer.macs:
         return layer.macs * FACTOR.get(layer.kind, 1) + outputs * OUTPUT
     if isinstance(layer, _Pool):

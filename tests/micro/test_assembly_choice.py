@@ -31,7 +31,7 @@ def _dot(requant: Requant, groups: int = 1, packed: bool = False, side: int = 1)
 def _depthwise(requant: Requant, channels: int, kernel: tuple[int, int], multiplier: int = 1) -> Depthwise:
     weights = np.full((channels * multiplier, *kernel), 130, np.uint8)
     bias = np.zeros(len(weights), np.int64)
-    return Depthwise("layer", ("x",), "y", (24, 24, channels), Window(kernel), weights, bias, 0, requant)
+    return Depthwise("layer", ("x",), "y", (110, 110, channels), Window(kernel), weights, bias, 0, requant)
 
 
 def _plain(n: int = 1) -> Requant:
@@ -46,6 +46,7 @@ def _found(layer: Any, family: str) -> list[str] | None:
     h, w, _ = layer.image
     output = dense_view((*layer.window.output(h, w), len(layer.weights)))
     found = calls(layer, family, [dense_view(layer.image)], output, PLACES)
+    assert all(c.kernel.assembled().code() for c in found or ())  # every branch reaches
     return None if found is None else [c.kernel.name for c in found]
 
 
@@ -77,9 +78,9 @@ def test_each_group_of_a_convolution_is_a_call(family: str) -> None:
 
 
 TAPS: Sequence[tuple[str, int, tuple[int, int], int, bool]] = [
-    # A kernel of DSP instructions takes four channels at once.
     (DSP, 4, (3, 3), 1, True),
-    (DSP, 3, (3, 3), 1, False),
+    (DSP, 3, (3, 3), 1, True),
+    (DSP, 1, (3, 3), 1, True),
     (THUMB, 1, (3, 3), 1, True),
     (THUMB, 4, (3, 3), 2, False),  # two outputs for each channel
     (DSP, 4, (3, 3), 2, False),
@@ -98,9 +99,10 @@ def test_depthwise_layers_that_have_a_kernel(
 
 @pytest.mark.parametrize("family", ALL)
 def test_the_largest_window_of_a_depthwise_layer(family: str) -> None:
-    """64 taps: more would make a kernel long, and run in viper."""
-    for kernel, runs in (((8, 8), True), ((4, 16), True), ((5, 13), False), ((13, 5), False)):
-        assert (_found(_depthwise(_plain(4), 4, kernel), family) is not None) is runs
+    """100 taps: more would make a kernel long, and run in viper."""
+    for kernel, runs in (((10, 10), True), ((4, 25), True), ((8, 13), False), ((101, 1), False)):
+        for requant in (_plain(4), _doubled(*(-3,) * 4)):
+            assert (_found(_depthwise(requant, 4, kernel), family) is not None) is runs
 
 
 @pytest.mark.parametrize("family", ALL)

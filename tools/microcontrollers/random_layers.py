@@ -149,6 +149,9 @@ def packed(rng: Rng) -> Case:
 def depthwise(rng: Rng) -> Case:
     h, w, c = (int(v) for v in rng.integers(1, 7, 3))
     window = window_at_random(rng, h, w, 3)
+    if rng.random() < 0.1:
+        h, w = (int(v) for v in rng.integers(9, 14, 2))
+        window = Window((9, int(rng.integers(7, 10))))
     n = c * int(rng.choice([1, 1, 2]))
     weights = weights_at_random(rng, (n, *window.kernel))
     bias, zero = rng.integers(-5000, 5000, n), int(rng.integers(0, 256))

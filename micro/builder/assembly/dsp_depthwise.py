@@ -2,7 +2,8 @@
 
 A group's weights are copied to the stack once, signed and in the order in which UXTB16 unpacks a word of activations:
 channels 0 and 2 in one word, 1 and 3 in the next. SMLABB and SMLATT then multiply matching halves. If the number of
-channels is not a multiple of four, the last group overlaps the one before.
+channels is not a multiple of four, the last group overlaps the one before. Fewer than four are computed as four, of
+which the others, from the bytes that follow, are not written.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .thumb_dsp import ThumbDsp
 SUMS = (R3, R4, R5, R6)
 """The sums of channels 0, 1, 2 and 3 of a group."""
 
-MOST_TAPS = 64
+MOST_TAPS = 100
 """Larger windows would need more stack than a small board can spare."""
 
 
@@ -45,8 +46,9 @@ def columns_stepped(kw: int) -> int:
     return 3 * ((kw - 1) // 3)
 
 
-def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
-    """A window of kh rows and kw columns. doubled: in TensorFlow Lite's arithmetic."""
+def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> ThumbDsp:
+    """A window of kh rows and kw columns. channels: 4 or, if there are fewer, their number; doubled: in TensorFlow
+    Lite's arithmetic."""
     a, taps = ThumbDsp(), kh * kw
     f = frame(taps, doubled)
     weights = f.block
@@ -67,7 +69,7 @@ def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
     a.ldr(R2, SP, f["w"])
     a.add(R2, R1)
     a.ldr(R1, SP, f["wz"])
-    for k, half in enumerate((0, 4, 2, 6)):
+    for k, half in enumerate((0, 4, 2, 6)[:channels]):
         a.add_from_sp(R4, weights)
         a.movs(R5, taps)
         a.adds_imm(R4, half)
@@ -77,7 +79,7 @@ def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
         a.strh_after(R6, R4, 8)
         a.subs_imm(R5, 1)
         a.b_if("ne", f"weights {k}")
-    _numbers(a, f, doubled)
+    _numbers(a, f, channels, doubled)
 
     a.ldr(R4, SP, f["x"])
     a.add_w(R0, R4, R0)
@@ -95,7 +97,7 @@ def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
     a.ldr(R1, SP, f["cols"])
     a.label("position")
     a.push(R1)
-    _position(a, f, kh, kw, up, doubled, weights, 4)
+    _position(a, f, kh, kw, channels, up, doubled, weights, 4)
     a.pop(R1)
     a.subs_imm(R1, 1)
     a.b_if_w("ne", "position")
@@ -125,8 +127,8 @@ def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
     return a
 
 
-def _numbers(a: ThumbDsp, f: Frame, doubled: bool) -> None:
-    """Copy the biases and multipliers of four channels, the first of which is in r0, to the stack."""
+def _numbers(a: ThumbDsp, f: Frame, channels: int, doubled: bool) -> None:
+    """Copy the biases and multipliers of some channels, the first of which is in r0, to the stack."""
     a.ldr(R1, SP, f["q"])
     a.add_w(R1, R1, R0, 3)
     if doubled:
@@ -134,7 +136,7 @@ def _numbers(a: ThumbDsp, f: Frame, doubled: bool) -> None:
     a.ldr(R3, SP, f["lift"])
     if not doubled:
         a.ldr(R2, SP, f["scale"])
-    for k in range(4):
+    for k in range(channels):
         a.ldr(R4, R1)
         a.subs(R4, R4, R3)
         a.str_(R4, SP, f[f"b{k}"])
@@ -154,7 +156,9 @@ def _numbers(a: ThumbDsp, f: Frame, doubled: bool) -> None:
         a.adds_imm(R1, 12)
 
 
-def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, doubled: bool, weights: int, pushed: int) -> None:
+def _position(
+    a: ThumbDsp, f: Frame, kh: int, kw: int, channels: int, up: bool, doubled: bool, weights: int, pushed: int
+) -> None:
     """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
     a.ldm(R12, *SUMS)
     base = R0
@@ -201,7 +205,11 @@ def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, doubled: bool, 
     a.uqadd8(R3, R3, R7)
     a.usub8(R3, R3, R8)
     a.ldr(R4, SP, f["ystep"] + pushed)
-    a.str_w(R3, LR)
+    if channels == 4:
+        a.str_w(R3, LR)
+    for k in range(channels % 4):
+        a.strb_w(R3, LR, k)
+        a.lsrs(R3, R3, 8)
     a.add(LR, R4)
     a.ldr(R4, SP, f["xstep"] + pushed)
     a.add(R0, R4)

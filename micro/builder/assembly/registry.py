@@ -11,10 +11,11 @@ from ..kernels.depthwise import Depthwise
 from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
 from ..kernels.recurrence import RecurrentLayer, Rows
+from ..kernels.recurrent import Gru, Lstm
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
-from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot
+from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
 from .assembler import Assembler
 from .frame import Frame
 from .scalar import Scalar
@@ -118,6 +119,15 @@ def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Cal
     places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
     numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, "wz": ZERO, **one, **requant, **own}
     return Call(kernel, {**numbers, **places_of})
+
+
+def units(layer: Layer, family: str, places: Mapping[str, int]) -> Call | None:
+    """The call that computes a recurrent layer's new states from the gates' sums, or None if that runs in viper."""
+    if type(layer) not in (Gru, Lstm) or not isinstance(layer, RecurrentLayer):
+        return None
+    make = scalar_recurrent.gru if isinstance(layer, Gru) else scalar_recurrent.lstm
+    kernel = Kernel(f"{layer.kind}_units", _scalar(make, THUMB if family == DSP else family), scalar_recurrent.FRAME)
+    return Call(kernel, {name: places[name] for name in ("st", "zo", "wo")} | {"hidden": layer.hidden})
 
 
 def scratch(layer: Layer, families: Sequence[str]) -> int:
@@ -272,8 +282,8 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     requant, how = _bound(layer.requant, family), _how(layer.requant)
     channels, window = layer.image[2], layer.window
     kh, kw = window.kernel
-    least, most = (4, dsp_depthwise.MOST_TAPS) if family == DSP else (1, scalar_depthwise.MOST_TAPS)
-    if requant is None or how == "once" or channels < least or len(layer.weights) != channels or kh * kw > most:
+    most = dsp_depthwise.MOST_TAPS if family == DSP else scalar_depthwise.MOST_TAPS
+    if requant is None or how == "once" or len(layer.weights) != channels or kh * kw > most:
         return None
     oh, ow = window.output(*layer.image[:2])
     dx = window.dilations[1] * channels
@@ -297,9 +307,10 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     }
     size = f"depthwise_{kh}x{kw}"
     if family == DSP:
-        up = requant["up"] > 0
-        make = _bind(dsp_depthwise.depthwise, kh, kw, up, bool(how))
-        return [Call(Kernel(_name(size, how, up=up), make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
+        up, each = requant["up"] > 0, min(channels, 4)
+        make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, bool(how))
+        name = _name(size, how, up=up, **({f"of_{each}": True} if each < 4 else {}))
+        return [Call(Kernel(name, make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
     split = layer.requant.split > 0
     make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split, bool(how))
     return [Call(Kernel(_name(size, how, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]

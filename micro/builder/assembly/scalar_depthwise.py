@@ -7,7 +7,7 @@ from .frame import Frame
 from .scalar import H0, H1, H2, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
 from .scalar_dot import REQUANT, clamp, requantize
 
-MOST_TAPS = 64
+MOST_TAPS = 100
 
 
 def frame(taps: int) -> Frame:

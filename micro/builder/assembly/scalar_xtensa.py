@@ -15,6 +15,7 @@ SAVED = (A12, A13, A14, A15)
 """The registers that a function without windows must preserve."""
 
 INVERSE = {"gt": "ge", "le": "lt"}
+OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 
 
 class ScalarXtensa(Xtensa, Scalar):
@@ -119,7 +120,12 @@ class ScalarXtensa(Xtensa, Scalar):
         self.b_if(condition, REGISTERS[n], REGISTERS[m], target)
 
     def go_if_zero(self, condition: str, n: int, target: str, far: bool = False) -> None:
-        if condition in INVERSE:  # of one less
+        if far:  # a branch reaches 2 KB, a jump 128
+            skip = f"past {self.size}"
+            self.go_if_zero(OPPOSITE[condition], n, skip)
+            self.j(target)
+            self.label(skip)
+        elif condition in INVERSE:  # of one less
             self.addi(A15, REGISTERS[n], -1)
             self.b_if_zero(INVERSE[condition], A15, target)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums, sums_in_assembly
+from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums, sums_in_assembly, units
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
@@ -106,7 +106,9 @@ def _layers(program: Program, dialect: str, arch: str) -> tuple[list[str], list[
         if made is not None:
             groups.append(list(map(assembly, made)))
         elif family and sums_in_assembly(layer):
-            groups.append(layer.calls(name, dialect, *own, _sums_in(family, step.places, assembly)))
+            update = units(layer, family, step.places)
+            sums_in = _sums_in(family, step.places, assembly)
+            groups.append(layer.calls(name, dialect, *own, sums_in, assembly(update) if update else None))
         else:
             groups.append(layer.calls(name, dialect, *own))
     begin = []
@@ -123,12 +125,6 @@ def timed_run(program: Program, dialect: str, arch: str = "") -> str:
     for k, group in enumerate(groups):
         lines += ["start = ticks_us()", *group, f"spans[{k}] = ticks_diff(ticks_us(), start)"]
     return "def run(A, W, T, spans):\n" + "".join(f"    {line}\n" for line in lines)
-
-
-def calls_in_run(program: Program, arch: str) -> int:
-    """The lines of `run` in viper or assembly, most of which call a kernel."""
-    _, begin, groups = _layers(program, "viper", arch)
-    return len(begin) + sum(map(len, groups))
 
 
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:
@@ -150,8 +146,8 @@ def step_calls(step: Step, family: str) -> list[Call]:
     """The assembly kernels that a step calls; none if it runs in viper."""
     made = calls(step.layer, family, step.inputs, step.output, step.places)
     if made is None and sums_in_assembly(step.layer):
-        both = [sums(rows, family, "i", step.places) for rows in step.layer.rows]
-        return [call for call in both if call]
+        parts = [sums(rows, family, "i", step.places) for rows in step.layer.rows]
+        return [call for call in (*parts, units(step.layer, family, step.places)) if call]
     return made or []
 
 

@@ -223,10 +223,12 @@ class RecurrentLayer(Layer):
         output: View,
         places: Mapping[str, int],
         sums_in: SumsIn | None = None,
+        units_in: str | None = None,
     ) -> list[str]:
         """A loop over the steps, each in small kernels: the sums of the input, of the state, the units, the output.
 
-        sums_in: writes the call of another kernel for the sums, or returns None if there is none.
+        sums_in: writes the call of another kernel for the sums, or returns None if there is none; units_in: the call of
+        another kernel for the units.
         """
         k, unit = self.element * self.from_input.weights.shape[-1], self.element * self.hidden
         table = sum(part.size for part in self.table)
@@ -245,9 +247,12 @@ class RecurrentLayer(Layer):
             writer = self.rows_kernel(which, dialect)
             return writer.call(name(writer), {"i0": source, **own})
 
-        update, copy, reset = self.units(dialect), self._copy(dialect), self._reset(dialect)
+        copy, reset = self._copy(dialect), self._reset(dialect)
         between = self.between(name, dialect, places, rows)
-        step = [rows("i", 0), rows(str(places["st"]), 1), *between, update.call(name(update), places)]
+        if units_in is None:
+            update = self.units(dialect)
+            units_in = update.call(name(update), places)
+        step = [rows("i", 0), rows(str(places["st"]), 1), *between, units_in]
         out = copy.call(name(copy), {"i0": places["st"], "o": "o"})
         sign = "-" if self.reverse else "+"
         step += [out, f"o {sign}= {unit}"] if self.sequence else []

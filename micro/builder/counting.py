@@ -1,0 +1,204 @@
+"""The instructions that a model's kernels take, estimated from their source.
+
+The loops of viper kernels run as often as numbers in their source say, so that what a kernel does can be counted
+without running it. Each thing that it does costs some instructions (`COSTS`), fitted to counts of real and drawn
+networks on emulated boards. Assembly kernels are counted by the numbers that they are called with.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Mapping
+
+from .assembly.registry import DSP, FAMILIES, RV32, THUMB, Kernel
+from .emit.inputs import has_grid, integers
+from .emit.kernels import assembly_kernels, kernels_source
+from .program import Program
+
+FITTED = {DSP: 0, THUMB: 1, RV32: 2}
+"""The families of instruction sets whose instructions were counted. Others take the last one's; code without assembly
+takes the first one's."""
+
+COSTS = {
+    "called line": (330, 350, 260),
+    "argument": (22, 33, 27),
+    "call": (370, 640, 670),
+    "line": (1.4, 1.2, 1.2),
+    "operation": (3, 3.4, 3),
+    "division": (8, 64, 5),
+    "element": (0.4, 0.4, 0.6),
+    "test": (5, 5.7, 4.2),
+    "turn": (5, 5, 4.5),
+    "conv product": (1.04, 3.5, 3.4),
+    "conv product alone": (1.04, 5, 4.7),
+    "dense product": (1.43, 3.5, 3.4),
+    "plain output": (15, 24, 34),
+    "doubled output": (28, 60, 66),
+    "taken byte": (1, 3.7, 2.6),
+    "gathered byte": (4.3, 5, 5.2),
+    "place": (72, 180, 70),
+    "depthwise tap": (2, 4.1, 4.1),
+    "depthwise output": (8, 34, 38),
+    "depthwise doubled output": (18, 76, 73),
+    "depthwise weight": (9, 10, 9),
+    "gru unit": (140, 150, 150),
+    "lstm unit": (190, 200, 190),
+}
+"""Instructions of each thing, for each of FITTED. "called line" and "argument" are lines of `run`, which is bytecode,
+and arguments of the calls there; from "call" to "turn" it is what a kernel in viper does; the rest is assembly."""
+
+RUN = (3800, 6000, 4700)
+"""Those of calling `run`, for each of FITTED."""
+
+LIST, ARRAY, BYTES, BYTECODE, GET = (
+    ((8000, 580), (10000, 730), (8000, 580)),
+    ((16000, 177), (23000, 186), (16000, 154)),
+    ((12000, 37), (14000, 39), (12000, 35)),
+    ((4500, 2900), (4500, 4750), (4500, 3800)),
+    ((3300, 600), (4200, 880), (3800, 790)),
+)
+"""Those of an input, and of each number, for each of FITTED: features of trees in a list, an array of floats, bytes,
+and numbers that are converted in bytecode. GET: of the output."""
+
+UNKNOWN = 4
+"""How often a loop turns whose length depends on the data."""
+
+RARE = 0.5
+"""The share of runs in which the body of an `if` is executed."""
+
+
+Found = defaultdict[str, float]
+"""How often each key of COSTS."""
+
+
+def instructions(program: Program, arch: str) -> float:
+    """The instructions of an int8 model's `predict`, which gets bytes where it can take them as a whole, else arrays of
+    floats. arch: the instruction set whose assembly kernels are used, or ""."""
+    family = FAMILIES.get(arch, "")
+    which = FITTED.get(family, 2 if family else 0)
+    total = RUN[which] + sum(COSTS[key][which] * count for key, count in counted(program, arch).items())
+    parts = [(_way(program, k)[which], port.size // port.width) for k, port in enumerate(program.inputs)]
+    for (fixed, each), count in [*parts, *((GET[which], port.size // port.width) for port in program.outputs[:1])]:
+        total += fixed + each * count
+    return total
+
+
+def _way(program: Program, which: int) -> tuple[tuple[int, int], ...]:
+    """How an input's numbers are converted."""
+    port = program.inputs[which]
+    if port.cuts is not None:
+        return LIST
+    if which in integers(program):
+        return BYTES
+    return BYTECODE if port.width == 2 or port.columns is not None or not has_grid(program) else ARRAY
+
+
+def counted(program: Program, arch: str) -> Found:
+    """What an int8 model's `run` does, and how often: keys of COSTS."""
+    tree = ast.parse(kernels_source(program, "viper", arch))
+    functions = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
+    walk = _Walk(functions, assembly_kernels(program, arch))
+    walk.run(functions["run"])
+    return walk.found
+
+
+class _Walk:
+    """functions: of the source; kernels: those in assembly."""
+
+    def __init__(self, functions: Mapping[str, ast.FunctionDef], kernels: Mapping[str, Kernel]) -> None:
+        self.functions, self.kernels = functions, kernels
+        self.found = Found(float)
+        self.bodies: dict[str, Found] = {}
+
+    def run(self, function: ast.FunctionDef) -> None:
+        self._lines(function.body, 1)
+
+    def _lines(self, body: list[ast.stmt], times: float) -> None:
+        """Lines of `run`, which is bytecode: calls of kernels, and loops over them."""
+        for line in body:
+            if isinstance(line, ast.For):
+                assert isinstance(line.iter, ast.Call)
+                self._lines(line.body, times * _number(line.iter.args[0]))
+                continue
+            self.found["called line"] += times
+            for call in (n for n in ast.walk(line) if isinstance(n, ast.Call)):
+                name = call.func.id if isinstance(call.func, ast.Name) else ""
+                self.found["argument"] += times * len(call.args)
+                if name in self.kernels:
+                    self._assembly(name, call, times)
+                elif name in self.functions:
+                    for key, count in self._body(name).items():
+                        self.found[key] += times * count
+
+    def _assembly(self, name: str, call: ast.Call, times: float) -> None:
+        fields = self.kernels[name].frame.fields
+        numbers = {field: _number(given) for field, given in zip(fields, call.args[-len(fields) :], strict=True)}
+        for key, count in assembly(name, numbers).items():
+            self.found[key] += times * count
+
+    def _body(self, name: str) -> Found:
+        if name not in self.bodies:
+            self.bodies[name] = found = Found(float, {"call": 1.0})
+            _viper(self.functions[name].body, 1, {}, found)
+        return self.bodies[name]
+
+
+def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
+    """What a call of an assembly kernel does, from its name and its numbers."""
+    if name.startswith("depthwise"):
+        kh, kw = map(int, name.split("_")[1].split("x"))
+        outs = n["rows"] * n["cols"] * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
+        how = "depthwise doubled" if "twice" in name else "depthwise"
+        return {"depthwise tap": outs * kh * kw, f"{how} output": outs, "depthwise weight": n["C"] * kh * kw}
+    if name.endswith("_units"):
+        return {name.replace("_units", " unit"): n["hidden"]}
+    places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)
+    dense = "dense" if name.startswith("dense") else "conv"
+    how = "doubled" if "twice" in name or "once" in name else "plain"
+    gather = "gathered" if "gather" in name else "taken"
+    few = " alone" if "few" in name else ""
+    return {
+        f"{dense} product{few}": places * n["N"] * n["K"],
+        f"{how} output": places * n["N"],
+        f"{gather} byte": places * n["K"],
+        "place": places,
+    }
+
+
+def _number(node: ast.expr) -> int:
+    """A number in the source; 0 for anything else."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else 0
+
+
+def _viper(body: list[ast.stmt], times: float, env: dict[str, int], found: Found) -> None:
+    """Count the statements of a viper kernel. env: the numbers that names hold, where they are known."""
+    for line in body:
+        if isinstance(line, ast.While):
+            known = isinstance(line.test, ast.Name)
+            turns = times * (env.get(line.test.id, UNKNOWN) if isinstance(line.test, ast.Name) else UNKNOWN)
+            _viper(line.body, turns, env, found)
+            found["turn"] += turns
+            if not known:
+                _expression(line.test, turns, found)
+        elif isinstance(line, ast.If):
+            _expression(line.test, times, found)
+            found["test"] += times
+            _viper(line.body, times * RARE, env, found)
+            _viper(line.orelse, times * RARE, env, found)
+        else:
+            if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant):
+                env |= {target.id: _number(line.value) for target in line.targets if isinstance(target, ast.Name)}
+            found["line"] += times
+            found["operation"] += times * isinstance(line, ast.AugAssign)
+            _expression(line, times, found)
+
+
+def _expression(node: ast.AST, times: float, found: Found) -> None:
+    for n in ast.walk(node):
+        if isinstance(n, ast.Subscript):
+            found["element"] += times
+        elif isinstance(n, ast.BinOp):
+            found["division" if isinstance(n.op, ast.FloorDiv | ast.Mod) else "operation"] += times
+        elif isinstance(n, ast.Compare | ast.IfExp | ast.BoolOp):
+            found["test"] += times
