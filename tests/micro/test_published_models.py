@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.boards import BOARDS
+from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.cost import VIPER
 from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.kernels.layer import Array
 
 from tools import model_packages
+from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers import litert
-from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
+from tools.microcontrollers.running import complaints, counted_in_whole, inputs_in_arena, outputs_of, run_program
 from tools.micropython import Port
+from tools.micropython_builds import firmware
 
 pytest.importorskip("ai_edge_litert", reason="LiteRT has no wheel for this Python")
 
@@ -37,6 +44,8 @@ NAMES = (
     "tflite_micro_speech",
     "visual_wake_words",
 )
+HALVES = {"first": NAMES[::2], "second": NAMES[1::2]}
+"""As many as fit an emulated board's flash at once."""
 ON_A_PORT = ("tflite_micro_magic_wand", "tflite_micro_speech", "autoencoder_example")
 """Small enough for bytecode."""
 FLOATS = ("anomaly_detection", "autoencoder_example", "keyword_spotting", "rock_paper_scissors")
@@ -70,3 +79,33 @@ def test_micropython_computes_the_same(name: str, unix_port: Port, tmp_path: Pat
     expected = graph.run({graph.inputs[0]: given})[graph.outputs[0]].reshape(-1)
     arena = run_program(unix_port, result.program, "viper", inputs_in_arena(result.program, [given]), tmp_path)
     np.testing.assert_array_equal(outputs_of(result.program, arena)[0].reshape(-1), expected)
+
+
+@cache
+def built_for_boards(name: str) -> tuple[BuildResult, Array]:
+    """A network for every emulated board, and an input for it."""
+    boards = [replace(BOARDS["rp2"], name=key, arch=board.arch) for key, board in firmware.BOARDS.items()]
+    result = build(read_graph((FOLDER / f"{name}.tflite").read_bytes(), name), Options(name, "romfs", boards))
+    return result, np.random.default_rng(3).integers(0, 256, result.program.inputs[0].shape).astype(np.uint8)
+
+
+@pytest.mark.needs("model-packages", "emulated-boards")
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("board", firmware.BOARDS)
+def test_emulated_boards_compute_the_same(board: str, half: str) -> None:
+    """The bytes that the test above compares with LiteRT's."""
+    made = {name: built_for_boards(name) for name in HALVES[half]}
+    networks = {name: result for name, (result, _) in made.items()}
+    assert complaints(EmulatedBoard(board), networks, {name: [x] for name, (_, x) in made.items()}) == ""
+
+
+@pytest.mark.needs("model-packages", "emulated-boards")
+@pytest.mark.parametrize("board", ["m7", "m0", "rv32"])
+def test_the_estimated_instructions_are_near_the_counted_ones(board: str) -> None:
+    """Of `predict`: real numbers in an array of floats, the model's integers in bytes."""
+    found, emulated = {}, EmulatedBoard(board)
+    for name in ("tflite_micro_speech", "tflite_micro_magic_wand", "image_example1", "keyword_spotting"):
+        result, _ = built_for_boards(name)
+        counted = counted_in_whole(emulated, result)[1]
+        found[name] = result.costs[emulated.arch].work * VIPER / counted
+    assert {name: ratio for name, ratio in found.items() if not 1 / 1.3 < ratio < 1.3} == {}

@@ -15,6 +15,7 @@ from emberlet.micro.builder.kernels.dot import DotFloat
 from emberlet.micro.builder.kernels.elementwise import BinaryFloat
 from emberlet.micro.builder.kernels.layer import Array, Layer
 from emberlet.micro.builder.kernels.pool import ReduceFloat
+from emberlet.micro.builder.kernels.recurrent_float import GruFloat
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.kernels.window import Window
 
@@ -155,6 +156,34 @@ def wake_word() -> Graph:
     n.softmax()
     return n.graph()
 
+
+def _gru() -> Graph:
+    rng = np.random.default_rng(6)
+    parts = [rng.standard_normal(s) * 0.3 for s in ((24, 8), (24, 8), (24,), (24,))]
+    layer = GruFloat("gru", ("x",), "y", 24, 8, *parts, False, False, False)  # type: ignore[arg-type]
+    return Graph("gru", (layer,), {"x": (24, 8), "y": (8,)}, ("x",), ("y",))
+
+
+def _dense() -> Graph:
+    n = _Network("dense", (16,), 7)
+    n.dense(16)
+    return n.graph()
+
+
+def _depthwise(side: int, channels: int, kernel: int) -> Graph:
+    n = _Network("depthwise", (side, side, channels), 8)
+    n.depthwise((kernel, kernel))
+    return n.graph()
+
+
+SMALL = {
+    "GRU 8 → 8, 24 steps": _gru,
+    "dense 16 → 16": _dense,
+    "depthwise 3×3, 8×8×16": lambda: _depthwise(8, 16, 3),
+    "depthwise 9×9, 16×16×8": lambda: _depthwise(16, 8, 9),
+    "depthwise 3×3, 16×16×3": lambda: _depthwise(16, 3, 3),
+}
+"""Single layers, in which calls and the conversion of numbers weigh most."""
 
 NETWORKS = {
     "DS-CNN": ds_cnn,

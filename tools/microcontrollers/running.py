@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from emberlet.micro.builder.build import BuildResult
 from emberlet.micro.builder.compile import compile_mpy
+from emberlet.micro.builder.emit.inputs import FEW, integers
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
@@ -248,3 +249,44 @@ def stack_used(board: EmulatedBoard, built: BuildResult) -> int:
     """Bytes of the stack that `predict` takes on an emulated Cortex-M, whose first word is where its stack begins."""
     arch = board.arch if board.arch in built.deployed else ""
     return int(board.run(_STACK.format(name=built.program.name), built.deployed[arch]))
+
+
+def numbers_for(program: Program) -> str:
+    """What to give `predict`, in MicroPython: bytes for inputs of bytes, lists of a few numbers, else arrays of
+    floats."""
+    texts = []
+    for which, port in enumerate(program.inputs):
+        count = port.size // port.width
+        if which in integers(program):
+            texts.append(f"bytes({count})")
+        else:
+            few = count <= FEW or port.columns is not None or port.cuts is not None
+            texts.append(f"[0.5] * {count}" if few else f"array('f', [0.5] * {count})")
+    return f"({', '.join(texts)},)"
+
+
+_PREDICTED = """
+import gc
+from array import array
+import {name} as model
+
+numbers = {numbers}
+model.predict(*numbers)
+model.predict(*numbers)
+gc.collect()
+gc.disable()
+start = between = end = 0
+start = count()
+model.run()
+between = count()
+model.predict(*numbers)
+end = count()
+print(between - start, end - between)
+"""
+
+
+def counted_in_whole(board: EmulatedBoard, built: BuildResult) -> tuple[int, int]:
+    """Instructions of `run`, and of `predict` with the conversion of numbers, on an emulated board."""
+    name, files = built.program.name, built.deployed[board.arch]
+    run, whole = board.run(_PREDICTED.format(name=name, numbers=numbers_for(built.program)), files).split()
+    return int(run), int(whole)
