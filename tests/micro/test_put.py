@@ -165,7 +165,7 @@ from array import array
 whole = [(i * 37 + 11) % 256 for i in range(40)]
 signed = [i - 128 for i in whole]
 arrays = (array("B", whole), array("h", whole), array("f", whole))
-for numbers in (bytes(whole), bytearray(whole), whole, iter(whole), *arrays):
+for numbers in (bytes(whole), bytearray(whole), whole, iter(whole)) + arrays:
     net.put(numbers)
     print(*net.input)
 for numbers in (array("b", signed), memoryview(array("b", signed)), array("i", signed), signed, array("f", signed)):
