@@ -20,6 +20,7 @@ from emberlet import nn, optim  # noqa: E402
 from emberlet.burnpack import Burnpack  # noqa: E402
 from emberlet.errors import EmberletError, FormatError  # noqa: E402
 from emberlet.wgpu_backend import plan_file, saved_step  # noqa: E402
+from emberlet.wgpu_backend.plan import open_ports  # noqa: E402
 from emberlet.wgpu_backend.plan.data import KEY, KEY_STEP  # noqa: E402
 from emberlet.wgpu_backend.plan.reading import read as read_plan  # noqa: E402
 
@@ -41,6 +42,7 @@ class Reader(saved_step.SavedStep):
         content = self._json(Pack(text), KEY)
         try:
             self.plan, self.inputs, self.outputs, self.held = read_plan(content, "gpu")
+            self.counts = self.plan.counts
         except ValueError as error:
             self._bad(f"has inconsistent contents: {error}")
         self.step = content.get("step")
@@ -61,8 +63,33 @@ def read(data: bytes) -> None:
     assert all(b < count for step in found.plan.steps for b in step.buffers)
     assert all(step.kernel < len(found.plan.kernels) for step in found.plan.steps)
     assert all(port.buffer < count for port in found.inputs + found.outputs)
+    if found.counts is not None:
+        check_open(found)
     if isinstance(found.step, dict):
         check_step(found)
+
+
+def check_open(found: Reader) -> None:
+    """Every size has a value of a few bytes at every length, and inputs of the wrong lengths are refused."""
+    counts = found.counts
+    for at in (1, 2):
+        sizes = tuple(symbol[at] for symbol in counts.symbols)
+        values = counts.values(sizes)
+        counts.refusal(sizes, values)
+        try:
+            ports = [open_ports.closed(port, values) for port in (*found.inputs, *found.outputs)]
+            given = [Shaped(port.shape) for port in ports[: len(found.inputs)]]
+            assert open_ports.sizes_of(counts, found.inputs, given) == sizes
+        except (ValueError, AssertionError):
+            pass
+        assert all(abs(n) <= open_ports.MAX_VALUE for n in values)
+
+
+class Shaped:
+    """An array that has a shape only."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
 
 
 def check_step(found: Reader) -> None:
@@ -79,7 +106,8 @@ def check_step(found: Reader) -> None:
 
 
 def seeds() -> dict[str, bytes]:
-    """The plans of three small models and of a training step, and numbers that JSON has and a plan does not."""
+    """The plans of small models and of a training step, with open sizes too, and numbers that JSON has and a plan does
+    not."""
     x, at = emberlet.ones((2, 3)), emberlet.asarray([0, 1])
     table = emberlet.ones((4, 2))
     made = {
@@ -92,9 +120,14 @@ def seeds() -> dict[str, bytes]:
     step = model.compile_step(lambda model, x: model(x).mean(), optim.RmsPropConfig(momentum=0.0).init())
     found = {}
     folder = pathlib.Path(harness.scratch())
-    for name, (model, example) in {**made, "step": (step, x)}.items():
+    opened = {"open": (lambda a: F.softmax(a.reshape((-1, 3)) @ a.T, axis=-1), {"a": {0: ("rows", (1, 64))}}),
+              "open twice": (lambda a: F.concat([a, a[::2]]) + 1.0, {"a": {0: ("rows", (2, 9)), 1: ("columns", (1, 9))}}),
+              "open step": (step, {"batch": (2, 64)})}  # fmt: skip
+    every = {**{n: (*m, None) for n, m in made.items()}, "step": (step, x, None)}
+    every |= {name: (model, x, dims) for name, (model, dims) in opened.items()}
+    for name, (model, example, dims) in every.items():
         file = folder / (name + ".bpk")
-        plan_file.save(str(file), model, example)
+        plan_file.save(str(file), model, example, dims=dims)
         metadata = Burnpack.from_bytes(file.read_bytes()).metadata
         content = json.loads(metadata[KEY])
         if KEY_STEP in metadata:

@@ -160,9 +160,10 @@ def _onnx(n: Numbers) -> bytes:
 
 
 def plan(n: Numbers) -> bytes:
-    """A saved plan whose lists are long, or nested; or a training step of many values."""
-    if n.below(2):
-        return _step(n)
+    """A saved plan whose lists are long, or nested; a training step of many values; or sizes of sizes."""
+    kind = n.below(4)
+    if kind < 2:
+        return (_step, _sizes)[kind](n)
     parts = [["storage", 4], [0, [1, 1, 1], [0]], ["x", "float32", [1] * n.below(80), 0], [], {}, 1]
     found = {
         key: [parts[n.below(6)]] * n.count(4096) for key in ("inputs", "outputs", "buffers", "constants", "kernels")
@@ -185,3 +186,19 @@ def _step(n: Numbers) -> bytes:
     ports = [["x", "float32", [1], 0 if n.below(9) == 8 else i] for i in range(every)]
     found = {"inputs": ports, "outputs": ports, "buffers": [["output", 256]] * every, "constants": [], "kernels": []}
     return json.dumps({"version": 2, **found, "steps": {"gpu": []}, "step": entry}).encode()
+
+
+def _sizes(n: Numbers) -> bytes:
+    """A plan with open sizes, each of which depends on the one before."""
+    what, factor, times, twice, divisor = ("//", "max")[n.below(2)], n.below(64), n.below(9), n.below(2), n.below(64)
+    count = n.count(2048)
+    atoms: list[object] = [0]
+    for i in range(count):
+        atoms.append([what, [[factor, *[i] * times], *[[factor, i, 0]] * twice], divisor])
+    last = [[1 + n.below(3), count]]
+    found = {
+        "sizes": {"symbols": [["n", 1, 16]], "atoms": atoms, "block": [last] * n.count(64), "guards": []},
+        "inputs": [["x", "float32", [last, last], 0]] * n.below(3), "outputs": [], "buffers": [["external", last]],
+        "constants": [], "kernels": [], "steps": {"gpu": []},
+    }  # fmt: skip
+    return json.dumps({"version": 4, **found}).encode()

@@ -41,7 +41,7 @@ def model(which: int, backend: Any) -> Callable[[Tensor], Tensor]:
     first, second = (tensor(w, backend) for w in weights(which))
 
     def forward(x: Tensor) -> Tensor:
-        return F.softmax(F.matmul(F.relu(F.matmul(x, first)), second))
+        return F.softmax(F.relu(x @ first.to_device(x.backend)) @ second.to_device(x.backend))
 
     return forward
 

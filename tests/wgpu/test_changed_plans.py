@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.errors import EmberletError
-from emberlet.wgpu_backend.plan import reading
+from emberlet.wgpu_backend.plan import open_ports, reading
 from emberlet.wgpu_backend.plan.ports import Ported
 
 PLANS: dict[str, dict[str, Any]] = {
@@ -191,3 +191,35 @@ def test_calls_that_do_not_fit_a_plan_are_refused(name: str, calls: dict[str, li
             continue
         taken.add(what)
     assert taken == {what for what in calls if what in TAKEN}
+
+
+@pytest.mark.parametrize("depth", [3, 40, 2_000, 50_000])
+@pytest.mark.parametrize(
+    "atom",
+    [
+        lambda i: ["//", [[2, i], [2, i, 0]], 2],  # each has the one before twice: 2 ** depth in words
+        lambda i: ["//", [[2, i]], 2],
+        lambda i: ["max", [[1, *[i] * 8]], 0],  # a number of 8 ** depth digits
+        lambda i: ["max", [[1, i], [1]], [[1, i]]],
+    ],
+)
+def test_sizes_of_sizes_are_read_in_words_and_numbers_of_a_few_bytes(atom: Any, depth: int) -> None:
+    content = copy.deepcopy(PLANS["open"])
+    content["sizes"] = {"symbols": [["length", 1, 16]], "atoms": [0, *map(atom, range(depth))], "guards": [],
+                        "block": [[[1, depth]]]}  # fmt: skip
+    content |= {"inputs": [["x", "float32", [[[2, depth]], 2], 0]], "outputs": [], "indices": [], "steps": {"gpu": []}}
+    content["buffers"] = [["external", [[8, 0]]]] * 3
+    why = refusal(content)
+    assert not why or "larger than any" in why
+    if not why:
+        plan, [port], _, _ = reading.read(content, "gpu")
+        assert len(repr(port)) < 2_000
+        assert abs(plan.counts.largest()[-1]) < 1 << 128
+        with pytest.raises(ValueError, match="takes"):
+            open_ports.sizes_of(plan.counts, [port], [np.zeros((10**6 + 1, 3), np.float32)])
+
+
+def test_a_plan_has_at_most_64_open_sizes() -> None:
+    content = copy.deepcopy(PLANS["open"])
+    content["sizes"] = {"symbols": [["n", 1, 2]] * 65, "atoms": [*range(65)], "block": [], "guards": []}
+    assert "too long" in refusal(content)

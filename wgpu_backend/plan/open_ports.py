@@ -12,8 +12,10 @@ from emberlet.sizes.polynomial import Polynomial, at
 from .counts import Counts
 from .port import MAX_BYTES, Port, called
 
+MAX_SYMBOLS = 64
 MAX_TERMS = 64
 MAX_FACTOR = 1 << 40
+MAX_VALUE = 1 << 128  # that a size may have in a call: without a limit, atoms of atoms grow without end
 
 
 class OpenPort:
@@ -59,16 +61,21 @@ def closed(port, values):
     return found
 
 
-def as_text(count, counts):
-    """A Polynomial in words: "past + 1"."""
+def as_text(count, counts, left=None):
+    """A Polynomial in words: "past + 1". left: [how many terms are still written, those of atoms included]."""
     parts = []
+    left = left or [MAX_TERMS]
     for term in sorted(count.terms, key=lambda atoms: (-len(atoms), atoms)):
+        if not left[0]:
+            parts.append("…")
+            break
+        left[0] -= 1
         c = count.terms[term]
         names = [] if c == 1 and term else [str(c)]
         for a in term:
             atom = counts.atoms[a]
             if type(atom) is not int and atom[0] == "//" and atom[2] == c and type(atom[1]) is not int:
-                names = [as_text(atom[1], counts)]  # 64 * (length // 64), for a length that is a multiple of 64
+                names = [as_text(atom[1], counts, left)]  # 64 * (length // 64), for a length that is a multiple of 64
                 continue
             names.append(counts.symbols[atom][0] if type(atom) is int else "…")
         parts.append(" * ".join(names))
@@ -83,7 +90,7 @@ def read_counts(content):
     if not isinstance(content, dict):
         raise ValueError("the sizes are not an object")
     symbols = []
-    for found in _list(content.get("symbols")):
+    for found in _list(content.get("symbols"), MAX_SYMBOLS):
         if not isinstance(found, list) or len(found) != 3 or not isinstance(found[0], str):
             raise ValueError("a symbol is not a name and two numbers")
         low, high = found[1], found[2]
@@ -91,13 +98,20 @@ def read_counts(content):
             raise ValueError("the size {!r} cannot range from {} to {}".format(found[0], low, high))
         symbols.append((found[0], low, high))
     counts = Counts(symbols, [], [], [])
+    counts.most = []  # the largest magnitude of each atom
     for found in _list(content.get("atoms")):
         if _is_whole(found) and 0 <= found < len(symbols):
             counts.atoms.append(found)
+            counts.most.append(symbols[found][2])
         elif isinstance(found, list) and len(found) == 3 and found[0] in ("//", "max"):
-            counts.atoms.append((found[0], read_number(found[1], counts), read_number(found[2], counts)))
+            atom = (found[0], read_number(found[1], counts), read_number(found[2], counts))
+            counts.atoms.append(atom)
+            most, other = _most(atom[1], counts), _most(atom[2], counts)
+            if atom[0] == "//":
+                most = most // abs(atom[2]) + 1 if type(atom[2]) is int and atom[2] else most
+            counts.most.append(max(most, other) if atom[0] == "max" else most)
         else:
-            raise ValueError("{!r} is not an atom of a size".format(found))
+            raise ValueError("a size has an atom that is no symbol, quotient or maximum")
     if [a for a in counts.atoms if type(a) is int] != list(range(len(symbols))) or not symbols:
         raise ValueError("each symbol must occur exactly once among the atoms")
     counts.block = [read_number(n, counts) for n in _list(content.get("block"))]
@@ -107,7 +121,10 @@ def read_counts(content):
         why = found[3] if len(found) == 4 else ""
         if found[1] not in ("<", "==") or type(found[2]) is not bool or not isinstance(why, str):
             raise ValueError("a guard is not a number, a relation and an answer")
-        counts.guards.append((read_number(found[0], counts), found[1], found[2], why))
+        guarded = read_number(found[0], counts)
+        if type(guarded) is int:
+            raise ValueError("a guard depends on no size")
+        counts.guards.append((guarded, found[1], found[2], why))
     return counts
 
 
@@ -123,7 +140,23 @@ def read_number(found, counts):
             if not _is_whole(a) or not 0 <= a < len(counts.atoms):
                 raise ValueError("a size depends on an unknown atom {!r}".format(a))
         terms = plus(terms, {tuple(sorted(term[1:])): term[0]})
-    return Polynomial(terms)
+    number = Polynomial(terms)
+    if _most(number, counts) > MAX_VALUE:
+        raise ValueError("a size may become larger than any")
+    return number
+
+
+def _most(number, counts):
+    """What a number's magnitude is at most."""
+    if type(number) is int:
+        return abs(number)
+    total = 0
+    for term in number.terms:
+        c = abs(number.terms[term])
+        for a in term:
+            c *= counts.most[a]
+        total += c
+    return total
 
 
 def _is_whole(n):
@@ -215,18 +248,22 @@ def _named(counts, sizes):
 
 def _symbols(count, counts):
     """The indices of the symbols that a Polynomial depends on."""
-    found = []
+    found = {}
+    seen = {}
     stack = [count]
     while stack:
         n = stack.pop()
         for atoms in () if type(n) is int else n.terms:
             for a in atoms:
+                if a in seen:
+                    continue
+                seen[a] = True
                 atom = counts.atoms[a]
                 if type(atom) is not int:
                     stack.extend(atom[1:])
-                elif atom not in found:
-                    found.append(atom)
-    return found
+                else:
+                    found[atom] = True
+    return list(found)
 
 
 def _solved(counts, count, wanted, symbol, known, port):

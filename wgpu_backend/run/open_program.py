@@ -121,6 +121,8 @@ class OpenProgram(Program):
         self.dispatched = []  # their indices in the plan
         for i in range(len(self._groups)):
             x, y, z = [at(n, values) for n in self.plan.steps[i].groups]
+            if min(x, y, z) < 0 or max(x, y, z) > 0xFFFFFFFF:
+                raise BackendError("a step has no number of workgroups; the plan is damaged")
             if x and y and z:
                 steps.append(self._groups[i] + (x, y, z))
                 self.dispatched.append(i)

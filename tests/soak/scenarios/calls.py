@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from emberlet.backend import get_backend
+from emberlet.host.extras import missing
 
 from soak import models
 from soak.telling import Clock, Told, resident
@@ -36,7 +37,7 @@ def ways() -> dict[str, Callable[[], np.ndarray]]:
     x = models.given(4)
     numpy = get_backend("numpy")
     found: dict[str, Callable[[], np.ndarray]] = {}
-    for name in ("python", "numpy", "wgpu", "wasm"):
+    for name in ("python", "numpy", "wgpu", "wasm", *(() if missing(["llvmlite"]) else ("native",))):
         backend = get_backend(name)
         found[f"{name} eager"] = _call(models.model(0, backend), x, backend)
         if name == "numpy":
