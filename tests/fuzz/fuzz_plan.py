@@ -120,8 +120,9 @@ def seeds() -> dict[str, bytes]:
     step = model.compile_step(lambda model, x: model(x).mean(), optim.RmsPropConfig(momentum=0.0).init())
     found = {}
     folder = pathlib.Path(harness.scratch())
+    two = {"a": {0: ("rows", (2, 9)), 1: ("columns", (1, 9))}}
     opened = {"open": (lambda a: F.softmax(a.reshape((-1, 3)) @ a.T, axis=-1), {"a": {0: ("rows", (1, 64))}}),
-              "open twice": (lambda a: F.concat([a, a[::2]]) + 1.0, {"a": {0: ("rows", (2, 9)), 1: ("columns", (1, 9))}}),
+              "open twice": (lambda a: F.concat([a, a[::2]]) + 1.0, two),
               "open step": (step, {"batch": (2, 64)})}  # fmt: skip
     every = {**{n: (*m, None) for n, m in made.items()}, "step": (step, x, None)}
     every |= {name: (model, x, dims) for name, (model, dims) in opened.items()}
