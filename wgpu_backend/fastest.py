@@ -6,7 +6,7 @@ from emberlet.tensor import Tensor
 
 from .device import lock
 
-NAMES = ("wasm", "numpy", "wgpu")
+NAMES = ("native", "wasm", "numpy", "wgpu")
 CALLS = 3  # measured calls per device, after one that makes the plan
 
 

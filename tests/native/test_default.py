@@ -50,7 +50,7 @@ def test_a_model_on_the_cpu_becomes_machine_code_with_results_on_numpy(backend: 
     assert fast.chosen == "native" and fast.refused is None and fast.backend.name == "numpy"
     assert {y.backend.name for y in found} == {"numpy"}
     for y in found:
-        np.testing.assert_allclose(np.asarray(y), wanted, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(y), wanted, rtol=1e-5, atol=1e-6)
     assert "on native" in repr(fast) and len(fast.plan().steps) > 0
 
 

@@ -85,8 +85,8 @@ def test_devices_that_cannot_be_imported_are_left_out(monkeypatch: pytest.Monkey
         return Device([0.0], name, [])
 
     monkeypatch.setattr(fastest, "_compiled", compiled)
-    assert Fastest(nothing, ()).times == {"wasm": [], "numpy": []}
-    assert fastest.NAMES == ("wasm", "numpy", "wgpu")
+    assert Fastest(nothing, ()).times == {"native": [], "wasm": [], "numpy": []}
+    assert fastest.NAMES == ("native", "wasm", "numpy", "wgpu")
     with pytest.raises(BackendError, match="no device runs compiled models here; wgpu: no wgpu"):
         Fastest(nothing, (), ("wgpu",))
 
