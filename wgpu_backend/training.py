@@ -28,7 +28,6 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
-    OPENS = "later"  # a batch of another length gets a plan for all lengths; kernels for one length are faster
 
     def __init__(self, backend):
         self.backend = backend

@@ -82,6 +82,7 @@ class Axes:
         likely to equal, so that few guards are noted; attempt 2 uses the current values.
         """
         scope = Scope()
+        scope.current = numbers
         sizes = {}
         taken = list(numbers.values())
         for name in self.symbols:

@@ -21,6 +21,7 @@ class Scope:
         self.atoms = []
         self.ranges = []
         self.typical = []
+        self.current = None  # name of a symbol -> its value in the call for which the plan is made
         self.guards = []
         self.block = []  # the Sizes that kernels read, in the order of the size block
         self._places = {}

@@ -2,7 +2,7 @@
 
 from ..errors import BackendError
 from .arithmetic import divided, plus, scaled, times
-from .polynomial import Polynomial
+from .polynomial import Polynomial, atom_values
 
 _FAR = 1 << 62  # bounds beyond this count as none
 
@@ -323,6 +323,11 @@ def most(x):
 def typical(x):
     """The typical value of x, for which kernels are chosen."""
     return x.at(x.scope.typical) if type(x) is Size else x
+
+
+def current(x):
+    """The value of x in the call for which the plan is made: for choices that a typical value would make too large."""
+    return x.at(atom_values(x.scope.atoms, x.scope.current)) if type(x) is Size else x
 
 
 def surely_less(a, b):

@@ -201,8 +201,7 @@ class CompiledStep:
         """The _Served of a new plan for batches of every length; None where there can be none for this one."""
         from .batch_size import of_batch
 
-        wanted = self._engine.OPENS == "always" or (self._engine.OPENS == "later" and self._plans)
-        for attempt in ATTEMPTS if wanted and self.fixed is None else ():
+        for attempt in ATTEMPTS if self.fixed is None else ():
             opening = of_batch(batch, attempt)
             if opening is None:
                 return None

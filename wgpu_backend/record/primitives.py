@@ -3,7 +3,7 @@
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
 from emberlet.sizes.questions import known_equal, within_words
-from emberlet.sizes.size import is_open, least, typical
+from emberlet.sizes.size import current, is_open, least
 
 from ..kernels.loop import MAX_ITERATIONS
 from ..lower.reductions import identity
@@ -188,8 +188,8 @@ class Primitives(Recording):
         """How many parts of a batch the gradient of a convolution's weight of this shape is summed in. Those of an open
         length are a power of 2, which divides most batches."""
         if is_open(batch):
-            parts = 1
-            while 2 * parts <= typical(batch) and 2 * parts * shapes.size(shape) <= SPREAD:
+            parts, now = 1, current(batch)
+            while 2 * parts <= now and 2 * parts * shapes.size(shape) <= SPREAD:
                 parts *= 2
             return parts
         return max([1] + [n for n in range(2, batch + 1) if batch % n == 0 and n * shapes.size(shape) <= SPREAD])

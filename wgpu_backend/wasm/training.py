@@ -17,7 +17,6 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
-    OPENS = "always"  # one module serves batches of every length
 
     def __init__(self, backend):
         self.backend = backend

@@ -32,7 +32,6 @@ class Engine:
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float64
-    OPENS = "always"  # one plan serves batches of every length
 
     def __init__(self, backend: NumpyBackend) -> None:
         self.backend = backend
