@@ -34,6 +34,15 @@ BATCHES, LAYERS = 20, 500
 MARKS = {"m7": 2.5, "m4": 2.5, "m0": 5.0, "rv32": 5.0}
 """Instructions a multiply-accumulate that no network may exceed."""
 
+GOALS = {
+    "GRU 8 → 8, 24 steps": (3, 6),
+    "dense 16 → 16": (4, 7),
+    "depthwise 3×3, 8×8×16": (2.5, 6),
+    "depthwise 9×9, 16×16×8": (2.5, 6),
+    "depthwise 3×3, 16×16×3": (2.5, 6),
+}
+"""Instructions a multiply-accumulate that `run` should take on a Cortex-M7 and on a Cortex-M0."""
+
 FLASH = 1.3
 """How many times the flash of viper's files assembly's may take."""
 
@@ -162,7 +171,7 @@ the count.
 SMALL_HEAD = """
 ## Single layers
 
-As above; `predict` takes a list of as many numbers as a column of its own has, else an array of floats.
+As above; inputs whose columns keep ranges of their own are given as lists. The goal is for `run`.
 
 """
 
@@ -177,13 +186,17 @@ byte by byte: {wrong}.
 def whole_table(rows: dict[str, Any]) -> str:
     """A table of what `wholes` counted."""
     titles = [firmware.BOARDS[name].title for name in WHOLE]
-    lines = [f"| network | MACs | arena | {' | '.join(titles)} | estimated |", "|---|" + "---:|" * (len(WHOLE) + 3)]
+    goals = any(name in GOALS for name in rows)
+    last = " goal |" if goals else ""
+    lines = [f"| network | MACs | arena | {' | '.join(titles)} | estimated |{last}"]
+    lines.append("|---|" + "---:|" * (len(WHOLE) + 3 + goals))
     for name, entry in rows.items():
         found = [entry["boards"][board] for board in WHOLE]
         each = [f"{e['run'] / entry['macs']:.2f}, {e['predict'] / entry['macs']:.2f}" for e in found]
         ratios = ", ".join(f"{e['estimated'] / e['predict']:.2f}" for e in found)
         arena = max(e["arena"] for e in found)
-        lines.append(f"| {name} | {entry['macs']:,} | {arena:,} | {' | '.join(each)} | {ratios} |")
+        goal = " {:g} on Cortex-M7, {:g} on M0 |".format(*GOALS[name]) if name in GOALS else ""
+        lines.append(f"| {name} | {entry['macs']:,} | {arena:,} | {' | '.join(each)} | {ratios} |{goal}")
     return "\n".join(lines) + "\n"
 
 
@@ -236,6 +249,11 @@ def misses(out: dict[str, Any]) -> list[str]:
         for board, e in entry["boards"].items():
             if not 1 / NEAR < e["estimated"] / e["predict"] < NEAR:
                 found.append(f"the estimate for {name} on {board}")
+    for name, goals in GOALS.items() if "small" in out else ():
+        entry = out["small"][name]
+        for board, goal in zip(("m7", "m0"), goals, strict=True):
+            if entry["boards"][board]["run"] > goal * entry["macs"]:
+                found.append(f"{name} on {board}")
     return found + (["random layers"] if any(out.get("layers", {}).get("wrong", {}).values()) else [])
 
 

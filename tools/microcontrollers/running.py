@@ -275,13 +275,15 @@ model.predict(*numbers)
 model.predict(*numbers)
 gc.collect()
 gc.disable()
-start = between = end = 0
+before = start = between = end = 0
+before = count()
 start = count()
 model.run()
 between = count()
 model.predict(*numbers)
 end = count()
-print(between - start, end - between)
+own = start - before
+print(between - start - own, end - between - own)
 """
 
 
