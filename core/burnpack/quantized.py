@@ -163,7 +163,7 @@ def dequantize(raw, entry, backend, where):
     shape = entry.shape
     s, n, grid, at = layout_of(entry, len(raw), where)
     b = backend
-    values = _values(b, raw[:n], s, shape)
+    values = values_of(b, raw[:n], s, shape)
     end = len(raw) - (s.tensor_scale.itemsize if s.tensor_scale else 0)
     scale = b.cast(b.from_bytes(raw[at:end], s.scale, tuple(grid)), dtypes.float32)
     if s.block:
@@ -174,7 +174,7 @@ def dequantize(raw, entry, backend, where):
     return b.binary("mul", values, scale)
 
 
-def _values(b, raw, s, shape):
+def values_of(b, raw, s, shape):
     """The values as float32 of `shape`."""
     if s.packed_axis is None or s.packed_axis == max(0, len(shape) - 1):
         count = 1

@@ -187,12 +187,10 @@ def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: s
     found = real.packed
     if found is None or weight.input_scale is not None or len(weight.shape) != 2:
         return False
-    turned = isinstance(layer, Linear)  # whose channels are its second axis
-    shape = tuple(weight.shape[::-1]) if turned else tuple(weight.shape)
+    turned = isinstance(layer, Linear) and layout == "pytorch"
     return (
-        real.shape == shape
-        and turned == (weight.axis == 1)
-        and (not turned or layout == "pytorch")
+        real.shape == tuple(weight.shape[::-1] if turned else weight.shape)
+        and found.axis == (1 - weight.axis if turned else weight.axis)
         and (found.bits, found.size) == (weight.bits, weight.block_size)
         and (weight.zero_point is not None or not found.affine)
         and weight.scheme.value is None

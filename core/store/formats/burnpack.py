@@ -6,13 +6,17 @@ from functools import partial
 from typing import IO
 
 from ... import dtypes
+from ...backend import get_backend
 from ...burnpack import Burnpack
 from ...burnpack.limits import Limits, from_bytes
+from ...burnpack.quantized import layout_of, scheme_of, values_of
 from ...burnpack.writing import Source, plan, write
+from ...errors import FormatError
 from ...host.schemes import in_words
 from ...module.layouts import KEY
+from ...tensor import Tensor
 from ..reading import Bytes
-from ..snapshot import Quantized, Snapshot
+from ..snapshot import Packed, Quantized, Snapshot
 from ..stored import Store
 
 
@@ -34,6 +38,7 @@ def of_pack(pack: Burnpack, where: str) -> Store:
         )  # fmt: skip
         if entry.is_quantized and isinstance(entry.stored["QFloat"], dict):
             found[name].quantized = _quantized(pack, name, f"{where}: tensor {name!r}")
+            found[name].packed = _packed(pack, name, f"{where}: tensor {name!r}")
     layout = pack.metadata.get(KEY, "burn")
     return Store(
         found, format="burnpack", origin=where, metadata=pack.metadata, scalars=pack.scalars, layout=layout
@@ -45,12 +50,37 @@ def _quantized(pack: Burnpack, name: str, where: str) -> Quantized:
     entry = pack.tensors[name]
 
     def read() -> memoryview:
-        from ...burnpack.quantized import layout_of
-
         layout_of(entry, entry.nbytes, where)  # raises what reading it would
         return pack.raw(name)
 
     return Quantized(entry.stored["QFloat"], read, entry.nbytes)
+
+
+def _packed(pack: Burnpack, name: str, where: str) -> Packed | None:
+    """The integers of a matrix (inputs, channels) with one scale, or one for each channel; None for others."""
+    entry = pack.tensors[name]
+    try:
+        s = scheme_of(entry.stored["QFloat"], entry.shape, where)
+    except FormatError:  # reading it raises that, too
+        return None
+    shape = entry.shape
+    whole = s.block is None or tuple(s.block) == (shape[0], 1)
+    if len(shape) != 2 or not whole or s.value.is_float or s.tensor_scale is not None or 0 in shape:
+        return None
+    bits = int(entry.stored["QFloat"]["value"][1])  # native values of 4 and 2 bits are bytes
+    middle, size = 1 << (bits - 1), -(-shape[0] * bits // 8) * 8 // bits
+
+    def read() -> tuple[Tensor, Tensor, None]:
+        raw = pack.raw(name)
+        _, n, grid, at = layout_of(entry, len(raw), where)
+        backend = get_backend(None)
+        values = values_of(backend, raw[:n], s, shape)
+        levels = backend.pad(values.mT, ((0, 0), (0, size - shape[0])), 0.0) + float(middle)
+        scale = backend.from_bytes(raw[at:], s.scale, (grid[1], 1)).astype(dtypes.float32)
+        levels = levels.reshape((shape[1], 1, size)).astype(dtypes.uint8)
+        return levels, backend.expand(scale, (shape[1], 1)), None
+
+    return Packed(1, bits, size, middle, False, read)
 
 
 def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:

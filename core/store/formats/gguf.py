@@ -152,7 +152,7 @@ def _snapshot(
 
     found = Snapshot(name, dtypes.float32, shape, make=make, stored=block.name, nbytes=size)
     if len(shape) == 2 and count:
-        found.packed = Packed(block.bits, block.group, block.zero, block.zero == 0, read)
+        found.packed = Packed(0, block.bits, block.group, block.zero, block.zero == 0, read)
     return found
 
 
