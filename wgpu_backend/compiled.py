@@ -138,6 +138,9 @@ class Compiled:
                 except ValueNeeded as error:
                     self.cut = error
                     return None
+                except EmberletError:
+                    self.unopened = None  # the call is refused, whatever the sizes are
+                    raise
                 self._programs[key] = found
             if found is None:
                 return None

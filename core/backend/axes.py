@@ -39,7 +39,7 @@ class Axes:
 
     def numbers(self, shapes):
         """{symbol: its value} for the arguments' shapes (None for an argument that is not a tensor); None if they do
-        not match the templates."""
+        not match the templates, or do not tell a symbol."""
         found = {}
         waiting = []
         for template, shape, first in zip(self.templates, shapes, self._alike):
@@ -64,7 +64,7 @@ class Axes:
             if len(left) == len(waiting):
                 return None
             waiting = left
-        return found
+        return found if len(found) == len(self.symbols) else None
 
     def capacity(self, name, number):
         """The initial capacity for a symbol whose value is now `number`."""

@@ -41,7 +41,7 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}few_rows:WIDTH": 2,
     f"{_PLANS}few_rows:are_faster_in_parts": lambda: True,  # as with the BLAS of other processors
     f"{_PLANS}layout:LARGE": 1,
-    f"{_PLANS}windows:BLOCK": 64,
+    f"{_PLANS}windows:BLOCK": 200,
     f"{_PLANS}recurrences:_UNROLLED": 1,
     # Packed weights are unpacked in each call.
     f"{_PLANS}tracing:FOLDED": 256,
@@ -74,7 +74,7 @@ SMALL: dict[str, Any] = {
     # The GPU computes four elements at a time.
     f"{_GPU}record.node:WIDE": 4,
     # Kernels of WebAssembly go over panels and add long sums in parts.
-    f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 64,
+    f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 700,
     f"{_GPU}wasm.kernels.nest:BLOCK": 16,  # the longest vector: a block is no shorter
     f"{_GPU}wasm.kernels.single_row:BLOCK": 8,
     f"{_GPU}wasm.kernels.single_row:LEAST": 16,
@@ -182,16 +182,22 @@ def _spoil_open(bound: Any, byte: int) -> None:
 
 
 class _SpoilingInstance:
-    """An instance of a module that spoils the memory of results and temporaries before each run."""
+    """An instance of a module that spoils the memory of results and temporaries before each run, and the memory behind
+    them up to the next multiple of 64 bytes, where a run may not write."""
 
     def __init__(self, instance: Any, temporary: Any, byte: int) -> None:
         self._instance = instance
+        ends = [(at + max(4, nbytes), -(at + max(4, nbytes)) % 64) for at, nbytes in temporary]
+        self._behind = [(at, bytes([byte]) * nbytes) for at, nbytes in ends if nbytes]
         self._temporary = [(at, bytes([byte]) * nbytes) for at, nbytes in temporary]
 
     def run(self) -> None:
-        for at, data in self._temporary:
+        for at, data in (*self._temporary, *self._behind):
             self._instance.write(at, data)
         self._instance.run()
+        for at, data in self._behind:
+            if self._instance.read(at, len(data)) != data:
+                raise AssertionError("a module writes behind the end of a buffer")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._instance, name)

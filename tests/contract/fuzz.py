@@ -30,6 +30,8 @@ LEFT_OUT = ("left out:", "calls left out:", "calls:")  # how counted reasons beg
 SHARE = {
     "programs": 20,
     "chains": 5,
+    "operations": 5,
+    "generated": 1,
     "indices": 1,
     "promises": 1,
     "layers": 6,

@@ -12,10 +12,18 @@ import pytest
 
 from contract import fuzz
 
-COUNTS = {"programs": 900, "modules": 200, "networks": 150, "sessions": 1000, "large": 12, "random_numbers": 20}
+COUNTS = {
+    "programs": 900,
+    "modules": 200,
+    "networks": 150,
+    "sessions": 1000,
+    "large": 12,
+    "random_numbers": 20,
+    "generated": 60,
+}
 # Kinds that still find something now and then, or are new, run the same cases every time.
-SAME = {"layers": (1, 300), "invalid": (1, 300), "other_runtimes": (6, 60), "chains": (1, 80), "indices": (1, 60),
-        "promises": (1, 60)}  # fmt: skip
+SAME = {"layers": (1, 300), "invalid": (1, 300), "other_runtimes": (6, 60), "chains": (1, 300), "indices": (1, 60),
+        "promises": (1, 80), "operations": (1, 600)}  # fmt: skip
 
 
 def asked(name: str) -> tuple[int, int]:

@@ -240,7 +240,7 @@ def _copied(backend: str) -> Way:
     return Way(f"copied on {backend}", backend, open_)
 
 
-def _kinds(arrays: tuple[Any, ...]) -> list[Any]:
+def kinds_of(arrays: tuple[Any, ...]) -> list[Any]:
     """What a saved plan is made for."""
     return [(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
 
@@ -276,7 +276,8 @@ def _saved_with_open_sizes(case: Case, example: tuple[Any, ...]) -> Run:
 
     def lengths(arrays: tuple[Any, ...]) -> set[tuple[str, int]]:
         pairs = zip(names, arrays, strict=True)
-        return {(name, a.shape[k]) for x, a in pairs for k, name in opened.get(x, {}).items() if k < np.ndim(a)}
+        return {(name, a.shape[k]) for x, a in pairs if isinstance(a, np.ndarray)
+                for k, name in opened.get(x, {}).items() if k < a.ndim}  # fmt: skip
 
     def run(arrays: tuple[Any, ...]) -> Any:
         found = lengths(arrays)
@@ -305,10 +306,10 @@ def _saved(backend: str) -> Way:
                 raise
             device = None if backend == "wasm" else get_backend("wgpu").device
             plan = plan_file.load(path, device)
-        kinds = _kinds(example)
+        kinds = kinds_of(example)
 
         def run(arrays: tuple[Any, ...]) -> Any:
-            if _kinds(arrays) != kinds:
+            if kinds_of(arrays) != kinds:
                 raise Unavailable("a saved plan has one set of shapes, dtypes and numbers")
             given = [x for x in tensors(arrays, "numpy") if isinstance(x, emberlet.Tensor)]
             return tuple(d.to_tensor("numpy") for d in plan.run(*given))

@@ -16,6 +16,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, EmberletError, IndexingError, ShapeError
 from emberlet.host.interface.declarations import read
@@ -130,6 +131,35 @@ def test_the_error_names_the_function_the_argument_and_what_it_takes(words: str)
         SAYS[words]()
     assert str(caught.value).startswith(words)
     assert isinstance(caught.value, TypeError)
+
+
+LAYERS_SAY = {
+    "nn.Rnn: x is the str 'abc'; it takes a tensor": lambda: nn.Rnn(3, 2)("abc"),
+    "nn.Linear: x is None; it takes a tensor": lambda: nn.Linear(3, 2)(None),
+    "nn.MaxPool2d: x is the list [1.0]; it takes a tensor; emberlet.asarray(…) makes one": lambda: nn.MaxPool2d(2)(
+        [1.0]
+    ),
+    "nn.BatchNorm: x is a Relu; it takes a tensor": lambda: nn.BatchNorm2d(3)(nn.Relu()),
+    "nn.Lstm: state is the str 'abc'; it is called as nn.Lstm(…)(x, state=None)": lambda: nn.Lstm(3, 2)(
+        F.zeros((1, 2, 3)), "abc"
+    ),
+    "nn.MSELoss: missing a required argument: 'targets'; it is called as nn.MSELoss": lambda: nn.MSELoss()(X),
+    "nn.Conv2d: x is the str 'abc'": lambda: nn.Sequential(nn.Conv2d(1, 2, 3))("abc"),
+}
+
+
+@pytest.mark.parametrize("words", LAYERS_SAY)
+def test_the_error_of_a_layer_names_the_argument_and_what_it_takes(words: str) -> None:
+    with pytest.raises(DTypeError) as caught:
+        LAYERS_SAY[words]()
+    assert str(caught.value).startswith(words)
+
+
+def test_an_error_that_no_argument_of_a_layer_causes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = nn.Linear(3, 2)
+    monkeypatch.setattr(nn.Linear, "forward", lambda self, x: self.no_such_field)
+    with pytest.raises(AttributeError, match="no_such_field"):
+        layer(F.zeros((1, 3)))
 
 
 def test_what_fits_its_declaration_but_cannot_be_computed_is_refused_with_all_arguments() -> None:

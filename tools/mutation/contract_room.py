@@ -27,6 +27,7 @@ WAITING = 30.0  # seconds without any processor time, after which a fork hangs
 
 # The cases of each kind that run in turns before the whole contract does: most bugs show in the first of some kind.
 TURN = {
+    "operations": 60,
     "chains": 20,
     "indices": 30,
     "programs": 50,

@@ -1,5 +1,5 @@
-"""What CPython adds to Module: all methods at once, other libraries' names for them, and constructors of layers that
-take NumPy's numbers and other libraries' keywords and explain wrong arguments."""
+"""What CPython adds to Module: all methods at once, other libraries' names for them, constructors of layers that take
+NumPy's numbers and other libraries' keywords, and layers that explain wrong arguments."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def attach(module: Any) -> None:
     module.load_from = _asking(module.load_from, "apply_to")
     module.save_into = _asking(module.save_into, "collect_from")
     module.__getattr__ = _absent
+    module.__call__ = _called
     module.__init_subclass__ = classmethod(_guard_constructor)
 
 
@@ -44,6 +45,18 @@ def _asking(method: FunctionType, name: str) -> Any:
 
 def _absent(self: Any, name: str) -> Any:
     return import_module("emberlet.host.interface.elsewhere.modules").find_method(self, name)
+
+
+def _called(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return self.forward(*args, **kwargs)
+    except Exception as error:
+        if not type(self).__module__.startswith(_LAYERS):
+            raise
+        told = import_module("emberlet.host.interface.wrong_arguments").explained_call(type(self), args, kwargs, error)
+        if told is None:
+            raise
+        raise told from error
 
 
 def _guard_constructor(layer: Any) -> None:

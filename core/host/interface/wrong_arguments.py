@@ -15,6 +15,7 @@ from typing import Any
 from ...backend import Backend
 from ...dtypes import DType
 from ...errors import ArgumentError, DTypeError, EmberletError, IndexingError, ShapeError
+from ...module import Module
 from ...tensor import Tensor
 from .declarations import CORE, Declaration, DeclarationError, read_file
 from .elsewhere.names import nearest
@@ -32,6 +33,7 @@ _BETWEEN = (
 )
 # Whether their modules got a function or its gate depends on what was imported first, which must not show.
 _PUBLIC = ("emberlet.functional", "emberlet.nn")
+_CONTAINERS = "emberlet.nn.containers"
 _LISTED = 1000  # elements of a list to check
 
 
@@ -77,6 +79,43 @@ def explained_layer(
         return unbound
     said = f"{type(error).__name__}: {error}"
     return _kind(error)(f"{name}: {given} ({said}); it is called as {name}{signature}")
+
+
+def explained_call(
+    layer: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> EmberletError | None:
+    """The error to raise instead of `error` in a call of a layer; None to keep it, where no argument is to blame."""
+    meant = isinstance(error, EmberletError)
+    if not (meant or isinstance(error, _RAW)) or layer.__module__ == _CONTAINERS or not _of_our_own(error):
+        return None
+    name, signature = f"nn.{layer.__name__}", _without_self(layer.forward)
+    try:
+        given = list(_given(name, signature, args, kwargs))
+    except DTypeError as unbound:
+        return unbound
+    for argument, value, parameter in given:
+        default = signature.parameters[parameter].default
+        needed = default is inspect.Parameter.empty
+        # An error of ours says more about options, and about what a layer converts.
+        if value is default or isinstance(value, Tensor) or (meant and not (needed and _is_no_tensor(value))):
+            continue
+        if needed:
+            listed = _is_tensor_like(value) or isinstance(value, (list, tuple))
+            advice = "; emberlet.asarray(…) makes one" if listed else ""
+            return DTypeError(f"{name}: {argument} is {shown(value)}; it takes a tensor{advice}")
+        if _is_no_tensor(value):
+            return DTypeError(f"{name}: {argument} is {shown(value)}; it is called as {name}(…){signature}")
+    return None
+
+
+def _is_no_tensor(value: Any) -> bool:
+    """Whether a value is neither a tensor nor anything that may hold some."""
+    return value is None or isinstance(value, (str, bytes, Mapping, type, slice, Module))
+
+
+def _without_self(method: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(method)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def _kind(error: Exception) -> type[EmberletError]:

@@ -49,6 +49,8 @@ PLAIN = ["{v} + {w}", "{v} * 0.5 - {w}", "F.tanh({v}) + {w}", "F.relu({v})", "{v
          "{v} / (F.max(F.abs({v})) + 1.0) + 1.0"]  # fmt: skip
 VIEWS = ["F.tanh({v}) + F.reshape(F.abs(b) * 2.0, (M, N))", "F.abs({v}) - F.permute_dims(F.tanh(b) * 2.0, (1, 0))",
          "{w} * (p := F.sort({v}, -1))[:1] - F.tanh(p)", "F.abs(p := F.sort({v}, -1)) + {w} * p[:, -1:]",
+         "(q := (p := F.tanh({v}))[::-1] + {w}) * 0.5 + p * 2.0",
+         "F.abs((p := F.tanh({v}))[:, ::-1] - {w}) - F.abs(p)",
          "{w} + {v}[-1:]", "{w} * {v}[:1]", "{w} - {v}[:, :1]", "{w} + {v}[:, -1:]", "{v}[::-1] + {w}",
          "{w} * 0.5 - {v}[:, ::-1]", "F.permute_dims(b, (1, 0)) + {v}", "F.permute_dims(F.tanh(b) * 2.0, (1, 0)) - {v}",
          "({r} := F.tanh(b)) is None or F.tanh({v}) * 0.5", "F.reshape(F.abs(b) + 1.0, (M, N)) - {v}",

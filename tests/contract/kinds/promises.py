@@ -1,14 +1,17 @@
 """Promises that no way of running shows: tensors' fields are read-only; a shape as PyTorch gives it to a norm is
 understood or refused; weights of fewer bits stay finite and do not vanish; state dicts in PyTorch's layout load;
 `compile` without a backend keeps the model's own; a squeeze of open lengths is followed by slices; an output is no
-input of its command. One family each."""
+input of its command; a custom kernel writes its result alone; plans do not depend on the library's names. One family
+each."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import random
+import sys
 import tempfile
+import types
 import warnings
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -28,7 +31,8 @@ from onnx import TensorProto, helper
 
 from ..case import COUNTED
 from ..reference import choice, quiet
-from ..ways import available
+from ..ways import Unavailable, available, compiled, opened_axes, tensors
+from . import chains
 
 NEEDS: tuple[str, ...] = ()
 
@@ -188,13 +192,110 @@ def _outputs(choose: random.Random) -> str:
     return ""
 
 
+KERNEL = """{{{{ bindings }}}}
+
+@compute @workgroup_size({{{{ workgroup }}}})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
+    let i = {{{{ flat }}}};
+    if (i < {count}u) {{ {body} }}
+}}
+"""
+OWN = """@group(0) @binding(0) var<storage, read_write> in0: array<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+"""
+# what a kernel does -> (its statement, what it gives for x where i < count, None: it is refused)
+BODIES: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
+    "writes": ("out[i] = in0[i] * 2.0;", lambda x: x * 2),
+    "adds": ("out[i] += in0[i];", lambda x: x),
+    "writes some": ("if (in0[i] > 0.0) { out[i] = in0[i]; }", lambda x: np.maximum(x, 0)),
+    "writes nothing": ("let unused = in0[i];", None),
+    "writes its input": ("in0[i] = 113.0; out[i] = 1.0;", None),
+}
+
+
+def _kernels(choose: random.Random) -> str:
+    """A custom kernel leaves its input, a layer's weight, as it was; what it does not write is 0."""
+    if "wgpu" not in {w.backend for w in available()}:
+        return ""
+    name = choose.choice(sorted(BODIES))
+    body, gives = BODIES[name]
+    rows, columns = choose.randint(1, 6), choose.randint(1, 6)
+    count = choose.choice([rows * columns, rows * columns, choose.randint(1, rows * columns)])
+    source = KERNEL.format(count=count, body=body)
+    if choose.random() < 0.4:
+        source = source.replace("{{ bindings }}", OWN)
+    net = nn.Linear(rows, columns, backend="numpy").fork("wgpu")
+    before = np.array(np.asarray(net.weight.val()))
+    wanted = np.zeros(rows * columns, np.float32)
+    if gives is not None:
+        wanted[:count] = gives(before.reshape(-1)[:count])
+    old = [F.full((rows, columns), 7.0, device="wgpu") + 1.0 for _ in range(3)]
+    assert old[0].tolist()
+    del old  # memory that a result may get
+    x = net.weight.val()
+    try:
+        found = np.asarray(x.backend.launch("drawn", source, [x], x.dtype, x.shape, (x.size, 64)))
+    except EmberletError as error:
+        found = None if gives is None else f"it is refused: {error}"
+    if isinstance(found, str):
+        return f"a kernel that {name}: {found}"
+    if not np.array_equal(np.asarray(net.weight.val()), before):
+        return f"a kernel that {name} changes a layer's weight"
+    if gives is None:
+        return "" if found is None else f"a kernel that {name} gives {found.tolist()}"
+    return "" if _near(found.reshape(-1), wanted) else f"a kernel that {name} gives {found.tolist()}, not {wanted}"
+
+
+def _functions() -> list[Any]:
+    """All functions of emberlet's modules and classes."""
+    found: dict[int, Any] = {}
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("emberlet.") or module is None:
+            continue
+        for value in list(vars(module).values()):
+            for f in list(vars(value).values()) if isinstance(value, type) else [value]:
+                f = getattr(f, "__func__", getattr(f, "fget", f))
+                if isinstance(f, types.FunctionType) and f.__module__ == name:
+                    found[id(f)] = f
+    return list(found.values())
+
+
+def _renamed(choose: random.Random) -> str:
+    """Which sizes a plan serves does not depend on what the library's own functions are called."""
+    drawn = chains.draw(choose)
+    assert drawn is not None
+    case = chains.case_of(drawn)
+    backend = choose.choice(sorted({w.backend for w in available()} - {"python"}))
+    said = []
+    functions = _functions()
+    codes = [f.__code__ for f in functions]
+    for renamed in (False, True):
+        try:
+            if renamed:
+                for f, code in zip(functions, codes, strict=True):
+                    f.__code__ = code.replace(co_name="renamed")
+            fast = compiled(case.make(), backend, [], dims=opened_axes(case, case.calls[0]))
+            for arrays in case.calls:
+                with contextlib.suppress(EmberletError):
+                    fast(*tensors(arrays, "numpy"))
+            said.append(f"{fast!r}, fixed {fast.fixed}, open {fast.unopened}")
+        except Unavailable:
+            return ""
+        finally:
+            for f, code in zip(functions, codes, strict=True):
+                f.__code__ = code
+    return "" if said[0] == said[1] else f"{said[0]}, and renamed {said[1]}: {case.source}"
+
+
 FAMILIES: dict[str, Callable[[random.Random], str]] = {
     "fields": _fields,
+    "kernels": _kernels,
     "norms": _norms,
     "narrowed": _narrowed,
     "own backend": _own_backend,
     "outputs": _outputs,
     "records": _records,
+    "renamed": _renamed,
     "squeezed": _squeezed,
 }
 

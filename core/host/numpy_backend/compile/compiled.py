@@ -13,6 +13,7 @@ from .... import dtypes
 from ....backend import get_backend
 from ....backend.axes import Axes, argument_names, named, of_model
 from ....errors import BackendError, EmberletError
+from ....module import Module
 from ....sizes.size import SizeNeeded
 from ....tensor import Tensor
 from ...models.inputs import bind, in_order
@@ -103,6 +104,11 @@ class Compiled:
                 return self.model(*arguments)
             return last[1].finish(last[1].arrays([x.data for x in arguments]))
         bound = self._arguments(arguments, keywords)
+        unfit = None if self.cut else _unfit(bound)
+        if unfit is not None:
+            result = self.model(*bound)  # or its error: then later calls still have plans
+            self._cut(unfit)
+            return result
         if self._opened:
             found = self._find_open(bound)
             if found is not None:
@@ -181,14 +187,17 @@ class Compiled:
             try:
                 return self._planned(arguments)
             except ValueNeeded as error:
-                self.cut = error
-                self._say(error)
-                self._plans = {}
-                self._last = None
+                self._cut(error)
                 return None
+            except EmberletError:
+                self.unopened = None  # the call is refused, whatever the sizes are
+                raise
 
-    def _say(self, error: ValueNeeded) -> None:
-        """Warn, once, that the model runs operation by operation."""
+    def _cut(self, error: ValueNeeded) -> None:
+        """From now on the model runs operation by operation. Warns."""
+        self.cut = error
+        self._plans = {}
+        self._last = None
         name = getattr(self.model, "__name__", type(self.model).__name__)
         warnings.warn(f"{name} has no plan on NumPy and runs operation by operation: {error}", stacklevel=4)
 
@@ -284,7 +293,7 @@ class _OnTrace:
     def __call__(self, *arguments: Any) -> Any:
         tracing = next((x.backend for x in arguments if isinstance(x, Tensor)), None)
         module = self.module.fork(tracing) if isinstance(tracing, Tracing) else self.module
-        return module.forward(*arguments)
+        return Module.__call__(module, *arguments)  # a Model's own binds arguments
 
 
 def _arrays_fit(key: Any, arguments: Sequence[Any]) -> bool:
@@ -299,12 +308,21 @@ def _arrays_fit(key: Any, arguments: Sequence[Any]) -> bool:
     return True
 
 
+def _unfit(arguments: list[Any]) -> ValueNeeded | None:
+    """Why there is no plan for arguments of these types; None where there may be one."""
+    for i, x in enumerate(arguments):
+        if not (x is None or isinstance(x, (Tensor, bool, int, float, str))):
+            return ValueNeeded(f"input {i} is a {type(x).__name__}, and plans are made for tensors and numbers")
+    return None
+
+
 def _key(arguments: list[Any], fixed: frozenset[int]) -> Any:
+    unfit = _unfit(arguments)
+    if unfit is not None:
+        raise unfit
     key: list[Any] = []
     for i, x in enumerate(arguments):
         if not isinstance(x, Tensor):
-            if not (x is None or isinstance(x, (bool, int, float, str))):
-                raise ValueNeeded(f"input {i} is a {type(x).__name__}, and plans are made for tensors and numbers")
             key.append(repr(x))
         elif i in fixed:
             key.append((x.dtype.name, x.shape, x.data.tobytes()))
