@@ -1,9 +1,10 @@
 """The contract: what every way of running a model gives.
 
-A *way* is a backend (python, numpy, wgpu, wasm) and how it is used (ways.py): eager; compiled; compiled with two
-threads; with open sizes; saved and loaded, also in JavaScript; under MicroPython; as a session; and for ONNX models
-`emberlet.onnxruntime`, `onnx_backend`, `emberlet run` and `Predictor`. For every way and every case, a function, a
-layer, a drawn program, a drawn module, a session or a model, this holds:
+A *way* is a backend (python, numpy, wgpu, wasm, native) and how it is used (ways.py): eager; compiled; compiled with
+two threads; with open sizes; saved and loaded, also in JavaScript and in the Pythons of a tab (Pyodide, MicroPython's
+WebAssembly); under MicroPython; as a session; and for ONNX models `emberlet.onnxruntime`, `onnx_backend`,
+`emberlet run` and `Predictor`. For every way and every case, a function, a layer, a drawn program, a drawn module, a
+session or a model, this holds:
 
 1. **Values.** The results have the shapes, dtypes and values of the reference, at the dtype's own precision
    (reference.py): NumPy's in float64, PyTorch's, or onnxruntime's.
@@ -24,5 +25,6 @@ backend belongs into ways.BACKENDS; a new way of running is a function in ways.p
     python3 dev.py fuzz contract
 
 While cases run, core/host/thresholds.py lowers the sizes at which the product changes its algorithm, so that small
-arrays take the paths of large ones, and fills memory that was not written yet with NaN or large integers.
+arrays take the paths of large ones, fills memory that was not written yet with NaN or large integers, and watches the
+memory behind the buffers of modules.
 """

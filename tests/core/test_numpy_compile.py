@@ -491,3 +491,17 @@ def test_arrays_of_another_number_dtype_or_shape_are_left_to_the_model():
     assert found is not None and found[0].tolist() == (x + x).tolist()
     for given in ([], [x], [x, x, x], [x, x.astype(np.float64)], [x, x[:1]], [x, x.tolist()]):
         assert compiled.arrays(given) is None
+
+
+@pytest.mark.parametrize("given", [{}, [None], nn.Relu(), None, "abc"])
+def test_an_argument_of_another_type_is_refused_as_eagerly_and_leaves_the_plans(given: Any) -> None:
+    layer, x = nn.Lstm(3, 2), F.ones((1, 2, 3))
+    with pytest.raises(EmberletError) as eager:
+        layer(given)
+    compiled = compile(layer)
+    wanted = compiled(x)[0].tolist()
+    with pytest.raises(EmberletError) as caught:
+        compiled(given)
+    assert str(caught.value) == str(eager.value)
+    assert compiled.cut is None and compiled.plan()
+    assert compiled(x)[0].tolist() == wanted

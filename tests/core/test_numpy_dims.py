@@ -209,3 +209,21 @@ def test_one_plan_takes_a_recurrent_layer_of_any_length(kind: str) -> None:
         for got, want in zip(compiled(x), model(asarray(x)), strict=True):
             np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-6)
     assert not compiled.fixed
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm"])
+def test_what_is_no_tensor_is_refused_and_tells_no_length(backend: str) -> None:
+    from emberlet.wgpu_backend.compiled import compile as elsewhere
+
+    def double(x: Any) -> Any:
+        return F.tanh(x) * 2.0
+
+    dims = {"x": {0: "n"}}
+    fast = compile(double, dims=dims) if backend == "numpy" else elsewhere(double, backend=backend, dims=dims)
+    first = fast(given(3, 2))
+    for other in (None, {}, "abc"):
+        with pytest.raises(EmberletError, match="tanh: x is"):
+            fast(other)
+    assert fast.unopened is None
+    same(fast(given(3, 2)).to("numpy"), first.to("numpy"))
+    assert fast(given(5, 2)).shape == (5, 2)

@@ -37,6 +37,7 @@ def planned_for(
     if numbers is None:
         raise ModelError("the shapes of the examples do not fit the named axes of the model's inputs")
     problem = ""
+    refused = True
     for attempt in ATTEMPTS:
         opening = Opening(axes, opened, numbers, attempt, shapes, [])
         try:
@@ -46,10 +47,13 @@ def planned_for(
         except ShapeError as error:
             problem = problem or str(error)
             continue
+        refused = False
         found = _unserved(next(iter(planned[-1].values()))[0].counts, axes)
         if found is None:
             return planned
         problem = problem or found
+    if refused:
+        plan(model, examples, backend)  # raises the model's own error where it refuses the examples, too
     raise ModelError(f"no single plan serves all of these sizes: {problem}")
 
 

@@ -2,6 +2,7 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
+from emberlet.errors import DTypeError
 from emberlet.sizes.questions import known_equal, within_words
 from emberlet.sizes.size import current, is_open, least
 
@@ -37,6 +38,8 @@ class Primitives(Recording):
                 value = value.__index__()
             if dtype.is_float and dtype.bits < 32:
                 return self.cast(self.full(shape, value, dtypes.float32), dtype)
+        elif isinstance(value, str) and dtype.kind != "string":
+            raise DTypeError("{!r} is no number for {}".format(value, dtype))
         elif dtype.is_float and dtype.bits == 16:
             value = self.host.to_list(self.host.full((), value, dtype))[0]  # rounded to the dtype
         return self._record("full", (), (shape, value, dtype), "full", value, dtype, tuple(shape))

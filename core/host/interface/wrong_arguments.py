@@ -14,7 +14,7 @@ from typing import Any
 
 from ...backend import Backend
 from ...dtypes import DType
-from ...errors import ArgumentError, DTypeError, EmberletError, IndexingError, ShapeError
+from ...errors import ArgumentError, BackendError, DTypeError, EmberletError, IndexingError, ShapeError
 from ...module import Module
 from ...tensor import Tensor
 from .declarations import CORE, Declaration, DeclarationError, read_file
@@ -42,7 +42,8 @@ def explained(
 ) -> EmberletError | None:
     """The error to raise instead of `error`; None to keep it: inside another public function or a layer, whose
     arguments are the caller's, or if foreign code (a callback, an added backend) raised it."""
-    meant = isinstance(error, (ArgumentError, DTypeError, IndexingError, ShapeError))
+    # Of operands on different backends, one may be what stands in place of a tensor.
+    meant = isinstance(error, (ArgumentError, DTypeError, IndexingError, ShapeError)) or type(error) is BackendError
     if not (meant or isinstance(error, _RAW)) or _within_another() or not _of_our_own(error):
         return None
     name = function.__name__
@@ -103,7 +104,7 @@ def explained_call(
             listed = _is_tensor_like(value) or isinstance(value, (list, tuple))
             advice = "; emberlet.asarray(…) makes one" if listed else ""
             return DTypeError(f"{name}: {argument} is {shown(value)}; it takes a tensor{advice}")
-        if _is_no_tensor(value):
+        if _is_no_tensor(value) or isinstance(value, (list, tuple)):
             return DTypeError(f"{name}: {argument} is {shown(value)}; it is called as {name}(…){signature}")
     return None
 

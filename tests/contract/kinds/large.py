@@ -27,6 +27,7 @@ ON = (
     "compiled for numpy on two threads",
     "compiled for numpy with open sizes",
     "compiled for wasm",
+    "compiled for native",
 )
 
 

@@ -27,7 +27,8 @@ NEEDS: tuple[str, ...] = ()
 # {s} the state, {o} another of the replaced states, {x} the input (1, k, 3), {t} and {r} the new states, {y} the result
 # before
 GROWING = ["F.concat([{s}, {x}], axis=1)", "F.concat([{s}, {x} * 2.0], axis=1)",
-           "F.concat([{s}, F.tanh({x})], axis=1)"]  # fmt: skip
+           "F.concat([{s}, F.tanh({x})], axis=1)",
+           "F.concat([{s}, {x}[:, :-1], {x}[:, -1:] * 2.0], axis=1)"]  # fmt: skip
 REPLACED = ["{s} * 0.5 + F.sum({x}, axis=1)", "F.mean({x}, axis=1)", "F.tanh({s} + 1.0)", "{s}",
             "F.zeros((1, 3), dtype=D.float32, device={x}.backend)", "F.max({x}, axis=1) - {s}", "{o}", "{o} + 1.0",
             "{x}[:, 0]", "{x}[:, -1]"]  # fmt: skip
