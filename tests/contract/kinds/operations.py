@@ -77,7 +77,8 @@ LOOKUPS = ["F.take({x}, i, 1)", "F.take_along_axis({x}, F.reshape(i, (-1, 1)), 1
 WINDOWS = ["F.conv2d(z, w, u, {q}, {p}, {e}, {g})", "F.conv2d(z, w, None, {q}, {p}, {e}, {g})",
            "F.max_pool2d(z, {t}, {q}, {p}, {e})", "F.max_pool2d(z - 9.0, {t}, {q}, {p}, {e})",
            "F.avg_pool2d(F.relu(z), {t}, {q}, {p})", "F.avg_pool2d(z, {t}, {q}, {p}, count_include_pad=False)",
-           "F.max_pool2d(F.relu(z), {t}, {q}, {p}, {e})", "F.conv2d(z, w, u, {q}, {p}, {e}, {g})"]  # fmt: skip
+           "F.max_pool2d(F.relu(z), {t}, {q}, {p}, {e})", "F.conv2d(z, w, u, {q}, {p}, {e}, {g})",
+           "F.conv2d(z, w, u, {q}, {p}, {e}, {g})"]  # fmt: skip
 
 # Queries x (b, heads, m, d), keys and values y (b, heads, n, d); whole rows of the scores may be hidden
 ATTENTION = ["F.attention(x, y, y)", "F.attention(x, y, y, is_causal=True)", "F.attention(x, y, y, scale=0.5)",
@@ -132,7 +133,8 @@ def draw(choose: random.Random) -> Drawn | None:
     if choose.random() < 0.3:
         m, n = n, m
     k = choose.choice(SIZES) if family == "products" else n
-    m = 1 if family == "products" and choose.random() < 0.3 else m
+    if family == "products" and choose.random() < 0.5:  # a row, or several tiles
+        m, n = (1, n) if choose.random() < 0.6 else (choose.choice((31, 40, 47, 65)), choose.choice((17, 20, 24, 33)))
     x, sizes, first = _operand(choose, "x", m, k)
     if family == "products":
         y, others, second = _operand(choose, "y", k, n)
@@ -165,7 +167,7 @@ def _attention(choose: random.Random) -> Drawn:
 def _windows(choose: random.Random) -> Drawn:
     batch, size = choose.choice([1, 1, 2, 3]), (choose.randint(1, 13), choose.randint(1, 17))
     taps = tuple(choose.choice([t for t in (1, 2, 3, 3, 5) if t <= d]) for d in size)
-    depthwise, groups = choose.random() < 0.3, choose.choice([1, 1, 2])
+    depthwise, groups = choose.random() < 0.4, choose.choice([1, 1, 2])
     channels = groups * choose.choice([1, 2, 4])
     outputs = groups * choose.choice([1, 2, 3, 8])
     if depthwise:
