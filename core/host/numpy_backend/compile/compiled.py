@@ -13,7 +13,6 @@ from .... import dtypes
 from ....backend import get_backend
 from ....backend.axes import Axes, argument_names, named, of_model
 from ....errors import BackendError, EmberletError
-from ....module import Module
 from ....sizes.size import SizeNeeded
 from ....tensor import Tensor
 from ...models.inputs import bind, in_order
@@ -293,7 +292,9 @@ class _OnTrace:
     def __call__(self, *arguments: Any) -> Any:
         tracing = next((x.backend for x in arguments if isinstance(x, Tensor)), None)
         module = self.module.fork(tracing) if isinstance(tracing, Tracing) else self.module
-        return Module.__call__(module, *arguments)  # a Model's own binds arguments
+        # The call of a Model binds its arguments, which `_arguments` has done.
+        run = module if getattr(module, "INPUTS", None) is None else module.forward
+        return run(*arguments)
 
 
 def _arrays_fit(key: Any, arguments: Sequence[Any]) -> bool:
