@@ -33,8 +33,9 @@ VIEWS: dict[str, tuple[str, list[str]]] = {
 # What follows: {v} a value; {k} 1 to 3; s a number
 AFTER = ["{v}", "{v}", "{v}", "F.tanh({v})", "F.relu({v}) + 1.0", "{v} * F.sigmoid({v})", "(q := {v}) + F.tanh(q) * q",
          "F.max({v}) - {v}", "F.permute_dims({v}, tuple(range({v}.ndim))[::-1])", "F.reshape({v} * 2.0, (-1,))",
-         "F.concat([q := {v}, q], 0)", "F.concat([F.relu(q := {v}), q * 0.5, F.relu(q)], 0)[{k} :]",
-         "{v} * s"]  # fmt: skip
+         "F.concat([q := {v}, q], 0)", "F.concat([{v}] * 9, 0)",
+         "F.tanh(F.softmax((q := F.reshape({v} + 1.0, (-1,)))[None] * 0.5, -1))",
+         "F.concat([F.relu(q := {v}), q * 0.5, F.relu(q)], 0)[{k} :]", "{v} * s"]  # fmt: skip
 # (m, n) -> (m, n) or less; {x}, {y} operands of that shape
 MAPS = ["{x} + {y}", "F.where({x} > {y}, {x}, {y} * 0.5)", "F.concat([{x}, {y}, {x}], {a})", "F.flip({x}, {a})",
         "F.concat([{x}, {y}], {a})[{k} :]", "F.concat([{x}, {y}], 1)[:, {k} :]", "F.tile({x}, ({k}, 2))",
@@ -47,6 +48,8 @@ MAPS = ["{x} + {y}", "F.where({x} > {y}, {x}, {y} * 0.5)", "F.concat([{x}, {y}, 
         "F.trunc({x} * 3.0) - {y}", "F.round({x} * 3.0) + F.floor({y})", "F.ceil({x} * 0.5)",
         "F.tril({x}) + F.triu({y}, k={k})", "(q := F.tanh({x}))[::-1] * {y} + F.exp(q)",
         "F.reshape(F.arange({k}, {k} + M * N, dtype=D.float32, device=B), (M, N)) * 0.01 + {x}",
+        "(q := F.arange({k}, {k} + N, dtype=D.float32, device=B) + {x}) is None or "
+        "F.arange(N, dtype=D.float32, device=B) + {x}",
         "F.bitcast(F.permute_dims({x}, (1, 0)), D.int32)", "F.clip({x}, None, 1.0 / M)",
         "F.pad({x}, ((1, 1), (0, 0)), 'constant', 1.0 / M)", "F.leaky_relu({x}, 1.0 / (M + 1))",
         "F.full({x}.shape, M * 0.5, dtype=D.float32, device=B) - {y}",

@@ -49,7 +49,9 @@ def conv(w: Writer, call: Call) -> Any:
         seen = windows.columns_of(image, kernel, stride, dilation)
         _by_lines(w, seen, _weights(w, matrix, row, is_last(image)), target, is_last(image))
     if bias is not None and row is None:
-        w.map(np.add, result, _shift(w.array(bias), result.shape), out)
+        shift = w.array(bias)
+        known = w.buffers.of(shift) is None
+        w.map(np.add, result, _shift(shift, result.shape) if known else shift.reshape(-1, 1, 1), out)
     elif result is not out:
         w.copy(result, out)
     return None
@@ -65,7 +67,7 @@ def _weights(w: Writer, matrix: Array, row: Array | None, last: bool) -> Array:
 
 
 def _shift(bias: Array, shape: tuple[int, ...]) -> Array:
-    """A bias that broadcasts over (n, c, height, width)."""
+    """A constant bias that broadcasts over (n, c, height, width)."""
     column = bias.reshape(-1, 1, 1)
     if len(bias) >= SHORT or math.prod(shape[1:]) > REPEATED:
         return column
