@@ -20,8 +20,8 @@ from .layers import case_of, changed, lines, valid
 NEEDS: tuple[str, ...] = ()
 TRIED = 12
 FAR = (1000, -1000)
-# In place of a tensor
-OTHERS: tuple[Any, ...] = ("abc", "", None, [], [1.0, 2.0], [[1.0], [2.0, 3.0]], [None], {}, {"a": 1}, int, slice(1, 2),
+# In place of a tensor. Numbers and lists of them are tensors of the default backend.
+OTHERS: tuple[Any, ...] = ("abc", "", None, [[1.0], [2.0, 3.0]], [None], {}, {"a": 1}, int, slice(1, 2),
                            emberlet.nn.Relu(), emberlet.nn.Linear)  # fmt: skip
 
 
