@@ -24,7 +24,7 @@ def attach(module: Any) -> None:
     module.load_from = _asking(module.load_from, "apply_to")
     module.save_into = _asking(module.save_into, "collect_from")
     module.__getattr__ = _absent
-    module.__call__ = _called
+    module.__call__ = _forwarded
     module.__init_subclass__ = classmethod(_guard_constructor)
 
 
@@ -47,7 +47,7 @@ def _absent(self: Any, name: str) -> Any:
     return import_module("emberlet.host.interface.elsewhere.modules").find_method(self, name)
 
 
-def _called(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _forwarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     try:
         return self.forward(*args, **kwargs)
     except Exception as error:
