@@ -71,6 +71,18 @@ def test_product_of_one_row(seed: int) -> None:
     compared(product, [a.astype(np.float32), b.astype(np.float32)], k)
 
 
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+@pytest.mark.parametrize("columns", [129, 130, 145, 255])
+def test_a_product_of_one_row_writes_nothing_behind_its_last_column(backend: str, columns: int) -> None:
+    from emberlet.host.thresholds import poisoned
+    from emberlet.wgpu_backend.compiled import compile as compiled
+
+    x, w = np.ones((1, 9), np.float32), np.ones((9, columns), np.float32)
+    with poisoned():
+        found = np.asarray(compiled(lambda x, w: x @ w, backend=backend)(*map(emberlet.asarray, (x, w))))
+    np.testing.assert_array_equal(found, x @ w)
+
+
 def test_products_of_one_row_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     from emberlet.wgpu_backend.wasm.kernels import single_row
 

@@ -33,6 +33,8 @@ class _SingleRow(Contraction):
         self.wide = what.columns >= LEAST
         if self.wide:
             panels = max((what.columns + MOST - 1) // MOST, min(PANELS, what.columns // LEAST))
+            if panels == 1 and what.columns % self.lanes:
+                panels = 2  # a single one would reach beyond the last column
             self.vectors = (what.columns + self.lanes * panels - 1) // (self.lanes * panels)
             return
         fewest = None
