@@ -7,6 +7,7 @@ BackendError. Files have no checksum, so that inputs are not wasted on wrong one
 import json
 import pathlib
 import sys
+from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -18,6 +19,7 @@ import emberlet  # noqa: E402
 from emberlet import functional as F  # noqa: E402
 from emberlet.errors import EmberletError  # noqa: E402
 from emberlet.wgpu_backend import plan_file, wasm  # noqa: E402
+from emberlet.wgpu_backend.plan import open_ports  # noqa: E402
 from emberlet.wgpu_backend.wasm import assembler, file, sections  # noqa: E402
 
 LARGEST_MEMORY = 1 << 26  # bytes; a larger one is loaded and not run: what it holds counts as the file's
@@ -26,11 +28,25 @@ LARGEST_MEMORY = 1 << 26  # bytes; a larger one is loaded and not run: what it h
 def read(data: bytes) -> None:
     try:
         model = file.load(data)
-        given = [bytes(p.dtype.nbytes(p.count)) for p in model.inputs]
-        if model.program._instance.nbytes() <= LARGEST_MEMORY:
+        given = inputs_of(model)
+        if given is not None and model.program._instance.nbytes() <= LARGEST_MEMORY:
             model.run(*given)
     except EmberletError:
         return
+
+
+def inputs_of(model: file.SavedModule) -> list[Any] | None:
+    """Zeros for all inputs, at the lowest of open sizes; None where that would be large, or where there are none."""
+    if model.counts is None:
+        return [bytes(p.dtype.nbytes(p.count)) for p in model.inputs]
+    values = model.counts.values(tuple(low for _, low, _ in model.counts.symbols))
+    try:
+        ports = [open_ports.closed(p, values) for p in model.inputs]
+    except ValueError:
+        return None
+    if any(p.count > 1 << 16 or len(p.shape) > 32 for p in ports):
+        return None
+    return [emberlet.zeros(p.shape, dtype=p.dtype.name, backend="numpy") for p in ports]
 
 
 def stripped(whole: bytes) -> bytes:
@@ -68,7 +84,7 @@ def build(n: multiplied.Numbers) -> bytes:
 
 
 def seeds() -> dict[str, bytes]:
-    """The modules of three small models."""
+    """The modules of three small models, with open sizes too."""
     x = emberlet.ones((2, 3), dtype="float32", backend="numpy")
     made = {
         "sum": lambda a: F.exp(a) + 1.0,
@@ -76,11 +92,13 @@ def seeds() -> dict[str, bytes]:
         "two": lambda a: (a, a.sum()),
     }
     found = {}
+    opened = {"a": {0: ("rows", (1, 64)), 1: ("columns", (1, 9))}}
+    ways: dict[str, dict[str, Any]] = {"plain": {}, "float16": {"weights": "float16"}, "open": {"dims": opened}}
     for name, model in made.items():
-        for weights in (None, "float16"):
+        for way, options in ways.items():
             path = pathlib.Path(harness.scratch()) / "x.wasm"
-            plan_file.save(str(path), model, x, **({"weights": weights} if weights else {}))
-            found[f"{name} {weights}"] = stripped(path.read_bytes())
+            plan_file.save(str(path), model, x, **options)
+            found[f"{name} {way}"] = stripped(path.read_bytes())
     return found
 
 
