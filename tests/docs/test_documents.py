@@ -133,7 +133,8 @@ def test_the_generated_model_is_shown_as_it_is(page: str, tmp_path: Path) -> Non
 
 @every("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+    prose = re.sub(r"`[^`\n]+`", "", page.read_text(encoding="utf-8"))  # code may index a list and call what it finds
+    for target in re.findall(r"\]\(([^)#]+)\)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
