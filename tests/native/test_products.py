@@ -18,6 +18,14 @@ def test_drawn_ones_equal_float64_and_integers(kind: str, backend: NativeBackend
         KINDS[kind](seed, backend)
 
 
+@pytest.mark.parametrize("rows", [5, 14, 15, 20, 28, 29])
+def test_few_rows_by_a_matrix_beyond_the_cache_equal_float64(backend: NativeBackend, rows: int) -> None:
+    numbers = np.random.default_rng(rows)
+    a, b = (numbers.standard_normal(shape).astype(np.float32) for shape in ((rows, 260), (260, 1031)))
+    x, y = (emberlet.asarray(v, backend=backend) for v in (a, b))
+    close(F.matmul(x, y), a.astype(np.float64) @ b.astype(np.float64), 260)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("length", [3, 16, 33, 197, 2051])
 def test_softmax_and_sums_equal_float64(backend: NativeBackend, length: int, axis: int) -> None:

@@ -20,6 +20,7 @@ from .nest import begin, finish
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
+_PAGE, _FAR = 1 << 12, 1 << 20  # bytes
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together
 
 
@@ -301,7 +302,14 @@ class Contraction:
         by_column, self.step = e.coefficient(index, "column"), e.coefficient(index, "k0")
         if by_column != 1 or self.step is None or is_open(self.what.columns):
             return False
-        return typical(self.what.rows) <= 2 * self.rows
+        tiles = 1 if self.lanes > 4 and self._is_far() else 2
+        return typical(self.what.rows) <= tiles * self.rows
+
+    def _is_far(self):
+        """Whether neighboring rows of the right operand lie on different pages, and all of it beyond the L2 cache: to
+        read it twice takes longer than to copy it."""
+        columns = typical(self.what.columns)
+        return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= _FAR
 
     def _pack(self):
         """Copy the panel of the right operand that begins at the first column."""
