@@ -238,3 +238,22 @@ def test_a_signal_comes_back_from_its_short_time_transform() -> None:
     np.testing.assert_allclose(np.asarray(F.istft(F.stft(x, 8, None, 8), 8, frame_length=8)), np.asarray(x), atol=1e-5)
     assert F.istft(frames, 4, window, length=50).shape == (2, 50)
     assert linalg.vector_norm(back).item() > 0
+
+
+@every("backend", ["numpy", "python"])
+def test_a_complex_number_takes_the_precision_of_the_tensor_beside_it(backend: str) -> None:
+    real = emberlet.asarray([1.0], dtype="float64", backend=backend)
+    double = real.astype("complex128")
+    sums = [real * 0.1j, 0.1j * real, double * 0.1j, double - (1 - 0.1j), emberlet.where(real > 0, 0.1j, double)]
+    for found in (*sums, emberlet.asarray([0.1j], dtype="complex128"), emberlet.asarray(0.1j, dtype="complex128")):
+        assert found.dtype.name == "complex128" and found.flatten()[0].item() == 0.1j
+    double[0] = 0.1j
+    assert double.tolist() == [0.1j]
+    single = real.astype("float32")
+    assert ((single * 0.1j).dtype.name, (double.astype("complex64") + 1j).dtype.name) == ("complex64", "complex64")
+
+
+def test_the_first_complex_number_of_a_program_is_as_precise() -> None:
+    code = "import emberlet; print((emberlet.asarray([1.0], dtype='float64', backend='numpy') * 0.1j).tolist())"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    assert said.stdout.strip() == "[0.1j]"

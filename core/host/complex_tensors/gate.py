@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -41,10 +42,25 @@ BY_NUMPY = frozenset(
 )
 
 
+# A complex number beside a tensor takes the tensor's precision in these.
+_PRECISE = frozenset("add assigned divide equal multiply not_equal pow subtract where".split())
+
+
+def _precise(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The call with Python's complex numbers as tensors of complex128."""
+    asarray = import_module("emberlet.lookup").function("asarray")
+    backend = next(x.backend for x in args if isinstance(x, Tensor))
+    numbers = [asarray(a, dtype="complex128", backend=backend) if type(a) is complex else a for a in args]
+    return function(*numbers, **kwargs)
+
+
 def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function that computes this call of complex numbers, or None if `function` does. Raises DTypeError if it does
     not take them, UnsupportedError if they are on another backend than numpy and python."""
     instead = None
+    if function.__name__ in _PRECISE and any(type(a) is complex for a in args):
+        if any(isinstance(a, Tensor) and a.dtype.name in ("float64", "complex128") for a in args):
+            instead = partial(_precise, function)
     for value in (*args, *kwargs.values()):
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, Tensor) and one.dtype.kind == "complex":

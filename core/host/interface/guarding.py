@@ -36,7 +36,8 @@ def guarded(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if complex_gate:
+            gated = bool(complex_gate)
+            if gated:
                 instead = complex_gate[0](function, args, kwargs)
                 if instead is not None:
                     return instead(*args, **kwargs)
@@ -44,6 +45,8 @@ def guarded(function: Any) -> Any:
                 args, kwargs = adapt(args, kwargs)
             found = function(*args, **kwargs)
             if complex_gate:
+                if not gated:  # complex numbers came with this call
+                    return call(*args, **kwargs)
                 complex_gate[1](found)
             return found
         except MemoryError:  # an explanation would need more

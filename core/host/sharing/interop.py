@@ -141,6 +141,8 @@ def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | Non
         DTypeError: The object supports none of them, or its elements have no dtype here.
         ValueError: A copy is needed, and `copy` is False.
     """
+    if isinstance(obj, complex) and dtype is not None and dtype.kind == "complex":
+        return _on(backend).full((), complex(obj), dtype)  # in that precision from the start
     x = _described(obj, backend, copy)
     if dtype is not None and dtype is not x.dtype:
         if copy is False:
@@ -168,7 +170,7 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     if hasattr(obj, "__array__"):
         return _from_numpy(obj, backend, copy)
     if isinstance(obj, complex):
-        return _on(backend, "complex64").full((), obj, dtypes.dtype("complex64"))
+        return _on(backend).full((), obj, dtypes.dtype("complex64"))
     try:
         view = memoryview(obj)
     except TypeError:
@@ -195,7 +197,7 @@ def _from_number(obj: Any, backend: Backend) -> Tensor:
     return backend.full((), float(obj), dtypes.float32)
 
 
-def _on(backend: Backend, name: str) -> Any:
+def _on(backend: Backend) -> Any:
     """`backend`, which must have complex tensors."""
     import_module("emberlet.host.complex_tensors").refuse_elsewhere(backend)
     return backend
@@ -218,7 +220,7 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     if found is None:
         raise DTypeError(f"NumPy dtype {array.dtype} has no emberlet counterpart")
     if found.kind == "complex":
-        _on(backend, found.name)
+        _on(backend)
     if backend.name == "numpy":
         if copy:
             array = array.copy()

@@ -113,6 +113,8 @@ def _named(self: Any, *names: str) -> Any:
 
 def _assign(self: Any, key: Any, value: Any, /) -> None:
     """`self[key] = value`."""
+    if type(value) is complex and self.dtype.kind == "complex":
+        value = import_module("emberlet.lookup").function("asarray")(value, dtype=self.dtype, backend=self.backend)
     _imported("assignment", "assign")(self, key, value)
 
 
