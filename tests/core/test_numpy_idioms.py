@@ -72,5 +72,7 @@ def test_nearly_all_of_them_work_and_the_document_counts_them() -> None:
     typed = [i for i, ours in found.items() if ours == i and i not in MISSING]
     assert len(typed) >= 300
     text = (ROOT / "docs" / "tensors.md").read_text(encoding="utf-8")
-    said = re.search(r"of (\d+) idioms (\d+) give NumPy's results on `numpy`, `python` and `wgpu`,\n(\d+) of them", text)
+    said = re.search(
+        r"of (\d+) idioms (\d+) give NumPy's results on `numpy`, `python` and `wgpu`,\n(\d+) of them", text
+    )
     assert said and tuple(map(int, said.groups())) == (len(found), len(found) - len(MISSING), len(typed))
