@@ -112,7 +112,7 @@ def interp(x, xp, fp, left=None, right=None):
     return astype(where(backend.unary("isnan", x), x, out), dtype)
 
 
-#: function; NumPy polyval; p: Sequence[float] | TensorLike
+#: function; NumPy polyval; p: TensorLike
 @composite
 def polyval(p, x):
     """The polynomial with the coefficients p (n,), that of the highest power first, at x."""
