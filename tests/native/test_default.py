@@ -17,7 +17,7 @@ from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import EmberletError, ShapeError
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
-from emberlet.wgpu_backend.llvm import or_numpy
+from emberlet.wgpu_backend.llvm import engine, or_numpy
 from emberlet.wgpu_backend.llvm.or_numpy import NativeOrNumpy
 
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
@@ -186,3 +186,16 @@ def test_calls_of_several_threads_do_not_mix() -> None:
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_sizes_that_a_model_computes_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    before = engine._made
+    monkeypatch.setattr(engine, "_made", lambda key: (made.append(key), before(key))[1])
+
+    def reshaped(x: Any) -> Any:
+        four, one = (emberlet.asarray(numbers, device=x.backend) for numbers in ([4, 2], [0, 1]))
+        return x.reshape(tuple((four + one).tolist())) + 0.5
+
+    np.testing.assert_array_equal(np.asarray(Of(reshaped).compile()(X)), X.reshape(4, 3) + np.float32(0.5))
+    assert not [key for key in made if key[2]]  # kernels that are compiled for a single use

@@ -17,6 +17,8 @@ from emberlet.tensor import Tensor
 
 from ..compiled import Compiled
 from ..planned import Planned
+from ..record.host_evaluation import evaluate, is_evaluated
+from ..record.node import refuse_values, topological
 from ..record.tracing import assemble
 from .backend import NativeBackend
 
@@ -41,6 +43,15 @@ class _Exact(NativeBackend):
     def _tensor(self, op: str, srcs: Any, arg: Any, dtype: Any, shape: Any) -> Tensor:
         self._admit(dtype)
         return NativeBackend._tensor(self, op, srcs, arg, dtype, shape)
+
+    def _words(self, x: Tensor) -> Any:
+        """What a model looks at while it is traced, such as sizes, is computed on the host: it is little, and its
+        kernels would be compiled."""
+        node = x.data
+        if node.op != "data" and x.size and all(n.op != "buffer" and is_evaluated(n) for n in topological([node])):
+            refuse_values(node)
+            evaluate([node], self.host)
+        return NativeBackend._words(self, x)
 
     def _admit(self, dtype: Any) -> None:
         """Raise BackendError for float64."""
