@@ -42,8 +42,8 @@ def explained(
 ) -> EmberletError | None:
     """The error to raise instead of `error`; None to keep it: inside another public function or a layer, whose
     arguments are the caller's, or if foreign code (a callback, an added backend) raised it."""
-    # Of operands on different backends, one may be what stands in place of a tensor.
-    meant = isinstance(error, (ArgumentError, DTypeError, IndexingError, ShapeError)) or type(error) is BackendError
+    apart = type(error) is BackendError  # of operands on different backends, one may be no tensor at all
+    meant = apart or isinstance(error, (ArgumentError, DTypeError, IndexingError, ShapeError))
     if not (meant or isinstance(error, _RAW)) or _within_another() or not _of_our_own(error):
         return None
     name = function.__name__
@@ -57,6 +57,8 @@ def explained(
         for argument, value, parameter in given:
             declared = types.get(parameter, "Any")
             listed = declared.startswith("TensorLike") and isinstance(value, (list, tuple))
+            if apart and not _is_no_tensor(value):
+                continue
             if meant and (listed or "TensorLike" not in declared):
                 continue  # the function's own message is better, also about a list, which it has converted by now
             if said := _misfit(value, declared, strict):
