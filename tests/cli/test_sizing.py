@@ -159,6 +159,16 @@ def test_the_smallest_size_that_works_is_found() -> None:
     assert fitted(FIXED, {}, len) == (0, {})
 
 
+def test_an_input_that_needs_no_larger_size_keeps_1() -> None:
+    state = Input("state", "state", dtypes.float32, (2, None, 128))
+    model = Loaded(None, (ONE, state), ("y",))
+    tried: list[dict[str, int]] = []
+    _, known = fitted(model, {}, _works({"length": 5}, tried))
+    assert known == {"length": 8, "state:1": 1}
+    _, known = fitted(model, {}, _works({"length": 5, "state:1": 5}, tried))
+    assert known == {"length": 8, "state:1": 8}
+
+
 def test_an_error_at_every_tried_size_names_the_option() -> None:
     model = Loaded(None, (ONE,), ("y",))
     tried: list[dict[str, int]] = []

@@ -129,7 +129,8 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
     """(the result of `attempt`, the sizes it was called with).
 
     Sizes not given are 1 or, if the model refuses that, the smallest of TRIED that works. First axes, which are
-    batches, stay 1 unless nothing else works. Raises EmberletError; if no size works, it mentions `--dim`.
+    batches, and inputs that need no larger size stay 1 unless nothing else works. Raises EmberletError; if no size
+    works, it mentions `--dim`.
     """
     names = free_names(loaded.inputs, given)
     first = {_name(i, 0) for i in loaded.inputs if i.shape}
@@ -141,7 +142,7 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
     for plan in plans if names else [{}]:
         tried = {**given, **plan}
         try:
-            return attempt(tried), tried
+            return _smaller(loaded.inputs, plan, given, attempt, attempt(tried))
         except EmberletError as error:
             problem = problem or error
             if not isinstance(error, ShapeError):
@@ -151,6 +152,23 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
         raise problem
     said = " ".join(f"--dim {n}=…" for n in names)
     raise type(problem)(f"{problem}; give the sizes of the unknown dimensions: {said}")
+
+
+def _smaller(
+    inputs: Sequence[Input], plan: Sizes, given: Sizes, attempt: Callable[[Sizes], T], result: T
+) -> tuple[T, Sizes]:
+    """As `fitted`, where `result` is that of a plan: with the sizes of each input 1 where the model takes that."""
+    for i in inputs:
+        others = unknown([other for other in inputs if other != i])
+        alone = {n: 1 for n in unknown([i]) if plan.get(n, 1) > 1 and n not in others}
+        if not alone or len(alone) == sum(n > 1 for n in plan.values()):
+            continue
+        try:
+            result = attempt({**given, **plan, **alone})
+        except EmberletError:
+            continue
+        plan = {**plan, **alone}
+    return result, {**given, **plan}
 
 
 def _name(i: Input, axis: int) -> str:
