@@ -150,7 +150,8 @@ class MultiHeadAttention(Module):
 
     query (batch, seq_q, d_model), key and value (batch, seq_k, d_model). mask_pad (batch, seq_k): True hides a key from
     every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float: the
-    number added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with an extra score of 0)."""
+    number added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with an extra score of 0).
+    All inputs, and then the results, may be without the batch."""
     d_model: int
     n_heads: int
     d_head: int
@@ -243,7 +244,8 @@ class Conv(Module):
     def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]:
         """The shape of `weight`: (out_channels, in_channels / groups, *kernel_size)."""
     def forward(self, x: Tensor) -> Tensor:
-        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). Raises ShapeError if x does not fit."""
+        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or both without n. Raises ShapeError if x does
+        not fit."""
     def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The convolution of x with the values of `weight` and `bias`; transposed convolutions override it."""
 
@@ -776,13 +778,13 @@ class _Pool(Module):
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
     padding: str | tuple[tuple[int, int], ...]
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial) -> (n, c, *windows), or both without n. Raises ShapeError for another rank."""
 
 class _MaxPool(_Pool):
     """The largest element of each window."""
     ceil_mode: bool
     def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., ceil_mode: bool = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor:
-        """x (n, c, *spatial) -> (n, c, *windows), the dtype of x. Raises ShapeError for another rank."""
 
 class MaxPool1d(_MaxPool):
     """The largest element of each window of x (n, c, length)."""
@@ -801,8 +803,6 @@ class _AvgPool(_Pool):
     count_include_pad: bool
     ceil_mode: bool
     def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., count_include_pad: bool = ..., ceil_mode: bool = ..., dilation: int | Sequence[int] = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor:
-        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
 
 class AvgPool1d(_AvgPool):
     """The mean of each window of x (n, c, length)."""
@@ -821,8 +821,6 @@ class _AdaptiveAvgPool(_Pool):
     for each axis, where None keeps the length."""
     output_size: int | Sequence[int | None]
     def __init__(self, output_size: int | Sequence[int | None]) -> None: ...
-    def forward(self, x: Tensor) -> Tensor:
-        """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """x (n, c, length) -> (n, c, output_size): means of windows of nearly equal size."""
@@ -838,8 +836,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
 class _AdaptiveMaxPool(_AdaptiveAvgPool):
     """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
-    def forward(self, x: Tensor) -> Tensor:
-        """x (n, c, *spatial) -> (n, c, *output_size). Raises ShapeError for another rank."""
+    pass
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """x (n, c, length) -> (n, c, output_size): largest elements of windows of nearly equal size."""
@@ -859,8 +856,6 @@ class _LPPool(_Pool):
     norm_type: float
     ceil_mode: bool
     def __init__(self, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., ceil_mode: bool = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor:
-        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
 
 class LPPool1d(_LPPool):
     """LPPool of x (n, c, length)."""

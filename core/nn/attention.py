@@ -46,6 +46,7 @@ class MultiHeadAttention(Module):
     query (batch, seq_q, d_model), key and value (batch, seq_k, d_model). mask_pad (batch, seq_k): True hides a key from
     every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float: the
     number added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with an extra score of 0).
+    All inputs, and then the results, may be without the batch.
     """
 
     SHOWN = "d_model n_heads d_head min_float quiet_softmax"
@@ -73,6 +74,10 @@ class MultiHeadAttention(Module):
     ):  # fmt: skip
         """-> AttentionOutput, whose weights are None unless they are needed. With an AttentionCache, query holds only
         the new steps, which attend to the cached steps and to themselves."""
+        if len(query.shape) == 2:
+            from .unbatched import attention
+
+            return attention(self, query, key, value, mask_pad, mask_attn, cache, need_weights)
         key = query if key is None else key
         value = key if value is None else value
         q = split_heads(self.query(query), self.n_heads)

@@ -4,7 +4,8 @@ x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). kernel_size, strid
 axis; padding: an int, one entry per axis (an int or a (low, high) pair), "same", "valid", "same_upper" or "same_lower"
 (functional/convolution.py).
 weight: (out_channels, in_channels // groups, *kernel_size); bias: (out_channels,) or None; both are uniform within
-±1 / sqrt(fan in) unless an `initializer` is given. Inputs of the wrong shape raise ShapeError.
+±1 / sqrt(fan in) unless an `initializer` is given. x may be without n, and so is the result then. Inputs of the wrong
+shape raise ShapeError.
 """
 
 from ..errors import refuse
@@ -44,9 +45,12 @@ class Conv(Module):
         return (out_channels, in_channels // self.groups)
 
     def forward(self, x):
-        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). Raises ShapeError if x does not fit."""
+        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or both without n. Raises ShapeError if x does
+        not fit."""
         if len(x.shape) != self.RANK + 2:
-            refuse("layer axes", type(self).__name__, self.RANK, x.shape)
+            from .unbatched import windows
+
+            return windows(self, x)
         return self.convolve(x, self.weight.val(), value(self.bias))
 
     def convolve(self, x, weight, bias):

@@ -85,6 +85,15 @@ def _stacked(rows):
     return joined[0] if len(joined) == 1 else backend.concat(joined, 0)
 
 
+def unbatched(layer, x, state):
+    """A layer's results for x (seq, d_input), without the axis of the batch. Raises ShapeError for another shape."""
+    if x.shape[1] != layer.d_input:
+        time_major(x, layer.batch_first, layer.d_input, type(layer).__name__)
+    from .unbatched import recurrent
+
+    return recurrent(layer, x, state)
+
+
 def time_major(x, batch_first, d_input, name):
     """x as (seq, batch, d_input). Raises ShapeError if it has another shape."""
     if len(x.shape) != 3 or x.shape[2] != d_input:

@@ -2,7 +2,7 @@
 
 from ..functional.recurrent.layers import gru
 from ..module import Module
-from .gate import GateController, hidden_states, packed, time_major, with_direction, without_direction
+from .gate import GateController, hidden_states, packed, time_major, unbatched, with_direction, without_direction
 
 
 class Gru(Module):
@@ -39,6 +39,8 @@ class Gru(Module):
     def forward(self, x, state=None):
         """x and `state` (batch, d_hidden), zeros if None -> (outputs, last state). Raises ShapeError if x does not
         fit."""
+        if len(x.shape) == 2:
+            return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "Gru")
         y, hidden = gru(
             x, *packed(self, (self.gates(),)), initial_h=with_direction(state),
@@ -71,6 +73,8 @@ class BiGru(Module):
     def forward(self, x, state=None):
         """x and `state` (2, batch, d_hidden), zeros if None -> (outputs, last state). Raises ShapeError if x does not
         fit."""
+        if len(x.shape) == 2:
+            return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "BiGru")
         y, hidden = gru(
             x, *packed(self, (self.forward_layer.gates(), self.reverse_layer.gates())), initial_h=state,

@@ -2,7 +2,7 @@
 
 from ..functional.recurrent.layers import lstm
 from ..module import Module
-from .gate import GateController, hidden_states, packed, time_major, with_direction, without_direction
+from .gate import GateController, hidden_states, packed, time_major, unbatched, with_direction, without_direction
 
 
 class LstmState:
@@ -47,6 +47,8 @@ class Lstm(Module):
 
     def forward(self, x, state=None):
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
+        if len(x.shape) == 2:
+            return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "Lstm")
         y, hidden, cell = lstm(
             x, *packed(self, (self.gates(),)), initial_h=with_direction(state and state.hidden),
@@ -78,6 +80,8 @@ class BiLstm(Module):
 
     def forward(self, x, state=None):
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
+        if len(x.shape) == 2:
+            return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "BiLstm")
         y, hidden, cell = lstm(
             x, *packed(self, (self.forward_layer.gates(), self.reverse_layer.gates())),

@@ -20,13 +20,13 @@ class _Pool(Module):
         self.dilation = per_axis(dilation, n, "dilation")
         self.padding = padding_pairs(padding, n, self.kernel_size, self.dilation)
 
-    def _checked(self, x):
+    def forward(self, x):
+        """x (n, c, *spatial) -> (n, c, *windows), or both without n. Raises ShapeError for another rank."""
         if len(x.shape) != self.RANK + 2:
-            from ..errors import ShapeError
+            from .unbatched import windows
 
-            name = type(self).__name__
-            raise ShapeError("{} needs (n, c) and {} spatial axes, found shape {}".format(name, self.RANK, x.shape))
-        return x
+            return windows(self, x)
+        return self._pooled(x)
 
 
 class MaxPool(_Pool):
@@ -38,9 +38,8 @@ class MaxPool(_Pool):
         self._windows(kernel_size, stride, padding, dilation)
         self.ceil_mode = ceil_mode
 
-    def forward(self, x):
-        """x (n, c, *spatial) -> (n, c, *windows), the dtype of x. Raises ShapeError for another rank."""
-        x = self._checked(x)
+    def _pooled(self, x):
+        """x (n, c, *spatial) -> (n, c, *windows), the dtype of x."""
         return max_pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
@@ -54,10 +53,10 @@ class AvgPool(_Pool):
         self.count_include_pad = count_include_pad
         self.ceil_mode = ceil_mode
 
-    def forward(self, x):
-        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
+    def _pooled(self, x):
+        """x (n, c, *spatial), floats -> (n, c, *windows)."""
         return avg_pool(
-            self._checked(x), self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
             self.count_include_pad,
         )  # fmt: skip
 
@@ -77,17 +76,17 @@ class AdaptiveAvgPool(_Pool):
     def _parts(self, x):
         return tuple([x.shape[i + 2] if s is None else s for i, s in enumerate(self.output_size)])
 
-    def forward(self, x):
-        """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
-        return adaptive_avg_pool(self._checked(x), self._parts(x))
+    def _pooled(self, x):
+        """x (n, c, *spatial), floats -> (n, c, *output_size)."""
+        return adaptive_avg_pool(x, self._parts(x))
 
 
 class AdaptiveMaxPool(AdaptiveAvgPool):
     """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
 
-    def forward(self, x):
-        """x (n, c, *spatial) -> (n, c, *output_size). Raises ShapeError for another rank."""
-        return adaptive_max_pool(self._checked(x), self._parts(x))
+    def _pooled(self, x):
+        """x (n, c, *spatial) -> (n, c, *output_size)."""
+        return adaptive_max_pool(x, self._parts(x))
 
 
 class MaxPool1d(MaxPool):
@@ -173,9 +172,9 @@ class LPPool(_Pool):
         self.norm_type = norm_type
         self.ceil_mode = ceil_mode
 
-    def forward(self, x):
-        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
-        powers = self._checked(x) ** self.norm_type
+    def _pooled(self, x):
+        """x (n, c, *spatial), floats -> (n, c, *windows)."""
+        powers = x**self.norm_type
         total = avg_pool(powers, self.kernel_size, self.stride, ceil_mode=self.ceil_mode)
         taps = 1
         for k in self.kernel_size:

@@ -2,7 +2,7 @@
 
 from ..functional.recurrent.layers import rnn
 from ..module import Module
-from .gate import GateController, hidden_states, packed, time_major, with_direction, without_direction
+from .gate import GateController, hidden_states, packed, time_major, unbatched, with_direction, without_direction
 
 
 class RnnState:
@@ -41,6 +41,8 @@ class Rnn(Module):
 
     def forward(self, x, state=None):
         """x and an RnnState, zeros if None -> (outputs, RnnState). Raises ShapeError if x does not fit."""
+        if len(x.shape) == 2:
+            return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "Rnn")
         y, hidden = rnn(
             x, *packed(self, (self.gates(),)), initial_h=with_direction(state and state.hidden),
@@ -72,6 +74,8 @@ class BiRnn(Module):
 
     def forward(self, x, state=None):
         """x and an RnnState, zeros if None -> (outputs, RnnState). Raises ShapeError if x does not fit."""
+        if len(x.shape) == 2:
+            return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "BiRnn")
         y, hidden = rnn(
             x, *packed(self, (self.forward_layer.gates(), self.reverse_layer.gates())),

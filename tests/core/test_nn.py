@@ -408,7 +408,7 @@ def test_a_layer_whose_imports_fail_says_which(monkeypatch):
     [
         (lambda: nn.Conv2d(3, 4, 3, groups=2), r"3 input and 4 output channels do not divide into 2 groups"),
         (
-            lambda: nn.Conv2d(3, 4, 3)(el.ones((1, 3, 8))),
+            lambda: nn.Conv2d(3, 4, 3)(el.ones((3, 8))),
             r"Conv2d needs \(n, channels\) and 2 spatial axes, found shape",
         ),
         (lambda: nn.Conv2d(3, 4, (3, 3, 3)), "kernel_size has 3 entries for 2 spatial axes"),
@@ -416,7 +416,7 @@ def test_a_layer_whose_imports_fail_says_which(monkeypatch):
         (lambda: nn.Linear(3, 4)(el.ones((2, 5))), r"input \(2, 5\) does not fit weight \(3, 4\)"),
         (lambda: nn.LayerNorm(4)(el.ones((2, 5))), r"LayerNorm over \(4,\) does not fit shape \(2, 5\)"),
         (lambda: nn.GroupNorm(4, 6), "6 channels do not divide into 4 groups"),
-        (lambda: nn.MaxPool1d(2)(el.ones((1, 3, 8, 8))), r"MaxPool1d needs \(n, c\) and 1 spatial axes"),
+        (lambda: nn.MaxPool1d(2)(el.ones((1, 3, 8, 8))), r"MaxPool1d needs \(n, channels\) and 1 spatial axes"),
         (lambda: nn.MultiHeadAttention(6, 4), "4 heads do not divide d_model 6"),
         (lambda: nn.PositionalEncoding(4, 3)(el.ones((1, 5, 4))), "at most 3 steps does not fit"),
         (lambda: nn.PositionalEncoding(3), "d_model is 3, expected an even number"),
