@@ -77,3 +77,13 @@ def test_attention() -> None:
     assert np.array_equal(np.asarray(found.weights), np.asarray(wanted.weights)[0])
     with pytest.raises(ShapeError, match="all without"):
         layer(q, k.reshape((1, 5, 8)))
+
+
+def test_samples_without_a_batch_choose_the_same_weights() -> None:
+    images = [drawn(2, 6, 5) for _ in range(3)]
+    first = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Conv2d(4, 3, 2))
+    first(images[0])  # initializes the weights, of the clone, too
+    second = first.clone()
+    first.quantize_weights(4, method="gptq", samples=images)
+    second.quantize_weights(4, method="gptq", samples=[x.reshape((1, 2, 6, 5)) for x in images])
+    assert np.array_equal(np.asarray(first(images[0])), np.asarray(second(images[0])))

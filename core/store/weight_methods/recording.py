@@ -83,7 +83,8 @@ def watched(layers: Mapping[str, Any], see: See) -> Iterator[None]:
 def _watching(name: str, layer: Any, see: See) -> Callable[..., Any]:
     def forward(x: Any, *more: Any, **named: Any) -> Any:
         y = type(layer).forward(layer, x, *more, **named)
-        see(name, layer, x, y)
+        if not isinstance(layer, Conv) or len(x.shape) == layer.RANK + 2:  # without a batch, it calls itself with one
+            see(name, layer, x, y)
         return y
 
     return forward
