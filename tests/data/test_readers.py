@@ -15,6 +15,7 @@ import threading
 import tracemalloc
 import zipfile
 from collections import namedtuple
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -665,6 +666,7 @@ def test_hugging_face_data_sets_come_from_its_library(monkeypatch: pytest.Monkey
     assert found == [{"given": ("dbpedia_14", None), "split": "train", "cache_dir": "here"}]
 
 
+@pytest.mark.skipif(not find_spec("datasets"), reason="datasets is not installed: the tests' environment has none")
 def test_a_hugging_face_data_set_is_a_data_set_for_any_workers() -> None:
     datasets = pytest.importorskip("datasets")
     rows = {

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import xml.etree.ElementTree as ET
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,7 @@ def test_a_notebook_has_a_cell_of_charts(tmp_path: Path) -> None:
     assert "ended" in text
 
 
+@pytest.mark.skipif(not find_spec("nbclient"), reason="nbclient is not installed: the tests' environment has none")
 def test_the_cell_of_a_kernel_is_shown_once_and_updated(tmp_path: Path) -> None:
     """In a process of IPython's kernel, as a notebook has it: `renderer="auto"` finds it."""
     nbclient = pytest.importorskip("nbclient", reason="a notebook needs nbclient and ipykernel")
