@@ -150,15 +150,40 @@ def test_an_interrupt_ends_a_command_with_one_line(command: str, after: int, tmp
     assert [file.name for file in tmp_path.iterdir()] == ["image.npy"]  # nothing half written, nor left over
 
 
+# A library that turns an interrupt into an error of its own, as NumPy's C modules do while they load.
+SWALLOWED = """\
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from emberlet.host import cli
+def loading(arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ImportError("Importing the numpy C-extensions failed") from None
+cli._run = loading
+sys.exit(cli.main())
+"""
+
+
+def test_an_interrupt_that_a_library_makes_an_error_of_is_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, "inspect"],
+        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "emberlet: interrupted\n")
+
+
 # Sends itself the signal at its end, after the command.
 LATE = """\
 import builtins, os, sys
 import signal as signals
 signals.signal(signals.SIGINT, signals.default_int_handler)
 from emberlet.__main__ import main
-original = builtins.__import__
+original, left = builtins.__import__, 2  # the command's own import of it is the first
 def watching(name, *args, **keywords):
-    if name == "signal":
+    global left
+    left -= name == "signal"
+    if not left:
         builtins.__import__ = original
         os.kill(os.getpid(), signals.SIGINT)
     return original(name, *args, **keywords)

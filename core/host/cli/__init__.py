@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:  # a process of its own
         blas_kernels.choose()
     try:
-        return _run(arguments)
+        return _interruptible(arguments) if argv is None else _run(arguments)
     except (EmberletError, OSError) as error:
         if isinstance(error, BrokenPipeError):  # the reader of the output has gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,6 +80,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         print(f"emberlet: {plain(said)} ({TRACEBACK}=1 shows where)", file=sys.stderr)
         return 2
+
+
+def _interruptible(arguments: list[str]) -> int:
+    """Run the command of this process. Raises KeyboardInterrupt also where a library turned it into an error of its
+    own, as NumPy does while it loads."""
+    seen = []
+
+    def interrupt(number: int, frame: object) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        return _run(arguments)
+    except Exception:
+        if seen:
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _end(status: int) -> None:
