@@ -102,8 +102,8 @@ def test_products_of_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest.Monke
     made = []
     build = integers.integer_contraction
 
-    def watched(item: Any, stored: Any, name: str) -> Any:
-        made.append(build(item, stored, name))
+    def watched(*given: Any) -> Any:
+        made.append(build(*given))
         return made[-1]
 
     monkeypatch.setattr(integers, "integer_contraction", watched)
