@@ -124,13 +124,13 @@ nn.Linnear(1, 2)
 """
 # line of USES -> what the type checker says of it
 SAID = {
-    "reveal_type(y)": '"emberlet.tensor.Tensor"',
-    "reveal_type(state.cell)": '"emberlet.tensor.Tensor"',
-    "reveal_type(net.blocks[0].linear.weight.val())": '"emberlet.tensor.Tensor"',
+    "reveal_type(y)": '"emberlet.tensor.Tensor[Any]"',
+    "reveal_type(state.cell)": '"emberlet.tensor.Tensor[Any]"',
+    "reveal_type(net.blocks[0].linear.weight.val())": '"emberlet.tensor.Tensor[Any]"',
     "reveal_type(net.blocks[0].linear.bias)": '"emberlet.param.Param | None"',
     'reveal_type(Net.from_file("net").to("numpy"))': 'Net"',
     "reveal_type([p.shape for p in net.params()])": "tuple[",
-    "net(3)": 'incompatible type "int"; expected "Tensor"',
+    "net(3)": 'incompatible type "int"; expected "Tensor[Any]"',
     'nn.Linear("a", 2)': 'incompatible type "str"; expected "int"',
     "nn.Linnear(1, 2)": "Module has no attribute",
 }
