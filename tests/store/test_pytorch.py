@@ -282,6 +282,11 @@ def test_structures_that_share_themselves_are_bounded():
         value = {"a": value, "b": value}
     with pytest.raises(FormatError, match="share too much"):
         store.open(zipped(value))
+    value = {"n": 1}
+    for _ in range(18):  # a quarter of a million values in a file of a thousand bytes
+        value = {"a": value, "b": value}
+    with pytest.raises(FormatError, match="share too much"):
+        store.open(zipped(value))
     circle: dict[str, object] = {"n": 1}
     circle["me"] = circle
     assert store.open(zipped(circle)).scalars == {"n": 1}

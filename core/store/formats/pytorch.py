@@ -33,7 +33,7 @@ def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_
     found: dict[str, Snapshot] = {}
     scalars: dict[str, Any] = {}
     extras: dict[str, Any] = {}
-    for name, value in _leaves(_part(tree, key, where), where):
+    for name, value in _leaves(_part(tree, key, where), where, len(data)):
         if isinstance(value, TensorView):
             if len(found) >= limits.tensors:
                 raise FormatError(f"{where}: more tensors than the limit of {limits.tensors}")
@@ -104,9 +104,9 @@ def _mapping(value: Any) -> dict[Any, Any] | None:
     return value
 
 
-def _leaves(tree: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """(path, value) of everything except dicts, lists and modules, in the file's order."""
-    budget = 2_000_000
+def _leaves(tree: Any, where: str, size: int) -> Iterator[tuple[str, Any]]:
+    """(path, value) of everything except dicts, lists and modules, in the file's order. size: the file's, in bytes."""
+    budget = min(2_000_000, 65_536 + 16 * size)
     path: list[int] = []
 
     def walk(value: Any, name: str) -> Iterator[tuple[str, Any]]:
