@@ -454,6 +454,7 @@ class InstanceNorm(GroupNorm):
 class Gru(Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last one (batch, d_hidden)). state: the initial (batch, d_hidden), by default zeros.
+    x, the outputs and the states may be without the batch.
 
     z, r = sigmoid of the update and reset gate; n = tanh of the new gate, in which r multiplies the hidden transform's
     output (reset_after, as in PyTorch) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last
@@ -648,6 +649,7 @@ class LstmState:
 class Lstm(Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last LstmState). state: the initial LstmState, by default zeros.
+    x, the outputs and the states may be without the batch.
 
     i, f, o = sigmoid of the input, forget and output gate, g = tanh of the cell gate (each a GateController);
     cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: clamps the gates'
@@ -913,9 +915,8 @@ class QuantizedWeight(Module):
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits,
     or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype;
     tensor_scale: None, or one float32 that all scales are multiplied by; zero_point: float32 (channels * blocks,), or
-    None for symmetric weights; input_scale: None, or
-    float32, what each input of a dense layer (d_input, d_output) is multiplied by before the product with the packed
-    weight, and 1 until it is set (AWQ).
+    None for symmetric weights; input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied
+    by before the product with the packed weight, 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size."""
     shape: Sequence[int]
     axis: int
@@ -1088,6 +1089,7 @@ class RnnState:
 class Rnn(Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last RnnState). state: the initial RnnState, by default zeros.
+    x, the outputs and the states may be without the batch.
 
     hidden = activation of the gate (a GateController). hidden_activation: "Tanh", "Relu", "Sigmoid", "Softsign" or
     another of ONNX's names. reverse: from the last step to the first. clip: clamps the activation's input to ± clip."""

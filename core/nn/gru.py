@@ -8,6 +8,7 @@ from .gate import GateController, hidden_states, packed, time_major, unbatched, 
 class Gru(Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last one (batch, d_hidden)). state: the initial (batch, d_hidden), by default zeros.
+    x, the outputs and the states may be without the batch.
 
     z, r = sigmoid of the update and reset gate; n = tanh of the new gate, in which r multiplies the hidden transform's
     output (reset_after, as in PyTorch) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last

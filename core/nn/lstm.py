@@ -16,6 +16,7 @@ class LstmState:
 class Lstm(Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last LstmState). state: the initial LstmState, by default zeros.
+    x, the outputs and the states may be without the batch.
 
     i, f, o = sigmoid of the input, forget and output gate, g = tanh of the cell gate (each a GateController);
     cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: clamps the gates'

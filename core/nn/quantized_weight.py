@@ -31,9 +31,8 @@ class QuantizedWeight(Module):
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits,
     or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype;
     tensor_scale: None, or one float32 that all scales are multiplied by; zero_point: float32 (channels * blocks,), or
-    None for symmetric weights; input_scale: None, or
-    float32, what each input of a dense layer (d_input, d_output) is multiplied by before the product with the packed
-    weight, and 1 until it is set (AWQ).
+    None for symmetric weights; input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied
+    by before the product with the packed weight, 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size.
     """
 

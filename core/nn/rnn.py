@@ -15,6 +15,7 @@ class RnnState:
 class Rnn(Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last RnnState). state: the initial RnnState, by default zeros.
+    x, the outputs and the states may be without the batch.
 
     hidden = activation of the gate (a GateController). hidden_activation: "Tanh", "Relu", "Sigmoid", "Softsign" or
     another of ONNX's names. reverse: from the last step to the first. clip: clamps the activation's input to ± clip.

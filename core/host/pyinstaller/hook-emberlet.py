@@ -1,8 +1,7 @@
 """PyInstaller's hook for emberlet: most modules are imported by name when first used, which its analysis cannot see.
 
 The packages that read ONNX or build for microcontrollers have their own hooks and are included only if a program
-imports them. So are large packages that only some functions use, such as pyarrow: a program that imports none of them
-is a tenth of the size.
+imports them. So are large packages that only some functions use, such as pyarrow.
 """
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
