@@ -17,6 +17,7 @@ from emberlet.tensor import Tensor
 
 from ..compiled import Compiled
 from ..planned import Planned
+from ..record.bounds import UNKNOWN
 from ..record.host_evaluation import evaluate, is_evaluated
 from ..record.node import refuse_values, topological
 from ..record.tracing import assemble
@@ -30,11 +31,13 @@ _SAME = {
     "i8": ("int8", np.int8),
     "u8": ("uint8", np.uint8),
 }
+MOST = (1 << 20) - 1  # the largest magnitude of 64-bit integers in inputs: token ids, and 2048 of them added up, fit
 _REFUSED = (BackendError, UnsupportedError)  # there is no plan, or it does not take these arguments
 
 
 class _Exact(NativeBackend):
-    """Refuses what it would compute in float32 where NumPy computes in float64."""
+    """Refuses what it would compute otherwise than NumPy: float64, and 64-bit integers that may not fit into 32 bits.
+    Those of inputs lie within `MOST`, which `_in_range` checks in each call."""
 
     def given(self, dtype: Any) -> Any:
         self._admit(dtype)
@@ -42,7 +45,20 @@ class _Exact(NativeBackend):
 
     def _tensor(self, op: str, srcs: Any, arg: Any, dtype: Any, shape: Any) -> Tensor:
         self._admit(dtype)
+        for node in srcs:
+            if node.op == "input" and node.bounds is None and node.dtype.is_integer and node.dtype.bits == 64:
+                node.bounds = (0 if node.dtype.kind == "uint" else -MOST, MOST)
         return NativeBackend._tensor(self, op, srcs, arg, dtype, shape)
+
+    def _holds(self, node: Any) -> bool:
+        """Raise BackendError if nothing shows that 32 bits hold the 64-bit integers of a node."""
+        holds = NativeBackend._holds(self, node)
+        if holds and node.bounds == UNKNOWN:
+            what = node.arg if node.op in ("unary", "binary") else node.op
+            raise BackendError(
+                f"the results of {what!r} in {node.dtype} may need more than the 32 bits of machine code"
+            )
+        return holds
 
     def _words(self, x: Tensor) -> Any:
         """What a model looks at while it is traced, such as sizes, is computed on the host: it is little, and its
@@ -135,6 +151,7 @@ class NativeOrNumpy:
 
     def _computed(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         bound = self._compiled._arguments(arguments, keywords)
+        _in_range(bound)
         planned, sizes = self._found(bound)
         results = planned.finish(planned.program.run(planned.words(bound, sizes), sizes), sizes)
         self._short = _Short.of(planned, bound, self.backend) if sizes is None else None
@@ -151,6 +168,15 @@ class NativeOrNumpy:
         name = getattr(self.model, "__name__", type(self.model).__name__)
         text = f'{name} is compiled for NumPy (compile(backend="numpy") asks for that), not to machine code: {error}'
         warnings.warn(text, stacklevel=level)
+
+
+def _in_range(bound: list[Any]) -> None:
+    """Raise BackendError for 64-bit integers that a plan does not count on."""
+    for i, x in enumerate(bound):
+        if isinstance(x, Tensor) and x.dtype in (dtypes.int64, dtypes.uint64) and x.size:
+            found = np.frombuffer(x.backend.to_bytes(x), numpy_dtype(x.dtype))
+            if found.max() > MOST or found.min() < -MOST:
+                raise BackendError(f"input {i} holds 64-bit integers beyond {MOST}")
 
 
 def _moved(value: Any, backend: Any) -> Any:
