@@ -51,16 +51,18 @@ def equalized(model: ModelProto) -> ModelProto:
     chosen = pairs(found.graph)
     names = {name for pair in chosen for name in (pair.first, pair.second, *pair.biases)}
     values = {name: numpy_helper.to_array(tensors[name]).astype(np.float64) for name in names}
+    largest = {name: np.abs(values[name]).max(initial=0.0) for pair in chosen for name in pair.biases}
     for _ in range(ROUNDS):
-        if max([_equalize(pair, values) for pair in chosen], default=0.0) < CLOSE:
+        if max([_equalize(pair, values, largest) for pair in chosen], default=0.0) < CLOSE:
             break
     for name, value in values.items():
         tensors[name].CopyFrom(numpy_helper.from_array(value.astype(np.float32), name))
     return found
 
 
-def _equalize(pair: Pair, values: dict[str, Any]) -> float:
-    """Scale the channels between two layers; returns how far the scales are from 1, as a logarithm."""
+def _equalize(pair: Pair, values: dict[str, Any], largest: dict[str, Any]) -> float:
+    """Scale the channels between two layers; returns how far the scales are from 1, as a logarithm. largest: of each
+    bias, which no channel's may pass: that of a channel of tiny weights would be the whole range of the outputs."""
     first, second = (values[name] for name in (pair.first, pair.second))
     above = _reach(first, pair.rows)
     if pair.groups == 1:
@@ -70,6 +72,9 @@ def _equalize(pair: Pair, values: dict[str, Any]) -> float:
         below = np.concatenate([_reach(part, 1) for part in parts])
     usable = (above > 0) & (below > 0)
     scale = np.sqrt(np.where(usable, above, 1.0) / np.where(usable, below, 1.0))
+    for name in pair.biases:
+        if largest[name] > 0:
+            scale = np.maximum(scale, np.abs(values[name]) / largest[name])
     values[pair.first] = first / _along(scale, pair.rows, first.ndim)
     for name in pair.biases:
         values[name] = values[name] / scale
@@ -96,7 +101,12 @@ def pairs(graph: GraphProto) -> list[Pair]:
     readers, outputs = activations.readers(graph), {o.name for o in graph.output}
 
     def own(name: str) -> bool:
-        return name in constants and constants[name].data_type == 1 and len(readers[name]) == 1
+        return (
+            name in constants
+            and constants[name].data_type == 1
+            and len(readers[name]) == 1
+            and name not in outputs
+        )
 
     found = []
     for node in graph.node:

@@ -112,3 +112,29 @@ def test_what_scaling_would_change_is_left(text: str) -> None:
         f"<float[4, 4, 1, 1] a, float[4] b, float[4, 4, 1, 1] c> {text}"
     )
     assert pairs(activations.prepared(drawn(model)).graph) == []
+
+
+def test_a_channel_of_tiny_weights_keeps_its_bias_within_the_others() -> None:
+    draw = np.random.default_rng(2)
+    model = parse(
+        "net (float[n, 5] x) => (float[n, 4] y) <float[5, 8] a, float[8] b, float[8, 4] c> "
+        "{ h = Gemm(x, a, b) r = Relu(h) y = MatMul(r, c) }"
+    )
+    values = {"a": draw.normal(size=(5, 8)), "b": draw.normal(size=8), "c": draw.normal(size=(8, 4))}
+    values["a"][:, 0] = 1e-20
+    values["b"][0] = 0.5
+    del model.graph.value_info[:]
+    model.graph.initializer.extend(numpy_helper.from_array(w.astype(np.float32), name) for name, w in values.items())
+    better = equalized(activations.prepared(model))
+    biases = numpy_helper.to_array(next(t for t in better.graph.initializer if t.name == "b"))
+    assert np.abs(biases).max() <= np.abs(values["b"]).max() * (1 + 1e-6)
+    given = {"x": draw.normal(size=(9, 5)).astype(np.float32)}
+    np.testing.assert_allclose(outputs(better, given)[0], outputs(model, given)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_weight_that_the_model_returns_is_left() -> None:
+    model = drawn(parse("net (float[n, 4] x) => (float[n, 4] y) <float[4, 4] a, float[4, 4] c> "
+                        "{ h = MatMul(x, a) r = Relu(h) y = MatMul(r, c) }"))  # fmt: skip
+    assert len(pairs(activations.prepared(model).graph)) == 1
+    model.graph.output.append(onnx.helper.make_tensor_value_info("a", 1, [4, 4]))
+    assert pairs(activations.prepared(model).graph) == []
