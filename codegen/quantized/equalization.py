@@ -101,12 +101,7 @@ def pairs(graph: GraphProto) -> list[Pair]:
     readers, outputs = activations.readers(graph), {o.name for o in graph.output}
 
     def own(name: str) -> bool:
-        return (
-            name in constants
-            and constants[name].data_type == 1
-            and len(readers[name]) == 1
-            and name not in outputs
-        )
+        return name in constants and constants[name].data_type == 1 and len(readers[name]) == 1 and name not in outputs
 
     found = []
     for node in graph.node:
