@@ -175,11 +175,10 @@ def _viper(body: list[ast.stmt], times: float, env: dict[str, int], found: Found
     """Count the statements of a viper kernel. env: the numbers that names hold, where they are known."""
     for line in body:
         if isinstance(line, ast.While):
-            known = isinstance(line.test, ast.Name)
-            turns = times * (env.get(line.test.id, UNKNOWN) if isinstance(line.test, ast.Name) else UNKNOWN)
+            turns = times * _turns(line, env)
             _viper(line.body, turns, env, found)
             found["turn"] += turns
-            if not known:
+            if not isinstance(line.test, ast.Name):
                 _expression(line.test, turns, found)
         elif isinstance(line, ast.If):
             _expression(line.test, times, found)
@@ -187,11 +186,30 @@ def _viper(body: list[ast.stmt], times: float, env: dict[str, int], found: Found
             _viper(line.body, times * RARE, env, found)
             _viper(line.orelse, times * RARE, env, found)
         else:
-            if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant):
-                env |= {target.id: _number(line.value) for target in line.targets if isinstance(target, ast.Name)}
+            if isinstance(line, ast.Assign | ast.AugAssign):
+                targets = line.targets if isinstance(line, ast.Assign) else [line.target]
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+                if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant):
+                    env |= dict.fromkeys(names, _number(line.value))
+                else:
+                    for name in names:
+                        env.pop(name, None)
             found["line"] += times
             found["operation"] += times * isinstance(line, ast.AugAssign)
             _expression(line, times, found)
+
+
+def _turns(loop: ast.While, env: Mapping[str, int]) -> int:
+    """How often a loop turns that counts down or up to a number or halves one, from the number that it begins with."""
+    test = loop.test
+    tested, bound = (test.left, _number(test.comparators[0])) if isinstance(test, ast.Compare) else (test, 0)
+    if not isinstance(tested, ast.Name) or tested.id not in env:
+        return UNKNOWN
+    name, first = tested.id, env[tested.id]
+    updates = [ast.unparse(line) for line in loop.body]
+    if f"{name} -= 1" in updates or f"{name} += 1" in updates:
+        return abs(first - bound)
+    return first.bit_length() if f"{name} = {name} >> 1" in updates else UNKNOWN
 
 
 def _expression(node: ast.AST, times: float, found: Found) -> None:
