@@ -79,9 +79,12 @@ def check_open(found: Reader) -> None:
         try:
             ports = [open_ports.closed(port, values) for port in (*found.inputs, *found.outputs)]
             given = [Shaped(port.shape) for port in ports[: len(found.inputs)]]
-            assert open_ports.sizes_of(counts, found.inputs, given) == sizes
-        except (ValueError, AssertionError):
+            told = open_ports.sizes_of(counts, found.inputs, given)
+        except ValueError:
             pass
+        else:  # several sizes may give one shape
+            again = counts.values(told)
+            assert [open_ports.closed(port, again).shape for port in found.inputs] == [array.shape for array in given]
         assert all(abs(n) <= open_ports.MAX_VALUE for n in values)
 
 
