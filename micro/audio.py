@@ -35,7 +35,7 @@ def band_edges(rate, size, count, low, high):
 
 
 class LogMel:
-    """rate: samples per second; size: samples in a frame, a power of two from 8 on; hop: samples from one frame to the
+    """rate: samples per second; size: samples in a frame, a power of two from 8 to 65,536; hop: samples from one frame to the
     next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has no bin.
     """
 
@@ -43,10 +43,9 @@ class LogMel:
         bits = 3
         while 1 << bits < size:
             bits += 1
-        if 1 << bits != size or not 0 < hop <= size:
-            raise ValueError(
-                "size must be a power of two from 8 on and hop at most as large, found {} and {}".format(size, hop)
-            )
+        if 1 << bits != size or bits > 16 or not 0 < hop <= size:
+            text = "size must be a power of two from 8 to 65,536 and hop at most as large, found {} and {}"
+            raise ValueError(text.format(size, hop))
         self.size, self.hop, self.count, self._is_odd = size, hop, count, bits & 1 == 0
         self._ring = array("H", [0] * size)
         self._at = self._new = 0
@@ -90,7 +89,7 @@ class LogMel:
                 self._view[: count - first] = memoryview(samples)[first:]
         except (TypeError, ValueError, NotImplementedError):  # not an array of 16 bits
             for k in range(count):
-                self._ring[at + k & self.size - 1] = samples[k] & 0xFFFF
+                self._ring[at + k & self.size - 1] = int(samples[k] | 0) & 0xFFFF  # "| 0" refuses floats
         self._at = at + count & self.size - 1
         self._new += count
         if self._new >= self.hop:

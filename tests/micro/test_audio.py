@@ -99,8 +99,23 @@ def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
     assert re.sub(r"\s+", "", bytecode[bytecode.index("def ") :]) == squeezed
 
 
+def test_samples_may_be_any_integers_but_no_floats() -> None:
+    samples = [(i * i * 37) % 60011 - 30000 for i in range(256)]
+    given = [samples, *(np.array(samples, kind) for kind in (np.int16, np.int32, np.int64)), array("i", samples)]
+    given += [np.array(samples * 2, np.int16)[:256], np.repeat(np.array(samples, np.int16), 2)[::2]]
+    found = []
+    for numbers in given:
+        front = LogMel(hop=256)
+        assert front.push(numbers)
+        found.append(list(front.features()))
+    assert found == [found[0]] * len(given)
+    for floats in ([0.5] * 256, np.array(samples, np.float32)):
+        with pytest.raises(TypeError):
+            LogMel().push(floats)
+
+
 def test_sizes_that_make_no_sense_are_refused() -> None:
-    for size in (500, 4, 0):
+    for size in (500, 4, 0, 1 << 17):
         with pytest.raises(ValueError, match="power of two"):
             LogMel(size=size, hop=2, count=1)
     assert list(LogMel(size=8, hop=8, count=1).features()) == [0]
