@@ -123,7 +123,7 @@ def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Cal
 
 def units(layer: Layer, family: str, places: Mapping[str, int]) -> Call | None:
     """The call that computes a recurrent layer's new states from the gates' sums, or None if that runs in viper."""
-    if type(layer) not in (Gru, Lstm) or not isinstance(layer, RecurrentLayer):
+    if not isinstance(layer, Gru | Lstm):
         return None
     make = scalar_recurrent.gru if isinstance(layer, Gru) else scalar_recurrent.lstm
     kernel = Kernel(f"{layer.kind}_units", _scalar(make, THUMB if family == DSP else family), scalar_recurrent.FRAME)
