@@ -203,9 +203,10 @@ def whole_table(rows: dict[str, Any]) -> str:
 
 
 def _goal(name: str, entry: dict[str, Any]) -> str:
-    goals = zip(("m7", "m0"), ("Cortex-M7", "M0"), GOALS[name], strict=True)
-    met = {True: "met", False: "not met"}
-    each = [f"{goal:g} on {title}: {met[entry['boards'][b]['run'] <= goal * entry['macs']]}" for b, title, goal in goals]
+    each = []
+    for board, title, goal in zip(("m7", "m0"), ("Cortex-M7", "M0"), GOALS[name], strict=True):
+        met = entry["boards"][board]["run"] <= goal * entry["macs"]
+        each.append(f"{goal:g} on {title}: {'met' if met else 'not met'}")
     return f" {', '.join(each)} |"
 
 

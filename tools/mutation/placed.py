@@ -264,8 +264,8 @@ def page(every: Sequence[Bug], kept: Kept) -> str:
         "# Bugs placed by hand",
         "",
         "Written by `python3 dev.py mutate --placed --write`. The bugs are in tools/mutation/placed; only the contract",
-        "(tests/contract) runs. A run decides the bugs it is asked for; the others keep their latest verdict, so that the",
-        f"verdicts are from {len({v.commit for v in verdicts})} states of the tree.",
+        "(tests/contract) runs. A run decides the bugs it is asked for; the others keep their latest verdict: these",
+        f"are from {len({v.commit for v in verdicts})} states of the tree.",
         "",
         f"**{len(every)} are placed, {len(verdicts)} were tried, {len(caught)} are caught**, "
         f"each in {sum(v.seconds for v in caught) / max(1, len(caught)):.0f} seconds of processor time on average.",
