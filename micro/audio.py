@@ -36,7 +36,8 @@ def band_edges(rate, size, count, low, high):
 
 class LogMel:
     """rate: samples per second; size: samples in a frame, a power of two from 8 to 65,536; hop: samples from one
-    frame to the next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has no bin.
+    frame to the next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has
+    no bin.
     """
 
     def __init__(self, rate=16000, size=512, hop=256, count=32, low=60, high=7600):
