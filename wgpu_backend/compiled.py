@@ -2,7 +2,7 @@
 
 import sys
 
-from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
+from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model, unfit
 from emberlet.backend.opening import Opening
 from emberlet.errors import BackendError, EmberletError
 from emberlet.sizes.size import SizeNeeded
@@ -82,7 +82,7 @@ class Compiled:
         self._owner = object()
         self._lock = lock()
         if examples:
-            self._find(self._arguments(examples, {}))
+            self.find(self.bound(examples, {}))
 
     def __repr__(self):
         name = getattr(self.model, "__name__", type(self.model).__name__)
@@ -101,7 +101,7 @@ class Compiled:
         """Plans are neither pickled nor copied; the copy makes its own when it is called."""
         return _again, (self.model, self.backend, self._tune, self._dims)
 
-    def _arguments(self, arguments, keywords):
+    def bound(self, arguments, keywords):
         """The model's arguments in order, arrays as Tensors. Raises what calling the model would raise."""
         if getattr(self.model, "INPUTS", None) is not None and sys.implementation.name != "micropython":
             from emberlet.host.models.inputs import bind
@@ -120,9 +120,12 @@ class Compiled:
 
         return asarray(x, device=self.backend)
 
-    def _find(self, arguments, rooms=None):
+    def find(self, arguments, rooms=None):
         """(Planned, values of its open sizes or None) for the shapes of these arguments, made if needed; None if the
-        model is cut. rooms: Rooms of states that may be appended to in place."""
+        model is cut, or there is no plan for arguments of these types. rooms: Rooms of states that may be appended to
+        in place."""
+        if unfit(arguments):
+            return None
         key = []
         for x in arguments:
             key.append((x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x))
@@ -216,7 +219,9 @@ class Compiled:
         for key in self._programs:
             if oldest is None or self._programs[key].used < self._programs[oldest].used:
                 oldest = key
-        planned = self._programs.pop(oldest)
+        self._free(self._programs.pop(oldest))
+
+    def _free(self, planned):
         if must_await():
             planned.program.release()
         # Elsewhere its memory is freed when the last call that uses it ends, perhaps in another thread.
@@ -227,21 +232,39 @@ class Compiled:
 
     def __call__(self, *arguments, **keywords):
         """The model's results, with their values already on the host."""
-        arguments = self._arguments(arguments, keywords)
-        found = self._find(arguments)
+        arguments = self.bound(arguments, keywords)
+        found = self.find(arguments)
         if found is None:
-            return self.model(*[self._moved(x) for x in arguments])
+            return self._without_plan(arguments)
         planned, sizes = found
         return planned.finish(planned.program.run(planned.words(arguments, sizes), sizes), sizes)
 
     async def call_async(self, *arguments, **keywords):
         """`__call__`, awaited, for platforms where the GPU can only be awaited. Calls may overlap."""
-        arguments = self._arguments(arguments, keywords)
-        found = self._find(arguments)
+        arguments = self.bound(arguments, keywords)
+        found = self.find(arguments)
         if found is None:
-            return self.model(*[self._moved(x) for x in arguments])
+            return self._without_plan(arguments)
         planned, sizes = found
         return planned.finish(await planned.program.run_async(planned.words(arguments, sizes), sizes=sizes), sizes)
+
+    def _without_plan(self, arguments):
+        result = self.model(*[self._moved(x) for x in arguments])  # or its error: then later calls still have plans
+        self.cut = self.refusal(arguments)
+        return result
+
+    def refusal(self, arguments):
+        """The ValueNeeded because of which arguments have no plan; None where they may have one."""
+        why = None if self.cut is not None else unfit(arguments)
+        return ValueNeeded(why) if why else self.cut
+
+    def release(self):
+        """Give the plans' memory back when the calls that use it have ended. The next call makes a plan again."""
+        with self._lock:
+            plans = list(self._programs.values()) + self._open
+            self._programs, self._open, self._last = {}, [], None
+        for planned in plans:
+            self._free(planned)
 
     def _moved(self, x):
         if not isinstance(x, Tensor) or x.backend is self.backend:
@@ -249,13 +272,18 @@ class Compiled:
         return x.to(self.backend)
 
     def planned(self, *examples):
-        """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut."""
+        """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut, and
+        BackendError if there was no call."""
+        given = self.bound(examples, {}) if examples else ()
         if examples:
-            self._find(self._arguments(examples, {}))
-        if self.cut is not None:
-            raise self.cut
+            self.find(given)
+        refusal = self.refusal(given)
+        if refusal is not None:
+            raise refusal
+        if self._last is None:
+            raise BackendError("there is no plan yet: call the compiled model, or give examples")
         return self._last
 
     def plan(self, *examples):
-        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut."""
+        """The Plan for the shapes of `examples`, or of the last call. Raises what `planned` raises."""
         return self.planned(*examples).plan

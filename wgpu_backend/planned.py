@@ -1,6 +1,7 @@
 """A plan of a traced model with its program."""
 
 from emberlet.backend.axes import closed
+from emberlet.backend.structure import assemble
 from emberlet.errors import BackendError
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
@@ -11,7 +12,7 @@ from .plan.weight_order import reorder_weights
 from .record.host_evaluation import evaluate, is_evaluated
 from .record.index_checks import index_checks
 from .record.node import Node, topological
-from .record.tracing import assemble, constants, trace
+from .record.tracing import constants, trace
 from .run import storage
 
 
@@ -30,7 +31,7 @@ def _compute(nodes, backend):
 
 class Planned:
     """A plan with its program, and the conversion of Tensors to inputs and from outputs. plan: the Plan; program: the
-    Program; opening: an Opening if the plan has open sizes, else None."""
+    Program; opening: an Opening if the plan has open sizes, else None; checks: of indices, before each call."""
 
     def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None):
         self.backend = backend
@@ -40,7 +41,7 @@ class Planned:
         scope = opening.scope if opening else None
         self._grows = {}
         traced = trace(model, arguments, backend, opening.shapes if opening else None)
-        self._checks = index_checks(traced.roots)
+        self.checks = index_checks(traced.roots)
         _compute(constants(traced.roots), backend)
         if backend.name != "wgpu":
             from .wasm.prepare import materialize, prepare
@@ -161,12 +162,16 @@ class Planned:
             x = arguments[number]
             return x if x.backend is host else host.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
 
-        for check in self._checks:
+        for check in self.checks:
             if not [n for n in check.inputs if n in kept]:
                 check.run(host, given, values)
 
     def finish(self, data, sizes=None):
         """The model's results, from the bytes of the roots that have elements."""
+        return self.assembled(self.tensors(data, sizes), sizes)
+
+    def tensors(self, data, sizes=None):
+        """The roots, from the bytes of those that have elements."""
         values = None if sizes is None else self.plan.counts.values(sizes)
         tensors = []
         at = 0
@@ -177,4 +182,9 @@ class Planned:
                 at += 1
             shape = closed(r.shape, values)
             tensors.append(Tensor(Node("data", (), words, r.dtype, shape, r.word), r.dtype, shape, self.backend))
-        return closed(assemble(self.structure, tensors), values) if values else assemble(self.structure, tensors)
+        return tensors
+
+    def assembled(self, tensors, sizes=None, constant=None):
+        """The model's results, from the roots. constant: see emberlet.backend.structure."""
+        found = assemble(self.structure, tensors, constant)
+        return found if sizes is None else closed(found, self.plan.counts.values(sizes))

@@ -46,7 +46,7 @@ class OnProcessor:
     def __init__(self, planned: Any) -> None:
         self.plan = planned.plan
         self.run = planned.program.run
-        self.timed = planned.program._instance.timed
+        self.timed = planned.program.instance.timed
 
 
 def profiled(planned: Any) -> Any:

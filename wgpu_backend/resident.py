@@ -58,7 +58,7 @@ class Resident:
     def _call(self, arguments, check):
         """The _Call of a step, None if there is no plan for it."""
         rooms = self._rooms(arguments)
-        found = self.compiled._find(arguments, rooms)
+        found = self.compiled.find(arguments, rooms)
         if found is None:
             return None
         planned, sizes = found

@@ -6,6 +6,7 @@ step does the reverse. Nothing is read back: results are tensors in the GPU's me
 
 from emberlet import dtypes
 from emberlet.backend.axes import closed
+from emberlet.backend.structure import assemble, leaves
 from emberlet.sizes.polynomial import at
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
@@ -14,7 +15,7 @@ from emberlet.training_step.function import loss_in
 
 from .planned import Planned
 from .record.node import Node, ValueNeeded
-from .record.tracing import assemble, trace
+from .record.tracing import trace
 from .run.carried import copy_pages
 from .run.open_program import OpenProgram
 from .run.runtime import Program
@@ -297,13 +298,3 @@ def refuse_open(parts):
     """Raise ValueNeeded if the loss function returned an open size, of which a plan has no number."""
     if any(kind == "value" and is_open(x) for kind, x in parts):
         raise ValueNeeded("the loss function returns the number of items")
-
-
-def leaves(structure):
-    """All ("tensor", number) and ("value", …) of a result's structure."""
-    kind, parts = structure
-    if kind in ("tensor", "value"):
-        return [structure]
-    if isinstance(parts, list) and (kind is dict or not issubclass(kind, (list, tuple))):
-        parts = [part for _, part in parts]
-    return [leaf for part in parts for leaf in leaves(part)]

@@ -3,6 +3,7 @@
 from ..errors import BackendError, ShapeError
 from ..sizes.scope import HIGHEST, Scope
 from ..sizes.size import is_open
+from ..tensor import Tensor
 
 ATTEMPTS = (0, 1, 2)  # attempts at a plan with open sizes, by the typical values of its sizes (Axes.scope)
 _ANY = (1, HIGHEST, None, 1)  # the default limits of a symbol
@@ -149,6 +150,16 @@ def _prime(n, taken):
     while n in taken or not all(n % i for i in range(2, int(n**0.5) + 1)):
         n += 1
     return n
+
+
+def unfit(arguments):
+    """Why there is no plan for arguments of these types: others may change without becoming another one. None where
+    there may be one."""
+    for i in range(len(arguments)):
+        x = arguments[i]
+        if not (x is None or isinstance(x, (Tensor, bool, int, float, str))):
+            return "input {} is a {}, and plans are made for tensors and numbers".format(i, type(x).__name__)
+    return None
 
 
 def argument_names(model, count):

@@ -204,4 +204,4 @@ class _SpoilingInstance:
 
 
 def _spoil_module(program: Any, byte: int) -> None:
-    program._instance = _SpoilingInstance(program._instance, program.temporary, byte)
+    program.instance = _SpoilingInstance(program.instance, program.temporary, byte)

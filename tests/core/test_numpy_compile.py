@@ -297,7 +297,7 @@ def test_a_result_whose_parts_are_not_known_is_returned_by_the_model_itself(othe
     first, second = compiled(x)
     same(first, F.exp(x))
     assert second is other
-    assert f"gives a {type(other).__name__}, whose parts are not known" in str(compiled.cut)
+    assert f"returns a {type(other).__name__}, whose parts are not known" in str(compiled.cut)
 
 
 def test_a_list_or_nothing_for_an_input_needs_no_plan() -> None:

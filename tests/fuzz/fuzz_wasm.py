@@ -29,7 +29,7 @@ def read(data: bytes) -> None:
     try:
         model = file.load(data)
         given = inputs_of(model)
-        if given is not None and model.program._instance.nbytes() <= LARGEST_MEMORY:
+        if given is not None and model.program.instance.nbytes() <= LARGEST_MEMORY:
             model.run(*given)
     except EmberletError:
         return

@@ -69,7 +69,7 @@ def test_a_plan_of_several_steps_is_one_call(monkeypatch: pytest.MonkeyPatch) ->
     fast = compile(stack, a, backend="native")
     assert len(fast.plan().steps) > 1
     calls = []
-    steps = fast.planned().program._instance.steps
+    steps = fast.planned().program.instance.steps
     call: Callable[..., None] = steps.call
     monkeypatch.setattr(steps, "call", lambda *given: (calls.append(given), call(*given)))
     found = np.asarray(fast(a))
@@ -88,7 +88,7 @@ def test_equal_layers_share_their_code() -> None:
             return x
 
     x = np.ones((4, 32), np.float32)
-    steps = Net().compile(x, backend="native").planned().program._instance.steps
+    steps = Net().compile(x, backend="native").planned().program.instance.steps
     assert len(steps.codes) >= 5 and len({id(c) for c in steps.codes}) < len(steps.codes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.errors import EmberletError, ShapeError
+from emberlet.errors import BackendError, EmberletError, ShapeError
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
-from emberlet.wgpu_backend.llvm import engine, or_numpy
+from emberlet.wgpu_backend.llvm import engine, or_numpy, processor
 from emberlet.wgpu_backend.llvm.or_numpy import NativeOrNumpy
 
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
@@ -145,9 +146,10 @@ def test_what_machine_code_computes_otherwise_runs_on_numpy_with_one_warning(kin
         assert y.dtype == want.dtype
         np.testing.assert_array_equal(y, want)
     assert fast.chosen == "numpy" and isinstance(fast.refused, EmberletError)
-    with pytest.warns(UserWarning, match="is compiled for NumPy"):
+    with pytest.warns(UserWarning, match="is compiled for NumPy") as said:
         by_example = Of(function).compile(given)
         by_example(given)
+    assert [w.filename for w in said] == [__file__]
     assert by_example.chosen == "numpy"
 
 
@@ -177,7 +179,7 @@ def test_lengths_may_be_left_open() -> None:
     for rows in (3, 9, 1, 64):
         x = np.resize(X, (rows, 4))
         np.testing.assert_allclose(np.asarray(fast(x)), np.asarray(net(emberlet.asarray(x))), rtol=1e-5, atol=1e-6)
-    assert fast.chosen == "native" and len(fast._compiled._open) == 1
+    assert fast.chosen == "native" and len(fast._native._open) == 1
 
 
 def test_copies_and_pickles_compute_the_same() -> None:
@@ -225,3 +227,156 @@ def test_sizes_that_a_model_computes_are_not_compiled(monkeypatch: pytest.Monkey
 
     np.testing.assert_array_equal(np.asarray(Of(reshaped).compile()(X)), X.reshape(4, 3) + np.float32(0.5))
     assert not [key for key in made if key[2]]  # kernels that are compiled for a single use
+
+
+class Box:
+    def __init__(self, k: Any) -> None:
+        self.k = k
+
+    def __repr__(self) -> str:
+        return "Box"
+
+
+OBJECTS: dict[str, Callable[[float], tuple[Any, Any]]] = {  # number -> an argument that holds it, in NumPy's calls too
+    "dict": lambda k: ({"k": k}, lambda o: o["k"]),
+    "object": lambda k: (Box(k), lambda o: o.k),
+    "list of tensors": lambda k: ([emberlet.asarray(np.full(2000, k, np.float32))], lambda o: o[0][1000].item()),
+}
+
+
+@pytest.mark.parametrize("backend", [None, "native", "numpy"])
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.filterwarnings("ignore:Of has no plan")
+def test_arguments_that_hold_values_are_looked_at_in_each_call(kind: str, backend: str | None) -> None:
+    _, get = OBJECTS[kind](0.0)
+    net = Of(lambda x, o: x + get(o))
+    fast = net.compile(backend=backend)
+    for k in (1.0, 2.0, 1.0):
+        np.testing.assert_array_equal(np.asarray(fast(X, OBJECTS[kind](k)[0])), X + np.float32(k))
+    with pytest.raises(BackendError, match=r"input 1 is a (dict|Box|list), and plans are made for tensors and numbers"):
+        fast.plan()
+
+
+def test_an_object_that_changes_is_looked_at_in_each_call() -> None:
+    fast, box = Of(lambda x, o: x + o.k).compile(), Box(1.0)
+    with pytest.warns(UserWarning, match="Of has no plan, in machine code or on NumPy, .*: input 1 is a Box") as said:
+        for box.k in (1.0, 2.0, 3.0):
+            np.testing.assert_array_equal(np.asarray(fast(X, box)), X + np.float32(box.k))
+    assert [w.filename for w in said] == [__file__]
+
+
+def test_an_argument_of_another_type_does_not_end_the_plans_of_a_model_that_refuses_it() -> None:
+    fast = Of(lambda x, k: x * k).compile(backend="native")
+    with pytest.raises(TypeError):
+        fast(X, {})
+    np.testing.assert_array_equal(np.asarray(fast(X, 2)), X * 2)
+    assert fast.cut is None and len(fast.plan().steps) == 1
+
+
+class Slots:
+    __slots__ = ("a",)
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+
+def itself(y: Any) -> Any:
+    out = Box(y)
+    out.itself = out  # type: ignore[attr-defined]
+    return out
+
+
+STRUCTURES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "a field": (Box, lambda o: o.k),
+    "a dict in an object": (lambda y: Box({"a": [y]}), lambda o: o.k["a"][0]),
+    "an object in an object": (lambda y: Box(Box(y)), lambda o: o.k.k),
+    "an object in a dict": (lambda y: {"a": (1, Box(y))}, lambda o: o["a"][1].k),
+    "slots": (Slots, lambda o: o.a),
+    "an iterator": (lambda y: iter([y]), next),
+    "an object that refers to itself": (itself, lambda o: o.itself.k),
+    "an exception": (ValueError, lambda o: o.args[0]),
+    "a function": (lambda y: lambda: y, lambda o: o()),
+}
+
+
+@pytest.mark.parametrize("backend", [None, "native", "numpy"])
+@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.filterwarnings("ignore:Of ")
+def test_results_within_other_objects_hold_the_values_of_the_call(kind: str, backend: str | None) -> None:
+    make, get = STRUCTURES[kind]
+    fast = Of(lambda x: make(x + 1.0)).compile(backend=backend)
+    for x in (X, X * 5, X):
+        found = get(fast(x))
+        assert found.backend.name == (backend or "numpy")
+        np.testing.assert_array_equal(np.asarray(found), x + 1)
+
+
+def test_threads_may_meet_the_call_that_leaves_machine_code() -> None:
+    wrong: list[str] = []
+
+    def many(fast: Any, k: int, start: threading.Barrier) -> None:
+        start.wait()
+        for n in range(12):
+            given = np.array([[1 << 40, 2]]) if (k, n) == (0, 3) else np.arange(2 * (1 + (n + k) % 5)).reshape(-1, 2)
+            try:
+                if not np.array_equal(np.asarray(fast(given)), given + 1):
+                    wrong.append("values")
+            except BaseException as error:
+                wrong.append(repr(error))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            for _ in range(5):
+                fast, start = Of(lambda x: x + 1).compile(), threading.Barrier(4)
+                threads = [threading.Thread(target=many, args=(fast, k, start)) for k in range(4)]
+                for t in threads:
+                    t.start()
+                for t in threads:
+                    t.join()
+                assert fast.chosen == "numpy"
+        finally:
+            sys.setswitchinterval(before)
+    assert not wrong
+
+
+def test_llvmlite_that_is_gone_since_the_processor_was_noted_is_no_raw_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor.current()  # now known, or kept by an earlier process
+
+    def gone() -> None:
+        raise ModuleNotFoundError("No module named 'llvmlite'")
+
+    monkeypatch.setattr(processor, "llvm", gone)
+    monkeypatch.setattr(engine.kept, "read", lambda name: None)
+    net = Of(lambda x: x * 1.0625 + 3.0)
+    with pytest.raises(BackendError, match="llvmlite"):
+        net.compile(backend="native")(X)
+    with pytest.warns(UserWarning, match="Of is compiled for NumPy .*llvmlite"):
+        np.testing.assert_array_equal(np.asarray(net.compile()(X)), X * 1.0625 + 3)
+
+
+@pytest.mark.parametrize("backend", [None, "native", "numpy"])
+def test_a_plan_that_is_not_there_is_an_error_that_says_so(backend: str | None) -> None:
+    fast = Of(lambda x: x + 1.0).compile(backend=backend)
+    for _ in range(2):
+        with pytest.raises(BackendError, match="there is no plan yet: call the compiled model, or give examples"):
+            fast.plan()
+        assert fast.plan(X) is not None
+        fast.release()
+
+
+def test_numbers_that_keep_changing_are_left_to_numpy() -> None:
+    fast = Of(lambda x, k: x * k).compile()
+    with no_warning():
+        for k in (1, 2, 0.5, 2, True, 3.0, 0.5):
+            np.testing.assert_array_equal(np.asarray(fast(X, k)), X * np.float32(k))
+    assert fast.chosen == "native"
+    with pytest.warns(UserWarning, match="a number among the arguments keeps changing.*give it as an array"):
+        np.testing.assert_array_equal(np.asarray(fast(X, 9)), X * 9)
+    assert fast.chosen == "numpy"
+    by_array = Of(lambda x, k: x * k).compile()
+    with no_warning():
+        for k in range(9):
+            np.testing.assert_array_equal(np.asarray(by_array(X, np.float32(k))), X * k)

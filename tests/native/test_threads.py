@@ -55,7 +55,7 @@ def bytes_of(results: Any) -> list[bytes]:
 
 def test_threads_give_the_bytes_of_one() -> None:
     alone, together = made(1, network, PICTURES), made(3, network, PICTURES)
-    steps = together.planned().program._instance.steps
+    steps = together.planned().program.instance.steps
     assert steps.threads == 3 and max(steps._table[2::3]) > 1
     for _ in range(20):
         x = RANDOM.standard_normal(PICTURES.shape).astype(np.float32)
@@ -107,7 +107,7 @@ def test_an_interrupt_is_answered_between_steps(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(engine, "LONG", 1)
     model = made(3, network, PICTURES)
     want = bytes_of(model(PICTURES))
-    steps = model.planned().program._instance.steps
+    steps = model.planned().program.instance.steps
     assert len(steps.pieces) > 3
     call = steps.call
     calls = []

@@ -16,7 +16,7 @@ ROOMS = {
     "shapes": "errors",
     "sizes": "errors shapes",
     "reduced_shapes": "errors shapes",
-    "backend": "errors shapes sizes host",
+    "backend": "errors shapes sizes dtypes tensor host",
     "lazy": "errors",
     "lookup": "names",
     "names": "",

@@ -68,10 +68,10 @@ def test_a_thousand_calls_take_no_more_memory() -> None:
     fast = digits().compile(np.zeros((1, 1, 8, 8), np.float32), backend="wasm")
     x = np.zeros((1, 1, 8, 8), np.float32)
     program = fast.planned().program
-    before = program._instance.memory.data_len(program._instance.store)
+    before = program.instance.memory.data_len(program.instance.store)
     for _ in range(1000):
         fast(x)
-    assert program._instance.memory.data_len(program._instance.store) == before
+    assert program.instance.memory.data_len(program.instance.store) == before
 
 
 def test_a_released_program_says_so() -> None:

@@ -140,7 +140,7 @@ def pages(nbytes: int) -> mmap.mmap:
 def _made(key: _Key) -> Code:
     """Compile a kernel, or what runs steps."""
     function, _, quick = key
-    llvm = processor.llvm()
+    llvm = _llvm()
     if isinstance(function, str):
         name, text = function, threads.text(function, llvm.get_process_triple())
     else:
@@ -157,7 +157,7 @@ def _made(key: _Key) -> Code:
 
 
 def _machine(quick: bool, **options: str) -> Any:
-    target = processor.llvm().Target.from_default_triple()
+    target = _llvm().Target.from_default_triple()
     for_it = processor.current()
     features = {} if for_it.features is None else {"features": for_it.features}
     return target.create_target_machine(cpu=for_it.name, opt=0 if quick else 2, jit=True, **features, **options)
@@ -166,7 +166,7 @@ def _machine(quick: bool, **options: str) -> Any:
 def _optimized(machine: Any, text: str) -> Any:
     """The module of a text. SROA turns locals into registers. What kernels need besides is little: their loops are
     written as they are to run."""
-    llvm = processor.llvm()
+    llvm = _llvm()
     module = llvm.parse_assembly(text)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -268,7 +268,20 @@ def available() -> None:
     try:
         processor.current()
     except (ImportError, OSError) as error:
-        from emberlet.host.extras import not_loaded
+        raise _not_loaded(error) from None
 
-        missing = error if isinstance(error, ImportError) else ImportError(str(error))
-        raise BackendError(not_loaded("backend 'native'", "llvmlite", missing)) from None
+
+def _llvm() -> Any:
+    """llvmlite's binding. Raises BackendError if it cannot be loaded, which `available` does not find out where an
+    earlier process kept what it said about the processor."""
+    try:
+        return processor.llvm()
+    except (ImportError, OSError) as error:
+        raise _not_loaded(error) from None
+
+
+def _not_loaded(error: ImportError | OSError) -> BackendError:
+    from emberlet.host.extras import not_loaded
+
+    missing = error if isinstance(error, ImportError) else ImportError(str(error))
+    return BackendError(not_loaded("backend 'native'", "llvmlite", missing))

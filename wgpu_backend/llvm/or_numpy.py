@@ -3,14 +3,16 @@ something else or cannot be made."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.errors.warning import warn
+from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
 from emberlet.host.numpy_backend.storage import numpy_dtype
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
@@ -20,7 +22,6 @@ from ..planned import Planned
 from ..record.bounds import UNKNOWN
 from ..record.host_evaluation import evaluate, is_evaluated
 from ..record.node import refuse_values, topological
-from ..record.tracing import assemble
 from .backend import NativeBackend
 
 # What an array's elements and those in a plan's memory have in common, by the word of the latter (run/storage.py).
@@ -32,12 +33,13 @@ _SAME = {
     "u8": ("uint8", np.uint8),
 }
 MOST = (1 << 20) - 1  # the largest magnitude of 64-bit integers in inputs: token ids, and 2048 of them added up, fit
+MOST_NUMBERS = 4  # Python numbers among the arguments that get machine code
 _REFUSED = (BackendError, UnsupportedError)  # there is no plan, or it does not take these arguments
 
 
 class _Exact(NativeBackend):
-    """Refuses what it would compute otherwise than NumPy: float64, and 64-bit integers that may not fit into 32 bits.
-    Those of inputs lie within `MOST`, which `_in_range` checks in each call."""
+    """A native backend whose results are NumPy's. It raises BackendError for float64, and for 64-bit integers that may
+    not fit into 32 bits; those of inputs lie within `MOST`, which `_in_range` checks in each call."""
 
     def given(self, dtype: Any) -> Any:
         self._admit(dtype)
@@ -85,33 +87,40 @@ class NativeOrNumpy:
 
     def __init__(self, model: Any, examples: Sequence[Any] = (), dims: Any = None, backend: Any = "numpy") -> None:
         self.backend = get_backend(backend)
-        self.chosen = "native"
         self.refused: Exception | None = None
         self._dims = dims
+        self._lock = RLock()
         self._short: _Short | None = None
-        self._compiled: Any = None
+        self._numbers: set[str] = set()  # the Python numbers among the arguments of calls
+        self._native: Compiled | None = None
+        self._plain: NumpyCompiled | None = None  # what computes once it is there
         if hasattr(model, "fork"):
             for param in model.params():
                 param.val()  # what the model would draw at random is drawn once, for all its copies
             model = model.fork(self.backend)
         self.model = model
         try:
-            self._compiled = Compiled(model, (), _Exact(), dims=dims)
+            self._native = Compiled(model, (), _Exact(), dims=dims)
             if examples:
-                self._found(self._compiled._arguments(examples, {}))
+                self._found(self._native, self._native.bound(examples, {}))
         except _REFUSED as error:
-            self._leave(self._on_numpy(examples), error, 4)
+            self._leave(self._on_numpy(examples), error)
 
     def __repr__(self) -> str:
-        return f"{self._compiled!r} on {self.chosen}"
+        return f"{self._plain or self._native!r} on {self.chosen}"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._compiled, name)
+        return getattr(self._plain or self._native, name)
 
     def __reduce__(self) -> Any:
         return NativeOrNumpy, (self.model, (), self._dims, self.backend)
+
+    @property
+    def chosen(self) -> str:
+        """What computes the results: "native" or "numpy"."""
+        return "native" if self._plain is None else "numpy"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The model's results."""
@@ -120,54 +129,76 @@ class NativeOrNumpy:
             arrays = short.arrays(arguments)
             if arrays is not None:
                 return short.run(arrays)
-        if self.chosen == "numpy":
-            return self._compiled(*arguments, **keywords)
+        native = self._native
+        if native is None:
+            return self._by_numpy(arguments, keywords)
         try:
-            return self._computed(arguments, keywords)
+            return self._computed(native, arguments, keywords)
         except _REFUSED as error:
-            plain = self._on_numpy(())
-            found = plain(*arguments, **keywords)  # where this fails too, nothing is chosen
-            self._leave(plain, error, 3)
-            return found
+            return self._by_numpy(arguments, keywords, error)
 
     def release(self) -> None:
         """Give the plans' memory back. The next call makes a plan again."""
-        compiled, self._short = self._compiled, None
-        if self.chosen == "numpy":
-            compiled.release()
-            return
-        with compiled._lock:
-            compiled._programs, compiled._open, compiled._last = {}, [], None
+        compiled: Any = self._plain or self._native
+        self._short = None
+        compiled.release()
 
     async def call_async(self, *arguments: Any, **keywords: Any) -> Any:
         """`__call__`: nothing is awaited."""
         return self(*arguments, **keywords)
 
-    def _found(self, bound: list[Any]) -> tuple[Planned, Any]:
-        found = self._compiled._find(bound)
+    def _found(self, native: Compiled, bound: list[Any]) -> tuple[Planned, Any]:
+        found: tuple[Planned, Any] | None = native.find(bound)
         if found is None:
-            raise self._compiled.cut
+            raise native.refusal(bound)
         return found
 
-    def _computed(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        bound = self._compiled._arguments(arguments, keywords)
+    def _computed(self, native: Compiled, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        bound = native.bound(arguments, keywords)
         _in_range(bound)
-        planned, sizes = self._found(bound)
-        results = planned.finish(planned.program.run(planned.words(bound, sizes), sizes), sizes)
-        self._short = _Short.of(planned, bound, self.backend) if sizes is None else None
-        return _moved(results, self.backend)
+        self._count_numbers(bound)
+        planned, sizes = self._found(native, bound)
+        data = planned.program.run(planned.words(bound, sizes), sizes)
+        short = _Short.of(planned, bound, self.backend) if sizes is None else None
+        with self._lock:
+            self._short = short if self._plain is None else None
+        tensors = [_moved(x, self.backend) for x in planned.tensors(data, sizes)]
+        return planned.assembled(tensors, sizes, lambda x: _moved(x, self.backend))
 
-    def _on_numpy(self, examples: Sequence[Any]) -> Any:
-        from emberlet.host.numpy_backend.compile import compile
+    def _count_numbers(self, bound: list[Any]) -> None:
+        """Raise BackendError where Python numbers take ever new values, each of which would be compiled."""
+        numbers = repr([x for x in bound if type(x) in (int, float)])
+        if numbers == "[]" or numbers in self._numbers:
+            return
+        if len(self._numbers) >= MOST_NUMBERS:
+            raise BackendError("a number among the arguments keeps changing, and each is compiled; give it as an array")
+        self._numbers.add(numbers)
 
-        return compile(self.model, *examples, backend=self.backend, dims=self._dims)
+    def _on_numpy(self, examples: Sequence[Any]) -> NumpyCompiled:
+        return NumpyCompiled(self.model, examples, self.backend, self._dims, warns=False)
 
-    def _leave(self, plain: Any, error: Exception, level: int) -> None:
-        """Let a plan of NumPy calls compute the results from now on, and say so, once. level: of the caller's code."""
-        self._compiled, self.chosen, self.refused, self._short = plain, "numpy", error.with_traceback(None), None
+    def _by_numpy(self, arguments: tuple[Any, ...], keywords: dict[str, Any], error: Exception | None = None) -> Any:
+        """The model's results by NumPy, which computes them from now on; error: why."""
+        with self._lock:
+            plain = self._plain
+            if plain is None and error is not None:
+                plain = self._on_numpy(())
+                found = plain(*arguments, **keywords)  # where this fails too, nothing is chosen
+                self._leave(plain, error)
+                return found
+        assert plain is not None
+        return plain(*arguments, **keywords)
+
+    def _leave(self, plain: NumpyCompiled, error: Exception) -> None:
+        """Let a plan of NumPy calls compute the results from now on, and say so, once."""
+        self.refused, self._plain = error.with_traceback(None), plain
+        self._native = self._short = None
+        plain.warns = True
         name = getattr(self.model, "__name__", type(self.model).__name__)
         text = f'{name} is compiled for NumPy (compile(backend="numpy") asks for that), not to machine code: {error}'
-        warnings.warn(text, stacklevel=level)
+        if plain.cut is not None:
+            text = f"{name} has no plan, in machine code or on NumPy, and runs operation by operation: {plain.cut}"
+        warn(text)
 
 
 def _in_range(bound: list[Any]) -> None:
@@ -179,23 +210,10 @@ def _in_range(bound: list[Any]) -> None:
                 raise BackendError(f"input {i} holds 64-bit integers beyond {MOST}")
 
 
-def _moved(value: Any, backend: Any) -> Any:
-    """Results with their tensors on another backend."""
-    if isinstance(value, Tensor):
-        data = bytearray(value.backend.to_bytes(value))  # which the caller may write to
-        return backend.from_bytes(data, value.dtype, value.shape)
-    if isinstance(value, (list, tuple)):
-        parts = [_moved(v, backend) for v in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {k: _moved(v, backend) for k, v in value.items()}
-    fields: dict[str, Any] = getattr(value, "__dict__", {})
-    if any(isinstance(v, (Tensor, list, tuple)) for v in fields.values()):  # such as AttentionOutput
-        out = object.__new__(type(value))
-        for k, v in fields.items():
-            setattr(out, k, _moved(v, backend))
-        return out
-    return value
+def _moved(x: Tensor, backend: Any) -> Tensor:
+    """A tensor on another backend, which the caller may write to."""
+    found: Tensor = backend.from_bytes(bytearray(x.backend.to_bytes(x)), x.dtype, x.shape)
+    return found
 
 
 class _Short:
@@ -205,10 +223,10 @@ class _Short:
     def __init__(self, planned: Planned, bound: list[Any], backend: Any) -> None:
         program = planned.program
         self._program = program
-        self._structure = planned.structure
+        self._planned = planned
         self._backend = backend
         self._kinds = [(x.data.dtype, x.shape) for x in bound]
-        memory = program._instance.memory
+        memory = program.instance.memory
         self._inputs = []
         for node, (address, _) in zip(planned.arguments, program.inputs, strict=True):
             into: Any = np.frombuffer(memory, _SAME[node.word][1], bound[node.arg].size, address)
@@ -224,7 +242,7 @@ class _Short:
     @staticmethod
     def of(planned: Planned, bound: list[Any], backend: Any) -> _Short | None:
         """None for plans and arguments that take more than copying."""
-        if planned._checks or any(not isinstance(x, Tensor) or type(x.data) is not np.ndarray for x in bound):
+        if planned.checks or any(not isinstance(x, Tensor) or type(x.data) is not np.ndarray for x in bound):
             return None
         for node in planned.arguments:
             name = "uint8" if node.dtype.is_bool and node.word == "u8" else node.dtype.name
@@ -250,9 +268,9 @@ class _Short:
     def run(self, arrays: list[Any]) -> Any:
         """The model's results."""
         program = self._program
-        with program._lock:
+        with program.lock:
             for place, into in self._inputs:
                 np.copyto(into, arrays[place], casting="unsafe")
-            program._instance.run()
+            program.instance.run()
             found = [Tensor(a.astype(t), dtype, a.shape, self._backend) for a, t, dtype in self._results]
-        return assemble(self._structure, found)
+        return self._planned.assembled(found, None, lambda x: _moved(x, self._backend))

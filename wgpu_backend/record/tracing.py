@@ -1,6 +1,7 @@
 """Tracing: running a model's Python once, with placeholders for inputs, to record what it computes."""
 
 from emberlet.backend.drawing import Undrawn
+from emberlet.backend.structure import disassemble
 from emberlet.tensor import Tensor
 
 from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topological
@@ -8,8 +9,7 @@ from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topologic
 
 class Trace:
     """roots: the nodes to compute; inputs: the placeholder nodes, in order; structure: how the results are assembled
-    from the roots: ("tensor", number of the root), ("value", anything), or (list | tuple | dict
-    or the class of an object, parts)."""
+    from the roots (emberlet.backend.structure)."""
 
     def __init__(self, roots, inputs, structure):
         self.roots = roots
@@ -39,44 +39,20 @@ def trace(function, arguments, backend, shapes=None):
     with Undrawn(ValueNeeded):
         result = function(*given)
     roots = []
-    return Trace(roots, inputs, _disassemble(result, roots))
+    return Trace(roots, inputs, _disassembled(result, roots))
 
 
-def _disassemble(value, roots):
-    if isinstance(value, Tensor):
-        if value.data.op == "host":
-            return ("value", value)
+def _disassembled(value, roots):
+    def leaf(x):
+        if x.data.op == "host":
+            return ("value", x)
         for i in range(len(roots)):
-            if roots[i] is value.data:
+            if roots[i] is x.data:
                 return ("tensor", i)
-        roots.append(value.data)
+        roots.append(x.data)
         return ("tensor", len(roots) - 1)
-    if isinstance(value, (list, tuple)):
-        return (type(value), [_disassemble(v, roots) for v in value])
-    if isinstance(value, dict):
-        return (dict, [(k, _disassemble(value[k], roots)) for k in value])
-    parts = getattr(value, "__dict__", None)
-    if parts and any(isinstance(parts[k], (Tensor, list, tuple)) for k in parts):  # such as AttentionOutput
-        return (type(value), [(k, _disassemble(parts[k], roots)) for k in parts])
-    return ("value", value)
 
-
-def assemble(structure, tensors):
-    """The result that `structure` describes, with these tensors for the roots."""
-    kind, parts = structure
-    if kind == "tensor":
-        return tensors[parts]
-    if kind == "value":
-        return parts
-    if kind is dict:
-        return {k: assemble(v, tensors) for k, v in parts}
-    if not issubclass(kind, (list, tuple)):
-        out = object.__new__(kind)
-        for k, v in parts:
-            setattr(out, k, assemble(v, tensors))
-        return out
-    whole = [assemble(v, tensors) for v in parts]
-    return whole if kind is list else kind(*whole) if hasattr(kind, "_fields") else tuple(whole)
+    return disassemble(value, leaf, ValueNeeded)
 
 
 def constants(roots, launched=True):

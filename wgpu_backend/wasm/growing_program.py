@@ -38,8 +38,8 @@ class GrowingProgram(OpenProgram):
         self._capacity = self.counts.grown(self._capacity, sizes)
         layout = self._roomy(self.counts.values(self._capacity), values)
         larger = started(layout, self._constants)  # first, so that this one goes on if there is no memory
-        self._instance.release()
-        self._instance = larger
+        self.instance.release()
+        self.instance = larger
         self._given = [False] * len(self.inputs)
         self._place(layout)
 

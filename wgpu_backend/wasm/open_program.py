@@ -22,7 +22,7 @@ class OpenProgram(Program):
     def fit(self, sizes):
         """The instance, prepared for a call with these sizes. Raises BackendError if the plan does not serve them."""
         if sizes == self._sizes:
-            return self._instance
+            return self.instance
         counts = self.counts
         values = counts.values(sizes)
         refusal = counts.refusal(sizes, values)
@@ -33,10 +33,10 @@ class OpenProgram(Program):
         results = [(place, at(n, values)) for place, n in self.open_results]
         if [i for i in range(len(results)) if not 0 <= results[i][1] <= self.rooms[i]]:
             raise BackendError("a result does not fit its memory; the module is damaged")
-        self._instance.write(SIZES, storage.unsigned([at(n, values) & 0xFFFFFFFF for n in counts.block]))
+        self.instance.write(SIZES, storage.unsigned([at(n, values) & 0xFFFFFFFF for n in counts.block]))
         self.results = results
         self._sizes = sizes
-        return self._instance
+        return self.instance
 
     def _grow(self, sizes, values):
         """Make room for these sizes, whose atoms have these values."""

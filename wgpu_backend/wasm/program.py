@@ -30,7 +30,8 @@ def started(layout, constants):
 class Program:
     """An instance ready to run; like run/runtime.py's Program on a GPU, with the same methods.
 
-    inputs, results, temporary: lists of (address, nbytes). Calls from several threads run one after the other.
+    inputs, results, temporary: lists of (address, nbytes); instance: None after `release`. Calls from
+    several threads run one after the other; what runs the instance without `run` holds `lock`.
     """
 
     def __init__(self, instance, inputs, results, temporary=()):
@@ -38,15 +39,15 @@ class Program:
         self.results = results
         self.temporary = temporary
         self.owner = None
-        self._instance = instance
+        self.instance = instance
         self._given = [False] * len(inputs)
-        self._lock = lock()
+        self.lock = lock()
 
     def run(self, data, sizes=None):
         """The bytes of the results, given those of the inputs; None leaves an input unchanged. Raises BackendError if
         an input is None that was never given, and after `release`. sizes: the values of the plan's open sizes."""
-        with self._lock:
-            instance = self._instance
+        with self.lock:
+            instance = self.instance
             if instance is None:
                 raise BackendError("this program was released; load or compile the model again")
             if sizes is not None:
@@ -68,17 +69,17 @@ class Program:
 
     def threads(self):
         """How many threads the next run has; 0 after `release`."""
-        with self._lock:
-            if self._instance is None:
+        with self.lock:
+            if self.instance is None:
                 return 0
-            return self._instance.threads() if hasattr(self._instance, "threads") else 1
+            return self.instance.threads() if hasattr(self.instance, "threads") else 1
 
     def release(self):
         """Free the memory; later calls raise BackendError."""
-        with self._lock:
-            if self._instance is not None:
-                self._instance.release()
-            self._instance = None
+        with self.lock:
+            if self.instance is not None:
+                self.instance.release()
+            self.instance = None
 
     def disown(self, owner):
         """Nothing to do: modules are not shared."""

@@ -18,7 +18,7 @@ class Resident:
         self._met[kind] = self._met.get(kind, 0) + 1
         if self._met[kind] < AFTER or self.compiled.cut is not None:
             return None
-        found = self.compiled._find(arguments)
+        found = self.compiled.find(arguments)
         if found is None:
             return None
         planned, sizes = found

@@ -2,14 +2,15 @@
 
 from emberlet import dtypes
 from emberlet.backend.axes import closed
+from emberlet.backend.structure import assemble, leaves
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 
 from ..planned import Planned
 from ..record.node import Node, ValueNeeded
-from ..record.tracing import assemble, trace
+from ..record.tracing import trace
 from ..run import storage
-from ..training import leaves, new_values, refuse_open
+from ..training import new_values, refuse_open
 
 
 class Engine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,9 @@ import numpy as np
 
 from .... import dtypes
 from ....backend import get_backend
-from ....backend.axes import Axes, argument_names, named, of_model
+from ....backend.axes import Axes, argument_names, named, of_model, unfit
 from ....errors import BackendError, EmberletError
+from ....errors.warning import warn
 from ....sizes.size import SizeNeeded
 from ....tensor import Tensor
 from ...models.inputs import bind, in_order
@@ -51,10 +51,19 @@ def compile(model: Any, *examples: Any, backend: Any = "numpy", dims: Any = None
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from having a plan; fixed:
     {name of an axis: why plans cannot leave its length open}; unopened: None, or the error of the latest attempt at a
-    plan with open sizes, which a length but those of the call may have caused."""
+    plan with open sizes, which a length but those of the call may have caused; warns: whether losing the plans is
+    warned of."""
 
-    def __init__(self, model: Any, examples: tuple[Any, ...] = (), backend: Any = "numpy", dims: Any = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        examples: Sequence[Any] = (),
+        backend: Any = "numpy",
+        dims: Any = None,
+        warns: bool = True,
+    ) -> None:
         found = get_backend(backend)
+        self.warns = warns
         if not isinstance(found, NumpyBackend):
             raise BackendError(f"plans of NumPy calls are made for the numpy backend, not for {found!r}")
         self.backend = found
@@ -77,7 +86,7 @@ class Compiled:
         self.model = model
         self._traced: Any = None
         if examples:
-            given = self._arguments(examples, {})
+            given = self._arguments(tuple(examples), {})
             if self._find_open(given) is None:
                 self._find(given)
 
@@ -103,10 +112,10 @@ class Compiled:
                 return self.model(*arguments)
             return last[1].finish(last[1].arrays([x.data for x in arguments]))
         bound = self._arguments(arguments, keywords)
-        unfit = None if self.cut else _unfit(bound)
-        if unfit is not None:
+        why = None if self.cut else unfit(bound)
+        if why is not None:
             result = self.model(*bound)  # or its error: then later calls still have plans
-            self._cut(unfit)
+            self._cut(ValueNeeded(why))
             return result
         if self._opened:
             found = self._find_open(bound)
@@ -193,12 +202,13 @@ class Compiled:
                 raise
 
     def _cut(self, error: ValueNeeded) -> None:
-        """From now on the model runs operation by operation. Warns."""
+        """From now on the model runs operation by operation."""
         self.cut = error
         self._plans = {}
         self._last = None
         name = getattr(self.model, "__name__", type(self.model).__name__)
-        warnings.warn(f"{name} has no plan on NumPy and runs operation by operation: {error}", stacklevel=4)
+        if self.warns:
+            warn(f"{name} has no plan on NumPy and runs operation by operation: {error}")
 
     def _find_open(self, arguments: list[Any]) -> tuple[OpenPlan, dict[str, int]] | None:
         """A plan with open sizes that serves these arguments, made if need be, and their lengths; None if they are to
@@ -309,18 +319,10 @@ def _arrays_fit(key: Any, arguments: Sequence[Any]) -> bool:
     return True
 
 
-def _unfit(arguments: list[Any]) -> ValueNeeded | None:
-    """Why there is no plan for arguments of these types; None where there may be one."""
-    for i, x in enumerate(arguments):
-        if not (x is None or isinstance(x, (Tensor, bool, int, float, str))):
-            return ValueNeeded(f"input {i} is a {type(x).__name__}, and plans are made for tensors and numbers")
-    return None
-
-
 def _key(arguments: list[Any], fixed: frozenset[int]) -> Any:
-    unfit = _unfit(arguments)
-    if unfit is not None:
-        raise unfit
+    why = unfit(arguments)
+    if why is not None:
+        raise ValueNeeded(why)
     key: list[Any] = []
     for i, x in enumerate(arguments):
         if not isinstance(x, Tensor):

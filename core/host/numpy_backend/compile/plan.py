@@ -22,7 +22,7 @@ from .native.machine import machine
 from .steps import Step, Writer, lifetimes
 from .threads import schedule, workers
 from .threads.splitting import SPEED, seconds
-from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
+from .tracing import Trace, Tracing, Value, ValueNeeded, assembled, trace
 
 CALL_OF_PLAN = 2.6e-6  # seconds that a call of a plan takes besides its steps and copies
 PRIMITIVE, STEP = 1.5e-6, 0.7e-6  # seconds that a plan saves for each primitive of the model, and for each NumPy call
@@ -217,4 +217,4 @@ class Plan:
     def finish(self, arrays: list[Array]) -> Any:
         """The model's result from those of `arrays`."""
         found = [Tensor(a, d, a.shape, self.backend) for a, d in zip(arrays, self.dtypes, strict=True)]
-        return assemble(self.structure, found)
+        return assembled(self.structure, found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....backend import Backend, operation
 from ....backend.drawing import Undrawn
+from ....backend.structure import assemble, disassemble
 from ....dtypes import DType
 from ....errors import BackendError
 from ....errors.indices import refuse
@@ -78,7 +79,7 @@ class Traced:
 
 class Trace:
     """calls in their order; inputs: the Values of the model's Tensors by position; roots: the Values to compute;
-    structure: how the results are put together (`assemble`)."""
+    structure: how the results are put together (emberlet.backend.structure)."""
 
     def __init__(self, calls: list[Call], inputs: list[Value], roots: list[Value], structure: Any) -> None:
         self.calls = calls
@@ -265,44 +266,27 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
     except BackendError as error:  # a tensor of the function's own, which is on the numpy backend itself
         raise ValueNeeded(f"it cannot be traced: {error}") from error
     roots: list[Value] = []
-    structure = _disassemble(result, roots)
+    structure = disassembled(result, roots)
     return Trace(tracing.calls, inputs, roots, structure)
 
 
-def _disassemble(value: Any, roots: list[Value]) -> Any:
-    if isinstance(value, Tensor):
-        if not isinstance(value.data, Traced):
-            return ("value", _plain(value))
-        found = value.data.value
+def disassembled(value: Any, roots: list[Value]) -> Any:
+    """The structure of what a model returned (emberlet.backend.structure); its Values are added to the roots."""
+
+    def leaf(x: Tensor) -> tuple[str, Any]:
+        if not isinstance(x.data, Traced):
+            return ("value", _plain(x))
+        found = x.data.value
         if found not in roots:
             roots.append(found)
         return ("tensor", roots.index(found))
-    if isinstance(value, (list, tuple)):
-        return (type(value), [_disassemble(v, roots) for v in value])
-    if isinstance(value, dict):
-        return (dict, [(k, _disassemble(v, roots)) for k, v in value.items()])
-    if value is None or isinstance(value, (bool, int, float, str, bytes, DType, Backend)):
-        return ("value", value)
-    if isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
-        return ("object", (type(value), [(k, _disassemble(v, roots)) for k, v in vars(value).items()]))
-    raise ValueNeeded(f"the model gives a {type(value).__name__}, whose parts are not known")
+
+    return disassemble(value, leaf, ValueNeeded)
 
 
-def assemble(structure: Any, results: list[Any]) -> Any:
+def assembled(structure: Any, results: list[Any]) -> Any:
     """The model's result, with these for the roots."""
-    kind, parts = structure
-    if kind == "tensor":
-        return results[parts]
-    if kind == "value":
-        return _copied(parts) if isinstance(parts, Tensor) else parts
-    if kind is dict:
-        return {k: assemble(v, results) for k, v in parts}
-    if kind == "object":
-        out = object.__new__(parts[0])
-        vars(out).update({k: assemble(v, results) for k, v in parts[1]})
-        return out
-    whole = [assemble(v, results) for v in parts]
-    return whole if kind is list else kind(*whole) if hasattr(kind, "_fields") else tuple(whole)
+    return assemble(structure, results, _copied)
 
 
 def _copied(x: Tensor) -> Tensor:

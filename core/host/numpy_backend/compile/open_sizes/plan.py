@@ -29,7 +29,7 @@ from ...storage import Array, numpy_dtype
 from ..lowering import lower
 from ..memory import Buffer, Buffers, address, owner
 from ..steps import Step, Writer, lifetimes
-from ..tracing import Trace, ValueNeeded, assemble
+from ..tracing import Trace, ValueNeeded, assembled
 from .tracing import Points, at_point, trace
 
 LARGEST = 1 << 24  # maximum elements of an input while a model is traced at other lengths
@@ -273,7 +273,7 @@ class OpenPlan:
     def finish(self, found: list[Any]) -> Any:
         """The model's result from those of `run`, where some may be Tensors already."""
         pairs = zip(found, self.dtypes, strict=True)
-        return assemble(
+        return assembled(
             self.structure, [x if isinstance(x, Tensor) else Tensor(x, d, x.shape, self.backend) for x, d in pairs]
         )
 

@@ -20,7 +20,7 @@ from .....sizes.size import is_open
 from .....tensor import Tensor
 from ...backend import NumpyBackend
 from ...storage import Array, numpy_dtype
-from ..tracing import _ASKS, Call, Trace, Traced, Tracing, Value, ValueNeeded, _disassemble, _flat, _like, described
+from ..tracing import _ASKS, Call, Trace, Traced, Tracing, Value, ValueNeeded, _flat, _like, described, disassembled
 
 
 class Everywhere(Traced):
@@ -206,7 +206,7 @@ def trace(
         with Undrawn(ValueNeeded):
             result = function(*given)
         roots: list[Value] = []
-        return Trace(tracing.calls, inputs, roots, _disassemble(result, roots))
+        return Trace(tracing.calls, inputs, roots, disassembled(result, roots))
     except BackendError:
         raise
     except (EmberletError, IndexError, TypeError) as error:  # it may fail at lengths other than the current ones

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..... import dtypes
+from .....backend.structure import leaves
 from .....errors import IndexingError
 from .....tensor import Tensor
 from ...backend import NumpyBackend
@@ -20,7 +21,7 @@ from ..memory import Memory, aligned
 from ..open_sizes.plan import points_for, trace_typical
 from ..open_sizes.tracing import Points, at_point
 from ..plan import Bound, Plan
-from ..tracing import Trace, Tracing, ValueNeeded, assemble, trace
+from ..tracing import Trace, Tracing, ValueNeeded, assembled, trace
 
 SHORTEST = 3  # the least length at which a step is traced, if that of a batch is left open
 MAX_LENGTHS = 8  # lengths of a batch whose calls a plan keeps; those of the one used longest ago are dropped
@@ -216,7 +217,7 @@ class StepCalls(Plan):
 
     def _in_output(self, root: int) -> bool:
         """Whether a new value is also a part of what the loss function returned."""
-        return ("tensor", root) in _leaves(self.structure[1][0])
+        return ("tensor", root) in leaves(self.structure[1][0])
 
     def _bind(self, sides: tuple[list[Any], list[Any]], side: int) -> Bound:
         places = {}
@@ -248,17 +249,8 @@ class StepCalls(Plan):
         for k in self._given_out:
             a = run.outputs[k].copy()
             found[k] = Tensor(a, self.dtypes[k], a.shape, self.backend)
-        return assemble(self.structure[1][0], found)
+        return assembled(self.structure[1][0], found)
 
 
 def _bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
-
-
-def _leaves(structure: Any) -> list[Any]:
-    kind, parts = structure
-    if kind in ("tensor", "value"):
-        return [structure]
-    if kind == "object":
-        return [leaf for _, part in parts[1] for leaf in _leaves(part)]
-    return [leaf for part in parts for leaf in _leaves(part[1] if kind is dict else part)]

@@ -1,0 +1,12 @@
+"""Warnings that name the line of the user's code; on CPython."""
+
+import sys
+import warnings
+
+
+def warn(text):
+    """Warn with the line outside of emberlet that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "emberlet":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
