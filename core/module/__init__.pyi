@@ -89,8 +89,10 @@ class Module:
         backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "native", machine code made by LLVM
         (docs/native.md); "numpy", a plan of NumPy calls (docs/numpy.md); "auto", the fastest of them, measured during the
         first calls. None: the one that this module is on; for "numpy" and "python", machine code where llvmlite is
-        installed and can make it, else "numpy", and results on NumPy. The plan copies the parameters to
-        `backend`; this module stays where it is. Each new combination of shapes gets its own plan. tune: first measure
+        installed, with results on NumPy: `chosen` of the callable is then "native", and "numpy" from the first call on
+        that machine code would compute otherwise, with the reason in `refused` and in a warning (docs/native.md). The plan
+        has copies of the parameters: later changes of this module's do not reach it. Each new combination of shapes gets
+        its own plan. tune: first measure
         which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
         (docs/wgpu.md)."""
     def compile_step(self, loss: Callable[..., Any], optimizer: Any, *examples: Any) -> Any:
