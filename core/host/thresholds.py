@@ -183,12 +183,15 @@ def _spoil_open(bound: Any, byte: int) -> None:
 
 class _SpoilingInstance:
     """An instance of a module that spoils the memory of results and temporaries before each run, and the memory behind
-    them up to the next multiple of 64 bytes, where a run may not write."""
+    them up to the next multiple of 64 bytes, where a run may not write. What lies behind a buffer has its number in the
+    low bytes: a NaN that is read elsewhere and written there is another one."""
 
     def __init__(self, instance: Any, temporary: Any, byte: int) -> None:
         self._instance = instance
         ends = [(at + max(4, nbytes), -(at + max(4, nbytes)) % 64) for at, nbytes in temporary]
-        self._behind = [(at, bytes([byte]) * nbytes) for at, nbytes in ends if nbytes]
+        words = [(number + 1).to_bytes(2, "little") + bytes([byte, byte]) for number in range(len(ends))]
+        self._behind = [(at, (word * 17)[at % 4 :][:nbytes]) for (at, nbytes), word in zip(ends, words, strict=True)
+                        if nbytes]  # fmt: skip
         self._temporary = [(at, bytes([byte]) * nbytes) for at, nbytes in temporary]
 
     def run(self) -> None:

@@ -263,7 +263,8 @@ def _saved_with_open_sizes(case: Case, example: tuple[Any, ...]) -> Run:
                 raise Unavailable(str(error)) from None
             if isinstance(error, IndexingError) and re.search(r" of length [a-z]", str(error)):
                 raise Unavailable("an index is outside at some lengths") from None
-            raise
+            # A length that is open has its name in the words; eagerly it is the number after the n.
+            raise type(error)(re.sub(r"\bn(\d+)\b", r"\1", str(error))) from None
         plan = plan_file.load(path)
     names = argument_names(case.make(), len(example))
 

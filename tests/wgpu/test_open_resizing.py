@@ -1,12 +1,16 @@
 """Resizing open axes: at every size, the same bits as the plan for that size."""
 
+import math
 import random
+import re
 
 import emberlet
 import numpy as np
 import pytest
 from emberlet import codegen
 from emberlet import functional as F
+from emberlet.errors import EmberletError
+from emberlet.host.numpy_backend.compile import compile as compile_for_numpy
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
 
@@ -55,6 +59,23 @@ def test_other_scales_keep_a_plan_for_each_size_and_say_so(options):
         wanted = np.asarray(model(emberlet.asarray(x, backend="numpy")))
         np.testing.assert_allclose(np.asarray(compiled(x)), wanted, rtol=1e-5, atol=1e-5)
     assert "of the open size width is needed" in str(compiled.fixed["width"])
+
+
+@pytest.mark.parametrize("scale", [-2.0, -0.5, math.nan, math.inf])
+@pytest.mark.parametrize("backend", ["numpy", "wasm"])
+def test_a_scale_that_gives_no_length_is_refused_as_eagerly(scale, backend):
+    def model(x):
+        return F.interpolate(x, scale_factor=(scale, 1.5))
+
+    x = np.ones((1, 1, 2, 3), np.float32)
+    with pytest.raises(EmberletError) as eager:
+        model(emberlet.asarray(x, backend="numpy"))
+    if backend == "numpy":
+        compiled = compile_for_numpy(model, dims={"x": {2: "height"}})
+    else:
+        compiled = compile(model, backend=backend, dims={"x": {2: "height"}})
+    with pytest.raises(eager.type, match=f"^{re.escape(str(eager.value))}$"):
+        compiled(emberlet.asarray(x, backend="numpy"))
 
 
 def test_a_segmentation_model_takes_pictures_of_any_size():

@@ -18,7 +18,6 @@ work on the machine changes nothing. A test that uses more than its limit ends t
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import os
@@ -29,11 +28,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from types import CodeType, FunctionType
 from typing import Any, TextIO
 
 import probes  # type: ignore[import-not-found]  # beside this script
 import pytest
+from replacing import replace  # type: ignore[import-not-found]  # beside this script
 
 MEMORY = 12 << 30  # bytes that a test may allocate, because a bug may do so without end
 WAITING = 10, 120  # a fork may take this many times its processor time, and so many seconds more; then it hangs
@@ -108,48 +107,6 @@ class Room:
             item = self.items[number]
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             yield number, _processor_time() - start
-
-
-def replace(file: str, sound: str) -> bool:
-    """Give every loaded function of the file the code that the file holds now; `sound`: the text it was loaded from.
-
-    Returns False if code that runs on import has changed in a module that is already loaded.
-    """
-    with open(file, "rb") as opened:
-        new = compile(opened.read(), file, "exec", dont_inherit=True)
-    old = compile(sound, file, "exec", dont_inherit=True)
-    loaded = [
-        module
-        for module in list(sys.modules.values())
-        if (path := getattr(module, "__file__", None)) and os.path.realpath(path) == file
-    ]
-    if not loaded:
-        return True
-    changed: dict[tuple[str, int], CodeType] = {}
-    if not _changes(old, new, changed):
-        return False
-    for function in [found for found in gc.get_objects() if isinstance(found, FunctionType)]:
-        code = function.__code__
-        key = (code.co_qualname, code.co_firstlineno)
-        if key in changed and os.path.realpath(code.co_filename) == file:
-            if len(changed[key].co_freevars) != len(code.co_freevars):
-                return False
-            function.__code__ = changed[key]
-    return True
-
-
-def _changes(old: CodeType, new: CodeType, changed: dict[tuple[str, int], CodeType]) -> bool:
-    """Collect the functions whose code differs; False if a module's or a class's own code differs."""
-    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
-    if len(inner[0]) != len(inner[1]):
-        return False
-    if not old.co_flags & 0x1:  # no CO_OPTIMIZED: the code of a module or of a class
-        plain = [[c for c in code.co_consts if not isinstance(c, CodeType)] for code in (old, new)]
-        if old.co_code != new.co_code or repr(plain[0]) != repr(plain[1]) or old.co_names != new.co_names:
-            return False
-    elif old != new:
-        changed[old.co_qualname, old.co_firstlineno] = new
-    return all(_changes(a, b, changed) for a, b in zip(*inner, strict=True))
 
 
 def _wait(child: int, seconds: float) -> tuple[str | None, float]:

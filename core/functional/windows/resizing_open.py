@@ -14,8 +14,10 @@ _LARGEST = 1 << 18  # outputs up to which every coordinate is exact in float32, 
 def ratio(scale, mode):
     """(up, down), of which one is 1, for a scale that is up / down; None for scales that do not repeat exactly. Sums of
     several inputs need powers of 2, whose coordinates are exact."""
+    if not 1 / 16 <= scale <= 16:
+        return None
     up, down = (int(scale), 1) if scale >= 1 else (1, int(1 / scale))
-    if up / down != scale or up > 16 or down > 16:
+    if up / down != scale:
         return None
     return None if (mode != "nearest" or down > 1) and (up * down) & (up * down - 1) else (up, down)
 

@@ -36,6 +36,8 @@ AFTER = ["{v}", "{v}", "{v}", "F.tanh({v})", "F.relu({v}) + 1.0", "{v} * F.sigmo
          "F.concat([q := {v}, q], 0)", "F.concat([{v}] * 9, 0)",
          "F.tanh(F.softmax((q := F.reshape({v} + 1.0, (-1,)))[None] * 0.5, -1))",
          "F.concat([F.relu(q := {v}), q * 0.5, F.relu(q)], 0)[{k} :]", "{v} * s"]  # fmt: skip
+# A product r, reshaped, and what is computed from it: a plan whose result is a reshape has to keep r.
+HELD = ("F.reshape(r, (-1,))", "F.matmul(F.softmax(q := F.matmul(r, F.permute_dims(r, (1, 0))), -1), q)")
 # (m, n) -> (m, n) or less; {x}, {y} operands of that shape
 MAPS = ["{x} + {y}", "F.where({x} > {y}, {x}, {y} * 0.5)", "F.concat([{x}, {y}, {x}], {a})", "F.flip({x}, {a})",
         "F.concat([{x}, {y}], {a})[{k} :]", "F.concat([{x}, {y}], 1)[:, {k} :]", "F.tile({x}, ({k}, 2))",
@@ -157,7 +159,9 @@ def draw(choose: random.Random) -> Drawn | None:
     returned = [after.format(v="r", k=choose.randint(1, 3))]
     returned += [q for q, chance in (("q", 0.7), ("r", 0.1), ("x * 0.5", 0.1)) if choose.random() < chance
                  and (q != "q" or "q :=" in lines[-1])]  # fmt: skip
-    return _drawn(choose, lines, returned, k, x=first, y=second, i=(m,), s=())
+    drawn = _drawn(choose, lines, returned, k, x=first, y=second, i=(m,), s=())
+    held = family == "products" and "[None]" not in lines[-1] and drawn.seed % 8 == 0
+    return drawn._replace(returned=HELD) if held else drawn
 
 
 def _attention(choose: random.Random) -> Drawn:
@@ -174,7 +178,8 @@ def _windows(choose: random.Random) -> Drawn:
     channels = groups * choose.choice([1, 2, 4])
     outputs = groups * choose.choice([1, 2, 3, 8])
     if depthwise:
-        groups = outputs = channels = choose.choice([2, 3, 4])
+        groups = outputs = channels = choose.choice([2, 3, 5])
+        size = (size[0] + 4, size[1] + 4)  # several tiles
     line = choose.choice(WINDOWS)
     padding = tuple(choose.choice([0, 1, t // 2, t - 1] if "conv" in line else [0, t // 2]) for t in taps)
     dilation = tuple(choose.choice([1, 1, 2]) if 2 * (t - 1) < d else 1 for t, d in zip(taps, size, strict=True))
