@@ -235,13 +235,13 @@ def fastest() -> str:
     return "native" if find_spec("llvmlite") else "wasm" if find_spec("wasmtime") else "numpy"
 
 
-def opened(kind: str, folder: Path, threads: int) -> tuple[Callable[[dict[str, Any]], Any], int]:
-    """(a function from a sample's inputs to the first output, bytes of the file of its weights)"""
+def opened(kind: str, folder: Path, threads: int) -> tuple[Callable[[dict[str, Any]], Any], int, str]:
+    """(a function from a sample's inputs to the first output, bytes of the file of its weights, the backend)"""
     who, _, what = kind.partition(" ")
     if who == "onnxruntime":
         path = folder / f"{what}.onnx"
         found = session(path, threads)
-        return (lambda given: found.run(None, given)[0]), path.stat().st_size
+        return (lambda given: found.run(None, given)[0]), path.stat().st_size, ""
     from emberlet import asarray
     from emberlet.host.cli.model import load
 
@@ -266,14 +266,14 @@ def opened(kind: str, folder: Path, threads: int) -> tuple[Callable[[dict[str, A
         result = call(*[asarray(given[name], backend=backend) for name in names])
         return np.asarray(result[0] if isinstance(result, tuple) else result)
 
-    return run, (at / "model.bpk").stat().st_size
+    return run, (at / "model.bpk").stat().st_size, backend
 
 
 def child(kind: str, folder: Path, threads: int, seconds: float) -> None:
     """Print a model's size and the least time of a call as JSON, and write its outputs."""
     with np.load(folder / "samples.npz") as held:
         calls = rows(Case(None, dict(held)))
-    run, size = opened(kind, folder, threads)
+    run, size, backend = opened(kind, folder, threads)
     if threads == THREADS[0]:
         np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
     best, end = float("inf"), time.perf_counter() + seconds
@@ -282,7 +282,7 @@ def child(kind: str, folder: Path, threads: int, seconds: float) -> None:
         begin = time.perf_counter()
         run(calls[0])
         best = min(best, time.perf_counter() - begin)
-    print(json.dumps({"size": size, "ms": best * 1e3}))
+    print(json.dumps({"size": size, "ms": best * 1e3, "backend": backend}))
 
 
 def measured(name: str, seconds: float, limit: float) -> list[str]:
@@ -296,7 +296,7 @@ def measured(name: str, seconds: float, limit: float) -> list[str]:
         folder = Path(held)
         kinds = save(case, folder)
         for kind in kinds:
-            found: dict[int, dict[str, float]] = {}
+            found: dict[int, dict[str, Any]] = {}
             for threads in THREADS:
                 if time.perf_counter() > end:
                     break
@@ -319,7 +319,8 @@ def measured(name: str, seconds: float, limit: float) -> list[str]:
             share = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, c.same_best)]
             times = [f"{found[t]['ms']:.3f}" if t in found else "–" for t in THREADS]
             first = found[THREADS[0]]
-            cells = [name, kind, f"{first['size'] / 1e3:.1f}", *share, f"{c.rms:.3%}", *times]
+            where = "" if first["backend"] in ("", fastest()) else f" ({first['backend']})"
+            cells = [name, kind + where, f"{first['size'] / 1e3:.1f}", *share, f"{c.rms:.3%}", *times]
             lines.append(f"| {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     return lines
@@ -365,7 +366,8 @@ def write(path: Path, found: dict[str, list[str]], load: float) -> None:
     lines = [
         "# Quantized models",
         "",
-        f"`python3 dev.py bench quantize`: one sample a call; the least time of all calls. emberlet on {fastest()}. "
+        f"`python3 dev.py bench quantize`: one sample a call; the least time of all calls. emberlet on {fastest()}, or "
+        "where that has no plan on the backend that the row names. "
         "Accuracy by labels, the same class as the float model's, and the difference (root mean square) relative to "
         "the range of its outputs, on the samples that the models were calibrated on. Sizes: of the ONNX file, or of "
         f"emberlet's weights. {os.cpu_count()} CPUs, Python {platform.python_version()}; load of the machine when it "

@@ -226,6 +226,21 @@ def observed(model: ModelProto, names: Collection[str]) -> ModelProto:
     return found
 
 
+def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
+    """The model with other values of some initializers; the model itself if there are none."""
+    import onnx
+    from onnx import numpy_helper
+
+    if not values:
+        return model
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    for t in found.graph.initializer:
+        if t.name in values:
+            t.CopyFrom(numpy_helper.from_array(values[t.name].reshape(tuple(t.dims)), t.name))
+    return found
+
+
 def quantized(
     model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True,
     weights: bool = True,

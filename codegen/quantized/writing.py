@@ -127,6 +127,8 @@ def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool, o
         for each in inputs:
             if is_same(str(out / name), each):
                 raise EmberletError(f"{out / name} is an input; give another --out or --name")
+        if (out / name).is_dir():
+            raise OverwriteError(f"{out / name} is a folder; move it, or give another --out or --name")
     if not force:
         check_overwrite(out / (stem + ".py"), text, out / (stem + ".bpk"))
         for name, mark in marks.items():

@@ -9,7 +9,7 @@ NEGLIGIBLE = 2048.0  # how much smaller than the largest value one must be to be
 
 
 class PrecisionWarning(UserWarning if hasattr(memoryview, "cast") else Exception):  # type: ignore[misc]
-    """Weights that stay in a wider dtype than was asked for."""
+    """Weights that a dtype holds badly: they stay in a wider one than was asked for, or lose more than rounding."""
 
 
 def holds(tensor, dtype):
@@ -50,11 +50,23 @@ def choose(tensors, rule):
     return found
 
 
+def check_scales(stored):
+    """Warn if float16 scales of quantized weights are clipped at the largest, or so small that few bits of them are
+    left."""
+    low, high = [float(x) for x in (stored.min(), stored.max())]
+    if high >= 65504.0 or low < 2.0**-20:
+        _told("scales in float16, 6e-08 to 65504, do not hold these weights well; take float32 or bfloat16", 4)
+
+
 def _warn(kept):
+    said = ", ".join(["{!r} stays {}".format(name, dtype) for name, dtype, _ in kept[:5]])
+    more = " and {} more".format(len(kept) - 5) if len(kept) > 5 else ""
+    _told("{}{}: {} does not hold their values".format(said, more, kept[0][2]), 5)
+
+
+def _told(text, level):
     try:
         from warnings import warn
     except ImportError:  # a device
         return
-    said = ", ".join(["{!r} stays {}".format(name, dtype) for name, dtype, _ in kept[:5]])
-    more = " and {} more".format(len(kept) - 5) if len(kept) > 5 else ""
-    warn("{}{}: {} does not hold their values".format(said, more, kept[0][2]), PrecisionWarning, 4)
+    warn(text, PrecisionWarning, level)

@@ -18,6 +18,7 @@ from ..functional.quantized.weights import (
     scale_of,
 )
 from ..module import Module
+from ..module.narrowing import check_scales
 from ..param import Param
 from .embedding import Embedding
 from .linear import Linear
@@ -93,14 +94,15 @@ class QuantizedWeight(Module):
         """A weight by this one's scheme: {"values", "scale"}, and "tensor_scale" and "zero_point" if it has them."""
         if self.input_scale is not None:
             weight = weight / reshape(self.input_scale.val(), (-1, 1))
-        levels, scale, zero = quantize_rows(as_rows(weight, self.axis), self.scheme)
+        levels, stored, whole, zero = quantize_rows(as_rows(weight, self.axis), self.scheme)
         values = pack_levels(levels, self.bits) if self.scheme.value is None else levels
-        stored, whole = self.scheme.rounded(reshape(scale, (-1,)))
+        if stored.dtype is dtypes.float16 and stored.size:
+            check_scales(stored)
         found = {"values": values, "scale": stored}
         if whole is not None:
             found["tensor_scale"] = whole
         if zero is not None:
-            found["zero_point"] = reshape(zero, (-1,))
+            found["zero_point"] = zero
         return found
 
     def set(self, weight):
@@ -210,17 +212,18 @@ class QuantizedEmbedding(Embedding):
     def forward(self, x):
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
         w = self.weight
-        if w.scheme.value is not None:
-            rows = take(w.val(), reshape(x, (-1 if x.size else 0,)), axis=0)
-            return reshape(rows, tuple(x.shape) + (self.d_model,))
         at = reshape(x, (-1 if x.size else 0,))
         blocks = w.values.shape[1]
 
         def rows(part):
             return None if part is None else reshape(take(reshape(part, (-1, blocks)), at, axis=0), (-1,))
 
-        real = dequantize_nbits(
-            take(w.values.val(), at, axis=0), rows(w.scales()), rows(value(w.zero_point)), rows=self.d_model,
-            columns=at.size, bits=w.bits, block_size=w.block_size,
-        )  # fmt: skip
+        values, scales = take(w.values.val(), at, axis=0), scale_of(rows(w.scale.val()), value(w.tensor_scale))
+        if w.scheme.value is not None:
+            real = real_of(values, reshape(scales, (at.size, blocks)), self.d_model)
+        else:
+            real = dequantize_nbits(
+                values, scales, rows(value(w.zero_point)), rows=self.d_model, columns=at.size, bits=w.bits,
+                block_size=w.block_size,
+            )  # fmt: skip
         return reshape(real, tuple(x.shape) + (self.d_model,)).astype(w.dtype)

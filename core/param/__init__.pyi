@@ -79,6 +79,7 @@ class Param:
     def to(self, backend: Backend | str) -> Self:
         """Move the value to another backend; a lazy Param will be initialized there."""
     def cast(self, dtype: DType | str) -> Self:
-        """Convert the value to another dtype; a lazy Param will be initialized in it."""
+        """Convert the value to another dtype; a lazy Param will be initialized in it. Returns self. Raises DTypeError for a
+        dtype that does not exist."""
     def saved(self) -> Tensor:
         """The value for a record, through the save mapper. Assigning to it does not change the Param."""

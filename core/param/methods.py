@@ -139,7 +139,8 @@ def to(self, backend):
 
 
 def cast(self, dtype):
-    """Convert the value to another dtype; a lazy Param will be initialized in it."""
+    """Convert the value to another dtype; a lazy Param will be initialized in it. Returns self. Raises DTypeError for a
+    dtype that does not exist."""
     from .. import dtypes
 
     self._acquire()

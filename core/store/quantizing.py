@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 from .. import dtypes
 from ..errors import UnsupportedError
 from ..functional.quantized.weights import CALIBRATIONS, WeightScheme
+from ..host.extras import require
 from ..module import Module, items
 from ..nn.bilinear import Bilinear
 from ..nn.conv import Conv
@@ -24,6 +26,7 @@ from .snapshot import Quantized, Snapshot
 VALUES = {8: ("Q8S", dtypes.int8), 4: ("Q4S", dtypes.int4), 2: ("Q2S", dtypes.int2)}
 MAX_BLOCK = 255  # a block's extent is a byte of the scheme
 MAX_AXES = 5
+METHODS = ("rtn", "gptq", "awq")  # of weight_methods, which needs NumPy
 PACKED: dict[type, type] = {Linear: QuantizedLinear, Embedding: QuantizedEmbedding}  # which read packed weights
 
 
@@ -125,6 +128,7 @@ def quantize_weights(
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
 ) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
+    bits, level = _index(bits), _index(level)
     scheme = WeightScheme(bits, mode, level, calibration, scale, value)
     if method != "rtn" or correct_bias:
         return _by_samples(module, scheme, filter, fake, kept, method, samples, correct_bias, tell)
@@ -157,26 +161,38 @@ def quantize_weights(
     return names
 
 
+def _index(n: Any) -> Any:
+    """NumPy's integers as Python's, others as they are."""
+    return operator.index(n) if hasattr(n, "__index__") and not isinstance(n, bool) else n
+
+
 def _by_samples(
     module: Module, scheme: WeightScheme, filter: Filtering, fake: bool, kept: Sequence[str], method: str,
     samples: Sequence[Any] | None, correct_bias: bool, tell: Callable[[str], None] | None,
 ) -> list[str]:  # fmt: skip
     """`quantize_weights` by a method that looks at samples."""
-    from .weight_methods import METHODS, choose
-
     if method not in METHODS:
         raise UnsupportedError(f"weights are chosen by {', '.join(METHODS)}, found {method!r}")
+    require("choosing weights by samples", "numpy")
+    from .weight_methods import choose
+
     if fake:
         raise UnsupportedError(f"{method} chooses packed weights; leave out fake")
     if scheme.value is not None and method != "rtn":
         raise UnsupportedError(f"{method} chooses integers, not {scheme.value}; leave out value_dtype or the method")
+    several = isinstance(samples, Iterable) and not hasattr(samples, "shape") and not isinstance(samples, (str, dict))
+    calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples] if several and samples else []
+    if not calls:
+        raise UnsupportedError(
+            "choosing weights needs samples: a list of the arguments of calls, each a tuple of them or the only one; "
+            f"found {'none' if several else type(samples).__name__}"
+        )
     for param in module.params():
         param.val()  # a lazy one of the copy would have a value of its own
     made = module.clone()
     parts = scheme.bits, scheme.mode, scheme.level, scheme.calibration
     dtypes_of = {"scale": scheme.scale, "value": scheme.value}
     quantize_weights(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
-    calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples or ()]
     copies = {name: layer for name, _, layer, _ in layers_with_weights(made)}
     pairs = {name[:-1]: (layer, copies[name]) for name, _, layer, _ in layers_with_weights(module)}
     choose(module, made, calls, scheme, method, correct_bias, pairs, tell or (lambda _: None))

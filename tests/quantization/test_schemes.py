@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import emberlet
 import ml_dtypes
 import numpy as np
 import pytest
-from emberlet import nn
+from emberlet import Tensor, nn
 from emberlet.errors import UnsupportedError
 from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
+from emberlet.module.narrowing import PrecisionWarning
 
 SCALES = ["float32", "float16", "bfloat16", "float8_e8m0fnu", "float8_e4m3fn"]
 VALUES = [(8, "float8_e4m3fn"), (8, "float8_e5m2"), (4, "float4_e2m1fn")]
@@ -46,9 +48,78 @@ def test_a_rounded_scale_costs_little_and_is_that_of_the_levels(bits: int, mode:
     off = np.abs(np.asarray(made.weight.val()).T - w).reshape(6, 5, 8)
     # Half a step, and what a scale rounded down clips: up to 1/16 of all steps for three bits of mantissa.
     steps = np.asarray(made.weight.scales()).reshape(6, 5, 1)
-    clipped = {"float16": 2**-11, "bfloat16": 2**-8, "float8_e4m3fn": 2**-4}.get(scale, 0.0) * 2**bits
-    tiny = steps.max() * 448 * 2**-10 if scale == "float8_e4m3fn" else 0.0  # below its normal numbers
-    assert (off <= steps * (0.5001 + clipped) + tiny * 2**bits).all()
+    levels = 2 ** (bits - 1) - 1 if mode == "symmetric" else 2**bits - 1
+    clipped = {"float16": 2**-11, "bfloat16": 2**-8, "float8_e4m3fn": 2**-4}.get(scale, 0.0) * levels
+    tiny = steps.max() / 448 * 2**-10 if scale == "float8_e4m3fn" else 0.0  # half a step below its normal numbers
+    assert (off <= steps * (0.5001 + clipped) + tiny * levels).all()
+
+
+@pytest.mark.parametrize("size", [1, 1e-3, 1e-6])
+@pytest.mark.parametrize("value", [None, "float4_e2m1fn"])
+def test_a_block_of_zeros_takes_nothing_from_the_others(value: str | None, size: float) -> None:
+    w = (RNG.normal(size=(64, 8)) * size).astype(np.float32)
+    made = nn.Linear(64, 8)
+    off = []
+    for tiny in (None, 0.0, size * 1e-6):
+        w[:16, 0] = w[:16, 0] if tiny is None else tiny
+        net = made.clone()
+        net.weight.set(emberlet.asarray(w))
+        net.quantize_weights(4, level=16, scale_dtype="float8_e4m3fn", value_dtype=value)
+        found = np.asarray(net.weight.val())
+        off.append(np.abs(found - w)[:, 1:].max())
+        if tiny is not None:
+            assert np.abs(found[:16, 0] - tiny).max() <= tiny  # a step of the smallest scale, or exactly 0
+    assert off[0] == off[1] == off[2]
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e6])
+def test_scales_that_float16_does_not_hold_are_told(size: float) -> None:
+    w = (RNG.normal(size=(64, 8)) * size).astype(np.float32)
+    for scale in ("float16", "bfloat16", "float32"):
+        made = nn.Linear(64, 8)
+        made.weight.set(emberlet.asarray(w))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made.quantize_weights(4, level=16, scale_dtype=scale)
+        assert [each.category for each in told] == ([PrecisionWarning] if scale == "float16" else [])
+        if scale != "float16":
+            np.testing.assert_allclose(np.asarray(made.weight.val()), w, atol=size * 0.4)
+
+
+@pytest.mark.parametrize(("bits", "value"), [(4, None), *VALUES])
+def test_gptq_and_loading_keep_the_dtype_of_scales(bits: int, value: str | None, tmp_path: Path) -> None:
+    x = [emberlet.asarray(RNG.normal(size=(30, 40)).astype(np.float32))]
+    for scale in SCALES:
+        made = nn.Linear(40, 6)
+        made.quantize_weights(bits, level=8, scale_dtype=scale, value_dtype=value, samples=x, correct_bias=True,
+                              method="rtn" if value else "gptq")  # fmt: skip
+        assert made.weight.scale.val().dtype.name == scale
+        made.save_into(tmp_path / f"{scale}.bpk")
+        same = nn.Linear(40, 6)
+        same.quantize_weights(bits, level=8, scale_dtype=scale, value_dtype=value)
+        assert same.load_from(tmp_path / f"{scale}.bpk").quantized == {}
+        np.testing.assert_array_equal(np.asarray(same.weight.val()), np.asarray(made.weight.val()))
+
+
+def test_an_embedding_with_float_values_converts_only_the_rows_that_it_looks_up() -> None:
+    table = nn.Embedding(2000, 64)
+    table.quantize_weights(4, level=32, scale_dtype="float8_e8m0fnu", value_dtype="float4_e2m1fn")
+    at = emberlet.asarray(np.array([[3, 1999]]))
+    wanted = np.asarray(table.weight.val())[[3, 1999]][None]
+    sizes = []
+    kept = Tensor.astype
+
+    def watched(self: Any, dtype: Any, *more: Any) -> Any:
+        sizes.append(self.size)
+        return kept(self, dtype, *more)
+
+    Tensor.astype = watched
+    try:
+        found = table(at)
+    finally:
+        Tensor.astype = kept
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    assert max(sizes) <= 2 * 64
 
 
 @pytest.mark.parametrize("level", ["tensor", "channel", 16])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
-from emberlet import Module, asarray, codegen, nn
+from emberlet import Module, Param, asarray, codegen, nn
 from emberlet import functional as F
 from emberlet.errors import UnsupportedError
 from emberlet.functional.quantized.weights import WeightScheme, as_rows
+from emberlet.module.narrowing import PrecisionWarning
 from emberlet.store.weight_methods.gptq import gptq, nearest
-from emberlet.store.weight_methods.recording import rows
+from emberlet.store.weight_methods.recording import groups, rows, watched
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
 SCHEMES = [
@@ -237,11 +241,141 @@ def test_input_scales_are_saved_and_fit_every_form(ending: str, tmp_path: Path) 
 
 
 def test_a_shared_weight_stays_shared_and_lazy_ones_are_initialized() -> None:
+    drawn_now = asarray(np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32))
     first, second = nn.Linear(6, 6), nn.Linear(6, 6)
-    second.weight = first.weight
+    first.weight = second.weight = Param.uninitialized(lambda *_: drawn_now, (6, 6))
     model = nn.Sequential(first, nn.Relu(), second)
     model.quantize_weights(4, method="gptq", samples=[asarray(np.ones((2, 6), np.float32))])
     assert first.weight is second.weight
+    reach = np.abs(np.asarray(drawn_now)).max(0)
+    assert (np.abs(np.asarray(first.weight.val()) - np.asarray(drawn_now)) <= reach / 7).all()
+
+
+class Branching(Module):
+    """One of two layers, by an argument, and one after both."""
+
+    def __init__(self) -> None:
+        self.a, self.b, self.last = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Any, first: bool) -> Any:
+        return self.last(self.a(x) if first else self.b(x))
+
+
+def test_layers_that_only_later_samples_reach_are_chosen_too_before_those_after_them() -> None:
+    draw = np.random.default_rng(7)
+    net = initialized(Branching())
+    base = draw.normal(size=(2, 16))
+    samples = [(asarray((draw.normal(size=(64, 2)) @ base).astype(np.float32)), k == 0) for k in range(4)]
+    order = [group.names for group in groups(net, {n: getattr(net, n) for n in ("a", "b", "last")}, samples)]
+    assert sorted(order) == [("a",), ("b",), ("last",)]
+    assert order[-1] == ("last",)
+    plain, better = net.clone(), net.clone()
+    plain.quantize_weights(4)
+    better.quantize_weights(4, method="gptq", samples=samples)
+    for name in ("a", "b", "last"):
+        values = [np.asarray(getattr(each, name).weight.values.val()) for each in (plain, better)]
+        assert (values[0] != values[1]).any(), name
+
+
+def test_a_layer_that_a_later_sample_calls_more_often_is_seen_each_time() -> None:
+    class Net(Module):
+        def __init__(self) -> None:
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: Any, times: int) -> Any:
+            for _ in range(times):
+                x = self.layer(x)
+            return x
+
+    net = initialized(Net())
+    x = asarray(np.ones((2, 4), np.float32))
+    [group] = groups(net, {"layer": net.layer}, [(x, 1), (x, 3), (x, 2)])
+    assert group == (("layer",), 3)
+
+
+@pytest.mark.parametrize("method", ["gptq", "awq"])
+def test_half_precision_overflows_in_no_sum(method: str) -> None:
+    """Inputs of float16 whose squares are not numbers of float16: as good as those of float32."""
+    draw = np.random.default_rng(8)
+    x = (draw.normal(size=(64, 4)) @ draw.normal(size=(4, 64)) * draw.exponential(size=64) * 60).astype(np.float16)
+    lost = []
+    for dtype in ("float16", "float32"):
+        F.manual_seed(1)
+        net = initialized(nn.Linear(64, 16)).cast(dtype)
+        given = asarray(x).astype(dtype)
+        wanted = np.asarray(net(given)).astype(np.float64)
+        net.quantize_weights(4, method=method, samples=[given])
+        lost.append(np.sqrt(np.mean((np.asarray(net(given)).astype(np.float64) - wanted) ** 2)))
+    assert lost[0] < 1.5 * lost[1]
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-30, 1e150, 3e153])
+def test_gptq_ends_whatever_the_size_of_the_inputs(size: float) -> None:
+    draw = np.random.default_rng(9)
+    net = initialized(nn.Linear(8, 4)).cast("float64")
+    net.quantize_weights(4, method="gptq", samples=[asarray(draw.normal(size=(3, 8)) * size)])
+    assert np.isfinite(np.asarray(net.weight.val())).all()
+
+
+def test_a_bias_of_several_layers_stays_as_it_is() -> None:
+    net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(3)))
+    first, second, _ = net
+    second.bias = first.bias
+    initialized(net)
+    x = asarray((np.random.default_rng(1).normal(size=(64, 8)) + 2).astype(np.float32))
+    before = [np.asarray(layer.bias.val()) for layer in net]
+    net.quantize_weights(2, correct_bias=True, samples=[x])
+    same = [np.array_equal(old, np.asarray(layer.bias.val())) for old, layer in zip(before, net, strict=True)]
+    assert same == [True, True, False]
+
+
+def test_calls_of_other_threads_are_not_recorded_and_own_forwards_return() -> None:
+    layer = initialized(nn.Linear(4, 4))
+    own = layer.__dict__["forward"] = lambda x: type(layer).forward(layer, x * 2)
+    x = asarray(np.ones((1, 4), np.float32))
+    wanted = np.asarray(layer(x))
+    seen: list[Any] = []
+    with watched({"": layer}, lambda name, _, x, y: seen.append(np.asarray(y))):
+        thread = Thread(target=layer, args=(x,))
+        thread.start()
+        thread.join()
+        assert seen == []
+        layer(x)
+    [found] = seen
+    np.testing.assert_array_equal(found, wanted)
+    assert layer.__dict__["forward"] is own
+
+
+@pytest.mark.parametrize(
+    "samples", [5, None, [], "x", {"x": 1}, np.ones((2, 2, 8), np.float32), asarray(np.ones((2, 8)))], ids=repr
+)
+def test_what_is_no_list_of_samples_is_refused(samples: Any) -> None:
+    with pytest.raises(UnsupportedError, match="a list of the arguments of calls"):
+        nn.Linear(8, 4).quantize_weights(method="gptq", samples=samples)
+
+
+def test_integers_of_numpy_are_integers_and_floats_are_not() -> None:
+    layer = nn.Linear(8, 4)
+    assert layer.quantize_weights(np.int64(4), level=np.int64(4)) == [""]
+    assert layer.weight.block_size == 4
+    with pytest.raises(UnsupportedError, match=r"not to 8\.0"):
+        nn.Linear(8, 4).quantize_weights(8.0)  # type: ignore[arg-type]
+
+
+def test_samples_without_numpy_say_what_is_missing() -> None:
+    code = """import sys
+sys.modules["numpy"] = None
+from emberlet import asarray, nn
+from emberlet.errors import EmberletError
+for words in ({"method": "gptq"}, {"correct_bias": True}):
+    try:
+        nn.Linear(4, 4).quantize_weights(samples=[asarray([[1.0] * 4])], **words)
+    except EmberletError as error:
+        assert "needs numpy" in str(error), error
+    else:
+        raise SystemExit("no error")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_layers_that_are_called_often_or_never_are_quantized_too() -> None:
@@ -279,7 +413,8 @@ def test_weights_and_biases_stay_where_inputs_are_not_finite(method: str, value:
     layer = initialized(nn.Linear(8, 4))
     plain, chosen = layer.clone(), layer.clone()
     plain.quantize_weights(4)
-    chosen.quantize_weights(4, method=method, samples=[asarray(x)], correct_bias=True)
+    with pytest.warns(PrecisionWarning, match="to the nearest: the samples' inputs"):
+        chosen.quantize_weights(4, method=method, samples=[asarray(x)], correct_bias=True)
     assert np.isfinite(np.asarray(chosen.weight.val())).all() and np.isfinite(np.asarray(chosen.bias.val())).all()
     np.testing.assert_allclose(np.asarray(chosen.weight.val()), np.asarray(plain.weight.val()), rtol=1e-6)
 

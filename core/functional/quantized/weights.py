@@ -32,7 +32,7 @@ class WeightScheme:
     def __init__(
         self, bits=8, mode="symmetric", level="channel", calibration="min-max", scale="float32", value=None
     ):  # fmt: skip
-        if bits not in (8, 4, 2):
+        if not isinstance(bits, int) or bits not in (8, 4, 2):
             raise UnsupportedError("weights are quantized to 8, 4 or 2 bits, not to {!r}".format(bits))
         if mode not in MODES or calibration not in CALIBRATIONS:
             raise UnsupportedError(
@@ -82,20 +82,21 @@ class WeightScheme:
         return "WeightScheme({}, {!r}, {!r}, {!r}{})".format(self.bits, self.mode, self.level, self.calibration, more)
 
     def rounded(self, scale):
-        """Positive float32 scales as the scheme stores them: (scales in its dtype, None or the float32 that they are
-        multiplied by)."""
+        """Float32 scales as the scheme stores them: (scales in its dtype, None or the float32 that they are multiplied
+        by). That of a block of zeros, which is 0, becomes 1; others at least the smallest that the dtype holds."""
         if self.scale is dtypes.float32:
-            return scale, None
+            return _positive(scale), None
         whole = None
         if self.two_levels:
             whole = _positive(scale.max() / LARGEST[self.scale.name])
             scale = scale / whole
-        else:
-            scale = scale.minimum(LARGEST[self.scale.name])
-        found = scale.astype(self.scale)
+        backend = scale.backend
+        zero = backend.binary("eq", scale, backend.full((), 0.0, dtypes.float32))
+        scale = scale.clip(SMALLEST[self.scale.name], LARGEST[self.scale.name])
+        found = backend.where(zero, backend.full((), 1.0, dtypes.float32), scale).astype(self.scale)
         if self.scale is dtypes.float8_e8m0fnu:  # a smaller power of two would clip the largest weights
             back = found.astype(dtypes.float32)
-            found = scale.backend.where(scale.backend.binary("lt", back, scale), back * 2.0, back).astype(self.scale)
+            found = backend.where(backend.binary("lt", back, scale), back * 2.0, back).astype(self.scale)
         return found, whole
 
 
@@ -103,6 +104,8 @@ LARGEST = {
     "float16": 65504.0, "bfloat16": 3.3895314e38, "float8_e8m0fnu": 2.0**127, "float8_e4m3fn": 448.0,
     "float8_e5m2": 57344.0, "float4_e2m1fn": 6.0,
 }  # fmt: skip
+# Of the scales.
+SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float8_e8m0fnu": 2.0**-126, "float8_e4m3fn": 2.0**-9}
 
 
 def scale_of(stored, whole=None):
@@ -130,11 +133,12 @@ def _order(ndim, axis):
 
 
 def quantize_rows(x, scheme):
-    """(levels, scales, zero points) of weights (channels, n), each channel in blocks of its own.
+    """(levels, scales, None or what all scales are multiplied by, zero points) of weights (channels, n), each channel
+    in blocks of its own.
 
     levels: uint8 (channels, blocks, block size), where levels past the last weight encode 0, or floats in the scheme's
-    value dtype; scales: float32 (channels, blocks), as the scheme rounds them; zero points: float32 of the same shape,
-    or None if they are all 2 ** (bits - 1).
+    value dtype; scales: (channels * blocks,) in the scheme's dtype (`scale_of` makes float32 of them); zero points:
+    float32 (channels * blocks,), or None if they are all 2 ** (bits - 1).
     """
     channels, n = x.shape
     size = scheme.block_size(n)
@@ -148,11 +152,10 @@ def quantize_rows(x, scheme):
     if scheme.mode == "affine":
         low = x.min(axis=axes, keepdims=True).minimum(0.0)
         high = x.max(axis=axes, keepdims=True).maximum(0.0)
-        scale = _stored((high - low) / float(2 * middle - 1), scheme)
+        stored, whole, scale = _scales((high - low) / float(2 * middle - 1), x, scheme)
         zero = (-low / scale).round()
         levels = ((x / scale).round() + zero).clip(0, 2 * middle - 1)
-        shape = x.shape[:2] + (1,)
-        return levels.astype(dtypes.uint8), _all(scale, shape), _all(zero, shape)
+        return levels.astype(dtypes.uint8), stored, whole, reshape(zero, (-1,))
     if scheme.calibration == "min-max":
         reach = x.abs().max(axis=axes, keepdims=True)
     else:
@@ -162,17 +165,20 @@ def quantize_rows(x, scheme):
             counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]
             reach = reach * x.backend.from_list(counts, dtypes.float32, (1, count, 1))
     top = float(middle - 1) if scheme.value is None else LARGEST[scheme.value.name]
-    scale = _stored(reach / top, scheme)
+    stored, whole, scale = _scales(reach / top, x, scheme)
     if scheme.value is None:
         levels = ((x / scale).round().clip(1 - middle, middle - 1) + float(middle)).astype(dtypes.uint8)
     else:
         levels = (x / scale).clip(-top, top).astype(scheme.value)
-    return levels, _all(scale, x.shape[:2] + (1,)), None
+    return levels, stored, whole, None
 
 
-def _stored(scale, scheme):
-    """A scale, at least what is smallest, as the scheme rounds it."""
-    return _positive(scale_of(*scheme.rounded(_positive(scale))))
+def _scales(scale, x, scheme):
+    """(scales as the scheme stores them, what they are multiplied by, their float32) of blocks x (channels, blocks, n);
+    the last (channels, blocks, 1)."""
+    channels, count, _ = x.shape
+    stored, whole = scheme.rounded(reshape(x.backend.expand(scale, (channels, count, 1)), (-1,)))
+    return stored, whole, reshape(scale_of(stored, whole), (channels, count, 1))
 
 
 def _positive(scale):
@@ -180,11 +186,6 @@ def _positive(scale):
     backend = scale.backend
     zero, one = [backend.full((), n, scale.dtype) for n in (0, 1)]
     return backend.where(backend.binary("eq", scale, zero), one, scale)
-
-
-def _all(value, shape):
-    """One scale per block, (columns, blocks)."""
-    return reshape(value.backend.expand(value, shape), shape[:2])
 
 
 def pack_levels(levels, bits):
@@ -212,11 +213,12 @@ def fake_quantize(weight, scheme, axis=1):
     if weight.size == 0:
         return weight
     rows = as_rows(weight, axis)
-    levels, scales, zero = quantize_rows(rows, scheme)
+    levels, stored, whole, zero = quantize_rows(rows, scheme)
+    scales = scale_of(stored, whole)
     if scheme.value is not None:
         return from_rows(real_of(levels, scales, rows.shape[1]), weight.shape, axis)
     real = dequantize_nbits(
-        pack_levels(levels, scheme.bits), reshape(scales, (-1,)), None if zero is None else reshape(zero, (-1,)),
+        pack_levels(levels, scheme.bits), scales, zero,
         rows=rows.shape[1], columns=rows.shape[0], bits=scheme.bits, block_size=scheme.block_size(rows.shape[1]),
     )  # fmt: skip
     return from_rows(real, weight.shape, axis)

@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
@@ -91,7 +92,8 @@ def _interruptible(arguments: list[str]) -> int:
         seen.append(number)
         raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    first = threading.current_thread() is threading.main_thread()  # only that can set handlers
+    if first and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     try:
         return _run(arguments)

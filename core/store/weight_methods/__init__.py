@@ -5,25 +5,27 @@ Layers are taken in the order in which the model calls them, and each sees what 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
+from warnings import warn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...errors import UnsupportedError
 from ...functional.arrays import asarray
 from ...functional.quantized.weights import WeightScheme, as_rows, pack_levels
+from ...module import leaves
+from ...module.narrowing import PrecisionWarning
 from ...nn.conv import Conv
 from ...nn.conv_transpose import ConvTranspose
 from ...nn.linear import Linear
 from ...nn.quantized_weight import QuantizedWeight
+from ...param import Param
 from .awq import input_scales
-from .gptq import gptq
+from .gptq import gptq, nearest, split
 from .recording import Group, Moments, Sample, groups, means, moments
 
-METHODS = ("rtn", "gptq", "awq")
 MOST_MOMENTS = 1 << 24
 """Second moments of a layer's inputs that are always computed: those of 4,096 inputs."""
 
@@ -34,15 +36,13 @@ def choose(
     module: Any, made: Any, samples: Sequence[Sample], scheme: WeightScheme, method: str, correct_bias: bool,
     pairs: Mapping[str, tuple[Any, Any]], tell: Tell,
 ) -> None:  # fmt: skip
-    """Set the weights of `made`, a copy of the float `module` whose weights are rounded to the nearest, by a method of
-    METHODS, and with `correct_bias` its biases. pairs: name -> (layer of module, its copy) of those that have weights.
-    Layers that no sample reaches, or with inputs that are not finite, stay rounded to the nearest. Raises
-    UnsupportedError if there are no samples."""
-    if not samples:
-        raise UnsupportedError("choosing weights needs samples: the arguments of one call or more")
+    """Set the weights of `made`, a copy of the float `module` whose weights are rounded to the nearest, by a method,
+    and with `correct_bias` its biases. pairs: name -> (layer of module, its copy) of those that have weights.
+    Layers that no sample reaches, or with inputs that are not finite, stay rounded to the nearest; a PrecisionWarning
+    names the latter."""
     chosen = {name: both for name, both in pairs.items() if isinstance(both[1].weight, QuantizedWeight)}
     floats, layers = ({name: both[k] for name, both in chosen.items()} for k in (0, 1))
-    order = groups(made, layers, samples[0])
+    order = groups(made, layers, samples)
     if method != "rtn":
         _weights(made, layers, floats, order, samples, scheme, method, tell)
     if correct_bias:
@@ -54,6 +54,7 @@ def _weights(
     scheme: WeightScheme, method: str, tell: Tell,
 ) -> None:  # fmt: skip
     done: set[int] = set()  # weights that several layers share are chosen once
+    left = []
     for k, group in enumerate(order):
         chosen = group.only(
             name for name in group.names if takes(layers[name], method) and id(layers[name].weight) not in done
@@ -65,6 +66,12 @@ def _weights(
             done.add(id(layers[name].weight))
             if all(np.isfinite(gram).all() for gram in seen.grams):
                 _set(layers[name], floats[name], seen, scheme, method)
+            else:
+                left.append(name or "the layer")
+    if left:
+        said = f"{method} rounds {', '.join(left)} to the nearest: the samples' inputs or their squares are not finite"
+        tell(said)
+        warn(said, PrecisionWarning, stacklevel=5)
 
 
 def takes(layer: Any, method: str) -> bool:
@@ -89,41 +96,37 @@ def _set(layer: Any, real: Any, seen: Moments, scheme: WeightScheme, method: str
         held.set(real.weight.val())
         return
     parts = np.split(rows, len(seen.grams))
-    found = [gptq(w, gram, scheme) for w, gram in zip(parts, seen.grams, strict=True)]
-    levels = np.concatenate([part.levels for part in found])
-    backend = held.values.backend
-    held.values.set(pack_levels(asarray(levels, dtype="uint8", backend=backend), held.bits))
-    held.scale.set(_flat([part.scale for part in found], backend))
-    if held.zero_point is not None:
-        held.zero_point.set(_flat([part.zero for part in found], backend))
-
-
-def _flat(parts: list[NDArray[Any]], backend: Any) -> Any:
-    return asarray(np.concatenate(parts).astype(np.float32).reshape(-1), backend=backend)
+    plain = split(nearest(rows, scheme), len(parts))  # whose scales and zero points the layer has
+    levels = np.concatenate(
+        [gptq(w, gram, scheme, plain=p).levels for w, gram, p in zip(parts, seen.grams, plain, strict=True)]
+    )
+    held.values.set(pack_levels(asarray(levels, dtype="uint8", backend=held.values.backend), held.bits))
 
 
 def _correct(
     module: Any, made: Any, layers: Mapping[str, Any], floats: Mapping[str, Any], order: Sequence[Group],
     samples: Sequence[Sample], tell: Tell,
 ) -> None:  # fmt: skip
-    """Add to each bias what the mean of its channel lost (Nagel, van Baalen, Blankevoort, Welling 2019, "Data-Free
-    Quantization Through Weight Equalization and Bias Correction", arXiv:1906.04721, section 4.2, with the means of
-    samples)."""
-    biased = tuple(name for group in order for name in group.names if getattr(layers[name], "bias", None) is not None)
+    """Add to each bias of one layer what the mean of its channel lost (Nagel, van Baalen, Blankevoort, Welling 2019,
+    "Data-Free Quantization Through Weight Equalization and Bias Correction", arXiv:1906.04721, section 4.2, with the
+    means of samples)."""
+    places = {(id(holder), key): id(param) for _, holder, key, param in leaves(made, Param)}
+    owners = Counter(places.values())  # a bias that something else reads, too, has no mean of one layer
+    biased = tuple(
+        name for group in order for name in group.names if owners[id(getattr(layers[name], "bias", None))] == 1
+    )
     if not biased:
         return
     tell("correcting biases: the float model")
     wanted = means(module, floats, Group(biased, None), samples)
-    done: set[int] = set()
     for k, group in enumerate(order):
-        chosen = group.only(name for name in group.names if name in wanted and id(layers[name].bias) not in done)
+        chosen = group.only(name for name in group.names if name in wanted)
         if not chosen.names:
             continue
         tell(f"correcting biases: {k + 1} of {len(order)}")
         for name, found in means(made, layers, chosen, samples).items():
             bias = layers[name].bias
             if bias.shape == found.shape:
-                done.add(id(bias))
                 with np.errstate(invalid="ignore"):
                     better = np.asarray(bias.val()).astype(np.float64) + wanted[name] - found
                 if np.isfinite(better).all():

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...functional.quantized.weights import WeightScheme
-from .gptq import errors, nearest
+from .gptq import errors, leveled, nearest
 from .recording import Moments
 
 STEPS = 20
@@ -23,7 +23,7 @@ STEPS = 20
 def input_scales(w: NDArray[Any], seen: Moments, scheme: WeightScheme) -> NDArray[Any]:
     """What each input of a dense layer with weights (d_output, d_input) is multiplied by, float32: the best of some
     powers of the inputs' mean sizes. 1 for all where that is best."""
-    [gram] = seen.grams
+    gram = leveled(seen.grams[0])
     sizes = np.maximum(seen.sizes, 1e-4 * max(float(seen.sizes.max(initial=0)), 1e-30))
     best, least = np.ones(w.shape[1], np.float32), np.inf
     for step in range(STEPS):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...functional.arrays import asarray
-from ...functional.quantized.weights import WeightScheme, quantize_rows
+from ...functional.quantized.weights import WeightScheme, quantize_rows, scale_of
 
 Array = NDArray[Any]
 
@@ -23,8 +23,7 @@ COLUMNS = 128
 
 
 class Rows(NamedTuple):
-    """Quantized weights as `quantize_rows` returns them: levels (channels, blocks, block size), scale and zero
-    (channels, blocks)."""
+    """Quantized weights: levels (channels, blocks, block size), scale and zero (channels, blocks)."""
 
     levels: Array
     scale: Array
@@ -38,11 +37,17 @@ class Rows(NamedTuple):
 
 def nearest(w: Array, scheme: WeightScheme) -> Rows:
     """Weights (channels, n), float64, rounded to the nearest by a scheme."""
-    levels, scale, zero = quantize_rows(asarray(w.astype(np.float32), backend="numpy"), scheme)
-    middle = 1 << (scheme.bits - 1)
-    scales = np.asarray(scale).astype(np.float64)
-    zeros = np.full(scales.shape, float(middle)) if zero is None else np.asarray(zero).astype(np.float64)
+    levels, stored, whole, zero = quantize_rows(asarray(w.astype(np.float32), backend="numpy"), scheme)
+    shape = levels.shape[:2]
+    scales = np.asarray(scale_of(stored, whole)).astype(np.float64).reshape(shape)
+    middle = float(1 << (scheme.bits - 1))
+    zeros = np.full(shape, middle) if zero is None else np.asarray(zero).astype(np.float64).reshape(shape)
     return Rows(np.asarray(levels).astype(np.float64), scales, zeros)
+
+
+def split(rows: Rows, count: int) -> list[Rows]:
+    """The rows of each of `count` groups of channels."""
+    return [Rows(*parts) for parts in zip(*(np.split(part, count) for part in rows), strict=True)]
 
 
 def errors(off: Array, gram: Array) -> Array:
@@ -51,13 +56,16 @@ def errors(off: Array, gram: Array) -> Array:
     return found
 
 
-def gptq(w: Array, gram: Array, scheme: WeightScheme, damping: float = DAMPING) -> Rows:
+def gptq(
+    w: Array, gram: Array, scheme: WeightScheme, damping: float = DAMPING, plain: Rows | None = None
+) -> Rows:  # fmt: skip
     """Weights (channels, n), quantized so that their products with the samples change little.
 
-    gram (n, n): the sum of x xᵀ over the samples. Scales are those of rounding to the nearest; inputs are taken in the
-    order of their size, the largest first. A channel for which rounding to the nearest is better keeps that.
+    gram (n, n): the sum of x xᵀ over the samples, finite. plain: the weights rounded to the nearest, whose scales stay;
+    inputs are taken in the order of their size, the largest first. A channel for which plain is better keeps that.
     """
-    found = nearest(w, scheme)
+    found = plain or nearest(w, scheme)
+    gram = leveled(gram)
     n = w.shape[1]
     size = found.levels.shape[2]
     scale, zero = (np.repeat(part, size, axis=1)[:, :n] for part in (found.scale, found.zero))
@@ -81,6 +89,11 @@ def gptq(w: Array, gram: Array, scheme: WeightScheme, damping: float = DAMPING) 
     worse = errors(w - better.real(n), gram) > errors(w - found.real(n), gram)
     chosen[worse] = found.levels.reshape(len(w), -1)[worse]
     return better._replace(levels=chosen.reshape(found.levels.shape))
+
+
+def leveled(gram: Array) -> Array:
+    """Second moments, the largest of which is 1, so that sums of them are finite."""
+    return gram / max(float(np.diag(gram).max(initial=0.0)), 1e-300)
 
 
 def _factors(gram: Array, damping: float) -> Array:

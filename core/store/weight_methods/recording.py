@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +46,7 @@ class Moments:
         self._count = 0
 
     def add(self, parts: Sequence[Array]) -> None:
-        """Rows (n, inputs) of each group."""
+        """Rows (n, inputs) of each group, float32 or float64."""
         if not self.grams:
             self.grams = [np.zeros((x.shape[1], x.shape[1])) for x in parts]
             self._sum = np.zeros(sum(x.shape[1] for x in parts))
@@ -69,20 +71,27 @@ See = Callable[[str, Any, Any, Any], None]
 
 @contextmanager
 def watched(layers: Mapping[str, Any], see: See) -> Iterator[None]:
-    """While this lasts, see(name, layer, x, y) is called with the input and output of each call of these layers."""
-    own = {id(layer): (name, layer) for name, layer in layers.items()}
+    """While this lasts, see(name, layer, x, y) is called with the input and output of each call of these layers in this
+    thread."""
+    own = {id(layer): (name, layer, layer.__dict__.get("forward")) for name, layer in layers.items()}
     try:
-        for name, layer in own.values():
-            layer.__dict__["forward"] = _watching(name, layer, see)
+        for name, layer, _ in own.values():
+            layer.__dict__["forward"] = _watching(name, layer, layer.forward, see)
         yield
     finally:
-        for _, layer in own.values():
+        for _, layer, forward in own.values():
             layer.__dict__.pop("forward", None)
+            if forward is not None:
+                layer.__dict__["forward"] = forward
 
 
-def _watching(name: str, layer: Any, see: See) -> Callable[..., Any]:
+def _watching(name: str, layer: Any, own: Callable[..., Any], see: See) -> Callable[..., Any]:
+    here = get_ident()
+
     def forward(x: Any, *more: Any, **named: Any) -> Any:
-        y = type(layer).forward(layer, x, *more, **named)
+        y = own(x, *more, **named)
+        if get_ident() != here:
+            return y
         if not isinstance(layer, Conv) or len(x.shape) == layer.RANK + 2:  # without a batch, it calls itself with one
             see(name, layer, x, y)
         return y
@@ -90,26 +99,36 @@ def _watching(name: str, layer: Any, see: See) -> Callable[..., Any]:
     return forward
 
 
-def groups(module: Any, layers: Mapping[str, Any], sample: Sample) -> list[Group]:
-    """The layers in the order of their first calls; those called one after the other with the same tensor are one
-    group. A layer that is called several times is a group of its own."""
+def groups(module: Any, layers: Mapping[str, Any], samples: Sequence[Sample]) -> list[Group]:
+    """The layers in the order of their first calls, those that only later samples reach after the layers before them;
+    those called one after the other with the same tensor are one group. A layer that a sample calls several times is a
+    group of its own."""
+    found: list[list[str]] = []
+    most: Counter[str] = Counter()
     seen: list[tuple[str, Any]] = []
     with watched(layers, lambda name, layer, x, y: seen.append((name, x))):
-        module(*sample)
-    names = [name for name, _ in seen]
-    found: list[list[str]] = []
-    last = None
+        for sample in samples:
+            seen.clear()
+            module(*sample)
+            _add(found, seen)
+            most |= Counter(name for name, _ in seen)
+    split = [[group] if all(most[n] == 1 for n in group) else [[n] for n in group] for group in found]
+    return [Group(tuple(group), sum(most[name] for name in group)) for parts in split for group in parts]
+
+
+def _add(found: list[list[str]], seen: Sequence[tuple[str, Any]]) -> None:
+    """Add the layers of one call, with their inputs, to the groups of those before."""
+    counts = Counter(name for name, _ in seen)
+    last, at = None, 0  # found[at - 1] was called last
     for name, x in seen:
-        if names.count(name) > 1:
-            if [name] not in found:
-                found.append([name])
-            last = None
-        elif x is last:
-            found[-1].append(name)
+        known = next((k for k, group in enumerate(found) if name in group), None)
+        if known is not None:
+            last, at = None, known + 1
+        elif x is last and counts[name] == 1:
+            found[at - 1].append(name)
         else:
-            found.append([name])
-            last = x
-    return [Group(tuple(group), sum(names.count(name) for name in group)) for group in found]
+            found.insert(at, [name])
+            last, at = x if counts[name] == 1 else None, at + 1
 
 
 def _run(module: Any, layers: Mapping[str, Any], group: Group, samples: Sequence[Sample], see: See) -> None:
@@ -138,7 +157,8 @@ def moments(module: Any, layers: Mapping[str, Any], group: Group, samples: Seque
     draw = np.random.default_rng(0)
 
     def see(name: str, layer: Any, x: Any, _: Any) -> None:
-        parts = rows(layer, np.asarray(x), draw)
+        x = np.asarray(x)
+        parts = rows(layer, x.astype(np.float32) if x.dtype.itemsize < 4 else x, draw)
         if parts is not None:
             found.setdefault(name, Moments()).add(parts)
 

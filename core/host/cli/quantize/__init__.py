@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import EmberletError
+from ....functional.quantized.weights import WeightScheme
 from ...extras import missing, require
 from ...quantization.report import Report
-from ..plain import plain
+from ..plain import noted, plain
 from ..progress import step
 
 WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
@@ -81,8 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    scheme_words(arguments.scheme, arguments.bits)  # refuses before anything is read
-    _check(arguments)
+    _check(arguments)  # refuses before anything is read
     require("emberlet quantize", "numpy")
     from emberlet.codegen.quantized import writing
 
@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = writing.quantizing(source.text, scheme)
     writing.check(out, source.stem, text, inputs, arguments.force, arguments.activations)
 
-    with step("choosing weights"):
+    with step("choosing weights"), noted():
         source.choose(scheme, bias, samples, _tell)
     some = measuring.few(samples)
     marked = None if labels is None else labels[: len(next(iter(some.values())))]
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         names = [layer.name for layer in worst[: arguments.keep_worst]]
         scheme, worst = scheme.keeping(names), [layer for layer in worst if layer.name not in names]
     held = measuring.kept(source, scheme, worst, some, marked, _tell)
-    with step("comparing"):
+    with step("comparing"), noted():
         model, text, more = source.final(scheme)
         text = writing.quantizing(text, scheme)
         wanted = measuring.outputs(source.model, source, samples)
@@ -180,22 +180,27 @@ def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes]
 def scheme_words(text: str, bits: int) -> dict[str, Any]:
     """The arguments of WeightScheme, by name, of words such as "affine,32". Raises EmberletError."""
     found: dict[str, Any] = {"mode": "symmetric", "level": "channel", "scale_dtype": "float32", "value_dtype": None}
+    said: dict[str, str] = {}
+    value: str | int
     for word in text.split(","):
         if word in ("symmetric", "affine"):
-            found["mode"] = word
+            key, value = "mode", word
         elif word in ("tensor", "channel"):
-            found["level"] = word
+            key, value = "level", word
         elif word.isascii() and word.isdecimal() and 0 < int(word) < 1 << 31:
-            found["level"] = int(word)
+            key, value = "level", int(word)
         elif word in SCALES:
-            found["scale_dtype"] = SCALES[word]
+            key, value = "scale_dtype", SCALES[word]
         elif word in VALUES:
-            found["value_dtype"] = VALUES[word]
+            key, value = "value_dtype", VALUES[word]
         else:
             raise EmberletError(
                 f"--scheme {text}: {word!r} is none of symmetric, affine, tensor, channel, a number of weights, "
                 f"{', '.join(SCALES)} (scales), {', '.join(VALUES)} (values)"
             )
+        if said.setdefault(key, word) != word:
+            raise EmberletError(f"--scheme {text}: {said[key]!r} and {word!r} contradict each other; give one of them")
+        found[key] = value
     level = found["level"]
     if isinstance(level, int) and level * bits % 8:
         raise EmberletError(f"--scheme {text}: {level} weights of {bits} bits do not fill whole bytes")
@@ -222,8 +227,14 @@ def _words(text: str) -> str:
 
 
 def _check(a: argparse.Namespace) -> None:
-    if a.activations and weight_words(a.weights)[0] != "rtn":
+    method = weight_words(a.weights)[0]
+    if a.activations and method != "rtn":
         raise EmberletError("--activations rounds weights to the nearest: leave out gptq and awq")
+    words = scheme_words(a.scheme, a.bits)
+    WeightScheme(a.bits, words["mode"], words["level"], "min-max", words["scale_dtype"], words["value_dtype"])
+    if words["value_dtype"] is not None and method != "rtn":
+        raise EmberletError(f"--weights {a.weights}: {method} chooses integers; leave it out, or the float values of "
+                            f"--scheme {a.scheme}")  # fmt: skip
     if not 50 < a.percentile <= 100:
         raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
     if a.samples < 1:

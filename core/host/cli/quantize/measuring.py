@@ -45,7 +45,7 @@ def outputs(model: Any, source: Source, samples: Arrays, compiled: bool = True) 
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Without the library's warnings that a model has no plan: the report says so once."""
+    """Without the library's warnings that a model has no plan, or scales no room: the command says so once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
@@ -82,7 +82,9 @@ def layers(source: Source, scheme: Scheme, samples: Arrays, tell: Tell) -> list[
     names = [name for name in source.layers if name not in scheme.keep]
     for k, name in enumerate(names):
         tell(f"quantizing layer {k + 1} of {len(names)} alone: {name}")
-        got = outputs(source.variant(scheme, [name]), source, samples, compiled=False)
+        with _without_warnings():
+            made = source.variant(scheme, [name])
+        got = outputs(made, source, samples, compiled=False)
         found.append(Layer(name, source.layers[name], compare(wanted, got).rms))
     return sorted(found, key=lambda layer: -layer.alone)
 
@@ -100,7 +102,8 @@ def kept(
             break
         tell(f"keeping the worst {n} of {len(worst)} layers in float")
         try:
-            model = source.variant(scheme.keeping(names))
+            with _without_warnings():
+                model = source.variant(scheme.keeping(names))
         except UnsupportedError:  # with its activations quantized, the model has another name for one of them
             continue
         comparison = compare(wanted, outputs(model, source, samples, compiled=False), labels)

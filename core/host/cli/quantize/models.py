@@ -164,6 +164,7 @@ class Static(Source):
         super().__init__(path, name)
         self.activations = method
         self._initializers = {key: _origin(value) for key, value in self.record.items()}
+        self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
         seen = self._observed(observed, tensors, samples(self.inputs), tell)
         self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
         if not self.ranges:
@@ -176,16 +177,13 @@ class Static(Source):
     def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
         """Correct the biases of the ONNX model; its weights are rounded to the nearest."""
         super().choose(scheme, correct_bias, samples, tell)
-        if not self.chosen:
-            return
-        from onnx import numpy_helper
+        from emberlet.codegen.quantized import activations
 
-        tensors = {t.name: t for t in self.proto.graph.initializer}
+        read = activations.readers(self.proto.graph) if self.chosen else {}
         for name, values in self.chosen.items():
             held = self._initializers.get(f"{name}.bias")
-            if held in tensors and "bias" in values:
-                bias = np.asarray(values["bias"], np.float32).reshape(tuple(tensors[held].dims))
-                tensors[held].CopyFrom(numpy_helper.from_array(bias, held))
+            if held is not None and "bias" in values and len(read.get(held, ())) == 1:
+                self._biases[name] = held, np.asarray(values["bias"], np.float32)
 
     def _observed(
         self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]
@@ -219,8 +217,10 @@ class Static(Source):
         from emberlet.codegen.quantized import activations
 
         held = {self._initializers.get(f"{name}.weight") for name in keep} - {None}
+        biases = dict(both for name, both in self._biases.items() if name not in keep)
         with refusing(self.files[0]):
-            return activations.quantized(self.proto, self.ranges, {str(name) for name in held}, others, weights)
+            proto = activations.with_values(self.proto, biases)
+            return activations.quantized(proto, self.ranges, {str(name) for name in held}, others, weights)
 
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
         from emberlet.codegen import load
