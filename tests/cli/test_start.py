@@ -87,3 +87,15 @@ def test_the_version_is_said_without_importing_anything(tmp_path):
     script = "import sys\nfrom emberlet.host.cli import main\nmain(['--version'])\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", check=True)
     assert not {"argparse", "numpy", "json", "inspect", "dataclasses"} & set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_command_line_runs_in_any_thread():
+    code = """import sys, threading
+from emberlet.host.cli import main
+sys.argv = ["emberlet", "--version"]
+thread = threading.Thread(target=lambda: print("status", main()))
+thread.start()
+thread.join()
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert "status 0" in said.stdout, said.stderr

@@ -19,12 +19,12 @@ DRAWN = [tuple(sorted(pair)) for pair in np.random.default_rng(3).normal(0, 10, 
 def test_the_ends_of_the_range_are_the_ends_of_the_bytes(low: float, high: float) -> None:
     grid = grid_over(low, high)
     low, high = min(low, 0.0), max(high, 0.0)
-    assert grid.scale == pytest.approx((high - low) / 255)
+    assert grid.scale == pytest.approx((high - low) / 255, rel=2**-12)
     assert 0 <= grid.zero <= 255
     first, last = grid.scale * (0 - grid.zero), grid.scale * (255 - grid.zero)
-    assert abs(first - low) <= grid.scale / 2 * 1.0001
-    assert abs(last - high) <= grid.scale / 2 * 1.0001
-    assert last - first == pytest.approx(high - low)
+    assert abs(first - low) <= grid.scale * 0.57  # half a step, and 255 times what the scale's 12 digits leave out
+    assert abs(last - high) <= grid.scale * 0.57
+    assert last - first == pytest.approx(high - low, rel=2**-12)
 
 
 @pytest.mark.parametrize(("low", "high", "zero"), [(0.0, 1.0, 0), (-1.0, 0.0, 255), (0.0, 0.0, 128)])

@@ -10,7 +10,6 @@ import importlib
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
@@ -92,9 +91,11 @@ def _interruptible(arguments: list[str]) -> int:
         seen.append(number)
         raise KeyboardInterrupt
 
-    first = threading.current_thread() is threading.main_thread()  # only that can set handlers
-    if first and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        try:
+            signal.signal(signal.SIGINT, interrupt)
+        except ValueError:  # called in another thread than the main one, which takes no signals
+            pass
     try:
         return _run(arguments)
     except Exception:

@@ -87,11 +87,18 @@ def range_of(seen: Observed, method: str, percentile: float = 99.99, bits: int =
 
 
 def grid_of(low: float, high: float, bits: int = 8) -> tuple[float, int]:
-    """(scale, zero point) of the unsigned integers of `bits` bits that cover a range with zero in it."""
+    """(scale, zero point) of the unsigned integers of `bits` bits that cover a range with zero in it.
+
+    Scales of 8 bits or fewer have 12 binary digits, so that ranges that differ only by rounding, as those of two ways
+    of adding the same numbers do, have the same scale, in float32 and in float64.
+    """
     low, high, last = min(low, 0.0), max(high, 0.0), (1 << bits) - 1
     if high == low:
         return 2.0 / (last + 1), (last + 1) // 2
     scale = (high - low) / last
+    if bits <= 8:
+        digits, exponent = np.frexp(scale)
+        scale = float(np.ldexp(np.rint(digits * (1 << 12)), exponent - 12))
     return scale, int(np.clip(np.rint(-low / scale), 0, last))
 
 

@@ -330,9 +330,11 @@ def softmax(t: Importer, node: SoftmaxLike) -> None:
 @translates(QuantizeLinear)
 def quantize(t: Importer, node: QuantizeLinear) -> None:
     """A layer that saturates and rounds to the grid. `fuse` merges it into the preceding layer if possible."""
-    grid = grid_of(t, node)
-    apply_chain(t, node, ())
-    t.grids.tensors[t.layout.held[node.outputs[0].name].name] = grid
+    grid, own = grid_of(t, node), node.outputs[0]
+    out = replace(own, name=t.outputs.given.get(own.name, own.name))
+    apply_chain(t, replace(node, outputs=(out,)), ())
+    held = t.layout.held[own.name] = t.layout.held[out.name]
+    t.grids.tensors[held.name] = grid
 
 
 @translates(DequantizeLinear)

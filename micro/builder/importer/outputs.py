@@ -43,8 +43,9 @@ class Decision:
 class Outputs:
     """names: of the graph's outputs; read: tensors that a node or the caller reads; only_output: those that only the
     caller reads; only_given: those that only the caller reads, possibly cast; only_softmax: those that only softmax
-    reads; dropped: outputs that stay internal, and what is computed from them; decisions: the
-    labels of classes among the outputs; labels: those of the classes; decides: as in Graph.
+    reads; given: the integers that only the caller reads, dequantized -> the name of that output; dropped: outputs that
+    stay internal, and what is computed from them; decisions: the labels of classes among the outputs; labels: those of
+    the classes; decides: as in Graph.
     """
 
     names: list[str] = field(default_factory=list)
@@ -52,6 +53,7 @@ class Outputs:
     only_output: set[str] = field(default_factory=set)
     only_given: set[str] = field(default_factory=set)
     only_softmax: set[str] = field(default_factory=set)
+    given: dict[str, str] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
     decisions: list[Decision] = field(default_factory=list)
     labels: tuple[int | str, ...] = ()
@@ -65,6 +67,7 @@ class Outputs:
             only_output=only_output(model, outputs),
             only_given=only_output(model, outputs, CASTS),
             only_softmax=only_softmax(model, outputs),
+            given=_given(model, outputs),
         )
 
     def labeled(self, shapes: Mapping[str, tuple[int, ...]], sums: Mapping[str, Sums]) -> list[str]:
@@ -83,6 +86,16 @@ def _readers(model: Model) -> dict[str, list[Node[Any]]]:
         for argument in node.uses():
             found.setdefault(argument.name, []).append(node)
     return found
+
+
+def _given(model: Model, outputs: set[str]) -> dict[str, str]:
+    readers = _readers(model)
+    return {
+        node.inputs[0].name: node.outputs[0].name
+        for node in model.graph.nodes
+        if isinstance(node, DequantizeLinear) and node.outputs[0].name in outputs - readers.keys()
+        if node.inputs[0].name not in outputs and len(readers[node.inputs[0].name]) == 1
+    }
 
 
 def only_output(model: Model, outputs: set[str], kinds: Kinds = REARRANGING) -> set[str]:
