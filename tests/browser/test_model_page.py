@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from emberlet import codegen
 from emberlet.host.cli import main as command
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from serve import Server
 
@@ -209,6 +209,31 @@ def test_open_sizes_of_a_plan_are_named_and_chosen(browser: Browser, site: Serve
     page.close()
 
 
+def test_open_sizes_begin_as_a_picture_s_and_weights_may_lie_in_a_second_file(
+    browser: Browser, site: Server, tmp_path: Path
+) -> None:
+    weight = numpy_helper.from_array(np.full((300, 3, 1, 1), 0.5, np.float32), "w")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3, None, "width"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 300, 1, 1])
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("GlobalMaxPool", ["c"], ["y"])]
+    model = helper.make_model(
+        helper.make_graph(nodes, "sides", [x], [y], [weight]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, tmp_path / "sides.onnx", save_as_external_data=True, location="sides.data", size_threshold=0)
+    page = opened(browser, site, "runtime=pyodide&device=wasm")
+    page.files(selector="#file", paths=[str(tmp_path / "sides.onnx")])
+    page.wait("() => document.querySelector('main').dataset.state === 'error'", timeout=240000)
+    assert page.evaluate(TEXTS)["error-text"].endswith("Choose the .onnx file and the file of its weights together.")
+    drop(page, tmp_path / "sides.onnx", tmp_path / "sides.data")
+    sizes = page.evaluate("() => [...document.querySelectorAll('#inputs input[type=number]')].map((one) => one.value)")
+    assert sizes == ["1", "224", "224"]  # batch, width, and the axis without a name
+    page.select(selector=".input select", value="random")
+    page.click(selector="#run")
+    page.wait(IDLE, timeout=240000)
+    assert "float32, 1 × 300 × 1 × 1" in page.evaluate(TEXTS)["outputs"]
+    page.close()
+
+
 def test_images_the_camera_text_and_the_microphone_are_fed(browser: Browser, site: Server, models: Path) -> None:
     page = opened(browser, site, "runtime=micropython&device=python")
     drop(page, models / "feeds.onnx")
@@ -240,7 +265,7 @@ def test_images_the_camera_text_and_the_microphone_are_fed(browser: Browser, sit
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (["broken.onnx"], "broken.onnx"),
+        (["broken.onnx"], "Download or export the file again."),
         (["broken.plan"], "broken.plan: the file ends at byte 900, before its weights"),
         (["broken.wasm"], "broken.wasm is damaged: its bytes do not match its checksum"),
         (["digits.py"], "Choose its weights, a .bpk file, too."),

@@ -164,7 +164,7 @@ def test_it_is_the_module_that_the_command_writes(page: Page, folder: Path) -> N
     found = page.evaluate("""async () => {
       const { compile } = await import("/emberlet-web/compiling.mjs");
       const bytes = new Uint8Array(await (await fetch("digits.onnx")).arrayBuffer());
-      const one = await compile(bytes, { name: "digits.onnx", kind: "wasm", dim: [], freeze: [] });
+      const one = await compile([{ name: "digits.onnx", bytes }], { kind: "wasm", dim: [], freeze: [] });
       return [...one.bytes];
     }""")
     assert bytes(found) == (folder / "digits.wasm").read_bytes()
@@ -250,6 +250,45 @@ def mnist(folder: Path) -> Path | None:
         return None
     (folder / "mnist.onnx").write_bytes(shared.read_bytes())
     return shared
+
+
+def test_a_generated_module_runs_with_its_weights(page: Page, folder: Path) -> None:
+    assert command(["codegen", str(DIGITS), "--out", str(folder)]) == 0
+    (folder / "other.py").write_text("import emberlet\n", encoding="utf-8")
+    found = page.evaluate(
+        """async () => {
+          const { load } = await import("emberlet-web");
+          const image = Float32Array.from({ length: 64 }, (_, i) => i / 64);
+          const told = [];
+          const run = async (...given) => {
+            const model = await load(...given);
+            told.push([model.device, [...(await model.run({ image })).logits]]);
+            await model.release();
+          };
+          await run("digits.py", { device: "webgpu" });
+          await run("digits.py", { device: "wasm" });
+          const bytes = async (name) => (await fetch(name)).arrayBuffer();
+          const module = new Uint8Array(await bytes("digits.py"));
+          const weights = await bytes("digits.bpk");
+          const error = async (...given) => load(...given).then(() => "nothing", (one) => one.message);
+          const wrong = [await error(module), await error("other.py"), await error(module, { weights: module })];
+          globalThis.Worker = null; // what was compiled is kept by content
+          globalThis.fetch = async () => { throw new TypeError("offline"); };
+          await run("digits.py", { device: "wasm" });
+          await run(new File([module], "digits.py"), { weights, device: "webgpu" });
+          return { told, wrong };
+        }""",
+        timeout=SECONDS,
+    )
+    (expected,) = wanted(DIGITS, {"image": RAMP.reshape(1, 1, 8, 8)})
+    assert [device for device, _ in found["told"]] == ["webgpu", "wasm", "wasm", "webgpu"]
+    for _, logits in found["told"]:
+        np.testing.assert_allclose([logits], expected, atol=1e-4)
+    assert found["wrong"] == [
+        "model.py needs its weights, digits.bpk: pass their address or bytes, load(module, { weights })",
+        "other.py is not a module that emberlet codegen wrote: it has no class that names its WEIGHTS",
+        "digits.bpk: begins with 0x67402023, not with the magic 0x4255524e of a burnpack",
+    ]
 
 
 def feeds(batch: int, length: int) -> dict[str, np.ndarray]:

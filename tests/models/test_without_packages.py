@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from models.index import Case, cases
-from models.test_published_models import MODELS as PUBLISHED
+from support.published_models import MODELS as PUBLISHED
 
 from tools import model_packages
 from tools.paths import ROOT

@@ -1,4 +1,4 @@
-// ONNX files to plans and WebAssembly modules, in a worker that holds the compiler. It ends after some seconds without
+// ONNX files and Python modules to plans and WebAssembly modules, in a worker that holds the compiler. It ends after some seconds without
 // work, which frees its memory.
 
 const IDLE = 10000; // ms
@@ -9,9 +9,10 @@ let count = 0;
 const jobs = new Map();
 
 // { bytes, chosen }: the compiled model, and the sizes that nobody gave, by name. kind: "plan" or "wasm".
-// folder: where the package's folder compiler/ is, if a bundler moved it. counted(bytes): told of each download's part.
-export function compile(bytes, { name, kind, dim, freeze, folder, counted, signal }) {
+// files: [{ name, bytes }], the model first, then what it reads. folder: where the package's folder compiler/ is, if a bundler moved it. counted(bytes): told of each download's part.
+export function compile(files, { kind, dim, freeze, folder, counted, signal }) {
   const id = ++count;
+  const [{ name }] = files;
   return new Promise((resolve, reject) => {
     const end = (how, value) => {
       if (!jobs.delete(id)) return;
@@ -29,7 +30,7 @@ export function compile(bytes, { name, kind, dim, freeze, folder, counted, signa
     clearTimeout(ending);
     try {
       worker ??= started(folder);
-      worker.postMessage({ id, bytes, name, kind, dim, freeze });
+      worker.postMessage({ id, files, kind, dim, freeze });
     } catch (error) {
       end(reject, notStarted(name, error.message));
     }
@@ -57,8 +58,8 @@ function started(folder) {
 
 const notStarted = (name, why) =>
   new Error(
-    `${name} is an ONNX model, and the compiler could not start: ${why} Or compile the model ahead, with emberlet compile ` +
-      `${name} --out ${name.replace(/\.onnx$/, "")}.plan`,
+    `${name} is not compiled, and the compiler could not start: ${why} Or compile the model ahead, with emberlet compile ` +
+      `${name} --out ${name.replace(/\.(onnx|py)$/, "")}.plan`,
   );
 
 function stop() {

@@ -63,10 +63,13 @@ export interface LoadOptions {
   wasm?: string;
   /** The most threads in WebAssembly, at most 8 (wasm.d.mts). */
   threads?: number;
-  /** Decides instead of the browser's adapter. "wasm" takes an ONNX file, a .wasm file or a `fallback`. */
+  /** Decides instead of the browser's adapter. "wasm" takes an ONNX file, a Python module, a .wasm file or
+   * a `fallback`. */
   device?: "webgpu" | "wasm";
-  /** For an ONNX file: sizes that it leaves open, by name, or as "input:axis"; in a range, the model takes every
-   * size. */
+  /** For a Python module: the address or the bytes of its weights. Default: the file that the module names, beside it. */
+  weights?: Source;
+  /** For an ONNX file or a module: sizes that it leaves open, by name, or as "input:axis"; in a range, the model takes
+   * every size. */
   dims?: Readonly<Record<string, number | readonly [lowest: number, highest: number, step?: number]>>;
   /** For an ONNX file: inputs that become constants. */
   freeze?: Readonly<Record<string, Frozen>>;
@@ -89,11 +92,11 @@ export function load(
   },
 ): Promise<(Model | WasmModel) & { readonly reason: string }>;
 
-/** Compile an ONNX file in a worker, and load what it becomes: a plan on the GPU, a module in WebAssembly otherwise, or
- * where runs of both at an earlier visit showed that WebAssembly is faster.
+/** Compile an ONNX file, or a module that emberlet codegen wrote, in a worker, and load what it becomes: a plan on the
+ * GPU, WebAssembly otherwise, or where runs of both at an earlier visit showed that WebAssembly is faster.
  * `chosen`: sizes that the file leaves open and `dims` does not give, by name. */
 export function load(
-  source: `${string}.onnx`,
+  source: `${string}.onnx` | `${string}.py`,
   options?: LoadOptions,
 ): Promise<(Model | WasmModel) & { readonly reason: string; readonly chosen: Readonly<Record<string, number>> }>;
 

@@ -2,7 +2,7 @@
 //
 //   import { load } from "emberlet-web"; // or "./emberlet/emberlet.mjs"
 //
-//   const model = await load("model.onnx"); // or what `emberlet compile model.onnx` wrote: a .plan or a .wasm file
+//   const model = await load("model.onnx"); // or a generated module, model.py, or what `emberlet compile` wrote
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
 // Inputs and results are typed arrays in row-major order. Every failure is an Error whose message is one sentence for
@@ -77,14 +77,14 @@ async function begin(source, options) {
   opening.catch(() => {});
   const plan = await opening;
   if (plan.compiled) return (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
-  if (plan.onnx) {
+  if (plan.onnx || plan.module) {
     const compiling = () => {
       stage = "compile";
       progress("plan")(0);
     };
     const ofPlan = (bytes) => begun(bytes, { cache: false, signal, wasm });
-    const { loadOnnx } = await import("./onnx.mjs");
-    return loadOnnx(plan, { ...options, cache, ofPlan, progress: progress("plan"), compiling });
+    const { compileAndLoad } = await import("./onnx.mjs");
+    return compileAndLoad(plan, { ...options, cache, ofPlan, progress: progress("plan"), compiling });
   }
   if (device === "wasm") {
     plan.arriving.cancel();

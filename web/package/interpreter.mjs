@@ -47,6 +47,7 @@ async function load(wasm, counted) {
     return await loadMicroPython({
       url: wasm,
       heapsize: 4 << 20, // initial size
+      pystack: 32 << 10, // words; the default of 2048 ends in the planning of a large model
       stdout: (line) => console.log(line),
       stderr: (line) => console.error(line),
     });

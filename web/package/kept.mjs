@@ -2,8 +2,8 @@
 //
 // A plan's header has the checksums of all its weights, so the header's SHA-256 identifies the content. For each
 // address the last plan is recorded: later visits download only the header, and use the stored plan without a network.
-// An ONNX file is identified by the SHA-256 of all its bytes, and stored with what was compiled from it; later visits ask
-// the server for the file's date or tag only.
+// An ONNX file, a Python module and its weights are each identified by the SHA-256 of all their bytes, and stored with what
+// was compiled from them; later visits ask the server for the file's date or tag only.
 
 const NAME = "emberlet-plans";
 const KEYS = "https://emberlet.invalid/"; // never fetched; keys of a Cache must be URLs
@@ -71,7 +71,7 @@ export class Kept {
     if (before?.key && before.key !== key) await this.#forgetUnused(before.key);
   }
 
-  // An ONNX file's bytes, and what is compiled from it: a Response, or undefined.
+  // A file's bytes, and what is compiled from it: a Response, or undefined.
   read(path) {
     return this.#cache.match(`${KEYS}${path}`);
   }
@@ -88,9 +88,10 @@ export class Kept {
     }
   }
 
-  // Record that the address leads to this ONNX file. tag: what the server says of it, to ask later whether it changed.
-  async rememberOnnx(url, model, tag) {
-    await this.#cache.put(address(url), Response.json({ model, tag })).catch(() => {});
+  // Record that the address leads to this file. kind: "onnx", "module" or "weights"; tag: what the server says of it, to
+  // ask later whether it changed.
+  async rememberFile(url, model, kind, tag) {
+    await this.#cache.put(address(url), Response.json({ model, kind, tag })).catch(() => {});
   }
 
   async forget(key) {

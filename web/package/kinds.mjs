@@ -2,7 +2,7 @@
 
 const MAGICS = { plan: [0x4e, 0x52, 0x55, 0x42], wasm: [0x00, 0x61, 0x73, 0x6d] };
 
-// "plan", "wasm", "html", "onnx" or "unknown".
+// "plan", "wasm", "html", "onnx", "module" (Python) or "unknown".
 export function kindOf(bytes) {
   for (const [kind, magic] of Object.entries(MAGICS)) {
     if (magic.every((byte, i) => bytes[i] === byte)) return kind;
@@ -10,7 +10,7 @@ export function kindOf(bytes) {
   if (/^\s*</.test(new TextDecoder().decode(bytes.subarray(0, 64)))) return "html";
   // An ONNX file begins with field 1, the format's version, and goes on with another field of its message.
   if (bytes[0] === 0x08 && bytes[1] < 0x40 && [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42].includes(bytes[2])) return "onnx";
-  return "unknown";
+  return /^\s*(#|"""|'''|import |from |class )/.test(new TextDecoder().decode(bytes.subarray(0, 64))) ? "module" : "unknown";
 }
 
 // A sentence about a file of that kind where a compiled model was expected.
@@ -20,6 +20,7 @@ export function refusal(name, kind) {
     wasm: `${name} is a WebAssembly module: load it with "emberlet-web/wasm"`,
     html: `${name} is a web page, not a model; is the path right?`,
     onnx: `${name} is an ONNX model: load it with "emberlet-web"`,
+    module: `${name} is a Python module: load it with "emberlet-web"`,
   };
   return sentences[kind] ?? `${name} is not a compiled model, or it is damaged`;
 }

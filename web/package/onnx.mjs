@@ -1,24 +1,25 @@
-// A model from an ONNX file: compiled in the page for what runs it here, and kept by content.
+// A model from an ONNX file or a generated Python module: compiled in the page for what runs it here, and kept by content.
 
 import { adapterName } from "./adapter.mjs";
 import { compile } from "./compiling.mjs";
 import { loadEither } from "./either.mjs";
 import { faster } from "./faster.mjs";
 import { Kept } from "./kept.mjs";
+import { open } from "./sources.mjs";
 import { version } from "./version.mjs"; // the build writes it
 
 const LARGEST = 8 << 20; // bytes of a model that is measured
 
 // found: what sources.mjs opened. The options of `load`, and ofPlan(file): loads a plan; progress(bytes): told of each part
 // of the compiler that arrives; compiling(): called when the compiler begins.
-export async function loadOnnx(found, options) {
+export async function compileAndLoad(found, options) {
   const { cache, signal, threads, device, dims = {}, freeze = {}, compiler, ofPlan, progress, compiling } = options;
   const dim = words(dims, size, "dims");
-  const file = found.name.split(/[\\/]/).pop(); // a File's name may hold a path
-  const name = file.endsWith(".onnx") ? file : "model.onnx";
-  const settings = { name, dim, freeze: words(freeze, value, "freeze"), folder: compiler, counted: progress, signal };
+  const files = await filesOf(found, options);
+  const [{ name }] = files;
+  const settings = { dim, freeze: words(freeze, value, "freeze"), folder: compiler, counted: progress, signal };
   const kept = cache ? await Kept.open() : null;
-  const hash = kept && (await Kept.keyOf(found.onnx));
+  const hash = kept && (await Promise.all(files.map(({ bytes }) => Kept.keyOf(bytes)))).join("-");
   const asked = encodeURIComponent(JSON.stringify([dim, settings.freeze]));
   let chosen = {};
   const made = async (kind) => {
@@ -29,7 +30,7 @@ export async function loadOnnx(found, options) {
       return new Uint8Array(await stored.arrayBuffer());
     }
     compiling();
-    const compiled = await compile(found.onnx, { ...settings, kind });
+    const compiled = await compile(files, { ...settings, kind });
     chosen = compiled.chosen;
     await kept?.store(path, compiled.bytes, { chosen: JSON.stringify(chosen) });
     await kept?.drop("compiled/", `compiled/${version}/`); // what other releases compiled
@@ -42,7 +43,8 @@ export async function loadOnnx(found, options) {
   const slower = async () => ((await measured()) === "wasm" ? "a run in WebAssembly was faster here" : "");
   const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device, slower);
   // A run in WebAssembly holds up the page for its length, so that large models are not measured.
-  if (kept && !device && model.device === "webgpu" && found.onnx.length <= LARGEST && !(await measured())) {
+  const total = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  if (kept && !device && model.device === "webgpu" && total <= LARGEST && !(await measured())) {
     whenIdle(async () => {
       const other = await inWasm().catch(() => null); // not every model runs there
       if (signal?.aborted) return void other?.release();
@@ -51,6 +53,19 @@ export async function loadOnnx(found, options) {
     });
   }
   return Object.assign(model, { chosen });
+}
+
+// [{ name, bytes }]: the ONNX file; or the module, then its weights, which lie beside it unless `weights` says where.
+async function filesOf(found, { cache, signal, weights, progress }) {
+  const ending = found.module ? ".py" : ".onnx";
+  const last = found.name.split(/[\\/]/).pop(); // a File's name may hold a path
+  const name = last.endsWith(ending) ? last : `model${ending}`;
+  if (found.onnx) return [{ name, bytes: found.onnx }];
+  const [, beside] = new TextDecoder().decode(found.module).match(/^ +WEIGHTS = "([^"/\\]+)"/m) ?? [];
+  if (!beside) throw new Error(`${name} is not a module that emberlet codegen wrote: it has no class that names its WEIGHTS`);
+  const place = weights ?? (found.url && new URL(beside, found.url));
+  if (!place) throw new Error(`${name} needs its weights, ${beside}: pass their address or bytes, load(module, { weights })`);
+  return [{ name, bytes: found.module }, { name: beside, bytes: (await open(place, { cache, signal, counted: progress, weights: true })).weights }];
 }
 
 // In the background, for the next visit: what fails here changes nothing.

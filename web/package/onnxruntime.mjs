@@ -62,7 +62,8 @@ export class InferenceSession {
     const found = await open(given);
     if (!found.onnx) {
       found.arriving?.cancel();
-      throw new Error(`${refusal(found.name, found.compiled ? "wasm" : kindOf(found.header))}; a session takes an ONNX file`);
+      const kind = found.compiled ? "wasm" : kindOf(found.module ?? found.header);
+      throw new Error(`${refusal(found.name, kind)}; a session takes an ONNX file`);
     }
     const dims = options.freeDimensionOverrides ?? {};
     const device = deviceOf(options.executionProviders);

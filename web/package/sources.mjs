@@ -5,15 +5,16 @@ import { download } from "./download.mjs";
 import { Kept } from "./kept.mjs";
 import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 
-// { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module
-// and { name, onnx } of an ONNX file, their bytes. keeping: also gets the rest as it arrives, or null. key: that of a plan
+// { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module,
+// { name, onnx } of an ONNX file and { name, module } of a Python module, their bytes; { name, weights } of any file if
+// `weights` is true. url: the address, if it is one. keeping: also gets the rest as it arrives, or null. key: that of a plan
 // from the Cache, which is deleted if it is damaged.
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
-export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {} } = {}) {
+export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {}, weights = false } = {}) {
   const wrong = wrongSource(source);
   if (wrong) throw new TypeError(wrong);
   const given = await streamOf(source);
-  if (given) return begun(source?.name ?? "the file", given, counted);
+  if (given) return begun(source?.name ?? "the file", given, counted, weights);
   const url = new URL(source.url ?? source, globalThis.document?.baseURI ?? globalThis.location?.href).href;
   const name = url.split(/[?#]/)[0].split("/").pop() || url;
   const kept = cache && url.startsWith("http") ? await Kept.open() : null;
@@ -21,7 +22,7 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
   const options = { signal };
   const stored = last?.model && (await kept.read(`onnx/${last.model}`));
   if (stored && (await isUnchanged(source, last.tag, options, fetcher))) {
-    return { name, onnx: new Uint8Array(await stored.arrayBuffer()) };
+    return { name, url, [last.kind]: new Uint8Array(await stored.arrayBuffer()) };
   }
   if (last?.key && (await kept.find(last.key))) {
     // Request only the header. A server without range requests sends everything; the download is then aborted.
@@ -39,11 +40,12 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
     }
   }
   const response = await download(source, { options, fetcher });
-  const found = await begun(name, response.body, counted);
-  if (found.onnx && kept) {
-    const model = await Kept.keyOf(found.onnx);
-    await kept.store(`onnx/${model}`, found.onnx);
-    await kept.rememberOnnx(url, model, tagOf(response));
+  const found = { url, ...(await begun(name, response.body, counted, weights)) };
+  const kind = ["onnx", "module", "weights"].find((one) => found[one]);
+  if (kind && kept) {
+    const model = await Kept.keyOf(found[kind]);
+    await kept.store(`onnx/${model}`, found[kind]);
+    await kept.rememberFile(url, model, kind, tagOf(response));
   }
   return (kept && found.header && (await again(kept, url, found))) || keep(kept, url, found);
 }
@@ -76,13 +78,13 @@ async function again(kept, url, found) {
   return { ...(await begun(found.name, cached.body)), key };
 }
 
-async function begun(name, stream, counted) {
+async function begun(name, stream, counted, weights = false) {
   const arriving = new Arriving(stream);
   try {
     const start = await header(arriving);
-    const kind = kindOf(start);
+    const kind = weights ? "weights" : kindOf(start);
     if (kind === "wasm") return { name, compiled: await arriving.whole(start) };
-    if (kind === "onnx") return { name, onnx: await arriving.whole(start, counted) };
+    if (["onnx", "module", "weights"].includes(kind)) return { name, [kind]: await arriving.whole(start, counted) };
     if (kind !== "plan") {
       arriving.cancel();
       throw new Error(refusal(name, kind));

@@ -8,6 +8,15 @@ const element = (name, properties = {}, ...children) => {
   return made;
 };
 
+// A size to begin with where a model leaves an axis open: 224 for a picture's sides, 16 for the length of a text or of
+// another sequence, 1 for a batch and what is not known.
+function firstSize({ dtype, shape }, axis) {
+  const colors = [1, 3, 4];
+  const sides = colors.includes(shape[1]) ? [2, 3] : colors.includes(shape[3]) ? [1, 2] : [];
+  if (shape.length === 4 && sides.includes(axis)) return 224;
+  return axis && (/int/.test(dtype) || /len|seq|tok|time|step|frame|word/i.test(shape[axis] ?? "")) ? 16 : 1;
+}
+
 // The sizes that a model leaves open under a name, each to be chosen once for all inputs. known: { name: [lowest, highest] }
 // for a plan; other models have no ranges.
 export class Sizes {
@@ -18,7 +27,8 @@ export class Sizes {
     const names = new Set([...Object.keys(known), ...texts.filter((text) => factorsOf(text, known) === null)]);
     for (const name of names) {
       const [low, high] = known[name] ?? [1, undefined];
-      const value = Math.max(1, low);
+      const firsts = ports.flatMap((port) => port.shape.flatMap((size, axis) => (size === name ? [firstSize(port, axis)] : [])));
+      const value = Math.min(Math.max(low, ...firsts), high ?? Infinity);
       this.#inputs.set(name, element("input", { type: "number", min: low, value, ...(high === undefined ? {} : { max: high }) }));
     }
     const labels = [...this.#inputs].map(([name, input]) => {
@@ -56,7 +66,7 @@ export class Feed {
     this.stop = () => {};
     const id = `input-${port.name.replace(/\W/g, "-")}`;
     this.sizes = port.shape.map((size, axis) =>
-      size === null ? element("input", { type: "number", min: 1, value: 1, ariaLabel: `${port.name}, axis ${axis} (open)` }) : null,
+      size === null ? element("input", { type: "number", min: 1, value: firstSize(port, axis), ariaLabel: `${port.name}, axis ${axis} (open)` }) : null,
     );
     this.kind = element("select", { id });
     for (const [value, text] of this.#kinds()) this.kind.append(element("option", { value, textContent: text }));

@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 const form = $("choice");
 
-let given = null; // { plan, wasm } or { onnx } or { module, weights }: { name, bytes }, of a module { name, text }
+let given = null; // { plan, wasm } or { onnx, data } or { module, weights }: { name, bytes }, of a module { name, text }
 let made = null; // of an ONNX file: { module, weights, structure, ms }
 let client = null; // the worker of the model that is loaded
 let feeds = [];
@@ -34,13 +34,13 @@ function tellDevice() {
 async function take(files) {
   main.dataset.state = "loading";
   $("error").hidden = true;
-  const found = {};
+  const found = { data: [] }; // the files beside an ONNX file may hold its weights
   for (const file of files) {
     const kind = file.name.split(".").pop().toLowerCase();
     if (kind === "py") found.module = { name: file.name, text: await file.text() };
     else if (["onnx", "plan", "wasm", "bpk"].includes(kind)) {
       found[kind === "bpk" ? "weights" : kind] = { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) };
-    }
+    } else found.data.push(file);
   }
   const alone = found.onnx || found.plan || found.wasm;
   if (!alone && given?.module && !found.module && found.weights) found.module = given.module;
@@ -113,7 +113,7 @@ async function open() {
         $("name").textContent = `${given.onnx.name}: ${size(given.onnx.bytes.length)}`;
         compiler = new Client("model_worker.mjs", progress(mine));
         client = compiler; // to be ended where another model is chosen
-        const found = await compiler.call("generate", given.onnx);
+        const found = await compiler.call("generate", { ...given.onnx, data: given.data });
         if (mine !== turn) return;
         made = found;
       }
@@ -128,8 +128,21 @@ async function open() {
     if (mine !== turn) return;
     show(facts);
   } catch (error) {
-    if (mine === turn) fail(error);
+    if (mine === turn) fail(error, adviceOn(error));
   }
+}
+
+// What to do about a file that does not load, by what is said of it.
+const ADVICE = [
+  [/\bits data (file|lies)\b/, "Choose the .onnx file and the file of its weights together."],
+  [/memory/i, "Compile the model on a computer, emberlet compile model.onnx --out model.wasm, and choose the .wasm file."],
+  [/is not an ONNX model|damaged|\bmagic\b|the file ends/, "Download or export the file again."],
+  [/could not download|Failed to fetch|could not be started/, "Reload the page, and look at the connection."],
+  [/ModelError|UnsupportedError/, "The command emberlet inspect model.onnx lists what the model uses."],
+];
+
+function adviceOn({ message, details }) {
+  return ADVICE.find(([said]) => said.test(`${message} ${details ?? ""}`))?.[1];
 }
 
 // The devices of this browser that can run the dropped files.
@@ -162,10 +175,10 @@ function show(facts) {
   main.dataset.state = "ready";
 }
 
-function fail(error) {
+function fail(error, advice = "") {
   main.dataset.state = "error";
   $("status").textContent = "";
-  $("error-text").textContent = error.message;
+  $("error-text").textContent = advice ? `${error.message.replace(/\.?$/, ".")} ${advice}` : error.message;
   $("error-details").textContent = error.details ?? "";
   $("error-details").parentElement.hidden = !error.details;
   $("error").hidden = false;
@@ -195,7 +208,8 @@ async function run(again) {
     $("outputs").replaceChildren(...found.outputs.flatMap(output));
   } catch (error) {
     if (mine === turn) {
-      fail(error);
+      const open = document.querySelector("#sizes input, .input label > input[type=number]");
+      fail(error, open && /ShapeError/.test(error.details) ? "Other sizes may do: they are set above the values." : "");
       main.dataset.state = "ready"; // another input may do
     }
   } finally {

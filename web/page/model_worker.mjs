@@ -89,15 +89,16 @@ const ofJavaScript = (compiled) => ({
 
 const commands = {
   // Python and weights from an ONNX file, under Pyodide.
-  async generate({ name, bytes }) {
+  async generate({ name, bytes, data }) {
     const began = performance.now();
     await ready("pyodide");
     const loaded = performance.now();
     tell("Generating Python");
     const path = `/${name}`;
     python.FS.writeFile(path, bytes);
+    for (const file of data) python.FS.writeFile(`/${file.name}`, new Uint8Array(await file.arrayBuffer()));
     const made = await asked(`lab.generate(${JSON.stringify(path)})`);
-    python.FS.unlink(path);
+    for (const file of [path, ...data.map((one) => `/${one.name}`)]) python.FS.unlink(file);
     const weights = python.FS.readFile(made.weights);
     return {
       module: { name: made.module.split("/").pop(), text: python.FS.readFile(made.module, { encoding: "utf8" }) },

@@ -1,11 +1,14 @@
-"""The Python that worker.mjs calls: one ONNX file to one compiled model."""
+"""The Python that worker.mjs calls: one ONNX file or Python module to one compiled model."""
 
 import json
 import os
+import sys
 import traceback
 
 from emberlet.errors import EmberletError
 from emberlet.host.cli.compile import write
+
+sys.dont_write_bytecode = True  # a later module may have the name, the size and the second of an earlier one
 
 
 def compile(path, out, options):
@@ -18,7 +21,7 @@ def compile(path, out, options):
     try:
         _, _, chosen = write(path, out, given["dim"], given["freeze"], None)
     except (EmberletError, OSError) as error:
-        return _told(str(error).replace(path, name))
+        return _told(str(error).replace(os.path.dirname(path) + "/", ""))
     except MemoryError:
         return _told(f"compiling {name} takes more memory than this browser gives")
     except Exception as error:

@@ -1,5 +1,5 @@
-// Compiles ONNX files in a worker: emberlet's compiler under Pyodide, with nothing fetched from elsewhere. Takes
-// { id, bytes, kind, dim, freeze }; answers { id, counted } for each part that is downloaded, then { id, value } or
+// Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
+// elsewhere. Takes { id, files, kind, dim, freeze }; answers { id, counted } for each part that is downloaded, then { id, value } or
 // { id, error }.
 
 import { lockFileContents } from "./lock.mjs"; // the build writes it: which Python this Pyodide is
@@ -57,7 +57,7 @@ async function start() {
   return pyodide;
 }
 
-async function compile({ bytes, name, kind, dim, freeze }) {
+async function compile({ files, kind, dim, freeze }) {
   python ??= start();
   let pyodide;
   try {
@@ -67,14 +67,14 @@ async function compile({ bytes, name, kind, dim, freeze }) {
     throw error;
   }
   pyodide.FS.mkdirTree("/models");
-  const [model, out] = [`/models/${name}`, `/models/compiled.${kind}`];
-  pyodide.FS.writeFile(model, bytes);
+  const [paths, out] = [files.map(({ name }) => `/models/${name}`), `/models/compiled.${kind}`];
+  for (const [i, { bytes }] of files.entries()) pyodide.FS.writeFile(paths[i], bytes);
   try {
-    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(model, out, JSON.stringify({ dim, freeze })));
+    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(paths[0], out, JSON.stringify({ dim, freeze })));
     if (told.error) throw Object.assign(new Error(told.error), { details: told.details });
     return { ...told, bytes: pyodide.FS.readFile(out) };
   } finally {
-    for (const path of [model, out]) if (pyodide.FS.analyzePath(path).exists) pyodide.FS.unlink(path);
+    for (const path of [...paths, out]) if (pyodide.FS.analyzePath(path).exists) pyodide.FS.unlink(path);
   }
 }
 
