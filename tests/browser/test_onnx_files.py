@@ -412,6 +412,39 @@ def test_an_input_without_a_shape_takes_that_of_its_tensor(page: Page, folder: P
     ]
 
 
+def test_a_session_takes_sizes_without_a_name_and_integers_that_the_model_branches_on(page: Page, folder: Path) -> None:
+    value = helper.make_tensor_value_info
+    way = {
+        name: helper.make_graph([helper.make_node(op, ["x", "x"], ["z"])], name, [], [value("z", 1, None)])
+        for name, op in (("then_branch", "Add"), ("else_branch", "Mul"))
+    }
+    nodes = [helper.make_node("Equal", ["rate", "one"], ["same"]), helper.make_node("If", ["same"], ["y"], **way)]
+    inputs = [value("x", 1, [1, "?"]), value("rate", 7, [])]
+    one = [numpy_helper.from_array(np.array(1), "one")]
+    graph = helper.make_graph(nodes, "branch", inputs, [value("y", 1, None)], one)
+    graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "branch.onnx")
+    found = page.evaluate(
+        """async () => {
+          const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
+          const { load } = await import("emberlet-web");
+          const session = await InferenceSession.create("branch.onnx", { executionProviders: ["wasm"] });
+          const x = new Tensor("float32", Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3]);
+          const told = [];
+          for (const rate of [1, 2]) {
+            const { y } = await session.run({ x, rate: new Tensor("int64", [rate], []) });
+            told.push([y.dims, [...y.data]]);
+          }
+          const said = await load("branch.onnx").catch((error) => error.message);
+          return { told, said };
+        }""",
+        timeout=SECONDS,
+    )
+    assert found["told"] == [[[2, 3], [2, 4, 6, 8, 10, 12]], [[2, 3], [1, 4, 9, 16, 25, 36]]]
+    assert found["said"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
+
+
 def test_a_session_answers_as_onnxruntime_s_does(page: Page, folder: Path) -> None:
     found = page.evaluate(
         """async () => {

@@ -35,6 +35,7 @@ export class InferenceSession {
   #compile;
   #open;
   #unranked; // names of inputs without a shape
+  #constants; // whether a few integers that are inputs become constants, as beside inputs without a shape
   #models = new Map(); // JSON of what it is compiled for -> Promise of a model
   #released = false;
 
@@ -50,7 +51,8 @@ export class InferenceSession {
     this.inputNames = Object.freeze(ports.inputs.map(({ name }) => name));
     this.outputNames = Object.freeze(ports.outputs.map(({ name }) => name));
     this.#unranked = ports.inputs.filter(({ shape }) => !shape).map(({ name }) => name);
-    this.#open = this.#unranked.length > 0 || this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
+    this.#constants = this.#unranked.length > 0;
+    this.#open = this.#constants || this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
   }
 
   // (address, options), (bytes, options) or (buffer, byteOffset, byteLength, options).
@@ -74,7 +76,7 @@ export class InferenceSession {
       return load(new File([bytes], found.name), own);
     };
     const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
-    if (!session.#open) await session.#model({ sizes: {}, shapes: {}, freeze: {} });
+    if (!session.#open) await session.#model({ sizes: {}, shapes: {}, freeze: {} }).catch((error) => session.#branches(error));
     return session;
   }
 
@@ -89,8 +91,13 @@ export class InferenceSession {
     const wanted = isOptions || !fetches ? this.outputNames : Array.isArray(fetches) ? fetches : Object.keys(fetches);
     const unknown = wanted.find((name) => !this.outputNames.includes(name));
     if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
-    const { given, ...settled } = this.#checked(feeds);
-    const results = await (await this.#model(settled)).run(given);
+    let { given, ...settled } = this.#checked(feeds);
+    const model = await this.#model(settled).catch((error) => {
+      this.#branches(error);
+      ({ given, ...settled } = this.#checked(feeds));
+      return this.#model(settled);
+    });
+    const results = await model.run(given);
     return Object.fromEntries(
       wanted.map((name) => {
         const type = this.outputMetadata[this.outputNames.indexOf(name)].type;
@@ -111,8 +118,14 @@ export class InferenceSession {
     for (const model of models) await model.then((one) => one.release()).catch(() => {});
   }
 
+  // From now on integers are constants, if that is what the compiler asks for: the model branches on one.
+  #branches(error) {
+    if (this.#constants || !/--freeze/.test(error.message)) throw error;
+    this.#constants = true;
+  }
+
   // The arrays of the inputs by name, and what the model is compiled for: the sizes of open axes, the shapes of inputs
-  // without one and, beside such inputs, integers as constants, such as the k of TopK.
+  // without one and, beside such inputs or where the model branches on them, integers as constants, such as the k of TopK.
   #checked(feeds) {
     const unknown = Object.keys(feeds).find((name) => !this.inputNames.includes(name));
     if (unknown !== undefined) throw new Error(`invalid feed name: ${unknown}; the model has ${this.inputNames.join(", ")}`);
@@ -124,7 +137,7 @@ export class InferenceSession {
       const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${dims}]`);
       const unranked = this.#unranked.includes(name);
       if (tensor.type !== type || (dims.length !== shape.length && !unranked)) throw wrong();
-      if (this.#unranked.length && /^u?int(32|64)$/.test(type) && dims.length < 2 && tensor.size <= FEW) {
+      if (this.#constants && /^u?int(32|64)$/.test(type) && dims.length < 2 && tensor.size <= FEW) {
         freeze[name] = dims.length ? Array.from(tensor.data, Number) : Number(tensor.data[0]);
         continue;
       }

@@ -7,6 +7,8 @@ const TYPES = [
   ...["uint32", "uint64", "complex64", "complex128", "bfloat16"],
 ];
 
+const NAME = /^[A-Za-z_][A-Za-z0-9_ .+*/()-]{0,39}$/; // what counts as the name of a size; codegen/reader/values.py
+
 // { inputs, outputs }: lists of { name, type, shape }; an open size is the text that names it, or "" without a name. A
 // shape of which the file tells nothing is null.
 // Throws an Error if the bytes are no ONNX file.
@@ -48,7 +50,8 @@ function port(bytes) {
   const sizes = [...parts(shape ?? new Uint8Array(), 1)].map((dim) => {
     const [size] = parts(dim, 1);
     const [word] = parts(dim, 2);
-    return size ?? (word ? text(word) : "");
+    if (size !== undefined) return size < 2 ** 63 ? size : ""; // a negative number, which means open
+    return word && NAME.test(text(word)) ? text(word) : "";
   });
   return { name: text(name), type: TYPES[dtype] ?? "unknown", shape: shape ? sizes : null };
 }

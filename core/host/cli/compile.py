@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import EmberletError
+from ...errors import EmberletError, ModelError
 from ...functional.creation.fills import zeros
 from ..folders import outputs
 from . import model as models
@@ -90,7 +91,14 @@ def write(
         )
 
     with step("planning"):
-        plan, taken = sizing.fitted(loaded, sizes, attempt)
+        try:
+            plan, taken = sizing.fitted(loaded, sizes, attempt)
+        except ModelError as error:
+            position = re.search(r"control flow depends .* depends on input (\d+)$", str(error))
+            if not position or not path.endswith(".onnx"):
+                raise
+            name = loaded.inputs[int(position[1])].name
+            raise ModelError(f"{error}, {name}: make it a constant, --freeze {name}=VALUE") from error
     return plan, dims, {name: n for name, n in taken.items() if name not in sizes}
 
 
