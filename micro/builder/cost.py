@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .assembly.driver import ARGUMENTS, STATE
 from .assembly.frame import BUFFERS
 from .boards import KB, Board
 from .counting import instructions
-from .emit.kernels import assembly_kernels, kernels_source
+from .emit.kernels import assembly_kernels, driver_table, kernels_source
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program
@@ -127,6 +128,11 @@ def frames(program: Program, arch: str = "") -> tuple[int, str]:
     module = compile(source, "kernels", "exec")
     kernels = [c for c in module.co_consts if hasattr(c, "co_nlocals")]
     sizes = [(c.co_nlocals + c.co_stacksize + 12, c.co_name) for c in kernels]
+    driver = driver_table(program, arch)
+    if driver is not None and driver.kernels:
+        deepest = max(driver.kernels.values(), key=lambda kernel: kernel.frame.size).name
+        sizes.append((driver.frame // 4 + len(STATE) + ARGUMENTS + 12, deepest))
+        return max((4 * words, name) for words, name in sizes)
     for name, kernel in assembly_kernels(program, arch).items():
         sizes.append((kernel.frame.size // 4 + len(kernel.frame.fields) + BUFFERS + 12, name))
     words, name = max(sizes, default=(0, ""))

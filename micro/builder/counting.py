@@ -11,9 +11,10 @@ import ast
 from collections import defaultdict
 from collections.abc import Mapping
 
-from .assembly.registry import DSP, FAMILIES, RV32, THUMB, Kernel
+from .assembly.driver import Kernel, Table
+from .assembly.registry import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import has_grid, integers
-from .emit.kernels import assembly_kernels, kernels_source
+from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
 from .program import Program
 
 FITTED = {DSP: 0, THUMB: 1, RV32: 2}
@@ -21,6 +22,11 @@ FITTED = {DSP: 0, THUMB: 1, RV32: 2}
 takes the first one's."""
 
 COSTS = {
+    "driven call": (30, 30, 45),
+    "field": (3, 3, 5),
+    "moved eight": (7, 20, 20),
+    "moved byte": (5, 5, 5),
+    "moved row": (12, 12, 12),
     "called line": (330, 350, 260),
     "argument": (22, 33, 27),
     "call": (370, 640, 670),
@@ -97,8 +103,9 @@ def _way(program: Program, which: int) -> tuple[tuple[int, int], ...]:
 def counted(program: Program, arch: str) -> Found:
     """What an int8 model's `run` does, and how often: keys of COSTS."""
     tree = ast.parse(kernels_source(program, "viper", arch))
+    driver = driver_table(program, arch)
     functions = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
-    walk = _Walk(functions, assembly_kernels(program, arch))
+    walk = _Walk(functions, assembly_kernels(program, arch), driver)
     walk.run(functions["run"])
     return walk.found
 
@@ -106,8 +113,10 @@ def counted(program: Program, arch: str) -> Found:
 class _Walk:
     """functions: of the source; kernels: those in assembly."""
 
-    def __init__(self, functions: Mapping[str, ast.FunctionDef], kernels: Mapping[str, Kernel]) -> None:
-        self.functions, self.kernels = functions, kernels
+    def __init__(
+        self, functions: Mapping[str, ast.FunctionDef], kernels: Mapping[str, Kernel], driver: Table | None
+    ) -> None:
+        self.functions, self.kernels, self.driver = functions, kernels, driver
         self.found = Found(float)
         self.bodies: dict[str, Found] = {}
 
@@ -125,11 +134,24 @@ class _Walk:
             for call in (n for n in ast.walk(line) if isinstance(n, ast.Call)):
                 name = call.func.id if isinstance(call.func, ast.Name) else ""
                 self.found["argument"] += times * len(call.args)
-                if name in self.kernels:
+                if name == DRIVE:
+                    self._driven(call, times)
+                elif name in self.kernels:
                     self._assembly(name, call, times)
                 elif name in self.functions:
                     for key, count in self._body(name).items():
                         self.found[key] += times * count
+
+    def _driven(self, call: ast.Call, times: float) -> None:
+        assert self.driver is not None
+        turns = 1
+        for own in self.driver.calls(*map(_number, call.args[4:6])):
+            name, numbers = own.kernel.name, {k: v if isinstance(v, int) else 0 for k, v in own.numbers.items()}
+            self.found["driven call"] += times * turns
+            self.found["field"] += times * turns * len(numbers)
+            turns = numbers["times"] if name == "repeat" else 1 if name == "again" else turns
+            for key, count in assembly(name, numbers).items():
+                self.found[key] += times * turns * count
 
     def _assembly(self, name: str, call: ast.Call, times: float) -> None:
         fields = self.kernels[name].frame.fields
@@ -151,6 +173,10 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         outs = n["rows"] * n["cols"] * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
         how = "depthwise doubled" if "twice" in name else "depthwise"
         return {"depthwise tap": outs * kh * kw, f"{how} output": outs, "depthwise weight": n["C"] * kh * kw}
+    if name in ("repeat", "again"):
+        return {}
+    if name in ("copy", "fill"):
+        return {"moved eight": n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}
     if name.endswith("_units"):
         return {name.replace("_units", " unit"): n["hidden"]}
     places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)

@@ -25,6 +25,7 @@ NUMBERS: dict[str, Callable[[random.Random], int]] = {
     "offset": lambda rng: 4 * rng.randrange(256) if rng.random() < 0.5 else rng.randrange(4096),
     "imm8": lambda rng: rng.randrange(256),
     "imm5": lambda rng: rng.randrange(1, 32),
+    "imm20": lambda rng: rng.randrange(1 << 20),
     "imm12": lambda rng: rng.randrange(-2048, 4096),
     "value": lambda rng: rng.randrange(-128, 256),
     "pages": lambda rng: rng.randrange(-128, 128),
@@ -153,7 +154,7 @@ def test_xtensa_frames_are_as_in_the_manual() -> None:
 CONDITIONS = ("eq", "ne", "lt", "ge")
 THUMB_CONDITIONS = ("eq", "ne", "cs", "cc", "mi", "pl", "hi", "ls", "ge", "lt", "gt", "le")
 Branch = tuple[str, tuple[object, ...]]
-THUMB_BRANCHES: list[Branch] = [("b", ()), *(("b_if", (c,)) for c in THUMB_CONDITIONS)]
+THUMB_BRANCHES: list[Branch] = [("b", ()), ("bl", ()), *(("b_if", (c,)) for c in THUMB_CONDITIONS)]
 WIDE_BRANCHES: list[Branch] = [("b_w", ()), *(("b_if_w", (c,)) for c in THUMB_CONDITIONS)]
 
 
@@ -201,6 +202,7 @@ LIMITS: dict[type[Assembler], dict[str, dict[str, range]]] = {
     },
     Rv32: {
         "imm12": {"addi": SIGNED_12},
+        "imm20": {"auipc": range(1 << 20)},
         "imm5": dict.fromkeys(("slli", "srli", "srai"), range(32)),
         "offset": dict.fromkeys(("lbu", "lw", "sb", "sw"), SIGNED_12),
     },
@@ -218,7 +220,11 @@ LIMITS: dict[type[Assembler], dict[str, dict[str, range]]] = {
 }
 """The numbers that an instruction's field can hold, by the manuals."""
 BRANCH_LIMITS: dict[type[Assembler], dict[str, range]] = {
-    Thumb: {"b": range(-2044, 2051, 2), "b_if": range(-252, 259, 2)},
+    Thumb: {
+        "b": range(-2044, 2051, 2),
+        "b_if": range(-252, 259, 2),
+        "bl": range(4 - 2**22, 4 + 2**22, 2),
+    },
     ThumbDsp: {"b_if_w": range(4 - 2**20, 4 + 2**20, 2), "b_w": range(4 - 2**24, 4 + 2**24, 2)},
     Rv32: {"j": range(-(2**20), 2**20, 2), "b_if": range(-4096, 4096, 2)},
     Xtensa: {"j": range(4 - 2**17, 4 + 2**17), "b_if": range(-124, 132), "b_if_zero": range(-2044, 2052)},

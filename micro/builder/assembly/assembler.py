@@ -5,7 +5,7 @@ Instructions are methods named as in the manuals; tests compare each encoding wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Encode = Callable[[int], bytes]
@@ -44,21 +44,24 @@ class Assembler:
         assert name not in self.labels, name
         self.labels[name] = self.size
 
-    def listing(self) -> list[tuple[str, bytes]]:
-        """Every instruction in the manual's syntax (branches as `b .+8`), with its bytes."""
-        out, place = [], 0
+    def listing(self, outside: Mapping[str, int] | None = None) -> list[tuple[str, bytes]]:
+        """Every instruction in the manual's syntax (branches as `b .+8`), with its bytes. outside: the places of labels
+        that are not in this function; a branch to an unknown one is `b label`, in zeros."""
+        labels, out, place = {**(outside or {}), **self.labels}, [], 0
         for one in self.instructions:
             if one.encode is None:
                 out.append((one.text, one.code))
+            elif one.target not in labels:
+                out.append((f"{one.text} {one.target}", one.code))
             else:
-                distance = self.labels[one.target] - place
+                distance = labels[one.target] - place
                 out.append((f"{one.text} .{distance:+d}", one.encode(distance)))
             place += len(one.code)
         return out
 
-    def code(self) -> bytes:
+    def code(self, outside: Mapping[str, int] | None = None) -> bytes:
         """The machine code."""
-        return b"".join(code for _, code in self.listing())
+        return b"".join(code for _, code in self.listing(outside))
 
     def text(self, name: str) -> str:
         """The function in the syntax of GNU's assembler."""

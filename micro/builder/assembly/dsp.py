@@ -6,43 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..quantization.doubled import HALF, DoubledRequant
 from ..quantization.reference import Requant
+from .driver import DRIVER
 from .frame import Frame
-from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP
+from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, SP
 from .thumb_dsp import ThumbDsp
 
 
 def enter(a: ThumbDsp, f: Frame, bases: Mapping[str, int]) -> None:
-    """Save registers, copy the numbers to the stack, and add the buffers' addresses to `bases` (r0: A, r1: W, r2: T).
-
-    r3 points to MicroPython's arguments.
-    """
-    a.push_w(R4, R5, R6, R7, R8, R9, R10, R11, LR)
-    a.sub_sp(f.size)
-    a.ldm(R3, R0, R1, R2, R4, writeback=True)
-    for buffer in (R0, R1, R2):
-        a.asrs(buffer, buffer, 1)
-        a.lsls(buffer, buffer, 2)
-    a.lsrs(R4, R4, 1)
-    a.add(R1, R4)
-    a.add_from_sp(R5, 0)
-    a.movs(R6, len(f.fields))
-    a.label("copy")
-    a.ldr_after(R4, R3, 4)
-    a.asrs(R4, R4, 1)
-    a.str_after(R4, R5, 4)
-    a.subs_imm(R6, 1)
-    a.b_if("ne", "copy")
+    """Add the buffers' addresses (r0: A, r1: W, r2: T) to the fields in `bases`."""
     for name, base in bases.items():
         a.ldr(R4, SP, f[name])
         a.add(R4, base)
         a.str_(R4, SP, f[name])
 
 
-def leave(a: ThumbDsp, f: Frame) -> None:
-    """Return MicroPython's small integer 0."""
-    a.movs(R0, 1)
-    a.add_sp(f.size)
-    a.pop_w(R4, R5, R6, R7, R8, R9, R10, R11, PC)
+def leave(a: ThumbDsp) -> None:
+    """Return to the driver."""
+    a.b_w(DRIVER)
 
 
 def halved_loop(a: ThumbDsp, name: str, count: int, body: Callable[[], None]) -> None:

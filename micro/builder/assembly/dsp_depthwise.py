@@ -123,7 +123,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> Thumb
     a.str_(R0, SP, f["at"])
     a.b_w("group")
     a.label("done")
-    leave(a, f)
+    leave(a)
     return a
 
 

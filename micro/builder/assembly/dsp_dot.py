@@ -104,7 +104,7 @@ def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
     a.str_(R0, SP, f["x"])
     a.b_w("position")
     a.label("done")
-    leave(a, f)
+    leave(a)
     return a
 
 
@@ -328,5 +328,5 @@ def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
     a.subs_imm(R7, 4)
     a.str_(R7, SP, f["rem"])
     a.b_if_w("gt", "channels")
-    leave(a, f)
+    leave(a)
     return a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeGuard
 
@@ -17,7 +16,8 @@ from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
 from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
 from .assembler import Assembler
-from .frame import Frame
+from .driver import Call, Kernel, Table
+from .driver.layers import BEGIN, copied, filled, moved, repeated
 from .scalar import Scalar
 from .scalar_rv32 import ScalarRv32
 from .scalar_thumb import ScalarThumb
@@ -56,45 +56,22 @@ MOST_SHIFT = 26
 """The longest right shift of a product in TensorFlow Lite's arithmetic."""
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A function in assembly, named after its variant. frame: its arguments."""
-
-    name: str
-    make: Callable[[], Assembler]
-    frame: Frame
-
-    def assembled(self) -> Assembler:
-        return _assembled(self.make)
-
-
-@cache
-def _assembled(make: Callable[[], Assembler]) -> Assembler:
-    return make()
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of a kernel with its arguments by name; a string is a variable of `run`."""
-
-    kernel: Kernel
-    numbers: Mapping[str, int | str]
-
-    def line(self) -> str:
-        """The line of `run`."""
-        fields = ", ".join(str(self.numbers[name]) for name in self.kernel.frame.fields)
-        return f"{self.kernel.name}(a, w, t, l, {fields})"
-
-
 def calls(
     layer: Layer, family: str, inputs: Sequence[View], output: View, places: Mapping[str, int]
 ) -> list[Call] | None:
-    """The calls that compute a layer, or None if it runs in viper."""
+    """The calls that compute a layer, or None if it runs in viper, at least in part (see sums_in_assembly)."""
     if isinstance(layer, Dot) and not layer.packed:
         return _dot(layer, family, inputs[0], output, places)
     if isinstance(layer, Depthwise):
         return _depthwise(layer, family, inputs[0], output, places)
-    return None
+    if sums_in_assembly(layer):
+        return _recurrent(layer, family, places) if family in BEGIN else None
+    return moved(layer, family, inputs, output, places)
+
+
+def table(family: str) -> Table | None:
+    """The table of a model's calls, or None if the instruction set has no driver."""
+    return Table(BEGIN[family]) if family in BEGIN else None
 
 
 def sums_in_assembly(layer: Layer) -> TypeGuard[RecurrentLayer]:
@@ -102,7 +79,7 @@ def sums_in_assembly(layer: Layer) -> TypeGuard[RecurrentLayer]:
     return isinstance(layer, RecurrentLayer) and layer.element == 1
 
 
-def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Call | None:
+def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) -> Call | None:
     """The call that computes the gates' sums of a recurrent layer, or None if they run in viper.
 
     source: the offset of the bytes, or a variable of `run` with it; places: "o", "wo" and "to", and "zs".
@@ -128,6 +105,31 @@ def units(layer: Layer, family: str, places: Mapping[str, int]) -> Call | None:
     make = scalar_recurrent.gru if isinstance(layer, Gru) else scalar_recurrent.lstm
     kernel = Kernel(f"{layer.kind}_units", _scalar(make, THUMB if family == DSP else family), scalar_recurrent.FRAME)
     return Call(kernel, {name: places[name] for name in ("st", "zo", "wo")} | {"hidden": layer.hidden})
+
+
+def _recurrent(layer: RecurrentLayer, family: str, places: Mapping[str, int]) -> list[Call] | None:
+    """All steps of a recurrent layer, as RecurrentLayer.calls, or None if some of it runs in viper."""
+    sources: tuple[int | str, ...] = ("i", places["st"])
+    step = [
+        sums(layer.rows[k], family, source, {**layer.places_of_rows(places, k), "zs": places["zs"]})
+        for k, source in enumerate(sources)
+    ]
+    step.append(units(layer, family, places))
+    body = [call for call in step if call]
+    if len(body) < len(step):
+        return None
+    begin, at = [], places["st"]
+    for count, pattern in () if layer.keep else layer.initial:
+        size = len(pattern)
+        for k, byte in enumerate(pattern):
+            runs = (count, 1) if size == 1 else (1, count)
+            begin.append(filled(family, at + k, runs[0], byte, runs[1], size - 1))
+        at += size * count
+    first, moves = layer.walk(places)
+    out = copied(family, places["st"], "o" if layer.sequence else places["o"], layer.hidden)
+    if layer.sequence:
+        return [*begin, *repeated(family, layer.steps, first, moves, [*body, out])]
+    return [*begin, *repeated(family, layer.steps, first, moves, body), out]
 
 
 def scratch(layer: Layer, families: Sequence[str]) -> int:

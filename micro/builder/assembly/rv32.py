@@ -49,6 +49,11 @@ class Rv32(Assembler):
         check("imm12", imm12, range(-2048, 2048))
         self._emit(f"addi {name(d)}, {name(n)}, {imm12}", (imm12 & 0xFFF) << 20 | n << 15 | d << 7 | 0x13)
 
+    def auipc(self, d: int, imm20: int) -> None:
+        """d = the program counter + 4096 * imm20."""
+        check("imm20", imm20, range(1 << 20))
+        self._emit(f"auipc {name(d)}, {imm20}", imm20 << 12 | d << 7 | 0x17)
+
     def _shift(self, text: str, high: int, funct3: int, d: int, n: int, imm5: int) -> None:
         check("a shift", imm5, range(32))
         self._emit(
@@ -86,6 +91,9 @@ class Rv32(Assembler):
 
     def sw(self, t: int, n: int, offset: int = 0) -> None:
         self._store("sw", 2, t, n, offset)
+
+    def jr(self, n: int) -> None:
+        self._emit(f"jr {name(n)}", n << 15 | 0x67)
 
     def ret(self) -> None:
         self._emit("ret", 0x00008067)

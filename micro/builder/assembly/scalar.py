@@ -24,11 +24,12 @@ class Scalar(Assembler):
 
     @abstractmethod
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
-        """Save registers, copy the call's arguments to the stack, add the buffers' addresses to those in `bases`."""
+        """Begin a kernel: add the buffers' addresses to the fields in `bases`. Without a driver (driver/), first save
+        registers and copy the call's arguments to the stack."""
 
     @abstractmethod
     def leave(self, f: Frame) -> None:
-        """Return MicroPython's small integer 0."""
+        """End it: return to the driver, or MicroPython's small integer 0."""
 
     @abstractmethod
     def get(self, d: int, place: int) -> None:
@@ -86,6 +87,9 @@ class Scalar(Assembler):
 
     @abstractmethod
     def store_byte(self, d: int, base: int, offset: int = 0) -> None: ...
+
+    @abstractmethod
+    def store_word(self, d: int, base: int, offset: int = 0) -> None: ...
 
     @abstractmethod
     def go(self, target: str) -> None: ...

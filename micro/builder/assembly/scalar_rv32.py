@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .driver import DRIVER
 from .frame import Frame
-from .rv32 import A0, A1, A2, A3, A4, A5, A6, A7, SP, T0, T1, T2, T3, T4, T6, ZERO, Rv32
+from .rv32 import A0, A1, A2, A4, A5, A6, A7, SP, T0, T1, T2, T3, T4, T6, ZERO, Rv32
 from .scalar import BUFFERS, Scalar
 
 REGISTERS = (A0, A1, A2, A4, A5, A6, A7, T0, T1, T2, T3, T4)
@@ -19,33 +20,13 @@ class ScalarRv32(Rv32, Scalar):
     """See scalar.Scalar."""
 
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
-        # The calling convention requires a stack pointer that is a multiple of 16.
-        self.addi(SP, SP, -f.size // 16 * 16)
-        for k, buffer in enumerate((A0, A1, A2)):
-            self.lw(buffer, A3, 4 * k)
-            self.srai(buffer, buffer, 1)
-            self.slli(buffer, buffer, 2)
-        self.lw(A4, A3, 12)
-        self.srli(A4, A4, 1)
-        self.add(A1, A1, A4)
-        self.addi(T0, SP, 0)
-        self.addi(T1, SP, 4 * len(f.fields))
-        self.label("copy")
-        self.lw(A4, A3, 16)
-        self.srai(A4, A4, 1)
-        self.sw(A4, T0)
-        self.addi(A3, A3, 4)
-        self.addi(T0, T0, 4)
-        self.b_if("ne", T0, T1, "copy")
         for field, which in bases.items():
             self.lw(A4, SP, f[field])
             self.add(A4, A4, (A0, A1, A2)[BUFFERS.index(which)])
             self.sw(A4, SP, f[field])
 
     def leave(self, f: Frame) -> None:
-        self.addi(SP, SP, -(-f.size // 16) * 16)
-        self.addi(A0, ZERO, 1)
-        self.ret()
+        self.j(DRIVER)
 
     def get(self, d: int, place: int) -> None:
         self.lw(REGISTERS[d], SP, place)
@@ -92,6 +73,9 @@ class ScalarRv32(Rv32, Scalar):
 
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.sb(REGISTERS[d], REGISTERS[base], offset)
+
+    def store_word(self, d: int, base: int, offset: int = 0) -> None:
+        self.sw(REGISTERS[d], REGISTERS[base], offset)
 
     def go(self, target: str) -> None:
         self.j(target)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .driver import DRIVER
 from .frame import Frame
 from .scalar import BUFFERS, Scalar
-from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, Thumb
+from .thumb import R0, R1, R2, R4, SP, Thumb
 
 INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 
@@ -15,38 +16,13 @@ class ScalarThumb(Thumb, Scalar):
     """See scalar.Scalar."""
 
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
-        self.push(R4, R5, R6, R7, LR)
-        for low, high in ((R4, R8), (R5, R9), (R6, R10), (R7, R11)):
-            self.mov(low, high)
-        self.push(R4, R5, R6, R7)
-        self.sub_sp(f.size)
-        self.ldmia(R3, R0, R1, R2, R4)
-        for buffer in (R0, R1, R2):
-            self.asrs(buffer, buffer, 1)
-            self.lsls(buffer, buffer, 2)
-        self.lsrs(R4, R4, 1)
-        self.add(R1, R4)
-        self.add_from_sp(R5, 0)
-        self.movs(R6, len(f.fields))
-        self.label("copy")
-        self.ldmia(R3, R4)
-        self.asrs(R4, R4, 1)
-        self.str_(R4, R5)
-        self.adds_imm(R5, 4)
-        self.subs_imm(R6, 1)
-        self.b_if("ne", "copy")
         for field, which in bases.items():
             self.ldr(R4, SP, f[field])
             self.add(R4, (R0, R1, R2)[BUFFERS.index(which)])
             self.str_(R4, SP, f[field])
 
     def leave(self, f: Frame) -> None:
-        self.add_sp(f.size)
-        self.pop(R4, R5, R6, R7)
-        for low, high in ((R4, R8), (R5, R9), (R6, R10), (R7, R11)):
-            self.mov(high, low)
-        self.movs(R0, 1)
-        self.pop(R4, R5, R6, R7, PC)
+        self.bl(DRIVER)
 
     def get(self, d: int, place: int) -> None:
         self.ldr(d, SP, place)
@@ -95,6 +71,9 @@ class ScalarThumb(Thumb, Scalar):
 
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.strb(d, base, offset)
+
+    def store_word(self, d: int, base: int, offset: int = 0) -> None:
+        self.str_(d, base, offset)
 
     def go(self, target: str) -> None:
         self.b(target)

@@ -113,6 +113,9 @@ class ScalarXtensa(Xtensa, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.s8i(REGISTERS[d], REGISTERS[base], offset)
 
+    def store_word(self, d: int, base: int, offset: int = 0) -> None:
+        self.s32i(REGISTERS[d], REGISTERS[base], offset)
+
     def go(self, target: str) -> None:
         self.j(target)
 

@@ -5,7 +5,7 @@ Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .assembler import Assembler, check
 
@@ -40,6 +40,18 @@ def names(registers: Sequence[int]) -> str:
 
 def halves(*halves: int) -> bytes:
     return b"".join(h.to_bytes(2, "little") for h in halves)
+
+
+def far_branch(kind: int, reach: int) -> Callable[[int], bytes]:
+    """The encoding of a branch of two halves. kind: bits of the second one; reach: how far away it is at most."""
+
+    def encode(distance: int) -> bytes:
+        to = check("a branch", distance - 4, range(-reach, reach, 2))
+        sign, i1, i2 = to >> 24 & 1, to >> 23 & 1, to >> 22 & 1
+        j1, j2 = (1 - i1) ^ sign, (1 - i2) ^ sign
+        return halves(0xF000 | sign << 10 | to >> 12 & 0x3FF, kind | j1 << 13 | j2 << 11 | to >> 1 & 0x7FF)
+
+    return encode
 
 
 def _low(*registers: int) -> None:
@@ -131,6 +143,9 @@ class Thumb(Assembler):
     def asrs(self, d: int, m: int, imm5: int) -> None:
         self._shift("asrs", 0x1000, d, m, imm5)
 
+    def sxth(self, d: int, m: int) -> None:
+        self._logic("sxth", 0xB200, d, m)
+
     def uxtb(self, d: int, m: int) -> None:
         self._logic("uxtb", 0xB2C0, d, m)
 
@@ -190,6 +205,13 @@ class Thumb(Assembler):
             raise ValueError("the base register is also in the list")
         self._one(f"ldmia {name(n)}!, {names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
 
+    def stmia(self, n: int, *registers: int) -> None:
+        """n ends after the last word."""
+        _low(n, *registers)
+        if n in registers:
+            raise ValueError("the base register is also in the list")
+        self._one(f"stmia {name(n)}!, {names(registers)}", 0xC000 | n << 8 | sum(1 << r for r in registers))
+
     # -- the stack -----------------------------------------------------------------------------------------------------
 
     def push(self, *registers: int) -> None:
@@ -224,6 +246,14 @@ class Thumb(Assembler):
         self._one(f"add {name(d)}, sp, #{offset}", 0xA800 | d << 8 | offset // 4)
 
     # -- branches ------------------------------------------------------------------------------------------------------
+
+    def bx(self, m: int) -> None:
+        """To the address in a register, its lowest bit set."""
+        self._one(f"bx {name(m)}", 0x4700 | m << 3)
+
+    def bl(self, target: str) -> None:
+        """Up to 4 MB away. Changes lr."""
+        self.branch("bl", 4, target, far_branch(0xD000, 1 << 22))
 
     def b(self, target: str) -> None:
         """Up to 2 KB away."""

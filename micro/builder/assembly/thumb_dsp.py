@@ -6,7 +6,7 @@ Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7.
 from __future__ import annotations
 
 from .assembler import check
-from .thumb import CONDITIONS, Thumb, halves, name, names
+from .thumb import CONDITIONS, Thumb, far_branch, halves, name, names
 
 
 class ThumbDsp(Thumb):
@@ -274,11 +274,4 @@ class ThumbDsp(Thumb):
 
     def b_w(self, target: str) -> None:
         """Up to 16 MB away."""
-
-        def encode(distance: int) -> bytes:
-            to = check("a branch", distance - 4, range(-(1 << 24), 1 << 24, 2))
-            sign, i1, i2 = to >> 24 & 1, to >> 23 & 1, to >> 22 & 1
-            j1, j2 = (1 - i1) ^ sign, (1 - i2) ^ sign
-            return halves(0xF000 | sign << 10 | to >> 12 & 0x3FF, 0x9000 | j1 << 13 | j2 << 11 | to >> 1 & 0x7FF)
-
-        self.branch("b.w", 4, target, encode)
+        self.branch("b.w", 4, target, far_branch(0x9000, 1 << 24))

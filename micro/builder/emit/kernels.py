@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums, sums_in_assembly, units
+from ..assembly.driver import Call, Kernel, Table
+from ..assembly.registry import FAMILIES, calls, sums, sums_in_assembly, table, units
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
 from .inputs import inputs_source
+
+DRIVE = "drive"
+"""The driver's name."""
+
+_PART = re.compile(rf"{DRIVE}\(a, w, t, l, (\d+), (\d+), 0\)")
 
 _PREPARE = {
     "viper": """\
@@ -44,8 +51,8 @@ def listing(program: Program, arch: str) -> str:
     family = FAMILIES[arch]
     lines = [f"// {program.name}: what each layer runs in on {arch}", "//"]
     for step in program.steps:
-        made = step_calls(step, family)
-        lines.append(f"//   {step.layer.name}: {made[0].kernel.name if made else 'viper'}")
+        own = dict.fromkeys(call.kernel.name for call in step_calls(step, family))
+        lines.append(f"//   {step.layer.name}: {', '.join(own) or 'viper'}")
     kernels = assembly_kernels(program, arch).items()
     return "\n".join([*lines, "", *(kernel.assembled().text(name) for name, kernel in kernels)])
 
@@ -73,19 +80,30 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to what `run`
     takes, in place if they are aligned.
     """
-    functions, begin, groups = _layers(program, dialect, arch)
-    lines = [*begin, *(line for group in groups for line in group)]
-    text = "\n\n".join([*functions, *filter(None, [inputs_source(program, dialect)])])
+    made = _layers(program, dialect, arch)
+    lines = [*made.begin, *_joined([line for group in made.groups for line in group])]
+    text = "\n\n".join([*made.functions, *filter(None, [inputs_source(program, dialect)])])
     run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
     return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 
 
-def _layers(program: Program, dialect: str, arch: str) -> tuple[list[str], list[str], list[list[str]]]:
-    """The kernels, the first lines of `run`, and its lines for each step."""
+@dataclass(frozen=True)
+class Emitted:
+    """functions: the kernels; begin: the first lines of `run`; groups: its lines for each step; table: the driver's, if
+    there is one."""
+
+    functions: list[str]
+    begin: list[str]
+    groups: list[list[str]]
+    table: Table | None
+
+
+def _layers(program: Program, dialect: str, arch: str) -> Emitted:
     names: dict[str, str] = {}
     functions: list[str] = []
     groups: list[list[str]] = []
     family = FAMILIES.get(arch, "")
+    driver = table(family)
 
     def name(writer: Writer) -> str:
         body = writer.source("_")
@@ -94,42 +112,71 @@ def _layers(program: Program, dialect: str, arch: str) -> tuple[list[str], list[
             functions.append(writer.source(names[body]))
         return names[body]
 
-    def assembly(call: Call) -> str:
-        if call.kernel.name not in names:
-            names[call.kernel.name] = call.kernel.name
-            functions.append(f"@micropython.viper\ndef {call.kernel.name}():\n    pass\n")
-        return call.line()
+    def function(own: str) -> None:
+        if own not in names:
+            names[own] = own
+            functions.append(f"@micropython.viper\ndef {own}():\n    pass\n")
+
+    def assembly(made: Sequence[Call]) -> list[str]:
+        if driver is None:
+            for call in made:
+                function(call.kernel.name)
+            return [call.line() for call in made]
+        function(DRIVE)
+        start, end = driver.add(made)
+        i = "i" if len(made) == 1 and "i" in made[0].numbers.values() else "0"
+        return [f"{DRIVE}(a, w, t, l, {start}, {end}, {i})"]
 
     for step in program.steps:
         layer, own = step.layer, (step.inputs, step.output, step.places)
         made = calls(layer, family, *own) if family else None
         if made is not None:
-            groups.append(list(map(assembly, made)))
+            groups.append(assembly(made) if made else [])
         elif family and sums_in_assembly(layer):
             update = units(layer, family, step.places)
-            sums_in = _sums_in(family, step.places, assembly)
-            groups.append(layer.calls(name, dialect, *own, sums_in, assembly(update) if update else None))
+            sums_in = _sums_in(family, step.places, lambda call: assembly([call])[0])
+            groups.append(layer.calls(name, dialect, *own, sums_in, assembly([update])[0] if update else None))
         else:
             groups.append(layer.calls(name, dialect, *own))
     begin = []
     if family:
         functions.append(_ADDRESSES)
         begin = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)"]
-    return functions, begin, groups
+    return Emitted(functions, begin, groups, driver)
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Lines of `run`, with parts of the driver's table that follow one another run by one call."""
+    out: list[str] = []
+    for line in lines:
+        found, before = _PART.fullmatch(line), _PART.fullmatch(out[-1]) if out else None
+        if found and before and before[2] == found[1]:
+            out[-1] = f"{DRIVE}(a, w, t, l, {before[1]}, {found[2]}, 0)"
+        else:
+            out.append(line)
+    return out
 
 
 def timed_run(program: Program, dialect: str, arch: str = "") -> str:
     """A `run(A, W, T, spans)` that calls the module's kernels and writes each step's microseconds to `spans`."""
-    _, begin, groups = _layers(program, dialect, arch)
-    lines = list(begin)
-    for k, group in enumerate(groups):
+    made = _layers(program, dialect, arch)
+    lines = list(made.begin)
+    for k, group in enumerate(made.groups):
         lines += ["start = ticks_us()", *group, f"spans[{k}] = ticks_diff(ticks_us(), start)"]
     return "def run(A, W, T, spans):\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:
-    """The code of the assembly kernels in `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
+    """The code of the functions in assembly of `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
+    driver = driver_table(program, arch)
+    if driver is not None:
+        return {DRIVE: driver.code()} if driver.kernels else {}
     return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
+
+
+def driver_table(program: Program, arch: str) -> Table | None:
+    """The calls that a driver makes, or None if the instruction set has none."""
+    return _layers(program, "viper", arch).table if arch in FAMILIES else None
 
 
 def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
@@ -153,7 +200,8 @@ def step_calls(step: Step, family: str) -> list[Call]:
 
 def _sums_in(family: str, places: Mapping[str, int], write: Callable[[Call], str]) -> SumsIn:
     def line(rows: Rows, source: str, own: dict[str, int]) -> str | None:
-        call = sums(rows, family, source, {**own, "zs": places["zs"]})
+        at = int(source) if source.isdecimal() else source
+        call = sums(rows, family, at, {**own, "zs": places["zs"]})
         return write(call) if call else None
 
     return line

@@ -117,16 +117,21 @@ class Border(Layer):
     def reference(self, *inputs: Array) -> Array:
         return inputs[0]
 
-    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        """The border's parts: above, below, and between rows, where the right and left sides are adjacent."""
-        w = Writer(dialect, (Y,), self.places())
+    @property
+    def parts(self) -> list[tuple[int, int, int]]:
+        """The border's parts: above, between rows, where the right and left sides are adjacent, and below. Each is its
+        first element, a number of rows, `view.pitch` apart, and their length."""
         h, _, _ = self.view.shape
         row, pitch, origin = self.view.row, self.view.pitch, self.view.origin
         last = origin + (h - 1) * pitch + row
-        for start, turns, length in ((0, 1, origin), (origin + row, h - 1, pitch - row), (last, 1, self.size - last)):
-            if turns and length:
-                w.go(Y, w.place("o", start))
-                _fill(w, [Axis(turns, (pitch,)), Axis(length, (1,))], self.fill, self.width)
+        found = ((0, 1, origin), (origin + row, h - 1, pitch - row), (last, 1, self.size - last))
+        return [(start, turns, length) for start, turns, length in found if turns and length]
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (Y,), self.places())
+        for start, turns, length in self.parts:
+            w.go(Y, w.place("o", start))
+            _fill(w, [Axis(turns, (self.view.pitch,)), Axis(length, (1,))], self.fill, self.width)
         return w
 
 

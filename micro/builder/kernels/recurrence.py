@@ -230,17 +230,9 @@ class RecurrentLayer(Layer):
         sums_in: writes the call of another kernel for the sums, or returns None if there is none; units_in: the call of
         another kernel for the units.
         """
-        k, unit = self.element * self.from_input.weights.shape[-1], self.element * self.hidden
-        table = sum(part.size for part in self.table)
-        back = self.steps - 1 if self.reverse else 0
 
         def rows(source: str, n: int) -> str:
-            which, before = self.rows[n], self.rows[:n]
-            own = {
-                "o": places["zo"] + self.wide * sum(len(r.weights) for r in before),
-                "wo": places["wo"] + table + sum(r.weights.size for r in before),
-                "to": places["to"] + sum(len(r.words(self.name)) for r in before),
-            }
+            which, own = self.rows[n], self.places_of_rows(places, n)
             line = sums_in(which, source, own) if sums_in else None
             if line is not None:
                 return line
@@ -254,14 +246,32 @@ class RecurrentLayer(Layer):
             units_in = update.call(name(update), places)
         step = [rows("i", 0), rows(str(places["st"]), 1), *between, units_in]
         out = copy.call(name(copy), {"i0": places["st"], "o": "o"})
-        sign = "-" if self.reverse else "+"
-        step += [out, f"o {sign}= {unit}"] if self.sequence else []
+        first, moves = self.walk(places)
+        step += [out, f"o += {moves[1]}"] if self.sequence else []
         lines = [] if self.keep else [reset.call(name(reset), places)]
-        lines.append(f"i = {places['i0'] + back * k}")
-        lines.append(f"o = {places['o'] + (back * unit if self.sequence else 0)}")
+        lines.append(f"i = {first[0]}")
+        lines.append(f"o = {first[1]}")
         lines.append(f"for _ in range({self.steps}):")
-        lines += ["    " + line for line in [*step, f"i {sign}= {k}"]]
+        lines += ["    " + line for line in [*step, f"i += {moves[0]}"]]
         return lines if self.sequence else [*lines, out]
+
+    def places_of_rows(self, places: Mapping[str, int], n: int) -> dict[str, int]:
+        """The places of the sums of `rows[n]`, of their weights and of their words, from the layer's."""
+        before = self.rows[:n]
+        return {
+            "o": places["zo"] + self.wide * sum(len(r.weights) for r in before),
+            "wo": places["wo"] + sum(part.size for part in self.table) + sum(r.weights.size for r in before),
+            "to": places["to"] + sum(len(r.words(self.name)) for r in before),
+        }
+
+    def walk(self, places: Mapping[str, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Where the first step reads and writes, and how far it is to the next, in bytes."""
+        step = self.element * self.from_input.weights.shape[-1], self.element * self.hidden * self.sequence
+        first = places["i0"], places["o"]
+        if self.reverse:
+            first = first[0] + (self.steps - 1) * step[0], first[1] + (self.steps - 1) * step[1]
+            step = -step[0], -step[1]
+        return first, step
 
     def rows_kernel(self, rows: Rows, dialect: str) -> Writer:
         """The kernel of some rows' sums."""

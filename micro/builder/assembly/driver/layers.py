@@ -1,0 +1,79 @@
+"""What the driver runs beside kernels: loops, copies, borders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ...kernels.layer import Layer, View
+from ...kernels.move import Border, Copy
+from ..frame import Frame
+from ..scalar import Scalar
+from ..scalar_rv32 import ScalarRv32
+from ..scalar_thumb import ScalarThumb
+from . import Begin, Call, Kernel, moves, rv32, thumb
+from .loops import REPEAT
+
+BEGIN: dict[str, Begin] = {"dsp": thumb.begin, "thumb": thumb.begin, "rv32": rv32.begin}
+"""The families of instruction sets that have a driver."""
+
+_LOOPS = {"dsp": (thumb.repeat, thumb.again), "thumb": (thumb.repeat, thumb.again), "rv32": (rv32.repeat, rv32.again)}
+_SCALAR: dict[str, type[Scalar]] = {"dsp": ScalarThumb, "thumb": ScalarThumb, "rv32": ScalarRv32}
+
+
+def _moving(make: Callable[[Scalar, bool], Scalar], family: str) -> Scalar:
+    return make(_SCALAR[family](), family == "dsp")
+
+
+_MOVES = {
+    family: (
+        Kernel("copy", partial(_moving, moves.copy, family), moves.COPY),
+        Kernel("fill", partial(_moving, moves.fill, family), moves.FILL),
+    )
+    for family in BEGIN
+}
+
+
+def repeated(
+    family: str, times: int, first: tuple[int, int], step: tuple[int, int], calls: Sequence[Call]
+) -> list[Call]:
+    """A loop. first: the initial offsets "i" and "o"; step: by how much they grow in a turn."""
+    repeat, again = _LOOPS[family]
+    numbers = {"times": times, "istep": step[0], "ostep": step[1], "first": first[0], "to": first[1]}
+    begin = Call(Kernel("repeat", repeat, Frame(tuple(REPEAT))), numbers)
+    return [begin, *calls, Call(Kernel("again", again, Frame(())), {})]
+
+
+def copied(family: str, x: int | str, y: int | str, size: int, rows: int = 1, gaps: tuple[int, int] = (0, 0)) -> Call:
+    """A copy of rows of `size` bytes, with gaps behind each."""
+    n8, rest = divmod(size, moves.EIGHT)
+    numbers = {"x": x, "y": y, "rows": rows, "n8": n8, "rest": rest, "xgap": gaps[0], "ygap": gaps[1]}
+    return Call(_MOVES[family][0], numbers)
+
+
+def filled(family: str, y: int, size: int, value: int, rows: int = 1, gap: int = 0) -> Call:
+    """Rows of `size` equal bytes."""
+    n8, rest = divmod(size, moves.EIGHT)
+    numbers: dict[str, int | str] = {"y": y, "value": value, "rows": rows, "n8": n8, "rest": rest, "ygap": gap}
+    return Call(_MOVES[family][1], numbers)
+
+
+def moved(
+    layer: Layer, family: str, inputs: Sequence[View], output: View, places: Mapping[str, int]
+) -> list[Call] | None:
+    """The calls of a layer that copies bytes or fills borders, else None."""
+    if family not in BEGIN:
+        return None
+    if isinstance(layer, Border) and layer.width == 1:
+        return [
+            filled(family, places["o"] + start, length, int(layer.fill), rows, layer.view.pitch - length)
+            for start, rows, length in layer.parts
+        ]
+    if isinstance(layer, Copy):
+        x, y = inputs[0], output
+        rows, row = x.shape[0], x.row
+        if x.pitch == y.pitch == row:
+            rows, row = 1, rows * row
+        gaps = (x.pitch - row, y.pitch - row) if rows > 1 else (0, 0)
+        return [copied(family, places["i0"] + x.origin, places["o"] + y.origin, row, rows, gaps)]
+    return None

@@ -1,0 +1,126 @@
+"""The driver on RISC-V."""
+
+from __future__ import annotations
+
+from ..frame import Frame
+from ..rv32 import A0, A1, A2, A3, A4, A5, A6, A7, SP, T0, T1, T2, T3, T4, T5, T6, ZERO, Rv32
+from . import DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
+from .loops import AGAIN, REPEAT
+
+
+def _sign(flag: int) -> int:
+    """By how much to shift a flag to the left so that it is the sign."""
+    return 32 - flag.bit_length()
+
+
+def begin(frame: int, table: int) -> Rv32:
+    """See driver.Begin. Kernels take their state's address from t5."""
+    a, size = Rv32(), frame + 4 * len(STATE)
+    a.addi(SP, SP, -size)
+    for k, buffer in enumerate((A0, A1, A2)):
+        a.lw(buffer, A3, 4 * k)
+        a.srai(buffer, buffer, 1)
+        a.slli(buffer, buffer, 2)
+    for k, number in enumerate((A4, A5, A6, A7)):
+        a.lw(number, A3, 12 + 4 * k)
+        a.srai(number, number, 1)
+    a.add(A1, A1, A4)
+    a.label("here")
+    a.auipc(A4, 0)
+    a.addi(A4, A4, table)
+    a.add(A5, A5, A4)
+    a.add(A6, A6, A4)
+    for k, word in enumerate((A0, A1, A2, A4, A5, A6, A7)):
+        a.sw(word, SP, frame + 4 * k)
+
+    a.label(DRIVER)
+    a.lw(T0, SP, frame + 4 * STATE.index("position"))
+    a.lw(T1, SP, frame + 4 * STATE.index("end"))
+    a.b_if("eq", T0, T1, "done")
+    a.lw(T2, T0)
+    a.addi(T0, T0, 4)
+    a.addi(T3, SP, 0)
+    a.srli(T4, T2, GROUPS)
+    a.slli(T4, T4, GROUPS)
+    a.label("group")
+    a.slli(T5, T4, 1)
+    a.b_if("eq", T5, ZERO, "filled")
+    a.addi(T6, T4, 0)
+    a.addi(T4, T5, 0)
+    a.b_if("lt", T6, ZERO, "wide")
+    a.lw(A0, T0)
+    a.lw(A2, T0, 4)
+    a.srai(A1, A0, 16)
+    a.srai(A3, A2, 16)
+    for word in (A0, A2):
+        a.slli(word, word, 16)
+        a.srai(word, word, 16)
+    for k, word in enumerate((A0, A1, A2, A3)):
+        a.sw(word, T3, 4 * k)
+    a.addi(T0, T0, 8)
+    a.addi(T3, T3, 16)
+    a.j("group")
+    a.label("wide")
+    for k in range(4):
+        a.lw(A0, T0, 4 * k)
+        a.sw(A0, T3, 4 * k)
+    a.addi(T0, T0, 16)
+    a.addi(T3, T3, 16)
+    a.j("group")
+    a.label("filled")
+    a.addi(T5, SP, frame)
+    a.sw(T0, T5, _state("position"))
+    for k, (flag, name) in enumerate(((PLUS_I, "i"), (PLUS_O, "o"))):
+        a.slli(A0, T2, _sign(flag))
+        a.b_if("ge", A0, ZERO, f"not moved {k}")
+        a.lw(A0, SP, 4 * k)
+        a.lw(A1, T5, _state(name))
+        a.add(A0, A0, A1)
+        a.sw(A0, SP, 4 * k)
+        a.label(f"not moved {k}")
+    for k, word in enumerate((A0, A1, A2, A3)):
+        a.lw(word, T5, 4 * k)
+    a.slli(T2, T2, 16)
+    a.srli(T2, T2, 15)
+    a.add(T2, T2, A3)
+    a.jr(T2)
+    a.label("done")
+    a.addi(SP, SP, size)
+    a.addi(A0, ZERO, 1)
+    a.ret()
+    return a
+
+
+def _state(name: str) -> int:
+    return 4 * STATE.index(name)
+
+
+def repeat() -> Rv32:
+    """The begin of a loop: see loops.REPEAT."""
+    a = Rv32()
+    for field, name in REPEAT.items():
+        a.lw(A0, SP, Frame(tuple(REPEAT))[field])
+        a.sw(A0, T5, _state(name))
+    a.lw(A0, T5, _state("position"))
+    a.sw(A0, T5, _state("back"))
+    a.j(DRIVER)
+    return a
+
+
+def again() -> Rv32:
+    """The end of a loop: see loops.AGAIN."""
+    a = Rv32()
+    for name, step in AGAIN.items():
+        a.lw(A0, T5, _state(name))
+        a.lw(A1, T5, _state(step))
+        a.add(A0, A0, A1)
+        a.sw(A0, T5, _state(name))
+    a.lw(A0, T5, _state("count"))
+    a.addi(A0, A0, -1)
+    a.sw(A0, T5, _state("count"))
+    a.b_if("eq", A0, ZERO, "ended")
+    a.lw(A0, T5, _state("back"))
+    a.sw(A0, T5, _state("position"))
+    a.label("ended")
+    a.j(DRIVER)
+    return a

@@ -1,0 +1,135 @@
+"""The driver on Thumb: ARMv6-M's instructions, which ARMv7E-M has too."""
+
+from __future__ import annotations
+
+from ..frame import Frame
+from ..scalar_thumb import ScalarThumb
+from ..thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, Thumb
+from . import DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
+from .loops import AGAIN, REPEAT
+
+POSITION = 4 * STATE.index("position")
+HIGH = ((R4, R8), (R5, R9), (R6, R10), (R7, R11))
+
+
+def _sign(flag: int) -> int:
+    """By how much to shift a flag to the left so that it is the sign."""
+    return 32 - flag.bit_length()
+
+
+def begin(frame: int, table: int) -> Thumb:
+    """See driver.Begin."""
+    a, size = Thumb(), frame + 4 * len(STATE)
+    a.push(R4, R5, R6, R7, LR)
+    for low, high in HIGH:
+        a.mov(low, high)
+    a.push(R4, R5, R6, R7)
+    a.sub_sp(size)
+    a.ldmia(R3, R0, R1, R2, R4)
+    for buffer in (R0, R1, R2):
+        a.asrs(buffer, buffer, 1)
+        a.lsls(buffer, buffer, 2)
+    a.lsrs(R4, R4, 1)
+    a.add(R1, R4)
+    a.ldmia(R3, R4, R5, R6)
+    for number in (R4, R5, R6):
+        a.asrs(number, number, 1)
+    a.mov(R3, PC)
+    a.label("here")  # pc is two instructions ahead
+    a.adds_imm(R3, max(table - 2, 0))
+    a.adds(R4, R4, R3)
+    a.adds(R5, R5, R3)
+    a.adds_imm(R3, 1)  # Thumb code
+    a.add_from_sp(R7, frame)
+    a.stmia(R7, R0, R1, R2, R3, R4, R5, R6)
+
+    a.label(DRIVER)
+    a.add_from_sp(R7, frame + POSITION)
+    a.ldr(R5, R7)
+    a.ldr(R6, R7, 4)
+    a.cmp(R5, R6)
+    a.b_if("eq", "done")
+    a.ldmia(R5, R4)
+    a.mov(R7, SP)
+    a.lsrs(R6, R4, GROUPS)
+    a.lsls(R6, R6, GROUPS)
+    a.label("group")
+    a.lsls(R6, R6, 1)
+    a.b_if("eq", "filled")
+    a.b_if("cs", "wide")
+    a.ldmia(R5, R0, R2)
+    a.asrs(R1, R0, 16)
+    a.sxth(R0, R0)
+    a.asrs(R3, R2, 16)
+    a.sxth(R2, R2)
+    a.stmia(R7, R0, R1, R2, R3)
+    a.b("group")
+    a.label("wide")
+    a.ldmia(R5, R0, R1, R2, R3)
+    a.stmia(R7, R0, R1, R2, R3)
+    a.b("group")
+    a.label("filled")
+    a.add_from_sp(R7, frame + POSITION)
+    a.str_(R5, R7)
+    a.lsls(R0, R4, 32 - GROUPS)
+    a.lsrs(R0, R0, 48 - GROUPS)
+    a.b_if("eq", "moved")
+    for k, flag in enumerate((PLUS_I, PLUS_O)):
+        a.lsls(R0, R4, _sign(flag))
+        a.b_if("pl", f"not moved {k}")
+        a.ldr(R0, SP, 4 * k)
+        a.ldr(R1, R7, 8 + 4 * k)
+        a.adds(R0, R0, R1)
+        a.str_(R0, SP, 4 * k)
+        a.label(f"not moved {k}")
+    a.label("moved")
+    a.subs_imm(R7, POSITION)
+    a.ldmia(R7, R0, R1, R2, R3)
+    a.lsls(R4, R4, 16)
+    a.lsrs(R4, R4, 15)
+    a.add(R4, R3)
+    a.bx(R4)
+    a.label("done")
+    a.add_sp(size)
+    a.pop(R4, R5, R6, R7)
+    for low, high in HIGH:
+        a.mov(high, low)
+    a.movs(R0, 1)
+    a.pop(R4, R5, R6, R7, PC)
+    return a
+
+
+def _state(name: str) -> int:
+    """The offset of a word of the state from r7 as the driver leaves it, behind the first four."""
+    return 4 * STATE.index(name) - POSITION
+
+
+def repeat() -> Thumb:
+    """The begin of a loop: see loops.REPEAT."""
+    a = ScalarThumb()
+    for field, name in REPEAT.items():
+        a.ldr(R0, SP, Frame(tuple(REPEAT))[field])
+        a.str_(R0, R7, _state(name))
+    a.ldr(R0, R7, _state("position"))
+    a.str_(R0, R7, _state("back"))
+    a.bl(DRIVER)
+    return a
+
+
+def again() -> Thumb:
+    """The end of a loop: see loops.AGAIN."""
+    a = ScalarThumb()
+    for name, step in AGAIN.items():
+        a.ldr(R0, R7, _state(name))
+        a.ldr(R1, R7, _state(step))
+        a.adds(R0, R0, R1)
+        a.str_(R0, R7, _state(name))
+    a.ldr(R0, R7, _state("count"))
+    a.subs_imm(R0, 1)
+    a.str_(R0, R7, _state("count"))
+    a.b_if("eq", "ended")
+    a.ldr(R0, R7, _state("back"))
+    a.str_(R0, R7, _state("position"))
+    a.label("ended")
+    a.bl(DRIVER)
+    return a
