@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.errors import ArgumentError, DTypeError
+from emberlet.errors import ArgumentError, AxisError, DTypeError
 from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
 from emberlet.host.interface.elsewhere.modules import METHOD_ADVICE, METHODS
 from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES, VALUES
@@ -200,6 +200,13 @@ def test_numpys_functions_without_nan(call: str) -> None:
     np.testing.assert_allclose(np.asarray(found), wanted)
 
 
+@every("name", ["nancumsum", "nancumprod", "nanargmax", "nanargmin"])
+def test_integers_without_nan_stay_integers(name: str) -> None:
+    a = np.array([-(2**24), 2**24, 2**24 + 1, -(2**24) - 1])
+    found = np.asarray(getattr(emberlet, name)(F.asarray(a)))
+    np.testing.assert_array_equal(found, getattr(np, name)(a), strict=True)
+
+
 def test_a_row_of_nan_has_no_largest_number() -> None:
     with pytest.raises(ArgumentError, match="NaN"):
         emberlet.nanargmax(F.asarray([[np.nan], [1.0]]), axis=1)
@@ -210,9 +217,34 @@ def test_arrays_are_saved_and_loaded_as_by_numpy(tmp_path: Any) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), np.asarray(X))
     np.savez(tmp_path / "b.npz", one=np.asarray(X))
     assert emberlet.load(tmp_path / "a.npy").tolist() == emberlet.load(tmp_path / "b.npz")["one"].tolist()
-    for call, words in [(lambda: emberlet.save(X, "a"), "path first"), (lambda: emberlet.load("a.pt"), "store.open")]:
+    for call, words in [
+        (lambda: emberlet.save(X, "a"), "path first"), (lambda: emberlet.load("a.pt"), "store.open"),
+        (lambda: emberlet.load(b"a.npy"), "a bytes"), (lambda: emberlet.load(None), "NoneType"),
+    ]:  # fmt: skip
         with pytest.raises(ArgumentError, match=words):
             call()
+    with pytest.raises(DTypeError, match=r"numpy\.save"):
+        emberlet.save(tmp_path / "c", F.asarray([1j]))
+
+
+@every("call", [lambda: X.select_dim(2, 0), lambda: F.select_dim(F.ones(()), 0, 0), lambda: X.slice_dim(-3, (0, 1)),
+                lambda: F.rollaxis(X, 2), lambda: F.rollaxis(X, 0, 4)])  # fmt: skip
+def test_an_axis_that_does_not_exist_is_refused(call: Any) -> None:
+    with pytest.raises(AxisError):
+        call()
+
+
+@every(
+    ("call", "words"),
+    [
+        (lambda: F.mask_select(X), "mask_select: missing a required argument: 'mask'"),
+        (lambda: X.slice_dim(0, 1), "slice_dim.*slice_ is 1"), (lambda: F.rollaxis(X), "rollaxis: missing"),
+        (lambda: F.nanargmax(), "nanargmax: missing"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_of_another_librarys_function_is_explained(call: Any, words: str) -> None:
+    with pytest.raises(DTypeError, match=words):
+        call()
 
 
 @every(
@@ -231,7 +263,7 @@ def test_arrays_are_saved_and_loaded_as_by_numpy(tmp_path: Any) -> None:
         (lambda: F.softplus_with_threshold(F.asarray([30.0]), 1.0, 20.0), [30.0]),
         (lambda: F.normalize(F.asarray([[3.0, 4.0]])), [[pytest.approx(0.6), pytest.approx(0.8)]]),
         (lambda: F.pixel_unshuffle(F.pixel_shuffle(F.ones((1, 4, 2, 2)), 2), 2).shape[1] + F.zeros(()), 4.0),
-        (lambda: F.randn(2, 3).ndim + F.randn((4,)).size + F.zeros(()), 6.0),
+        (lambda: F.randn(2, 3).ndim + F.randn((4,)).size + F.randn(size=(3, 2)).size + F.zeros(()), 12.0),
         (lambda: F.asarray([0.0, 1.0]).categorical(3), [1, 1, 1]), (lambda: X.num_dims() + F.zeros(()), 2.0),
         (lambda: F.gelu_approximate(X) - F.gelu(X, "tanh"), [[0.0, 0.0], [0.0, 0.0]]),
     ],

@@ -9,8 +9,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ....errors import ArgumentError
-from .functions import _ours, _tensor
+from ....errors import ArgumentError, DTypeError
+from ....shapes import axis_of
+from .functions import _ours, _tensor, explaining
 
 
 def arange_step(start: int, stop: int, step: int = 1, **options: Any) -> Any:
@@ -56,13 +57,13 @@ def iter_dim(x: Any, dim: int) -> Iterator[Any]:
 def select_dim(x: Any, dim: int, index: int) -> Any:
     """The part of x at one index of an axis, without the axis."""
     x = _tensor(x)
-    return x[(slice(None),) * (dim % x.ndim) + (index,)]
+    return x[(slice(None),) * axis_of(dim, x.ndim) + (index,)]
 
 
 def slice_dim(x: Any, dim: int, slice_: Any) -> Any:
     """A slice, or a (start, stop) pair, of one axis."""
     x = _tensor(x)
-    return x[(slice(None),) * (dim % x.ndim) + (slice_ if isinstance(slice_, slice) else slice(*slice_),)]
+    return x[(slice(None),) * axis_of(dim, x.ndim) + (slice_ if isinstance(slice_, slice) else slice(*slice_),)]
 
 
 def slice_fill(x: Any, ranges: Any, value: float) -> Any:
@@ -122,28 +123,30 @@ def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
     return x / import_module("emberlet.linalg").vector_norm(x, ord=p, axis=dim, keepdims=True).clip(eps)
 
 
-def randn(*size: Any, **options: Any) -> Any:
+def randn(*sizes: Any, size: Any = None, **options: Any) -> Any:
     """PyTorch's: `normal(size)`."""
-    return _ours("normal")(_sizes(size), **options)
-
-
-def _sizes(size: tuple[Any, ...]) -> Any:
-    return size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    if size is None:
+        size = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    return _ours("normal")(size, **options)
 
 
 def save(file: str | os.PathLike[str], arr: Any) -> None:
     """NumPy's: an .npy file of one array. Weights of a module are written by `module.save_file(path)`."""
     if not isinstance(file, (str, os.PathLike)):
         raise ArgumentError("save: NumPy's takes the path first: save(path, x); module.save_file(path) writes weights")
-    path = os.fspath(file)
+    path, x = os.fsdecode(file), _tensor(arr)
+    if x.dtype.kind == "complex":
+        raise DTypeError("save: complex numbers are written by numpy.save(path, numpy.asarray(x))")
     written = path if path.endswith(".npy") else path + ".npy"
     with import_module("emberlet.host.files").atomic_write(written) as out:
-        out.write(import_module("emberlet.host.npy").dumps(_tensor(arr)))
+        out.write(import_module("emberlet.host.npy").dumps(x))
 
 
 def load(file: str | os.PathLike[str]) -> Any:
     """NumPy's: the array in an .npy file, or a dict of those in an .npz. `store.open(path)` reads weights."""
-    npy, path = import_module("emberlet.host.npy"), os.fspath(file)
+    if not isinstance(file, (str, os.PathLike)):
+        raise ArgumentError(f"load takes the path of an .npy or .npz file, found a {type(file).__name__}")
+    npy, path = import_module("emberlet.host.npy"), os.fsdecode(file)
     if path.endswith(".npz"):
         return npy.load_archive(path)
     if not path.endswith(".npy"):
@@ -154,22 +157,28 @@ def load(file: str | os.PathLike[str]) -> Any:
 def _without_nan(name: str, zero: float) -> Callable[..., Any]:
     def function(a: Any, axis: int | None = None) -> Any:
         a = _tensor(a)
-        filled = _ours("where")(_ours("isnan")(a), zero, a)
+        filled = _ours("where")(_ours("isnan")(a), zero, a) if a.dtype.is_float else a
         return _ours(name)(filled if axis is not None or a.ndim == 1 else _ours("flatten")(filled), axis=axis or 0)
 
-    function.__doc__ = f"`{name}` in which NaN counts as {zero:g}."
-    return function
+    return _called(f"nan{name}", function, f"`{name}` in which NaN counts as {zero:g}.")
 
 
 def _where_not_nan(name: str, last: float) -> Callable[..., Any]:
     def function(a: Any, axis: int | None = None) -> Any:
         a = _tensor(a)
+        if not a.dtype.is_float:
+            return _ours(name)(a, axis=axis)
         missing = _ours("isnan")(a)
         if _ours("any")(_ours("all")(missing, axis=axis)):
             raise ArgumentError(f"nan{name}: every number of some row is NaN")
         return _ours(name)(_ours("where")(missing, last, a), axis=axis)
 
-    function.__doc__ = f"`{name}` of the numbers that are not NaN. Raises ArgumentError where there are none."
+    said = f"`{name}` of the numbers that are not NaN. Raises ArgumentError where there are none."
+    return _called(f"nan{name}", function, said)
+
+
+def _called(name: str, function: Callable[..., Any], said: str) -> Callable[..., Any]:
+    function.__name__, function.__doc__ = name, said
     return function
 
 
@@ -180,20 +189,20 @@ def nanpercentile(a: Any, q: Any, axis: Any = None) -> Any:
 
 
 # also methods of tensors
-BURN_METHODS: dict[str, Callable[..., Any]] = {
+BURN_METHODS: dict[str, Callable[..., Any]] = explaining({
     "mask_select": mask_select, "masked_select": mask_select, "max_abs": max_abs, "max_abs_dim": max_abs_dim,
     "max_abs_dims": max_abs_dim, "split_with_sizes": split_with_sizes, "roll_dim": roll_dim, "iter_dim": iter_dim,
     "select_dim": select_dim, "slice_dim": slice_dim, "slice_fill": slice_fill, "one_hot_fill": one_hot_fill,
     "categorical": categorical, "index_select": index_select, "repeat_interleave": repeat_interleave,
-}  # fmt: skip
-BURN_FUNCTIONS: dict[str, Callable[..., Any]] = BURN_METHODS | {
+})  # fmt: skip
+BURN_FUNCTIONS: dict[str, Callable[..., Any]] = BURN_METHODS | explaining({
     "arange_step": arange_step, "seed": seed, "meshgrid_stack": meshgrid_stack,
     "softplus_with_threshold": softplus_with_threshold, "gelu_approximate": gelu_approximate,
     "pixel_shuffle": pixel_shuffle, "pixel_unshuffle": pixel_unshuffle, "normalize": normalize, "randn": randn,
     "save": save, "load": load, "nanpercentile": nanpercentile,
     "nancumsum": _without_nan("cumsum", 0.0), "nancumprod": _without_nan("cumprod", 1.0),
     "nanargmax": _where_not_nan("argmax", float("-inf")), "nanargmin": _where_not_nan("argmin", float("inf")),
-}  # fmt: skip
+})  # fmt: skip
 
 
 def bound(name: str) -> Callable[[Any], Any]:

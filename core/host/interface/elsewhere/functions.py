@@ -4,9 +4,12 @@ their arguments."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from importlib import import_module
 from itertools import islice, product
 from typing import Any
+
+from ....shapes import axis_of
 
 
 def _ours(name: str) -> Any:
@@ -16,6 +19,26 @@ def _ours(name: str) -> Any:
 
 def _tensor(x: Any) -> Any:
     return _ours("asarray")(x)
+
+
+def explaining(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """The functions, in which a wrong argument gives an EmberletError in place of a TypeError."""
+    return {name: _explaining(function) for name, function in functions.items()}
+
+
+def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            # By name, on the first error: the module imports the functions.
+            told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)
+            if told is None:
+                raise
+            raise told from error
+
+    return call
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -56,7 +79,7 @@ def size(a: Any) -> int:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """`moveaxis(x, axis, start)`; a start behind the axis counts the axes before the move."""
     a = _tensor(a)
-    axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
+    axis, start = axis_of(axis, a.ndim), axis_of(start - 1 if start < 0 else start, a.ndim + 1)
     return _ours("moveaxis")(a, axis, start - 1 if axis < start else start)
 
 
@@ -192,15 +215,15 @@ _LOSSES = {
     "poisson_nll_loss": "PoissonNllLoss", "smooth_l1_loss": "SmoothL1Loss", "soft_margin_loss": "SoftMarginLoss",
     "triplet_margin_loss": "TripletMarginLoss",
 }  # fmt: skip
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = explaining({
     function.__name__: function
     for function in (
         identity, copy, ascontiguousarray, fromiter, shape, ndim, size, rollaxis, fliplr, flipud, hsplit, vsplit, vdot,
         diagonal, amax, amin, array_equal, ediff1d, trim_zeros, ndindex, ix_, hamming,
         sliding_window_view,
     )
-} | {"hanning": _window("hann_window"), "blackman": _window("blackman_window")}  # fmt: skip
-FUNCTIONS |= {name: _loss(layer) for name, layer in _LOSSES.items()}
+} | {"hanning": _window("hann_window"), "blackman": _window("blackman_window")}
+  | {name: _loss(layer) for name, layer in _LOSSES.items()})  # fmt: skip
 # attributes and methods of arrays elsewhere
 METHODS: dict[str, Callable[[Any], Any]] = {
     "unfold": lambda x: lambda *args, **kwargs: _unfolded(x, *args, **kwargs),
