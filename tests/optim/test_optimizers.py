@@ -365,7 +365,7 @@ def test_schedules_compose() -> None:
     assert optim.ConstantLr(0.3).step() == 0.3
 
 
-WRONG_RATES = [-0.1, float("nan"), float("inf"), "fast"]
+WRONG_RATES = [-0.1, float("nan"), float("inf"), "fast", np.array([0.1, 0.2])]
 
 
 @pytest.mark.parametrize("rate", WRONG_RATES)
