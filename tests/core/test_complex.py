@@ -253,6 +253,56 @@ def test_a_complex_number_takes_the_precision_of_the_tensor_beside_it(backend: s
     assert ((single * 0.1j).dtype.name, (double.astype("complex64") + 1j).dtype.name) == ("complex64", "complex64")
 
 
+@every(
+    "call",
+    [
+        lambda p, z: p.multiply(z, 0.1j), lambda p, z: p.append(z, 0.1j), lambda p, z: p.append(z, [0.1j]),
+        lambda p, z: p.insert(z, 0, 0.1j), lambda p, z: p.outer(z, [0.1j]), lambda p, z: p.concat([z, [0.1j]]),
+        lambda p, z: p.stack([z, [0.1j]]), lambda p, z: p.kron(z, [0.1j]), lambda p, z: p.where([True], 0.1j, z),
+        lambda p, z: p.pad(z, ((1, 1),), **{"constant_values" if p is np else "value": 0.1j}),
+        lambda p, z: p.full_like(z, 0.1j), lambda p, z: p.tensordot(z, [[0.1j]], axes=1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("backend", NAMES)
+def test_a_complex_number_is_as_precise_in_each_function(call: Any, backend: str) -> None:
+    found = call(emberlet, emberlet.asarray([1.0], dtype="complex128", backend=backend))
+    np.testing.assert_array_equal(np.asarray(found), call(np, np.array([1.0 + 0j])), strict=True)
+
+
+@pytest.mark.parametrize("backend", NAMES)
+def test_a_complex_number_is_as_precise_by_keyword_and_in_an_assignment(backend: str) -> None:
+    z = emberlet.asarray([1.0], dtype="complex128", backend=backend)
+    mask = emberlet.asarray([True], backend=backend)
+    changed = emberlet.asarray([1.0], dtype="complex128", backend=backend)
+    changed[mask] = [0.1j]
+    for found in (emberlet.multiply(z, x2=0.1j), emberlet.multiply(x1=0.1j, x2=z), emberlet.mask_fill(z, mask, 0.1j),
+                  F.slice_assign(z, [(0, 1)], 0.1j), changed):  # fmt: skip
+        assert found.tolist() == [0.1j]
+    assert emberlet.is_close(z * 0.1j, 0.1j, rtol=0, atol=1e-12).tolist() == [True]
+
+
+@pytest.mark.parametrize("backend", NAMES)
+def test_linear_algebra_takes_keywords_and_lists_of_the_tensors_precision(backend: str) -> None:
+    z = emberlet.asarray([[2j, 0], [0, 1]], backend=backend)
+    assert linalg.det(x=z).item() == 2j and emberlet.round(x=z).tolist() == [[2j, 0], [0, 1]]
+    for found in (linalg.solve(z, [2.0, 3.0]), linalg.solve(x1=z, x2=[2.0, 3.0])):
+        assert found.tolist() == [-1j, 3] and found.dtype.name == "complex64"
+    assert linalg.solve(z.astype("complex128"), [0.2, 0.1]).tolist() == [-0.1j, 0.1]
+
+
+def test_the_first_complex_numbers_may_come_from_a_generator() -> None:
+    code = "import emberlet; print(emberlet.stack(emberlet.asarray(v) for v in [1j, 2j]).tolist())"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    assert said.stdout.strip() == "[1j, 2j]"
+
+
+@every("arguments", ["np.array([1j])", "[np.complex64(1j)]", "x=1j"])
+def test_the_first_complex_numbers_of_a_program_are_refused_as_later_ones(arguments: str) -> None:
+    code = f"import emberlet, numpy as np; emberlet.erf({arguments})"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
+    assert "DTypeError: erf" in said.stderr.splitlines()[-1]
+
+
 def test_the_first_complex_number_of_a_program_is_as_precise() -> None:
     code = "import emberlet; print((emberlet.asarray([1.0], dtype='float64', backend='numpy') * 0.1j).tolist())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")

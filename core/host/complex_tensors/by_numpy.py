@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import ArgumentError, ShapeError, UnsupportedError
-from ...tensor import Tensor
+from .gate import is_double, tensors_in
 
 
 def _numpy() -> Any:
@@ -131,19 +131,30 @@ def unique_values(x: Any) -> Any:
     return _unique(x)[0]
 
 
+def _asarray(x: Any, backend: Any) -> Any:
+    return import_module("emberlet.lookup").function("asarray")(x, backend=backend)
+
+
+def _single(x: Any, backend: Any) -> Any:
+    return _asarray(x, backend) if isinstance(x, (list, tuple)) else x
+
+
 def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        backend = next(x.backend for x in args if isinstance(x, Tensor))
+        tensors = list(tensors_in(args, kwargs))
+        backend = tensors[0].backend if tensors else None
+        if not any(map(is_double, tensors)):  # a list has the precision of the tensors; NumPy's is float64
+            args = tuple(_single(a, backend) for a in args)
+            kwargs = {name: _single(a, backend) for name, a in kwargs.items()}
         try:
             found = function(*args, **kwargs)
         except _numpy().linalg.LinAlgError as error:
             kind = ShapeError if "square" in str(error) or "dimension" in str(error) else ArgumentError
             raise kind(f"{function.__name__}: {error}") from None
-        asarray = import_module("emberlet.lookup").function("asarray")
 
         def made(part: Any) -> Any:
-            return asarray(_numpy().asarray(part), backend=backend)  # NumPy's float64 is a Python float, too
+            return _asarray(_numpy().asarray(part), backend)  # NumPy's float64 is a Python float, too
 
         if isinstance(found, tuple):
             return _result(found[0], tuple(made(part) for part in found[1]))

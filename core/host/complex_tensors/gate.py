@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 from ...errors import DTypeError
 from ...tensor import Tensor
+from ..interface.python_numbers import holds_complex
 from . import refuse_elsewhere
 
 NAMES = frozenset(
@@ -42,37 +43,61 @@ BY_NUMPY = frozenset(
 )
 
 
-# A complex number beside a tensor takes the tensor's precision in these.
-_PRECISE = frozenset("add assigned divide equal multiply not_equal pow subtract where".split())
+# These take a number where others take a tensor, or say themselves which precision a complex number has.
+_AS_GIVEN = frozenset("asarray full full_like into_scalar linspace pad".split())
 
 
-def _precise(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The call with Python's complex numbers as tensors of complex128."""
-    asarray = import_module("emberlet.lookup").function("asarray")
-    backend = next(x.backend for x in args if isinstance(x, Tensor))
-    numbers = [asarray(a, dtype="complex128", backend=backend) if type(a) is complex else a for a in args]
-    return function(*numbers, **kwargs)
+def tensors_in(*values: Any) -> Iterator[Any]:
+    """The tensors among values, and in lists, tuples and dicts."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(*value)
+        elif isinstance(value, dict):
+            yield from tensors_in(*value.values())
 
 
-def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The function that computes this call of complex numbers, or None if `function` does. Raises DTypeError if it does
-    not take them, UnsupportedError if they are on another backend than numpy and python."""
-    instead = None
-    if function.__name__ in _PRECISE and any(type(a) is complex for a in args):
-        if any(isinstance(a, Tensor) and a.dtype.name in ("float64", "complex128") for a in args):
-            instead = partial(_precise, function)
+def is_double(x: Any) -> bool:
+    """Whether a tensor has the precision of float64."""
+    return x.dtype.name in ("float64", "complex128")
+
+
+def precise(value: Any, backend: Any) -> Any:
+    """`value` with Python's complex numbers, and the lists of numbers that hold one, as tensors of complex128."""
+    if isinstance(value, dict):
+        return {name: precise(v, backend) for name, v in value.items()}
+    if isinstance(value, (list, tuple)) and next(tensors_in(value), None) is not None:
+        return type(value)([precise(v, backend) for v in value])
+    if type(value) is complex or (isinstance(value, (list, tuple)) and holds_complex(value)):
+        return import_module("emberlet.lookup").function("asarray")(value, dtype="complex128", backend=backend)
+    return value
+
+
+def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """What to call for this call of `function`, and with which arguments. Raises DTypeError if the function does not
+    take complex numbers, UnsupportedError if they are on another backend than numpy and python."""
+    called = function
+    if function.__name__ not in _AS_GIVEN and holds_complex((args, kwargs)):
+        double = next(filter(is_double, tensors_in(args, kwargs)), None)
+        if double is not None:
+            args = tuple(precise(a, double.backend) for a in args)
+            kwargs = precise(kwargs, double.backend)
     for value in (*args, *kwargs.values()):
         for one in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(one, Tensor) and one.dtype.kind == "complex":
+            if isinstance(one, (list, tuple)) or not holds_complex(one):
+                continue
+            if isinstance(one, Tensor):
                 refuse_elsewhere(one.backend)
-                if function.__name__ in BY_NUMPY:
-                    instead = import_module("emberlet.host.complex_tensors.by_numpy").FUNCTIONS[function.__name__]
-                elif function.__name__ not in NAMES:
-                    raise DTypeError(
-                        f"{function.__name__} does not take complex numbers ({one.dtype}); write it of real(x), "
-                        "imag(x) or abs(x)"
-                    )
-    return instead
+            if function.__name__ in BY_NUMPY:
+                called = import_module("emberlet.host.complex_tensors.by_numpy").FUNCTIONS[function.__name__]
+            elif function.__name__ not in NAMES:
+                kind = one.dtype if hasattr(one, "dtype") else "complex"
+                raise DTypeError(
+                    f"{function.__name__} does not take complex numbers ({kind}); write it of real(x), "
+                    "imag(x) or abs(x)"
+                )
+    return called, args, kwargs
 
 
 def check_result(found: Any) -> None:

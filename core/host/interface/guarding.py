@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from .documenting import with_example
-from .python_numbers import as_python
+from .python_numbers import as_python, holds_complex
 
 # Once there are complex numbers, what looks at the arguments of every call and at its result (complex_tensors/gate.py).
 complex_gate: list[Any] = []
@@ -36,16 +36,15 @@ def guarded(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            gated = bool(complex_gate)
+            gated, called = bool(complex_gate), function
             if gated:
-                instead = complex_gate[0](function, args, kwargs)
-                if instead is not None:
-                    return instead(*args, **kwargs)
-            if adapt:
+                called, args, kwargs = complex_gate[0](function, args, kwargs)
+            if adapt and called is function:
                 args, kwargs = adapt(args, kwargs)
-            found = function(*args, **kwargs)
+            found = called(*args, **kwargs)
             if complex_gate:
-                if not gated:  # complex numbers came with this call
+                # The first complex numbers of the program: the gate has not seen these arguments yet.
+                if not gated and holds_complex((args, kwargs)):
                     return call(*args, **kwargs)
                 complex_gate[1](found)
             return found

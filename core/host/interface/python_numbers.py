@@ -1,4 +1,4 @@
-"""Numbers of NumPy as Python's, for arguments that are sizes, axes and settings."""
+"""Numbers among arguments: NumPy's as Python's, for sizes, axes and settings, and complex ones."""
 
 from __future__ import annotations
 
@@ -23,3 +23,12 @@ def _converted(value: Any, scalar: type[Any]) -> Any:
         found = {k: _converted(v, scalar) for k, v in value.items()}
         return value if all(found[k] is value[k] for k in value) else found
     return value
+
+
+def holds_complex(value: Any) -> bool:
+    """Whether `value` is a complex number or an array of them, or a list, tuple or dict that holds one."""
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_complex, value))
+    if isinstance(value, dict):
+        return any(map(holds_complex, value.values()))
+    return isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", None) in ("c", "complex")

@@ -113,8 +113,8 @@ def _named(self: Any, *names: str) -> Any:
 
 def _assign(self: Any, key: Any, value: Any, /) -> None:
     """`self[key] = value`."""
-    if type(value) is complex and self.dtype.kind == "complex":
-        value = import_module("emberlet.lookup").function("asarray")(value, dtype=self.dtype, backend=self.backend)
+    if self.dtype.name == "complex128":
+        value = _imported("complex_tensors.gate", "precise")(value, self.backend)
     _imported("assignment", "assign")(self, key, value)
 
 
