@@ -41,12 +41,21 @@ class ConstantLr(Schedule):
 
 class _ScheduleConfig(Config):
     def init(self):
-        """A Schedule with these settings. Raises ArgumentError for numbers that are negative or not finite."""
+        """A Schedule with these settings. Raises ArgumentError as `check` does."""
+        self.check()
+        return Schedule(self._at)
+
+    def rate(self, i):
+        """The rate of iteration i. Raises ArgumentError as `check` does."""
+        self.check()
+        return self._at(i)
+
+    def check(self):
+        """Raise ArgumentError for numbers that are negative or not finite, and for no iterations."""
         for name in self.FIELDS:
             value = getattr(self, name)
             if finite(name, value) < 1 and name in ("num_iters", "step_size", "warmup_steps", "model_size"):
                 raise ArgumentError("{} is at least 1, found {}".format(name, value))
-        return Schedule(self.rate)
 
 
 class LinearLrSchedulerConfig(_ScheduleConfig):
@@ -58,8 +67,7 @@ class LinearLrSchedulerConfig(_ScheduleConfig):
     final_lr: float
     num_iters: int
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         part = min(i, self.num_iters) / self.num_iters
         return self.initial_lr + (self.final_lr - self.initial_lr) * part
 
@@ -74,8 +82,7 @@ class CosineAnnealingLrSchedulerConfig(_ScheduleConfig):
     num_iters: int
     min_lr: float = 0.0
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         part = i % (self.num_iters + 1) / self.num_iters
         return self.min_lr + (self.initial_lr - self.min_lr) * (1 + math.cos(math.pi * part)) / 2
 
@@ -88,8 +95,7 @@ class ExponentialLrSchedulerConfig(_ScheduleConfig):
     initial_lr: float
     gamma: float
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         return self.initial_lr * self.gamma**i
 
 
@@ -102,8 +108,7 @@ class StepLrSchedulerConfig(_ScheduleConfig):
     step_size: int
     gamma: float = 0.1
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         return self.initial_lr * self.gamma ** (i // self.step_size)
 
 
@@ -116,8 +121,7 @@ class NoamLrSchedulerConfig(_ScheduleConfig):
     warmup_steps: int = 4000
     model_size: int = 512
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         n = i + 1
         return self.factor * self.model_size**-0.5 * min(n**-0.5, n * self.warmup_steps**-1.5)
 
@@ -132,8 +136,7 @@ class PolynomialLrSchedulerConfig(_ScheduleConfig):
     power: float = 1.0
     final_lr: float = 0.0
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         left = 1 - min(i, self.num_iters) / self.num_iters
         return self.final_lr + (self.initial_lr - self.final_lr) * left**self.power
 
@@ -146,29 +149,30 @@ class WarmupLrSchedulerConfig(_ScheduleConfig):
     num_iters: int
     start: float = 0.0
 
-    def rate(self, i):
-        """The factor of iteration i."""
+    def _at(self, i):
         return self.start + (1 - self.start) * min(i, self.num_iters) / self.num_iters
 
 
 class ComposedLrSchedulerConfig(_ScheduleConfig):
-    """Several schedules as one. parts: their configs; reduction: "prod", "sum" or "avg" of their rates."""
+    """Several schedules as one. parts: their configs, or what else has `rate(i)`; reduction: "prod", "sum" or "avg" of
+    their rates."""
 
     FIELDS = ("parts", "reduction")
 
     parts: list
     reduction: str = "prod"
 
-    def init(self):
-        """A Schedule with these settings. Raises ArgumentError for a part that it refuses, or another reduction."""
+    def check(self):
+        """Raise ArgumentError for no parts, for a part that is wrong itself, and for another reduction."""
         if self.reduction not in ("prod", "sum", "avg"):
             raise ArgumentError("reduction is prod, sum or avg, found {!r}".format(self.reduction))
+        if not self.parts:
+            raise ArgumentError("a composed schedule needs at least 1 part, found none")
         for part in self.parts:
-            part.init()
-        return Schedule(self.rate)
+            if hasattr(part, "check"):
+                part.check()
 
-    def rate(self, i):
-        """The rate of iteration i."""
+    def _at(self, i):
         rates = [p.rate(i) for p in self.parts]
         if self.reduction == "prod":
             out = 1.0

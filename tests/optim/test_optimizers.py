@@ -400,13 +400,24 @@ def test_a_rate_that_would_spoil_the_weights_is_refused(rate: Any) -> None:
         optim.PolynomialLrSchedulerConfig(0.1, 5, -1.0),
         optim.WarmupLrSchedulerConfig(-3),
         optim.ComposedLrSchedulerConfig([optim.WarmupLrSchedulerConfig(4, -1.0)]),
-        optim.ComposedLrSchedulerConfig([], "max"),
+        optim.ComposedLrSchedulerConfig([optim.WarmupLrSchedulerConfig(4)], "max"),
+        optim.ComposedLrSchedulerConfig([], "avg"),
     ],
     ids=str,
 )
 def test_a_schedule_of_wrong_rates_is_refused_before_its_first_step(config: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"at least|reduction is"):
-        config.init()
+    for call in (config.init, lambda: config.rate(1)):
+        with pytest.raises(ArgumentError, match=r"at least|reduction is"):
+            call()
+
+
+def test_a_part_of_a_composed_schedule_needs_only_rates() -> None:
+    class Halved:
+        def rate(self, i: int) -> float:
+            return 0.5**i
+
+    config = optim.ComposedLrSchedulerConfig([Halved(), optim.WarmupLrSchedulerConfig(2)])
+    assert rates(config, 3) == [config.rate(i) for i in range(3)] == [0, 0.25, 0.25]
 
 
 def test_a_rate_that_a_schedule_of_ones_own_makes_negative_is_refused() -> None:
