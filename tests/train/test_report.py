@@ -90,6 +90,18 @@ def test_a_folder_of_junk_is_drawn_or_refused(seed: int, tmp_path: Path) -> None
         assert "<script" not in found and "<b>:" not in found
 
 
+@pytest.mark.parametrize(
+    "lines", ["1e308,1\n-1e308,1\n", "1e308,1\n" * 1000, f"1e291,{2**53 - 1}\n" * 3, "9e283,1\n-9e283,1\n"]
+)
+def test_values_near_the_largest_float_are_drawn_or_left_out(lines: str, tmp_path: Path) -> None:
+    for name, text in (("Loss", lines), ("Accuracy", "0.5,1\n")):
+        path = tmp_path / "train/epoch-1" / f"{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    found = page.as_html(read(tmp_path), "large")
+    assert not re.search(r"[\d\"=, ](nan|inf)", found)
+
+
 def test_many_steps_are_drawn_as_a_few_means(tmp_path: Path) -> None:
     folder = tmp_path / "train/epoch-1"
     folder.mkdir(parents=True)

@@ -19,6 +19,7 @@ SPLITS = ("train", "valid")
 STEPS = 400  # points of a curve of steps
 METRICS = 256
 EPOCHS = 10**9
+MOST = 1e284  # of a value: the sum of 2**53 such values is a float, and so is the span of two
 FACTS = {"model": str, "parameters": int, "optimizer": str, "backend": str, "num_epochs": int, "directions": dict}
 _EPOCH = re.compile(r"epoch-([0-9]{1,9})")
 
@@ -96,7 +97,7 @@ def _pairs(path: Path) -> list[tuple[float, int]]:
             number, items = float(value), int(count)
         except ValueError:
             continue
-        if number - number == 0 and 0 < items < 1 << 53:
+        if abs(number) < MOST and 0 < items < 1 << 53:
             found.append((number, items))
     return found
 
@@ -148,7 +149,7 @@ def _number(value: Any) -> float:
     """A float; one beyond what can be drawn counts as infinite."""
     if type(value) not in (int, float):
         raise ValueError("no number")
-    return float(value) if abs(value) < 1e300 else float(value) * float("inf")
+    return float(value) if abs(value) < MOST else float(value) * float("inf")
 
 
 def _seconds(value: Any) -> float:
