@@ -21,9 +21,10 @@ def cast(module, dtype):
         )
     found = {}  # name -> leaf, each leaf once
     known = {}
+    packed = []
     for name, holder, _, leaf in leaves(module, (Param, Tensor)):
         if hasattr(holder, "cast_values"):
-            holder.cast_values(dtype)
+            packed.append(holder)
         elif id(leaf) not in known:
             known[id(leaf)] = True
             found[name] = leaf
@@ -31,13 +32,24 @@ def cast(module, dtype):
         {name: (leaf.dtype, _reader(leaf)) for name, leaf in found.items()},
         lambda own: dtype if own in FLOATS else own,
     )
-    new = {id(found[name]): chosen[name] for name in found if chosen[name] is not found[name].dtype}
+    # All values are computed before the first one is set: an interrupt changes nothing.
+    new = {}  # id of a leaf -> its dtype, and its value if it has one
+    for name in found:
+        leaf, kind = found[name], chosen[name]
+        if kind is not leaf.dtype:
+            lazy = isinstance(leaf, Param) and not leaf.is_initialized
+            new[id(leaf)] = kind, None if lazy else _reader(leaf)().astype(kind)
 
     def change(leaf):
         if id(leaf) not in new:
             return leaf
-        return leaf.cast(new[id(leaf)]) if isinstance(leaf, Param) else leaf.astype(new[id(leaf)])
+        kind, value = new[id(leaf)]
+        if isinstance(leaf, Param):
+            return leaf.cast(kind) if value is None else leaf.set(value)
+        return value
 
+    for holder in packed:
+        holder.cast_values(dtype)
     return rebuilt(module, {}, change, False)
 
 

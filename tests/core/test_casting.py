@@ -135,3 +135,24 @@ def test_param_cast() -> None:
     p = Param(emberlet.asarray([1.5]))
     assert p.cast("float16") is p
     assert p.val().dtype.name == "float16"
+
+
+def test_a_cast_that_is_interrupted_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net("numpy")
+    net(emberlet.ones((1, 3, 6, 6), backend="numpy"))
+    before, done = dtypes(net), []
+    cast = type(net.offset.backend).cast
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if args[2].name == "float64":
+            done.append(1)
+            if len(done) == 3:
+                raise KeyboardInterrupt
+        return cast(*args, **options)
+
+    monkeypatch.setattr(type(net.offset.backend), "cast", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        net.cast("float64")
+    assert dtypes(net) == before and len(done) == 3
+    net.cast("float64")
+    assert dtypes(net)["head.weight"] == "float64"
