@@ -86,3 +86,9 @@ class TensorData:
 
     def __repr__(self):
         return "TensorData(shape={}, dtype={}, {} bytes)".format(self.shape, self.dtype, len(self.bytes))
+
+
+if hasattr(memoryview, "cast"):  # not on MicroPython
+    from .host.interface.elsewhere.params import attach_data
+
+    attach_data(TensorData)

@@ -52,6 +52,8 @@ class Autodiff(Backend):
 
         attach()
 
+    InnerBackend = property(lambda self: self.inner)  # Burn's name
+
     def __repr__(self):
         return "autodiff:" + repr(self.inner)
 

@@ -49,6 +49,11 @@ class ShuffledDataset(IndexedDataset):
         self.seed = drawn_seed() if seed is None else seed
         super().__init__(dataset, order(len(dataset), self.seed))
 
+    @classmethod
+    def with_seed(cls, dataset, seed):
+        """Burn's name of this constructor."""
+        return cls(dataset, seed)
+
     def over(self, dataset):
         return ShuffledDataset(dataset, self.seed)
 

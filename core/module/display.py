@@ -60,6 +60,10 @@ class Content:
         self.attributes.append((name, value))
         return self
 
+    def optional(self):
+        """This content, or None, for the default, if there are no lines."""
+        return self if self.attributes else None
+
 
 def _defaults():
     s = DisplaySettings().with_show_all_attributes(False).with_new_line_after_attribute(True)

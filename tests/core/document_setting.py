@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,64 @@ class Classifier(Module):
         return train.ClassificationOutput(F.cross_entropy(output, targets), output, targets)
 
 
+class Floats(emberlet.ModuleVisitor):  # type: ignore[misc]
+    """As in Burn: called for parameters of floats."""
+
+    def visit_float(self, id: Any, tensor: Any) -> None:
+        assert isinstance(id, emberlet.ParamId)
+
+
+class Doubled(emberlet.ModuleMapper):  # type: ignore[misc]
+    def map_float(self, id: Any, tensor: Any) -> Any:
+        return tensor * 2
+
+
+class TimesTwo:
+    def map(self, item: int) -> int:
+        return item * 2
+
+
+class MnistBatcher(data.Batcher):  # type: ignore[misc, name-defined]
+    def batch(self, items: list[Any]) -> Any:
+        return F.stack([item.image for item in items]), [item.label for item in items]
+
+
+class Learner:
+    """The book's own, for a training loop by hand."""
+
+    def __init__(self, model: Any, optimizer: Any) -> None:
+        self.model, self.optimizer = model, optimizer
+
+
+class Partial(Module):
+    """A part of what FIXTURES / "state_dict.pt" holds."""
+
+    def __init__(self) -> None:
+        self.norm = nn.BatchNorm(4)
+
+
+class Renderer(train.Events):
+    """Shows nothing."""
+
+
+class Mine(emberlet.NdArray):  # type: ignore[misc, name-defined]
+    """A backend with a function more."""
+
+
+@backend.extend(Mine)
+def my_new_function(backend: Any, x: Any) -> Any:
+    return x + 1
+
+
 NAMES = {
+    "TimesTwo": TimesTwo,
+    "Renderer": Renderer,
+    "Partial": Partial,
+    "MnistBatcher": MnistBatcher,
+    "Mine": Mine,
+    "Learner": Learner,
+    "Floats": Floats,
+    "Doubled": Doubled,
     "BytesIO": io.BytesIO,
     "Classifier": Classifier,
     "Content": Content,
@@ -160,6 +218,29 @@ def setting(folder: Path) -> dict[str, Any]:
         made: Module = type(codegen.load(digits))(**options)
         return made
 
+    def dtype_of(path: str) -> str:
+        """The dtype of a weight in a file."""
+        return str(store.open(path)["encoder.0.weight"].dtype)
+
+    def mnist() -> str:
+        """A folder with two images of 3 x 3 as MNIST's test files."""
+        folder = Path(new())
+        folder.mkdir()
+        (folder / "t10k-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 3, *b"\0\0\0\2\0\0\0\3\0\0\0\3"]) + bytes(18))
+        (folder / "t10k-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 3, 7]))
+        return str(folder)
+
+    def imported(path: Path) -> Any:
+        """A module by its file."""
+        found = spec_from_file_location(path.stem, path)
+        assert found and found.loader
+        module = module_from_spec(found)
+        found.loader.exec_module(module)
+        return module
+
+    def matmul_add_relu_custom(*tensors: Any) -> Any:
+        return imported(ROOT / "examples" / "custom_kernel" / "fused.py").matmul_add_relu(*tensors)
+
     def saved_as(prefix: str) -> str:
         """What `pt` holds, its layers under another name."""
         path = new(".safetensors")
@@ -178,6 +259,11 @@ def setting(folder: Path) -> dict[str, Any]:
         "batch": (tensors["t"], emberlet.asarray([0, 1])),
         "builder": builder,
         "digits": digits,
+        "dtype_of": dtype_of,
+        "imported": imported,
+        "matmul_add_relu_custom": matmul_add_relu_custom,
+        "mnist": mnist,
+        "symmetric": emberlet.QuantizationScheme.PerTensorSymmetric(emberlet.QuantizationType.QInt8),
         "generated": generated,
         "gradients": gradients,
         "learner": learner,

@@ -55,11 +55,24 @@ def test_no_row_stands_twice() -> None:
     assert len(set(IDS)) == len(IDS), sorted(i for i in IDS if IDS.count(i) > 1)
 
 
-@every("row", [row for row in ROWS if row.kind == "="])
+# What only Rust's syntax makes another word in Python: macros, conversions of numbers, builders, words of Python.
+RUST = {
+    "println!": "print",
+    "include_bytes!": "open",
+    "include!": "imported",
+    "elem::": "int",
+    "ElementConversion": "int",
+    "not()": "not_",
+    "with_": "",
+}
+# What these rows show are sentences, not names.
+SENTENCES = {"enum modules"}
+
+
+@every("row", [row for row in ROWS if row.kind == "=" and row.section != "examples" and row.shown not in SENTENCES])
 def test_what_counts_as_written_has_the_name_that_is_shown(row: Row) -> None:
-    # Rust prints with println!, and with_x of a builder is the keyword x.
-    names = row.shown + " " + row.shown.replace("println!", "print ").replace("with_", " ")
-    shown, written = (set(re.findall(r"\w+|[-+*/%]", text.lower())) for text in (names, row.expression))
+    names = [row.shown, *(row.shown.replace(rust, f" {python} ") for rust, python in RUST.items())]
+    shown, written = (set(re.findall(r"\w+|[-+*/%]", text.lower())) for text in (" ".join(names), row.expression))
     assert shown & written - {"new", "t"}
 
 
@@ -67,9 +80,9 @@ def test_a_row_that_does_not_work_as_written_says_why() -> None:
     assert not [row for row in ROWS if row.kind != "=" and not row.note]
 
 
-def test_at_least_500_rows_work_as_written_or_by_an_alias_and_few_have_no_counterpart() -> None:
-    kinds = [row.kind for row in ROWS]
-    assert kinds.count("=") >= 500 and kinds.count("!") <= 35
+def test_at_least_500_rows_of_the_book_work_as_written_or_by_an_alias_and_few_have_no_counterpart() -> None:
+    kinds = [row.kind for row in ROWS if row.document == "The Burn Book"]
+    assert kinds.count("=") >= 500 and kinds.count("!") <= 20
 
 
 @every("row", [row for row in ROWS if row.expression])

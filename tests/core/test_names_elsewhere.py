@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import emberlet
@@ -12,12 +13,14 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.errors import ArgumentError, AxisError, DTypeError
+from emberlet.errors import ArgumentError, AxisError, BackendError, DTypeError, EmberletError, ShapeError
 from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
 from emberlet.host.interface.elsewhere.modules import METHOD_ADVICE, METHODS
 from emberlet.host.interface.elsewhere.names import ADVICE, ALIASES, VALUES
 from emberlet.names import all_names
 from support.rows import every
+
+from tools.paths import ROOT
 
 X = F.asarray([[1.0, -2.0], [3.0, 4.0]])
 
@@ -278,3 +281,98 @@ def test_burns_names_of_backends_and_seeds() -> None:
     first = F.uniform((2,)).tolist()
     F.manual_seed(3)
     assert F.uniform((2,)).tolist() == first
+
+
+# -- classes of Burn's book
+
+
+def test_classes_of_the_book_are_found_and_are_no_names_of_ours() -> None:
+    from importlib import import_module
+
+    from emberlet.host.interface.elsewhere.classes import CLASSES
+
+    for package, names in CLASSES.items():
+        home = import_module(package)
+        assert not set(names) & set(dir(home))
+        assert all(getattr(home, name) is not None for name in names)
+
+
+def test_a_device_is_a_backend() -> None:
+    assert emberlet.Device.default() is emberlet.get_backend()
+    assert emberlet.NdArrayDevice() is emberlet.get_backend("numpy")
+    assert isinstance(X.backend, emberlet.Device) and not isinstance(X, emberlet.Device)
+
+
+def test_visitors_and_mappers_get_what_they_get_in_burn() -> None:
+    class Names(emberlet.ModuleVisitor):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.ids: list[Any] = []
+
+        def visit_float(self, id: Any, tensor: Any) -> None:
+            self.ids.append((id, tensor.shape))
+
+    class Negated(emberlet.ModuleMapper):  # type: ignore[misc]
+        def map_float(self, id: Any, tensor: Any) -> Any:
+            return -tensor
+
+    layer, seen = nn.Linear(2, 3), Names()
+    layer.visit(seen)
+    assert seen.ids == [(layer.weight.id, (2, 3)), (layer.bias.id, (3,))]
+    assert (layer.map(Negated()).weight.val() == -layer.weight.val()).all()
+    assert layer.map(emberlet.ModuleMapper()).weight.val().tolist() == layer.weight.val().tolist()
+
+
+def test_a_quantizer_does_what_the_arguments_do() -> None:
+    scheme = emberlet.QuantizationScheme.PerTensorAffine(emberlet.QuantizationType.QInt8)
+    record = nn.Linear(6, 5).into_record()
+    mine, other = (nn.Linear(6, 5).load_record(record) for _ in range(2))
+    found = mine.quantize_weights(emberlet.Quantizer(calibration=emberlet.MinMaxCalibration(), scheme=scheme))
+    other.quantize_weights(8, "affine", "tensor", "min-max")
+    assert found is mine and (mine(F.ones((1, 6))) == other(F.ones((1, 6)))).all()
+
+
+def test_data_are_read_and_written_as_slices() -> None:
+    given = F.asarray([[1.0, 2.0], [3.0, 4.0]])
+    data = given.to_data()
+    assert data.as_slice().tolist() == [1.0, 2.0, 3.0, 4.0] and data.as_slice().readonly
+    data.as_mut_slice()[3] = 9.0
+    assert data.to_list() == [[1.0, 2.0], [3.0, 9.0]] and given[1, 1].item() == 4.0
+    assert emberlet.TensorData.from_([True, False]).as_slice().tolist() == [True, False]
+    with pytest.raises(DTypeError, match="to_vec"):
+        given.astype("bfloat16").to_data().as_slice()
+
+
+def test_gradients_of_an_operand_that_was_broadcast() -> None:
+    grad = F.reshape(F.arange(24.0), (2, 3, 4))
+    for shape in ((2, 3, 4), (1, 3, 1), (4,), (3, 1), ()):
+        x = F.zeros(shape).to("autodiff").require_grad()
+        gradients = (F.broadcast_to(x, (2, 3, 4)) * grad.to("autodiff")).sum().backward()
+        assert F.broadcast_shape(grad, shape).tolist() == x.grad(gradients).tolist()
+    with pytest.raises(EmberletError):
+        F.broadcast_shape(grad, (5,))
+    assert F.relu_backward(F.relu(X), X * 2).tolist() == [[2.0, 0.0], [6.0, 8.0]]
+
+
+def test_tensors_on_one_device_and_what_kernels_are_told() -> None:
+    X.assert_is_on_same_device(X.into_contiguous())
+    with pytest.raises(BackendError, match="move one"):
+        X.to("numpy").assert_is_on_same_device(X.to("python"))
+    assert F.build_info([F.zeros((2, 3)), F.zeros((4, 5))]) == [2, 3, 1, 5, 1, 2, 3, 4, 5]
+    with pytest.raises(ShapeError, match="one rank"):
+        F.build_info([F.zeros((2, 3)), F.zeros(4)])
+    drawn = F.int_random((1000,), "uniform", -3, 4, seed=1)
+    assert drawn.dtype.name == "int64" and set(drawn.tolist()) == set(range(-3, 4))
+    assert set(F.int_random((5000,), seed=1).tolist()) == set(range(255))
+
+
+def test_a_builder_of_models_writes_what_generate_writes(tmp_path: Path) -> None:
+    from emberlet import codegen
+
+    model = str(ROOT / "examples" / "digits" / "digits.onnx")
+    built = codegen.ModelGen().input(model).out_dir(tmp_path / "a").half_precision(True).run_from_script()[0]
+    written = codegen.generate(model, tmp_path / "b", half=True)
+    assert built.module.read_bytes() == written.module.read_bytes()
+    with pytest.raises(ArgumentError, match="burnpack"):
+        codegen.ModelGen().record_type("mpk")
+    with pytest.raises(ArgumentError, match="out_dir"):
+        codegen.ModelGen().input(model).run_from_script()

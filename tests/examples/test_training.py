@@ -13,7 +13,8 @@ from emberlet.train.learner.report.reading import read
 from tools.paths import ROOT
 
 EXAMPLES = (
-    "regression", "text_classification", "custom_loop", "wgan", "dqn", "autodiff", "several_optimizers", "fine_tune",
+    "regression", "text_classification", "text_generation", "custom_loop", "wgan", "dqn", "autodiff",
+    "several_optimizers", "fine_tune",
 )  # fmt: skip
 
 

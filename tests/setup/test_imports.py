@@ -22,7 +22,7 @@ ROOMS = {
     "names": "",
     "tensor": "emberlet errors lookup host",
     "display": "dtypes errors",
-    "tensor_data": f"{GROUND} backend functional host",
+    "tensor_data": f"{GROUND} backend functional host host.interface",
     "functional": f"{GROUND} backend tensor tensor_data lookup names host",
     "python_backend": f"{GROUND} backend tensor",
     "param": f"{GROUND} backend host.interface",
@@ -54,7 +54,8 @@ ROOMS = {
     # So do the code that runs models over data sets and the replacement for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
-    "codegen": f"{GROUND} backend tensor functional burnpack module model store nn host host.numpy_backend",
+    "codegen": f"{GROUND} backend tensor functional burnpack module model store nn host host.numpy_backend "
+    "host.interface",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do; the room of a session's state lies in the GPU's memory.
     "wgpu_backend": f"{GROUND} backend tensor tensor_data functional burnpack session training_step host "

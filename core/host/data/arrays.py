@@ -157,6 +157,9 @@ def _idx(file: gzip.GzipFile | io.BytesIO, stored: int, where: str) -> NDArray[A
     return np.frombuffer(b"".join(pieces), dtype).astype(dtype.newbyteorder("=")).reshape(shape)
 
 
+_PARTS = {"test": "t10k"}  # how MNIST's files call it
+
+
 class MnistItem(NamedTuple):
     """image: float32 (28, 28) from 0 to 255. label: 0 to 9."""
 
@@ -184,14 +187,23 @@ class MnistDataset(Dataset):
         """The 10,000 digits of the test. Raises FormatError, FileNotFoundError, OSError."""
         return cls._read(os.fspath(folder), "t10k")
 
+    @staticmethod
+    def read_images(root: str | os.PathLike[str], split: str) -> NDArray[Any]:
+        """The images (n, height, width) of "train" or "test". Raises FormatError, FileNotFoundError, OSError."""
+        return _part(root, split, "images-idx3-ubyte")
+
+    @staticmethod
+    def read_labels(root: str | os.PathLike[str], split: str) -> NDArray[Any]:
+        """The labels (n,) of "train" or "test". Raises FormatError, FileNotFoundError, OSError."""
+        return _part(root, split, "labels-idx1-ubyte")
+
     @classmethod
     def _read(cls, folder: str, part: str) -> MnistDataset:
-        images, labels = (_found(folder, f"{part}-{kind}") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))
-        x, y = read_idx(images), read_idx(labels)
+        x, y = cls.read_images(folder, part), cls.read_labels(folder, part)
         if x.ndim != 3 or y.ndim != 1 or len(x) != len(y) or x.dtype != np.uint8 or y.dtype != np.uint8:
             raise FormatError(
-                f"{images} holds {x.dtype} {x.shape} and {labels} {y.dtype} {y.shape}, not images (n, height, width) "
-                "and labels (n,) in bytes"
+                f"{folder}: the files {part}-… hold {x.dtype} {x.shape} and {y.dtype} {y.shape}, not images (n, "
+                "height, width) and labels (n,) in bytes"
             )
         return cls(x, y)
 
@@ -204,6 +216,10 @@ class MnistDataset(Dataset):
     def stacked(self, indices: Any) -> MnistItem:
         """The items at these indices as one MnistItem: images float32 (n, 28, 28), labels int64 (n,)."""
         return MnistItem(self.images[indices].astype(np.float32), self.labels[indices].astype(np.int64))
+
+
+def _part(root: str | os.PathLike[str], split: str, kind: str) -> NDArray[Any]:
+    return read_idx(_found(os.fspath(root), f"{_PARTS.get(split, split)}-{kind}"))
 
 
 def _found(folder: str, name: str) -> str:

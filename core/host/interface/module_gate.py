@@ -22,7 +22,11 @@ def attach(module: Any) -> None:
     for name, method in import_module("emberlet.module.methods").METHODS.items():
         setattr(module, name, explained(method, partial(_called, name)))
     module.load_from = _asking(module.load_from, "apply_to")
+    module.load_record = _asking(module.load_record, "apply_to")
     module.save_into = _asking(module.save_into, "collect_from")
+    module.quantize_weights = _asking(module.quantize_weights, "quantize")
+    module.load_file = _recording(module.load_file, "load_module")
+    module.save_file = _recording(module.save_file, "save_module")
     module.__getattr__ = _absent
     module.__call__ = _forwarded
     module.__init_subclass__ = classmethod(_guard_constructor)
@@ -33,12 +37,25 @@ def _called(method: str, module: Any) -> str:
 
 
 def _asking(method: FunctionType, name: str) -> Any:
-    """`method`; one of Burn's stores (store/burn_stores.py), given as its argument, has its own, called `name`."""
+    """`method`; one of Burn's objects (a store of store/burn_stores.py, for one), given as its argument, has its own,
+    called `name`."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         own = getattr(args[0], name, None) if len(args) == 1 and not kwargs else None
         return method(self, *args, **kwargs) if own is None else own(self)
+
+    return call
+
+
+def _recording(method: FunctionType, name: str) -> Any:
+    """`method`; one of Burn's recorders (store/recorders.py), given as its second argument, has its own, called
+    `name`."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own = getattr(args[1], name, None) if len(args) > 1 else None
+        return method(self, *args, **kwargs) if own is None else own(self, args[0])
 
     return call
 

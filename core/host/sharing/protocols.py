@@ -38,6 +38,11 @@ def _complex(self: Any) -> complex:
     return complex(self.item())
 
 
+def _from_primitive(primitive: Any) -> Any:
+    """Burn's: the tensor in a TensorPrimitive."""
+    return primitive.tensor()
+
+
 def attach(tensor: Any) -> None:
     """Add to the class `Tensor` the methods that other libraries call to share or copy its memory."""
     _Tensor[0] = tensor
@@ -51,6 +56,7 @@ def attach(tensor: Any) -> None:
     tensor.tobytes = _bytes
     tensor.__complex__ = _complex
     tensor.named = _named
+    tensor.from_primitive = staticmethod(_from_primitive)
     tensor.__class_getitem__ = classmethod(GenericAlias)  # Tensor[float], as type checkers know it
     tensor._repr_html_ = _late("tensors.showing", "html")
     # Not on MicroPython, where 2.0 * tensor would ask the tensor for a float.

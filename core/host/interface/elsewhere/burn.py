@@ -9,8 +9,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ....errors import ArgumentError, DTypeError
-from ....shapes import axis_of
+from ....errors import ArgumentError, BackendError, DTypeError, ShapeError
+from ....shapes import axis_of, strides
 from .functions import _ours, _tensor, explaining
 
 
@@ -95,6 +95,46 @@ def gelu_approximate(x: Any) -> Any:
 def categorical(x: Any, num_samples: int, **options: Any) -> Any:
     """Classes drawn with the weights x, with replacement: `multinomial(x, count, True)`."""
     return _ours("multinomial")(x, num_samples, True, **options)
+
+
+def int_random(shape: Any, distribution: str = "default", *parameters: float, **options: Any) -> Any:
+    """int64: `random(shape, distribution, …)` rounded down; by default from 0 to 254, as in Burn."""
+    if distribution == "default" and not parameters:
+        distribution, parameters = "uniform", (0, 255)
+    return _ours("floor")(_ours("random")(shape, distribution, *parameters, **options)).astype("int64")
+
+
+def relu_backward(output: Any, grad: Any) -> Any:
+    """The gradient of relu: grad where its output is above 0, else 0."""
+    return _ours("where")(_tensor(output) > 0, grad, 0)
+
+
+def broadcast_shape(grad: Any, shape: Any) -> Any:
+    """The gradient of an operand that was broadcast: grad, summed over the axes that the shape lacks or has once.
+    Raises ShapeError if the shape does not broadcast to grad's."""
+    grad, shape = _tensor(grad), tuple(shape)
+    _ours("broadcast_to")(_ours("zeros")(shape, dtype=grad.dtype, backend=grad.backend), grad.shape)
+    own = (1,) * (grad.ndim - len(shape)) + shape
+    return grad.sum(tuple(i for i, n in enumerate(own) if n == 1), keepdims=True).reshape(shape)
+
+
+def into_contiguous(x: Any) -> Any:
+    """x: tensors that kernels take have no gaps."""
+    return _tensor(x)
+
+
+def assert_is_on_same_device(x: Any, other: Any) -> None:
+    """Raises BackendError if two tensors are on different backends."""
+    if x.backend is not other.backend:
+        raise BackendError(f"one tensor is on {x.backend!r}, the other on {other.backend!r}; move one with to()")
+
+
+def build_info(tensors: Any) -> list[int]:
+    """What a kernel of Burn's is told about tensors of one rank: the rank, the strides of each, the shapes of each."""
+    found = [tuple(x.shape) for x in tensors]
+    if len({len(shape) for shape in found}) != 1:
+        raise ShapeError(f"build_info takes tensors of one rank, found shapes {found}")
+    return [len(found[0]), *(n for shape in found for n in strides(shape)), *(n for shape in found for n in shape)]
 
 
 def index_select(x: Any, dim: int, index: Any) -> Any:
@@ -194,12 +234,14 @@ BURN_METHODS: dict[str, Callable[..., Any]] = explaining({
     "max_abs_dims": max_abs_dim, "split_with_sizes": split_with_sizes, "roll_dim": roll_dim, "iter_dim": iter_dim,
     "select_dim": select_dim, "slice_dim": slice_dim, "slice_fill": slice_fill, "one_hot_fill": one_hot_fill,
     "categorical": categorical, "index_select": index_select, "repeat_interleave": repeat_interleave,
+    "into_contiguous": into_contiguous, "assert_is_on_same_device": assert_is_on_same_device,
 })  # fmt: skip
 BURN_FUNCTIONS: dict[str, Callable[..., Any]] = BURN_METHODS | explaining({
     "arange_step": arange_step, "seed": seed, "meshgrid_stack": meshgrid_stack,
     "softplus_with_threshold": softplus_with_threshold, "gelu_approximate": gelu_approximate,
     "pixel_shuffle": pixel_shuffle, "pixel_unshuffle": pixel_unshuffle, "normalize": normalize, "randn": randn,
-    "save": save, "load": load, "nanpercentile": nanpercentile,
+    "int_random": int_random, "relu_backward": relu_backward, "broadcast_shape": broadcast_shape,
+    "build_info": build_info, "save": save, "load": load, "nanpercentile": nanpercentile,
     "nancumsum": _without_nan("cumsum", 0.0), "nancumprod": _without_nan("cumprod", 1.0),
     "nanargmax": _where_not_nan("argmax", float("-inf")), "nanargmin": _where_not_nan("argmin", float("inf")),
 })  # fmt: skip

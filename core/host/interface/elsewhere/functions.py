@@ -233,7 +233,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "amin": lambda x: lambda *args, **kwargs: amin(x, *args, **kwargs),
     "diagonal": lambda x: lambda offset=0: diagonal(x, offset),
     "clone": lambda x: lambda: copy(x),
-    "into_primitive": lambda x: lambda: x.data,
+    "into_primitive": lambda x: lambda: import_module("emberlet").TensorPrimitive(x),
     "var_bias": lambda x: lambda axis: x.var(axis, keepdims=True),
     "var_mean_bias": lambda x: lambda axis: x.var_mean(axis, keepdims=True),
     "sort_descending_with_indices": lambda x: lambda axis: x.sort_with_indices(axis, descending=True),

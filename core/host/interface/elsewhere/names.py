@@ -47,7 +47,8 @@ _SAME = {
     "hard_shrink": "hardshrink", "soft_shrink": "softshrink",
     "is_close": "isclose",
     "isfinite": "is_finite", "isinf": "is_inf", "isnan": "is_nan",
-    "logical_and": "bool_and", "logical_or": "bool_or", "logical_xor": "bool_xor", "logical_not": "bool_not",
+    "logical_and": "bool_and and_", "logical_or": "bool_or or_", "logical_xor": "bool_xor",
+    "logical_not": "bool_not not_",
     "mask_fill": "masked_fill",
     "max_with_indices": "max_dim_with_indices", "min_with_indices": "min_dim_with_indices",
     "maximum": "max_pair", "minimum": "min_pair",
@@ -146,13 +147,6 @@ _TWO_RESULTS = {
 _PYTORCH = {"dim", "keepdim", "index", "src", "largest", "sorted"}
 
 
-# what Burn calls backends -> (module, class)
-_BACKENDS = {
-    "Autodiff": ("emberlet.autodiff", "Autodiff"), "NdArray": ("emberlet.host.numpy_backend", "NumpyBackend"),
-    "Wgpu": ("emberlet.wgpu_backend", "WgpuBackend"),
-}  # fmt: skip
-
-
 def nearest(name: str, known: Iterable[str]) -> str:
     """'; did you mean …?' with the known names nearest to `name`, or ''."""
     from difflib import get_close_matches
@@ -184,6 +178,7 @@ def find(where: str, name: str) -> Any:
     """What the module `where` has under another name than `name`. Raises AttributeError, saying what to write."""
     from importlib import import_module
 
+    from .classes import CLASSES
     from .layers import LAYERS, PACKAGE_ADVICE
 
     home = import_module(where)
@@ -197,9 +192,9 @@ def find(where: str, name: str) -> Any:
         config = import_module("emberlet.host.interface.layer_configs").config_of(layer + "Config")
         if config is not None:
             return config
-    if name in _BACKENDS and where == "emberlet":
-        file, backend = _BACKENDS[name]
-        return getattr(import_module(file), backend)
+    if name in CLASSES.get(where, ()):
+        file, found = CLASSES[where][name]
+        return getattr(import_module(file), found)
     if name == "show" and where == "emberlet":
         return import_module("emberlet.host.tensors.showing").show
     if name in ("complex64", "complex128") and where == "emberlet":

@@ -1,4 +1,4 @@
-"""What Burn and PyTorch call the methods of Param, and the class itself completed on CPython."""
+"""What Burn and PyTorch call the methods of Param, and Param and TensorData completed on CPython."""
 
 from __future__ import annotations
 
@@ -48,3 +48,39 @@ def _find(self: Any, name: str) -> Any:
         return VALUES[name](self)
     absent = import_module("emberlet.host.interface.elsewhere.names").Absent
     raise absent("Param", name, lambda: dir(type(self)), ADVICE)
+
+
+def attach_data(tensor_data: Any) -> None:
+    """Complete the class TensorData."""
+
+    def from_(values: Any) -> Any:
+        """Burn's TensorData::from: `from_list(values)`."""
+        return tensor_data.from_list(values)
+
+    tensor_data.from_ = staticmethod(from_)
+    tensor_data.as_slice = _slice
+    tensor_data.as_mut_slice = _changing
+
+
+def _slice(self: Any) -> Any:
+    """Burn's: the elements in a row, as a memoryview that cannot be written to. Raises DTypeError for elements that
+    Python does not read: bfloat16, 8-bit floats and narrower ones, complex numbers, strings."""
+    return _elements(self, self.bytes).toreadonly()
+
+
+def _changing(self: Any) -> Any:
+    """As `as_slice`; what is written changes this data, not the tensor that it comes from."""
+    held = bytearray(self.bytes)
+    view = _elements(self, held)
+    self.bytes = held
+    return view
+
+
+def _elements(data: Any, held: Any) -> Any:
+    code = "?" if data.dtype.name == "bool" else data.dtype.code
+    if code is None or len(code) != 1 or data.dtype.kind == "string":
+        from ....errors import DTypeError
+
+        raise DTypeError(f"Python has no memoryview of {data.dtype}; to_vec() gives a list")
+    view: Any = memoryview(held).cast("B")
+    return view.cast(code)

@@ -1,0 +1,264 @@
+"""Classes that Burn's book shows and that are a tuple, a backend or a function here: for code carried over from it."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ....errors import ArgumentError
+
+Shape: type[tuple[int, ...]] = tuple
+
+
+class _Devices(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, import_module("emberlet.backend").Backend)
+
+
+class Device(metaclass=_Devices):
+    """Burn's device: a backend is one here."""
+
+    NAME: str | None = None
+
+    def __new__(cls, index: int = 0) -> Any:
+        backend = import_module("emberlet.backend")
+        return backend.get_backend(f"{cls.NAME}:{index}" if cls.NAME and index else cls.NAME)
+
+    @classmethod
+    def default(cls) -> Any:
+        """The default backend, or this kind's. Raises BackendError where there is none."""
+        return cls()
+
+
+class WgpuDevice(Device):
+    """The GPU."""
+
+    NAME = "wgpu"
+
+
+class NdArrayDevice(Device):
+    """NumPy."""
+
+    NAME = "numpy"
+
+
+class TensorPrimitive:
+    """A tensor as a backend's functions take it, which is as it is here. data: its value on the backend."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor, self.data = tensor, tensor.data
+
+    Float = classmethod(lambda cls, tensor: cls(tensor))
+
+    def tensor(self) -> Any:
+        """The tensor."""
+        return self._tensor
+
+
+class ModuleVisitor:
+    """What `module.visit` calls for every parameter: define visit_float, visit_int or visit_bool (id, tensor)."""
+
+    def visit_float(self, id: Any, tensor: Any) -> None:
+        """A parameter of floats; nothing by default."""
+
+    def visit_int(self, id: Any, tensor: Any) -> None:
+        """A parameter of integers; nothing by default."""
+
+    def visit_bool(self, id: Any, tensor: Any) -> None:
+        """A parameter of bools; nothing by default."""
+
+
+class ModuleMapper:
+    """What `module.map` calls for every parameter: define map_float, map_int or map_bool (id, tensor) -> tensor."""
+
+    def map_float(self, id: Any, tensor: Any) -> Any:
+        """A parameter of floats; as it is by default."""
+        return tensor
+
+    def map_int(self, id: Any, tensor: Any) -> Any:
+        """A parameter of integers; as it is by default."""
+        return tensor
+
+    def map_bool(self, id: Any, tensor: Any) -> Any:
+        """A parameter of bools; as it is by default."""
+        return tensor
+
+
+class QuantizationType:
+    """The type of quantized values: QInt8."""
+
+    QInt8 = 8
+
+
+class QuantizationScheme:
+    """How values are quantized: PerTensorAffine or PerTensorSymmetric of a type."""
+
+    def __init__(self, mode: str, bits: int) -> None:
+        self.mode, self.bits = mode, bits
+
+    @classmethod
+    def PerTensorAffine(cls, type: int) -> QuantizationScheme:
+        """One scale and one zero point for a tensor."""
+        return cls("affine", type)
+
+    @classmethod
+    def PerTensorSymmetric(cls, type: int) -> QuantizationScheme:
+        """One scale for a tensor, around 0."""
+        return cls("symmetric", type)
+
+
+class MinMaxCalibration:
+    """From the smallest to the largest value."""
+
+    NAME = "min-max"
+
+
+class Quantizer:
+    """What `module.quantize_weights(quantizer)` does."""
+
+    def __init__(self, calibration: Any, scheme: QuantizationScheme) -> None:
+        self.calibration, self.scheme = calibration, scheme
+
+    def quantize(self, module: Any) -> Any:
+        """Quantize the weights of a module; returns it."""
+        module.quantize_weights(self.scheme.bits, self.scheme.mode, "tensor", self.calibration.NAME)
+        return module
+
+
+class DataLoaderBuilder:
+    """Makes a DataLoader. Each method returns the builder."""
+
+    def __init__(self, batcher: Any = None) -> None:
+        self._options: dict[str, Any] = {"batcher": batcher}
+
+    def _with(self, **options: Any) -> DataLoaderBuilder:
+        self._options.update(options)
+        return self
+
+    def batch_size(self, batch_size: int) -> DataLoaderBuilder:
+        """How many items a batch has."""
+        return self._with(batch_size=batch_size)
+
+    def shuffle(self, seed: int) -> DataLoaderBuilder:
+        """Another order for each epoch."""
+        return self._with(shuffle=seed)
+
+    def num_workers(self, num_workers: int) -> DataLoaderBuilder:
+        """Threads that make batches ahead."""
+        return self._with(workers=num_workers)
+
+    def set_device(self, device: Any) -> DataLoaderBuilder:
+        """Where batches are moved to."""
+        return self._with(backend=device)
+
+    def build(self, dataset: Any) -> Any:
+        """The DataLoader. Raises ArgumentError."""
+        return import_module("emberlet.data").DataLoader(dataset, **self._options)
+
+
+class ModelGen:
+    """What `codegen.generate` does, as Burn's build scripts write it. Each method returns the builder."""
+
+    def __init__(self) -> None:
+        self._inputs: list[Any] = []
+        self._out: Any = None
+        self._options: dict[str, Any] = {}
+
+    def input(self, path: str | os.PathLike[str]) -> ModelGen:
+        """An ONNX file; several calls, several files."""
+        self._inputs.append(path)
+        return self
+
+    def out_dir(self, path: str | os.PathLike[str]) -> ModelGen:
+        """Where modules and weights are written."""
+        self._out = path
+        return self
+
+    def half_precision(self, half: bool) -> ModelGen:
+        """Store floats as float16."""
+        self._options["half"] = half
+        return self
+
+    def embed_states(self, embed: bool) -> ModelGen:
+        """Write the weights into the module."""
+        self._options["embed"] = embed
+        return self
+
+    def record_type(self, record_type: Any) -> ModelGen:
+        """Raises ArgumentError: weights are written as a burnpack."""
+        raise ArgumentError("record_type: weights are written as a burnpack; leave it out")
+
+    def run_from_script(self) -> list[Any]:
+        """Write; what `codegen.generate` returns for each file. Raises ArgumentError without files or folder, and what
+        `generate` raises."""
+        if not self._inputs or self._out is None:
+            raise ArgumentError("ModelGen: give input(path) and out_dir(path) before run_from_script()")
+        generate = import_module("emberlet.codegen").generate
+        return [generate(path, self._out, **self._options) for path in self._inputs]
+
+    run_from_cli = run_from_script
+
+
+class SourceTemplate:
+    """The text of a kernel with placeholders `{{ name }}`; `launch` of the wgpu backend takes its source and values."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.values: dict[str, Any] = {}
+
+    def register(self, name: str, value: Any) -> SourceTemplate:
+        """The value of a placeholder."""
+        self.values[name] = value
+        return self
+
+
+def kernel_wgsl(path: str | os.PathLike[str]) -> SourceTemplate:
+    """The kernel in a .wgsl file. Raises OSError."""
+    with open(path, encoding="utf-8") as file:
+        return SourceTemplate(file.read())
+
+
+class CubeDim(NamedTuple):
+    """The size of a workgroup: a value for the placeholders of a kernel."""
+
+    x: int
+    y: int = 1
+    z: int = 1
+
+
+class CubeCount:
+    """How many workgroups a kernel runs: `groups` of `launch`."""
+
+    @staticmethod
+    def Static(x: int, y: int, z: int) -> tuple[int, int, int]:
+        """x, y and z of them."""
+        return x, y, z
+
+
+_HERE = __name__
+_DATA = ("emberlet.data", "StackBatcher")
+_RECORDERS = (
+    "BinBytesRecorder BinFileRecorder BinGzFileRecorder CompactRecorder DefaultFileRecorder DoublePrecisionSettings "
+    "FullPrecisionSettings HalfPrecisionSettings JsonGzFileRecorder LoadArgs NamedMpkFileRecorder "
+    "NamedMpkGzFileRecorder PrecisionSettings PrettyJsonFileRecorder PyTorchFileRecorder Recorder"
+).split()
+_NAMES = (
+    "CubeCount CubeDim Device MinMaxCalibration ModuleMapper ModuleVisitor NdArrayDevice QuantizationScheme "
+    "QuantizationType Quantizer Shape SourceTemplate TensorPrimitive WgpuDevice kernel_wgsl"
+).split()
+# package -> name -> (module, name there)
+CLASSES: dict[str, dict[str, tuple[str, str]]] = {
+    "emberlet": {
+        "Autodiff": ("emberlet.autodiff", "Autodiff"), "AutodiffBackend": ("emberlet.autodiff", "Autodiff"),
+        "NdArray": ("emberlet.host.numpy_backend", "NumpyBackend"), "Wgpu": ("emberlet.wgpu_backend", "WgpuBackend"),
+        "Record": ("emberlet.module.record", "Record"),
+        "Float": ("builtins", "float"), "Int": ("builtins", "int"), "Bool": ("builtins", "bool"),
+        **{n: (_HERE, n) for n in _NAMES},
+    },
+    "emberlet.store": {n: ("emberlet.store.recorders", n) for n in _RECORDERS},
+    "emberlet.data": {
+        "Batcher": _DATA, "BatchDataLoader": ("emberlet.data", "DataLoader"),
+        "MultiThreadDataLoader": ("emberlet.data", "DataLoader"), "DataLoaderBuilder": (_HERE, "DataLoaderBuilder"),
+    },
+}  # fmt: skip
