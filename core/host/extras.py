@@ -23,12 +23,11 @@ EXTRAS = {
     "wgpu": "wgpu",
     "wasmtime": "wasm",
     "llvmlite": "native",
-    "mkl": "mkl",
     "rich": "train",
     "psutil": "train",
 }
 # The libraries an extra installs besides its own.
-_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",), "ray": ("numpy",), "mkl": ("numpy",), "train": ("numpy",)}
+_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",), "ray": ("numpy",), "train": ("numpy",)}
 _IN_PYODIDE = {
     "numpy": 'await pyodide.loadPackage("numpy")',
     "ml_dtypes": 'await pyodide.loadPackage("ml-dtypes")',

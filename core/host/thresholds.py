@@ -53,7 +53,6 @@ SMALL: dict[str, Any] = {
     # Two threads run the plan, and share every step.
     f"{_PLANS}threads.schedule:LARGE": 0,
     f"{_PLANS}threads.schedule:LARGE_LOCKED": 0,
-    f"{_PLANS}threads.schedule:LARGE_LOCKED_WITH_MKL": 0,
     f"{_PLANS}threads.schedule:MEETING": 0.0,
     f"{_PLANS}threads.schedule:LEAST": 0.0,
     f"{_PLANS}threads.splitting:NARROW": 2,

@@ -100,8 +100,8 @@ def on_threads(count: int) -> None:
     """Let `count` threads run every plan."""
     from emberlet.host.numpy_backend.compile.threads import schedule, workers
 
-    schedule.large = lambda multiplications, mkl: True  # type: ignore[assignment]
-    workers.available = lambda mkl=False: count  # type: ignore[assignment]
+    schedule.large = lambda multiplications: True  # type: ignore[assignment]
+    workers.available = lambda: count  # type: ignore[assignment]
 
 
 def counted() -> Counter[str]:

@@ -171,7 +171,7 @@ def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
         # No Python function is called here but the model, since calls are where a case is interrupted.
         with _changing:
             _before.append(_before[0] if _before else (workers.available, schedule.large))
-            workers.available, schedule.large = (lambda mkl=False: 2), (lambda count, mkl: True)  # type: ignore[assignment]
+            workers.available, schedule.large = (lambda: 2), (lambda count: True)  # type: ignore[assignment]
         try:
             return fast(*tensors(arrays, "numpy"))
         finally:

@@ -89,7 +89,7 @@ def test_images_with_their_channels_last_give_the_results_of_the_model(
     monkeypatch.setattr(layout, "LARGE", 0)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: bool(seed % 2))
     monkeypatch.setattr(few_rows, "LEAST", 0)
-    monkeypatch.setattr(workers, "available", lambda mkl=False: 1 + seed % 3)
+    monkeypatch.setattr(workers, "available", lambda: 1 + seed % 3)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 3, lambda n: None))
     monkeypatch.setattr(schedule, "LARGE", 0)
     monkeypatch.setattr(schedule, "MEETING", 0.0)
@@ -115,7 +115,7 @@ def test_a_product_in_parts_is_the_product(
     monkeypatch.setattr(few_rows, "LEAST", 0)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: True)
     monkeypatch.setattr(blas_kernels, "threads", lambda: 1)
-    monkeypatch.setattr(workers, "available", lambda mkl=False: 1)
+    monkeypatch.setattr(workers, "available", lambda: 1)
     random = np.random.default_rng(rows + n)
     weight = emberlet.asarray(random.standard_normal((columns, n, 1, 1)).astype(np.float32), backend="numpy")
     x = emberlet.asarray(random.standard_normal((1, n, 1, rows)).astype(np.float32), backend="numpy")
@@ -126,7 +126,7 @@ def test_a_product_in_parts_is_the_product(
 
 
 def test_grouped_convolutions_and_small_models_keep_their_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "available", lambda mkl=False: 1)
+    monkeypatch.setattr(workers, "available", lambda: 1)
 
     def traced(groups: int, size: int) -> str:
         weight = emberlet.asarray(np.ones((32, 32 // groups, 3, 3), np.float32), backend="numpy")

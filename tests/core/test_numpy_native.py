@@ -553,7 +553,7 @@ def block(x: Any, w: Any, b: Any) -> Any:
 def test_plans_give_the_same_bits_without_a_machine(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     from emberlet.host.numpy_backend.compile.threads import schedule, workers
 
-    monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
+    monkeypatch.setattr(workers, "available", lambda: threads)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, lambda n: None))
     choose = np.random.default_rng(3)
     for size in (4, 9, 16, 33):
@@ -562,7 +562,7 @@ def test_plans_give_the_same_bits_without_a_machine(monkeypatch: pytest.MonkeyPa
         results = []
         for name in ("with", "without"):
             with monkeypatch.context() as patched:
-                for limit in ("LARGE", "LARGE_LOCKED", "LARGE_LOCKED_WITH_MKL"):
+                for limit in ("LARGE", "LARGE_LOCKED"):
                     patched.setattr(schedule, limit, 0)
                 if name == "without":
                     patched.setattr(plan, "machine", lambda: None)

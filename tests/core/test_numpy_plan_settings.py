@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.host.numpy_backend.compile import blocks, compile, few_rows, layout, mkl_products, windows
+from emberlet.host.numpy_backend.compile import blocks, compile, few_rows, layout, windows
 from emberlet.host.numpy_backend.compile.threads import schedule, workers
 from support import plan_programs as programs
 
@@ -66,9 +66,8 @@ def arrays(result: Any) -> list[Any]:
 @pytest.mark.parametrize("way", WAYS)
 def test_plans_compute_what_the_operations_do(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known, settings, threads = WAYS[way]
-    monkeypatch.setattr(mkl_products, "library", lambda _: None)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: way.endswith("in parts"))
-    monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
+    monkeypatch.setattr(workers, "available", lambda: threads)
     for module, attribute, value in settings:
         monkeypatch.setattr(module, attribute, value)
     for name, (function, arguments) in known.items():

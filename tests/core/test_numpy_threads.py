@@ -39,9 +39,9 @@ def threads(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
         monkeypatch.setattr(plan, "machine", lambda: None)
         monkeypatch.setenv("EMBERLET_CALLS", "python")  # for the processes that a test starts
     told: list[int] = []
-    monkeypatch.setattr(workers, "available", lambda mkl=False: 2)
+    monkeypatch.setattr(workers, "available", lambda: 2)
     monkeypatch.setattr(workers, "_blas", lambda: (lambda: 4, told.append))
-    for limit in ("LARGE", "LARGE_LOCKED", "LARGE_LOCKED_WITH_MKL"):
+    for limit in ("LARGE", "LARGE_LOCKED"):
         monkeypatch.setattr(schedule, limit, 0)
     monkeypatch.setattr(schedule, "LEAST", 0.0)
     monkeypatch.setattr(splitting, "CALL", 0.0)
@@ -82,7 +82,7 @@ def near(found: Any, want: Any) -> None:
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("rows", [5, 64, 301])
 def test_results_are_those_of_the_model(count: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "available", lambda mkl=False: count)
+    monkeypatch.setattr(workers, "available", lambda: count)
     compiled, _, _ = compiled_layers(rows)
     plan: Any = compiled.plan()
     assert plan.threads == count and any(phase[1] for phase in plan.phases)
@@ -211,9 +211,9 @@ import os, signal, sys, threading, time
 import emberlet, numpy as np
 from emberlet.host.numpy_backend.compile import compile
 from emberlet.host.numpy_backend.compile.threads import schedule, splitting, workers
-workers.available = lambda mkl=False: 2
+workers.available = lambda: 2
 workers._blas = lambda: (lambda: 2, lambda n: None)
-schedule.LARGE = schedule.LARGE_LOCKED = schedule.LARGE_LOCKED_WITH_MKL = 0
+schedule.LARGE = schedule.LARGE_LOCKED = 0
 schedule.LEAST, splitting.CALL, schedule.MEETING = 0.0, 0.0, 0.0
 class Layers(emberlet.Module):
     def __init__(self):

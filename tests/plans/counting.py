@@ -12,7 +12,7 @@ import numpy as np
 from emberlet.backend import get_backend
 from emberlet.codegen import load
 from emberlet.errors import EmberletError, UnsupportedError
-from emberlet.host.numpy_backend.compile import compile, few_rows, mkl_products
+from emberlet.host.numpy_backend.compile import compile, few_rows
 from emberlet.host.numpy_backend.compile.steps import copy_elements
 from emberlet.host.numpy_backend.compile.threads import workers
 from emberlet.micro.builder.build import Options, build
@@ -32,13 +32,12 @@ Row = dict[str, int]
 
 
 def on_numpy(case: Case) -> Row:
-    """With neither MKL nor threads, which not every machine has."""
+    """Without threads, which not every machine has."""
     model = load(case.model, "numpy")
     given = [emberlet.asarray(x, device="numpy") for x in case.inputs().values()]
     with (
-        patch.object(mkl_products, "library", lambda _: None),
         patch.object(few_rows, "are_faster_in_parts", lambda: False),
-        patch.object(workers, "available", lambda mkl=False: 1),
+        patch.object(workers, "available", lambda: 1),
     ):
         plans = list(compile(model, *given)._plans.values())
     if not plans:

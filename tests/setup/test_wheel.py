@@ -60,7 +60,6 @@ def test_wheel_needs_nothing_and_its_extras_name_what_they_bring(wheel: Path) ->
         "tflite",
         "train",
         "ray",
-        "mkl",
         "all",
     }
 

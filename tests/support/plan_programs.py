@@ -398,23 +398,3 @@ LAST: dict[str, Program] = {
         (16, 2, 3, 3), 32, lambda c, x: F.conv2d(F.relu(x), c(64, 16, 1, 1), c(64)), padding=1
     ),
 }  # fmt: skip
-
-MKL: dict[str, Program] = {
-    "turned weights": fixed(lambda c, x: x @ F.permute_dims(c(2, 4), (1, 0)), X),
-    "turned weights of one row": fixed(lambda c, x: x @ F.permute_dims(c(2, 4), (1, 0)), given(1, 4)),
-    "turned weights twice": fixed(lambda c, x: (lambda w: x @ w + (x + 1) @ w)(F.permute_dims(c(2, 4), (1, 0))), X),
-    "turned weights for other rows": fixed(
-        lambda c, x: (lambda w: (x @ w, x[1:] @ w))(F.permute_dims(c(2, 4), (1, 0))), X
-    ),
-    "512 rows": fixed(lambda c, x: x @ F.permute_dims(c(2, 4), (1, 0)), given(512, 4)),
-    "513 rows": fixed(lambda c, x: x @ F.permute_dims(c(2, 4), (1, 0)), given(513, 4)),
-    "turned rows": fixed(lambda c, x: F.permute_dims(x, (1, 0)) @ c(3, 2), X),
-    "parts of rows": fixed(lambda c, x: x[:, 1:] @ c(3, 2), X),
-    "every other element": fixed(lambda c, x: x[:, ::2] @ c(2, 2), X),
-    "rows in reverse": fixed(lambda c, x: x[::-1] @ c(4, 2), X),
-    "exp of a part": of(lambda x: F.exp(x[:, 1:]), X),
-    "exp of another dtype": of(F.exp, DOUBLE),
-    "exp of a turned operand": of(lambda x: F.exp(F.permute_dims(x, (1, 0))), X),
-    "exp over itself": of(lambda x: F.exp(x + 1), X),
-    "products of doubles": of(lambda x: x @ F.permute_dims(x, (1, 0)), DOUBLE),
-}

@@ -79,7 +79,7 @@ def test_an_interrupt_while_a_plan_is_made(backend: str) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_error_in_a_step(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(schedule, "large", lambda *_: threads > 1)
-    monkeypatch.setattr(workers, "available", lambda mkl=False: threads)
+    monkeypatch.setattr(workers, "available", lambda: threads)
     model = nn.Embedding(4, 3, backend="numpy")
     optimizer = optim.AdamConfig(epsilon=1e-3).init()
     step = model.compile_step(lambda m, x: (m(x) ** 2).mean(), optimizer)

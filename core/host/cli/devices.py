@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .. import blas_kernels, mkl
+from .. import blas_kernels
 from ..extras import advice
 
 
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     for device in found:
         missing = device.get("missing")
         print(f"{device['backend']}: {missing or device['description']}")
-        for key in ("compile", "blas", "products", "faster", "type", "driver", "tuning", "features", "limits"):
+        for key in ("compile", "blas", "faster", "type", "driver", "tuning", "features", "limits"):
             value = device.get(key)
             if isinstance(value, dict):
                 print(f"  {key}:")
@@ -71,10 +71,8 @@ def _numpy() -> dict[str, Any]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found = {"backend": "numpy", "description": f"NumPy {np.__version__} on {platform.machine()}, {cores} cores"}
     found["blas"] = blas_kernels.summary()
-    if products := mkl.summary():
-        found["products"] = f"{products}, in compiled plans"
-    if better := [line for line in (blas_kernels.advice(blas_kernels.running()), mkl.advice()) if line]:
-        found["faster"] = "; ".join(better)
+    if better := blas_kernels.advice(blas_kernels.running()):
+        found["faster"] = better
     return found
 
 

@@ -105,12 +105,6 @@ def gelu(w: Writer, call: Call) -> Any:
         return False
     array, one = w.array(x), np.float32
     bend = w.scratch(x.shape, array.dtype)
-    if w.mkl and approximate != "tanh":
-        from .mkl_products import normal_cdf
-
-        w.map(normal_cdf, array, bend)
-        w.map(np.multiply, bend, array, w.out_over(call.results[0], call, x))
-        return None
     if approximate == "tanh":
         w.map(np.multiply, array, array, bend)
         w.map(np.multiply, bend, one(0.044715), bend)

@@ -59,11 +59,10 @@ def conv(w: Writer, call: Call) -> Any:
 
 def _weights(w: Writer, matrix: Array, row: Array | None, last: bool) -> Array:
     """(elements that a position sees, outputs) of weights (outputs, inputs, height, width), with a bias as a last row.
-    last: whether the inputs are the last axis of those elements. MKL takes a view of the weights as they lie."""
+    last: whether the inputs are the last axis of those elements."""
     order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
     out = matrix.transpose(order).reshape(len(matrix), -1)
-    out = (out if row is None else np.concatenate([out, row.T], axis=1)).T
-    return out if w.mkl else np.ascontiguousarray(out)
+    return np.ascontiguousarray((out if row is None else np.concatenate([out, row.T], axis=1)).T)
 
 
 def _shift(bias: Array, shape: tuple[int, ...]) -> Array:

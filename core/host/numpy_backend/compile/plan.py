@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, mkl_products, relus
+from . import counts, relus
 from .blocks import grouped
 from .layout import channels_last
 from .lowering import is_whole, lower
@@ -87,8 +87,8 @@ class Bound:
         native = machine()
         made: dict[int, records.Planned] = {}
         for s in plan.steps:
-            function, args = mkl_products.bound(s.function, tuple(memory.relocated(a) for a in s.args))
-            made[id(s)] = function, args, seconds(s), records.of_step(native, function, args)
+            args = tuple(memory.relocated(a) for a in s.args)
+            made[id(s)] = s.function, args, seconds(s), records.of_step(native, s.function, args)
         # Several threads rarely run the steps in their order: no second table for that.
         alone = native if plan.threads == 1 else None
         self.steps = records.joined(alone, [(*made[id(s)][:3], made[id(s)][3] if alone else None) for s in plan.steps])
@@ -130,11 +130,8 @@ class Plan:
         self.structure = traced.structure
         relus.delay(traced)
         counts.from_masks(traced)
-        size = schedule.multiplications(traced.calls)
-        mkl = mkl_products.library(size)
-        large = schedule.large(size, mkl is not None)
-        self.threads = workers.available(mkl is not None) if large else 1
-        writer = Writer(traced, channels_last(traced.calls), self.threads, mkl is not None, self.held)
+        self.threads = workers.available() if schedule.large(schedule.multiplications(traced.calls)) else 1
+        writer = Writer(traced, channels_last(traced.calls), self.threads, self.held)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:
@@ -166,10 +163,6 @@ class Plan:
             groups = grouped(writer.steps, writer.buffers, kept)
             self.steps = [s for group in groups for s in group]
             lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
-        if mkl is not None:
-            writer.steps = []  # the last to hold copies of weights that get packed
-            mkl_products.prepare(mkl, self.steps, writer.buffers)
-
         self._buffers = writer.buffers
         self._free: list[Bound] = []
         self._allocate()

@@ -78,16 +78,13 @@ class Writer:
         trace: Trace,
         last: frozenset[Value] | set[Value] = frozenset(),
         threads: int = 1,
-        mkl: bool = False,
         held: frozenset[int] = frozenset(),
     ) -> None:
         """last: the Values whose channels lie last in memory (`layout.channels_last`); threads: how many run the
-        steps; mkl: whether products of matrices become MKL's (`mkl_products.py`); held: the arguments that no step
-        may overwrite."""
+        steps; held: the arguments that no step may overwrite."""
         self.buffers = Buffers()
         self.last = last
         self.threads = threads
-        self.mkl = mkl
         self.thread: int | None = None  # the one that runs the steps that come next, None for any
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}

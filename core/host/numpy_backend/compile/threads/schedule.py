@@ -24,9 +24,8 @@ from .splitting import LEAST, seconds, ways, written
 # cores (Intel) in threads of its own, of which one has to be woken in each call (50 µs).
 LARGE = 1 << 26
 # The same where every step takes Python's lock. ResNet-50, with twice as many, is a tenth faster than with OpenBLAS's
-# threads; SqueezeNet and MiniLM, with fewer than half of ResNet-50's, are a tenth slower. With MKL, which has no
-# threads here, MiniLM is faster too.
-LARGE_LOCKED, LARGE_LOCKED_WITH_MKL = 1 << 31, 1 << 29
+# threads; SqueezeNet and MiniLM, with fewer than half of ResNet-50's, are a tenth slower.
+LARGE_LOCKED = 1 << 31
 MEETING = 4e-5  # seconds that a meeting takes, with what it costs that one thread is done earlier
 WORK = 10_000  # bound of the search for elements that two arrays share
 
@@ -52,11 +51,9 @@ def multiplications(calls: Iterable[Call]) -> int:
     return found
 
 
-def large(multiplications: int, mkl: bool) -> bool:
+def large(multiplications: int) -> bool:
     """Whether several threads run a plan of so many multiplications."""
-    if machine() is not None:
-        return multiplications >= LARGE
-    return multiplications >= (LARGE_LOCKED_WITH_MKL if mkl else LARGE_LOCKED)
+    return multiplications >= (LARGE_LOCKED if machine() is None else LARGE)
 
 
 class _Since:

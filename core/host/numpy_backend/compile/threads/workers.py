@@ -39,12 +39,12 @@ def _blas() -> tuple[Callable[[], int], Callable[[int], Any]] | None:
     return None if None in found else found
 
 
-def available(mkl: bool = False) -> int:
+def available() -> int:
     """The number of threads for a plan: those of OpenBLAS. 1 where they are unknown or more than MOST, for which
-    OpenBLAS's own threads are better; MOST where MKL multiplies, which has none here."""
+    OpenBLAS's own threads are better."""
     blas = _blas()
     count = blas[0]() if blas else 1
-    return count if count <= MOST else MOST if mkl else 1
+    return count if count <= MOST else 1
 
 
 class Meeting:
