@@ -126,6 +126,8 @@ class _Walk:
     def _lines(self, body: list[ast.stmt], times: float) -> None:
         """Lines of `run`, which is bytecode: calls of kernels, and loops over them."""
         for line in body:
+            if isinstance(line, ast.Global | ast.If):
+                continue  # addresses, which only the first call computes
             if isinstance(line, ast.For):
                 assert isinstance(line.iter, ast.Call)
                 self._lines(line.body, times * _number(line.iter.args[0]))

@@ -81,9 +81,10 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     takes, in place if they are aligned.
     """
     made = _layers(program, dialect, arch)
-    lines = [*made.begin, *_joined([line for group in made.groups for line in group])]
+    lines = [*_once(made.begin), *_joined([line for group in made.groups for line in group])]
     text = "\n\n".join([*made.functions, *filter(None, [inputs_source(program, dialect)])])
-    run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
+    run = "kept = None\n\n\n" if made.begin else ""
+    run += "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
     return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 
 
@@ -143,6 +144,13 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:
         functions.append(_ADDRESSES)
         begin = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)"]
     return Emitted(functions, begin, groups, driver)
+
+
+def _once(begin: list[str]) -> list[str]:
+    """Lines of `run` that compute the buffers' addresses in the first call, since they never move."""
+    if not begin:
+        return []
+    return ["global kept, a, w, t, l", "if kept is not A:", "    kept = A", *(f"    {line}" for line in begin)]
 
 
 def _joined(lines: list[str]) -> list[str]:
