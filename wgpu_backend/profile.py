@@ -145,7 +145,7 @@ def _device(backend: Any) -> str:
     if backend.name == "native":
         from .llvm import processor, threads
 
-        name, _, lanes, _ = processor.current()
+        name, _, lanes, *_ = processor.current()
         return f"{name}, vectors of {32 * lanes} bits, threads: {threads.threads()}"
     info = backend.device.raw.adapter_info
     return str(info["device"] or info["description"])

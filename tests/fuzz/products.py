@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="that of the first case")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end earlier")
     options = parser.parse_args(argv)
-    name, _, longest, _ = processor.current()
+    name, _, longest, *_ = processor.current()
     lengths = [n for n in PROCESSORS if n <= longest] if name != "generic" else [longest]
     end = time.monotonic() + 60 * options.minutes
     done: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from emberlet.wgpu_backend.llvm import engine, processor
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 
 PROCESSORS = {16: "x86-64-v4", 8: "x86-64-v3", 4: "x86-64-v2"}
-NAME, _, LONGEST, _ = processor.current()
+NAME, _, LONGEST, *_ = processor.current()
 LENGTHS = [n for n in PROCESSORS if n <= LONGEST] if NAME != "generic" else [LONGEST]
 
 

@@ -44,7 +44,7 @@ class NativeBackend(ArenaBackend):
         if index:
             raise BackendError(f'"native:{index}" does not exist; there is only one native backend')
         engine.available()
-        _, _, lanes, fused = processor.current()
+        _, _, lanes, fused, _ = processor.current()
         self.options = _KeptOptions(fused, lanes, ROWS[lanes], "native")
         self._eager_options = Options(fused, lanes, ROWS[lanes], "native", SMALL)
 

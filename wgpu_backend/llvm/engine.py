@@ -144,7 +144,7 @@ def _made(key: _Key) -> Code:
     if isinstance(function, str):
         name, text = function, threads.text(function, llvm.get_process_triple())
     else:
-        name, text = "kernel", render.kernel(function)
+        name, text = "kernel", render.kernel(function, processor.current().dots)
     if processor.kept_name("code", b"") is not None:
         machine = _machine(quick, reloc="pic", codemodel="small")
         moved = linked(machine.emit_object(_optimized(machine, text)), name)

@@ -22,12 +22,14 @@ NAMES = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")  # LLVM ends the proce
 
 class Processor(NamedTuple):
     """name: LLVM's; features: LLVM's list, None for those of the name; lanes: the float32 numbers in the longest
-    vector; fused: whether it multiplies and adds in one instruction."""
+    vector; fused: whether it multiplies and adds in one instruction; dots: how many neighboring products one of x86's
+    instructions sums in such a vector: 4 of bytes (VNNI) or 2 of 16 bits, 0 where LLVM finds the instructions."""
 
     name: str
     features: str | None
     lanes: int
     fused: bool
+    dots: int
 
 
 @cache
@@ -53,7 +55,7 @@ def current() -> Processor:
     """The one that code is made for. Raises as `llvm` does."""
     if _chosen:
         lanes = {"x86-64-v4": 16, "x86-64-v3": 8}.get(_chosen[0], 4)
-        return Processor(_chosen[0], None, lanes, lanes > 4)
+        return Processor(_chosen[0], None, lanes, lanes > 4, 2)
     return _here()
 
 
@@ -66,10 +68,17 @@ def _here() -> Processor:
     features = binding.get_host_cpu_features()
     lanes = 16 if features.get("avx512f") else 8 if features.get("avx2") and features.get("fma") else 4
     fused = bool(features.get("fma", not binding.get_process_triple().startswith("x86")))
-    found = Processor(binding.get_host_cpu_name(), features.flatten(), lanes, fused)
+    found = Processor(binding.get_host_cpu_name(), features.flatten(), lanes, fused, _dots(features, lanes))
     if name is not None:
         kept.write(name, json.dumps(found).encode())
     return found
+
+
+def _dots(features: Any, lanes: int) -> int:
+    if not llvm().get_process_triple().startswith("x86") or (lanes == 16 and not features.get("avx512bw")):
+        return 0
+    bytewise = lanes > 4 and features.get("avx512vnni") and features.get("avx512vl")
+    return 4 if bytewise else 2
 
 
 def kept_name(kind: str, key: bytes) -> str | None:

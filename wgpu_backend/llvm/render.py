@@ -55,6 +55,8 @@ _CONVERTED = {  # operation -> (LLVM's, type of the operand)
     "reinterpret_i64": ("bitcast", "i64"),
 }
 
+_PAIRS = {16: "avx512.pmaddw.d.512", 8: "avx2.pmadd.wd", 4: "sse2.pmadd.wd"}  # by lanes
+
 # Large functions of one number are not inlined; all may use vectors of 512 bits, which LLVM avoids unless it is asked.
 _WIDTH = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
 _ATTRIBUTES = (
@@ -63,13 +65,13 @@ _ATTRIBUTES = (
 )
 
 
-def kernel(function: Function) -> str:
-    """The text of a module whose function "kernel" takes the memory, a table of the function's addresses with the bytes
+def kernel(function: Function, dots: int = 0) -> str:
+    """The text of a module for a processor with such `dots` (processor.py), whose function "kernel" takes the memory, a table of the function's addresses with the bytes
     from a thread's scratch memory to the next one's, and which part of how many of the shared loop to run by which
     thread."""
     rendered: dict[str, str] = {}
     declared: set[str] = set()
-    _add(function, "body", function.lanes, rendered, declared)
+    _add(function, "body", function.lanes, dots, rendered, declared)
     lines = ["define void @kernel(ptr %memory, ptr %arguments, i32 %part, i32 %parts, i32 %thread) #1 {"]
     given = ["ptr %memory"]
     count = len(function.params) - 1  # of words in the table
@@ -101,13 +103,13 @@ def place_of_steps(function: Function) -> int | None:
     return steps.scope.place(steps.number) if is_open(steps) else None
 
 
-def _add(function: Function, name: str, lanes: int, rendered: dict[str, str], declared: set[str]) -> None:
+def _add(function: Function, name: str, lanes: int, dots: int, rendered: dict[str, str], declared: set[str]) -> None:
     """Render a function and those that it calls."""
     rendered[name] = ""  # its place; functions do not call themselves
     for called in function.called():
         if called not in rendered:
-            _add(library.function(called), called, lanes, rendered, declared)
-    writer = _Writer(function, lanes, declared)
+            _add(library.function(called), called, lanes, dots, rendered, declared)
+    writer = _Writer(function, lanes, dots, declared)
     if name in library.VECTOR:
         writer.joined = " contract"  # a polynomial's steps are one instruction each, with one rounding
     rendered[name] = writer.text(name, with_memory=name == "body")
@@ -117,9 +119,10 @@ class _Writer:
     """Writes one function. stack: (name, LLVM type) of the values; blocks: of the open blocks (label that a branch goes
     to, label after it, label of the "else" that may still come or None)."""
 
-    def __init__(self, function: Function, lanes: int, declared: set[str]) -> None:
+    def __init__(self, function: Function, lanes: int, dots: int, declared: set[str]) -> None:
         self.function = function
         self.lanes = lanes
+        self.dots = dots
         self.declared = declared
         self.lines: list[str] = []
         self.named: dict[int, tuple[str, str]] = {}  # local -> its value, where it needs no place
@@ -483,6 +486,12 @@ class _Writer:
     def _dot(self) -> None:
         """The sums of the products of neighboring pairs of int16."""
         narrow, wide = f"<{2 * self.lanes} x i16>", f"<{2 * self.lanes} x i32>"
+        if self.dots:
+            a, b = self.pops(narrow, 2)
+            called = f"{self.whole} @llvm.x86.{_PAIRS[self.lanes]}"
+            self.declared.add(f"declare {called}({narrow}, {narrow})")
+            self.push(self.whole, f"call {called}({narrow} {a}, {narrow} {b})")
+            return
         a, b = [self.let(f"sext {narrow} {value} to {wide}") for value in self.pops(narrow, 2)]
         product = self.let(f"mul {wide} {a}, {b}")
         parts = []
@@ -532,6 +541,8 @@ class _Writer:
             self._splat(self.pop("i32"), type)
             numbers = ", ".join([f"i32 {n}" for n in range(self.lanes)])
             self.push(type, f"mul {type} {self.pop(type)}, <{numbers}>")
+        elif how == "whole":
+            self.push(type, f"fptosi {self.floats} {self.pop(self.floats)} to {type}")
         elif how == "not":
             self.push(type, f"xor {type} {self.pop(type)}, {self._ones()}")
         elif how == "bitselect":

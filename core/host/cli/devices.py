@@ -100,7 +100,7 @@ def _native() -> dict[str, Any]:
         engine.available()
     except BackendError as error:
         return {"backend": "native", "missing": str(error)}
-    name, _, lanes, _ = processor.current()
+    name, _, lanes, *_ = processor.current()
     count = "one thread" if threads.threads() == 1 else f"{threads.threads()} threads"
     text = f"llvmlite {version('llvmlite')} for {name}, vectors of {32 * lanes} bits, {count}"
     return {"backend": "native", "description": text, "compile": "model.compile() of a model on a CPU takes this"}

@@ -1,7 +1,8 @@
 """Depthwise convolutions: one filter per channel, its taps in registers, over tiles of four rows by four columns.
 
 Each vector of the image is loaded once for all rows of the tile that use it. Borders are stored with the image
-(prepare.py), so no tap needs an edge test.
+(prepare.py), so no tap needs an edge test. Integers of at most 16 bits lie in words of 32, whose lower halves
+i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
 """
 
 from emberlet.sizes.size import is_open
@@ -23,7 +24,8 @@ def depthwise(item, stored, name, options):
     node = item.anchor
     weight = node.srcs[1]
     stride, padding, _, groups = node.arg
-    if node.dtype.kind != "float" or len(stride) not in (1, 2):
+    integers = node.dtype.name == "int32" and node.srcs[0].dtype.name == weight.dtype.name == "int16"
+    if (node.dtype.kind != "float" and not integers) or len(stride) not in (1, 2):
         return None
     if [d for d in node.shape[1:] + weight.shape if is_open(d)]:
         return None
@@ -58,12 +60,16 @@ class _Depthwise:
             at.append(w.bounded(0, x.shape[2 + i] - 1))
         self.image = low.value(x, at)
         self.filter = low.value(weight, [grid[1], ix.ZERO] + taps)
-        value = low.build.make("variable", "f32", (), "sum")
+        self.word = "f32" if node.dtype.kind == "float" else "i32"
+        value = low.build.make("variable", self.word, (), "sum")
         self.result, self.store = low.place(list(grid) + places, low.round(value, node.dtype))
 
     def serves(self):
         """Whether image and filter are read from memory at linear positions."""
         if self.image.op != "load" or self.filter.op != "load":
+            return False
+        types = self.low.slots.types
+        if self.word == "i32" and [1 for v in (self.image, self.filter) if types[v.attr[0]] != "i32"]:
             return False
         e = begin("", self.low.slots)
         self.steps = [e.coefficient(self.image.attr[1], n) for n in ("row", "column", "k0", "k1")]
@@ -105,7 +111,11 @@ class _Depthwise:
         for k0 in range(self.kernel_shape[0]):
             for k1 in range(self.kernel_shape[1]):
                 offset = 4 * (k0 * self.taps[0] + k1 * self.taps[1])
-                out[k0, k1] = f.let(memory("v128.load32_splat", f.get(at), offset=offset))
+                if self.word == "f32":
+                    tap = memory("v128.load32_splat", f.get(at), offset=offset)
+                else:
+                    tap = op("i32x4.splat", memory("i32.load16_u", f.get(at), offset=offset))
+                out[k0, k1] = f.let(tap)
         return out
 
     def _tile(self, first_row, first_column, rows, weights):
@@ -156,6 +166,8 @@ class _Depthwise:
         return op("i8x16.shuffle", first, second, imm=_EVEN)
 
     def _multiplied(self, a, b, c):
+        if self.word == "i32":
+            return op("i32x4.add", c, op("i32x4.dot_i16x8_s", a, b))
         if self.options.relaxed:
             return op("f32x4.relaxed_madd", a, b, c)
         return op("f32x4.add", c, op("f32x4.mul", a, b))

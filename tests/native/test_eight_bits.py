@@ -1,0 +1,89 @@
+"""8-bit integers in machine code, beside NumPy's exact integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet
+import numpy as np
+from emberlet import functional as F
+from emberlet.wgpu_backend.compiled import compile as compiled
+from support.rows import every
+
+Array = np.ndarray[Any, Any]
+SCALES = [1.0, 0.5, 0.059113365, 3.7e-7, 1.994355, 123.25, 1e-20, 7e19]
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
+    info = np.iinfo(kind)
+    values = rng.integers(info.min, info.max, shape, kind, endpoint=True)
+    extreme = rng.random(shape) < 0.3
+    return np.where(extreme, rng.choice([info.min, info.max], shape), values).astype(kind)
+
+
+def both(backend: Any, function: Any, *arrays: Array) -> list[Array]:
+    """The function's results on the backend, computed at once and by a plan."""
+    tensors = [emberlet.asarray(a, backend=backend) for a in arrays]
+    plan = compiled(function, *tensors, backend=backend)
+    return [np.asarray(function(*tensors)), np.asarray(plan(*tensors))]
+
+
+@every("seed", range(24))
+def test_convolutions_of_8_bits_are_exact(backend: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    grouped = seed % 3 == 0
+    channels = int(rng.integers(1, 40))
+    out = channels if grouped else int(rng.integers(1, 40))
+    kernel = [int(rng.choice([1, 1, 3, 5])) for _ in range(2)]
+    sizes = [int(rng.integers(k, 40)) for k in kernel]
+    strides = [int(rng.choice([1, 1, 2])) for _ in range(2)]
+    x = drawn(rng, (int(rng.integers(1, 3)), channels, *sizes), ["uint8", "int8"][seed % 2])
+    w = drawn(rng, (out, 1 if grouped else channels, *kernel), ["int8", "int8", "uint8"][seed // 2 % 3])
+    points = [np.asarray(rng.integers(0, 100), a.dtype) for a in (x, w)]
+    if seed % 4 == 0:
+        points[1] = drawn(rng, (out,), w.dtype.name)
+
+    def layer(x: Any, w: Any, zero: Any, other: Any) -> Any:
+        groups = channels if grouped else 1
+        return F.conv_integer(x, w, zero, other, padding=[k // 2 for k in kernel], stride=strides, groups=groups)
+
+    arrays = [emberlet.asarray(a, backend="numpy") for a in (x, w, *points)]
+    want = np.asarray(layer(*arrays))
+    for found in both(backend, layer, x, w, *points):
+        np.testing.assert_array_equal(found, want)
+
+
+@every("seed", range(12))
+def test_products_of_8_bits_are_exact(backend: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = (int(rng.choice([1, 2, 5, 13, 16, 31, 64, 100])) for _ in range(3))
+    a, b = drawn(rng, (m, k), ["uint8", "int8"][seed % 2]), drawn(rng, (k, n), ["int8", "uint8"][seed // 2 % 2])
+    zero, other = drawn(rng, (m,) if seed % 3 else (1,), a.dtype.name), drawn(rng, (n,), b.dtype.name)
+    want = (a.astype(int) - zero.astype(int)[:, None]) @ (b.astype(int) - other.astype(int))
+    for found in both(backend, F.matmul_integer, a, b, zero, other):
+        np.testing.assert_array_equal(found, want)
+
+
+@every("scale", SCALES)
+@every("dtype", ["int8", "uint8", "int16"])
+def test_levels_are_quotients_rounded_half_to_even_and_saturated(backend: Any, scale: float, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    zero = int(info.min) // 3 if info.min else 77
+    halves = (np.arange(-700, 700) * 0.5 * float(np.float32(scale))).astype(np.float32)
+    steps = [halves, np.nextafter(halves, np.float32(np.inf)), np.nextafter(halves, np.float32(-np.inf))]
+    ends = np.float32([np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-45, -0.0, 32767.5 * scale, -32768.5 * scale])
+    x = np.concatenate([*steps, np.repeat(ends, 16)])
+    with np.errstate(over="ignore"):
+        y = np.rint(x / np.float32(scale)) + np.float32(zero)
+    want = np.where(y > info.min, np.minimum(y, np.float32(info.max)), np.float32(info.min)).astype(dtype)
+
+    def levels(x: Any) -> Any:
+        return F.quantize_linear(x, scale, zero, dtype=getattr(emberlet, dtype))
+
+    def centered(x: Any) -> Any:
+        return F.dequantize_linear(levels(x), 0.5, zero)
+
+    for found in both(backend, levels, x):
+        np.testing.assert_array_equal(found, want)
+    for found in both(backend, centered, x):
+        np.testing.assert_array_equal(found, (want.astype(np.float32) - zero) * 0.5)
