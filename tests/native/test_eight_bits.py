@@ -6,8 +6,11 @@ from typing import Any
 
 import emberlet
 import numpy as np
+import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend.compiled import compile as compiled
+from emberlet.wgpu_backend.llvm import processor
+from emberlet.wgpu_backend.wasm.kernels import byte_products
 from support.rows import every
 
 Array = np.ndarray[Any, Any]
@@ -43,8 +46,12 @@ def test_convolutions_of_8_bits_are_exact(backend: Any, seed: int) -> None:
     if seed % 4 == 0:
         points[1] = drawn(rng, (out,), w.dtype.name)
 
+    number = int(points[0])
+
     def layer(x: Any, w: Any, zero: Any, other: Any) -> Any:
         groups = channels if grouped else 1
+        if seed % 5:  # a number is part of the kernels
+            zero = number
         return F.conv_integer(x, w, zero, other, padding=[k // 2 for k in kernel], stride=strides, groups=groups)
 
     arrays = [emberlet.asarray(a, backend="numpy") for a in (x, w, *points)]
@@ -53,7 +60,7 @@ def test_convolutions_of_8_bits_are_exact(backend: Any, seed: int) -> None:
         np.testing.assert_array_equal(found, want)
 
 
-@every("seed", range(12))
+@every("seed", range(16))
 def test_products_of_8_bits_are_exact(backend: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, k, n = (int(rng.choice([1, 2, 5, 13, 16, 31, 64, 100])) for _ in range(3))
@@ -62,6 +69,23 @@ def test_products_of_8_bits_are_exact(backend: Any, seed: int) -> None:
     want = (a.astype(int) - zero.astype(int)[:, None]) @ (b.astype(int) - other.astype(int))
     for found in both(backend, F.matmul_integer, a, b, zero, other):
         np.testing.assert_array_equal(found, want)
+    number = int(other[0])
+    want = (a.astype(int) - zero.astype(int)[:, None]) @ (b.astype(int) - number)
+    for found in both(backend, lambda a, b, zero: F.matmul_integer(a, b, zero, number), a, b, zero):
+        np.testing.assert_array_equal(found, want)
+
+
+def test_products_of_known_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    if processor.current().dots < 4:
+        pytest.skip("this processor has no such instruction")
+    made = []
+    original = byte_products.byte_contraction
+    monkeypatch.setattr(byte_products, "byte_contraction", lambda *a: made.append(original(*a)) or made[-1])
+    rng = np.random.default_rng(0)
+    x, w = drawn(rng, (1, 8, 30, 30), "uint8"), drawn(rng, (16, 8, 3, 3), "int8")
+    monkeypatch.setenv("EMBERLET_CACHE", "off")
+    both("native", lambda x, w: F.conv_integer(x, w, 5, padding=1), x, w)
+    assert any(made)
 
 
 @every("scale", SCALES)

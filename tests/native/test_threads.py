@@ -29,6 +29,7 @@ def eager() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_WORK", "MEETING", "LEAST_SAVED"):
             patch.setattr(split, name, 0)
+        patch.setattr(engine, "SHORT", 0)
         before = set_threads(3)
         yield
         set_threads(before)
@@ -141,6 +142,31 @@ def test_a_run_has_the_threads_that_the_system_starts(started: int, monkeypatch:
         assert bytes_of(model(PICTURES)) == want
     assert len(threads.pool()._gates) == started
     assert bytes_of(model(PICTURES)) == want and len(threads.pool()._gates) == 2
+
+
+def test_a_short_plan_runs_alone_while_other_programs_have_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SHORT", 1 << 40)
+    together = made(2, network, PICTURES)
+    steps = together.planned().program._instance.steps
+    now, busy = [0], True
+    ran = []
+
+    def call(memory: int, at: int, count: int, control: int, many: int) -> None:
+        ran.append(many)
+        now[0] += 1_000 if many == 1 else 1_000_000 if busy else 600
+
+    monkeypatch.setattr(engine.time, "perf_counter_ns", lambda: now[0])
+    monkeypatch.setattr(steps, "call", call)
+    steps._alone, steps._rest, steps._best = 1, 0, float("inf")
+    for _ in range(2000):
+        steps.run(0)
+    assert ran[:8] == [1, 2, 1, 2, 1, 1, 1, 2]
+    assert 5 < ran.count(2) < 20
+    busy = False
+    ran.clear()
+    for _ in range(2000):
+        steps.run(0)
+    assert ran[-500:] == [2] * 500
 
 
 def test_the_number_of_threads_is_checked() -> None:

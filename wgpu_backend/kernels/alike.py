@@ -12,6 +12,7 @@ import sys
 from emberlet.sizes.size import is_open
 
 from ..record.node import Node, is_leaf, structure
+from ..record.ranges import narrow_range
 from .loop import Kernel
 
 FEWEST = 8  # kernels of a plan that is worth a file
@@ -110,6 +111,8 @@ def _keyed(item, stored, options, common):
         nodes.append(node)
         parts.append("{} {} {}".format(node.dtype.name, node.word, _text(node.shape)))
         if loaded:
+            if node.dtype.name == "int16" and not stored.bind_numbers:
+                parts.append(repr(narrow_range(node)))
             continue
         argument = structure(node) if stored.bind_numbers else node.arg
         parts.append("{} {} {}".format(node.op, _text(argument), [places[id(s)] for s in node.srcs]))

@@ -44,8 +44,8 @@ class NativeBackend(ArenaBackend):
         if index:
             raise BackendError(f'"native:{index}" does not exist; there is only one native backend')
         engine.available()
-        _, _, lanes, fused, _ = processor.current()
-        self.options = _KeptOptions(fused, lanes, ROWS[lanes], "native")
+        _, _, lanes, fused, dots = processor.current()
+        self.options = _KeptOptions(fused, lanes, ROWS[lanes], "native", bytewise=dots == 4)
         self._eager_options = Options(fused, lanes, ROWS[lanes], "native", SMALL)
 
     @property

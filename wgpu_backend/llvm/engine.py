@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import marshal
+import math
 import mmap
 import os
 import struct
@@ -26,6 +27,9 @@ from .linking import ALIGNMENT, linked
 
 LONG = 1 << 28  # elements that the steps of one call read, at least: some 30 ms
 LARGE = 8 << 20  # bytes of a memory in large pages: filling it takes a quarter of the time
+# A plan that reads fewer elements, some 1 ms of work, runs alone for a while after a run with threads took LATE times
+# as long as one alone: other programs have the processors. The while is one run, then 3, 7 and so on, at most REST.
+SHORT, LATE, REST = 1 << 22, 2, 256
 QUICK = 1 << 14  # elements that a kernel reads, at most, whose code may be slow
 _Key = tuple[Function | str, int | None, bool]  # a kernel's or a name of threads.text; place_of_steps; may be slow
 _RUN: _Key = ("run", None, False)
@@ -202,6 +206,10 @@ class Steps:
         self._table = (ctypes.c_uint64 * len(words))(*words)
         self.call = threads.RUNS(self._runner.address)
         self.threads = count
+        self._watched = count > 1 and sum([f.work for f in functions]) < SHORT
+        self._alone = int(self._watched)  # how many of the next runs are on one thread; the first one is, to compare
+        self._rest = 0
+        self._best = math.inf  # ns of a run alone
         self.pieces = []  # (the address of the first of some steps, how many): one call each
         begin = work = 0
         for n, f in enumerate(functions):
@@ -212,14 +220,21 @@ class Steps:
 
     def run(self, memory: int) -> None:
         """Run them on a memory at this address. Between two pieces, Python answers interrupts."""
-        if self.threads == 1:
+        begin = time.perf_counter_ns() if self._watched else 0
+        if self.threads == 1 or self._alone:
             for at, count in self.pieces:
                 self.call(memory, at, count, None, 1)
+            if self._watched:
+                self._alone = max(0, self._alone - 1)
+                self._best = min(self._best, time.perf_counter_ns() - begin)
             return
         pool = threads.pool()
         with pool.taken(self.threads, self._worker) as many:
             for at, count in self.pieces:
                 self.call(memory, at, count, pool.control, many)
+        if self._watched:
+            late = time.perf_counter_ns() - begin > LATE * self._best
+            self._alone = self._rest = min(REST, 2 * self._rest + 1) if late else self._rest // 2
 
     def timed(self, memory: int) -> list[tuple[float, float]]:
         """Run them one by one; when each began and ended, in nanoseconds."""

@@ -66,9 +66,9 @@ _ATTRIBUTES = (
 
 
 def kernel(function: Function, dots: int = 0) -> str:
-    """The text of a module for a processor with such `dots` (processor.py), whose function "kernel" takes the memory, a table of the function's addresses with the bytes
-    from a thread's scratch memory to the next one's, and which part of how many of the shared loop to run by which
-    thread."""
+    """The text of a module for a processor with such `dots` (processor.py), whose function "kernel" takes the memory, a
+    table of the function's addresses with the bytes from a thread's scratch memory to the next one's, and which part of
+    how many of the shared loop to run by which thread."""
     rendered: dict[str, str] = {}
     declared: set[str] = set()
     _add(function, "body", function.lanes, dots, rendered, declared)
@@ -541,6 +541,12 @@ class _Writer:
             self._splat(self.pop("i32"), type)
             numbers = ", ".join([f"i32 {n}" for n in range(self.lanes)])
             self.push(type, f"mul {type} {self.pop(type)}, <{numbers}>")
+        elif how == "dot_bytes":
+            narrow = f"<{4 * self.lanes} x i8>"
+            a, b = self.pops(narrow, 2)
+            called = f"{type} @llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
+            self.declared.add(f"declare {called}({type}, {narrow}, {narrow})")
+            self.push(type, f"call {called}({type} {self.pop(type)}, {narrow} {a}, {narrow} {b})")
         elif how == "whole":
             self.push(type, f"fptosi {self.floats} {self.pop(self.floats)} to {type}")
         elif how == "not":

@@ -11,7 +11,7 @@ from emberlet.sizes.size import is_open, least
 
 from ...lower import index as ix
 from ..assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
-from . import levels, operations
+from . import operations
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
 _EDGE = 64  # words of a memory that lie before its first tensor (../addresses.py)
@@ -474,6 +474,8 @@ class Emitter:
         if name == "choose":
             return self._choose_four(value)
         if name == "function" and self.lanes > 4:
+            from . import levels
+
             if value.attr[0] in ("to_i32", "to_u32"):
                 out = levels.levels(self, value)
                 if out is not None:

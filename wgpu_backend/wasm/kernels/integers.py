@@ -15,7 +15,7 @@ from .emitter import size
 from .nest import begin, finish
 
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
-_MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
+MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 _LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
 
@@ -41,7 +41,7 @@ class _Integers(Contraction):
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
-        self.rows = _rows_of_tiles(what.rows, min(options.rows, _MOST_ROWS))
+        self.rows = _rows_of_tiles(what.rows, min(options.rows, MOST_ROWS))
         self.many = 2 * self.lanes  # numbers of 16 bits in a vector: eight, or more in longer ones
         self.taps = what.inner[1:]
         self.channels = what.inner[0]

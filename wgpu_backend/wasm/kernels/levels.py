@@ -9,6 +9,7 @@ import struct
 
 from emberlet.sizes.size import is_open
 
+from ...record.ranges import narrow_range
 from ..assembler import f32_bytes, f32x4, op
 
 _LARGEST = 1 << 20  # of a quotient that is not saturated
@@ -48,8 +49,11 @@ def levels(e, value):
     return op("v128.whole", out)
 
 
-def bounds(value):
-    """(the lowest, the highest) an integer Value may be, if it follows from quantization; else None."""
+def bounds(value, slots=None):
+    """(the lowest, the highest) an integer Value may be, if it follows from quantization; else None. slots: those that
+    it loads from, if what is known of them counts."""
+    if value.op == "load" and slots is not None and value.type in ("i32", "u32"):
+        return narrow_range(slots.nodes[value.attr[0]])
     if value.op == "const" and not is_open(value.attr) and value.type in ("i32", "u32"):
         return int(value.attr), int(value.attr)
     if value.op == "function" and value.attr[0] in ("to_i32", "to_u32"):
@@ -58,26 +62,25 @@ def bounds(value):
         return (int(found[1]), int(found[2])) if found and least <= found[1] <= found[2] <= most else None
     if value.op == "cast" and value.type in ("i32", "u32") and value.args[0].type in ("i32", "u32"):
         found = bounds(value.args[0])
-        return found if found and found[0] >= 0 or value.type == value.args[0].type == "i32" else None
+        return found if (found and found[0] >= 0) or value.type == value.args[0].type == "i32" else None
     if value.op == "sub" and value.type == "i32":
-        a, b = [bounds(v) for v in value.args]
+        a, b = [bounds(v, slots) for v in value.args]
         return (a[0] - b[1], a[1] - b[0]) if a and b else None
+    if value.op == "function" and value.attr[0] == "wrap_i":
+        found = bounds(value.args[0], slots)
+        half = 1 << (int(value.attr[1][:-1]) - 1)
+        return found if found and -half <= found[0] and found[1] < half else None
     return None
 
 
 def is_wrapped(value):
     """Whether a Value that wraps integers to fewer bits leaves them as they are."""
-    if value.attr[0] != "wrap_i":
-        return False
-    found = bounds(value.args[0])
-    half = 1 << (int(value.attr[1][:-1]) - 1)
-    return found is not None and -half <= found[0] and found[1] < half
+    return value.attr[0] == "wrap_i" and bounds(value) is not None
 
 
 def _quotient(e, x, scale):
     f = e.f
-    divisor = float(scale.attr)
-    divisor = struct.unpack("<f", f32_bytes(divisor))[0]
+    divisor = struct.unpack("<f", f32_bytes(float(scale.attr)))[0]
     by, times = f32x4(divisor), f32x4(1 / divisor)
     bounded = f.let(op("f32x4.pmin", e.vector(x), f32x4(divisor * _LARGEST)))  # NaN is kept; -inf becomes NaN, too
     first = f.let(op("f32x4.mul", bounded, times))

@@ -11,7 +11,8 @@ from . import contraction, depthwise, direct, integers, lines, nest, rows, singl
 class Options:
     """The options that kernels are built with: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether
     to use relaxed SIMD; lanes: numbers in a vector; rows: the most of a tile of products; small: kernels whose tensors
-    have at most so many elements get vectors of four, which are compiled sooner."""
+    have at most so many elements get vectors of four, which are compiled sooner; bytewise: whether vectors of more than
+    four multiply bytes and sum four neighbors in one instruction (byte_products.py)."""
 
     device_class = "wasm"
     software = True
@@ -21,16 +22,17 @@ class Options:
     packed_again = 5  # casts and a zero point
     subgroups = False
 
-    def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0):
+    def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0, bytewise=False):
         self.relaxed = relaxed
         self.lanes = lanes
         self.rows = rows
         self.backend = backend
         self.small = small
+        self.bytewise = bytewise
 
     def alike(self):
         """The part of a kernel's key that these options are (../../kernels/alike.py)."""
-        return "{} {} {} {} {}".format(self.backend, self.relaxed, self.lanes, self.rows, self.small)
+        return "{} {} {} {} {} {}".format(self.backend, self.relaxed, self.lanes, self.rows, self.small, self.bytewise)
 
     def kept(self, keys):
         """None: kernels are written anew in each process."""
@@ -71,12 +73,17 @@ class Options:
             kernel = contraction.contraction(item, stored, name, self)
         if kernel is None and not conv:
             kernel = single_row.single_row(item, stored, name, self)
+        if kernel is None and self.bytewise:
+            from . import byte_products
+
+            kernel = byte_products.byte_contraction(item, stored, name, self)
         if kernel is None:
             kernel = integers.integer_contraction(item, stored, name, self)
         if kernel is None and conv:
             kernel = depthwise.depthwise(item, stored, name, self)
         if kernel is None and self.lanes > 4:  # shorter vectors, for fewer columns
-            kernel = Options(self.relaxed, self.lanes // 2, self.rows, self.backend)._product(item, stored, name)
+            shorter = Options(self.relaxed, self.lanes // 2, self.rows, self.backend, bytewise=self.bytewise)
+            kernel = shorter._product(item, stored, name)
         return kernel
 
 
