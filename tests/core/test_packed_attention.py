@@ -71,6 +71,15 @@ def test_masks_of_integers(mask: Any, causal: int) -> None:
     agree(F.multi_head_attention(q, k, v, mask=m, num_heads=HEADS, is_causal=causal)[0], expected[0])
 
 
+@pytest.mark.parametrize("backend", EVERY)
+def test_queries_before_the_first_key_see_none(backend: str) -> None:
+    q, k, v = tensors(backend, normal(0, 1, 3, 4), normal(1, 1, 1, 4), normal(2, 1, 1, 2))
+    found = to_array(F.multi_head_attention(q, k, v, num_heads=2, is_causal=True)[0])
+    wanted = np.zeros((1, 3, 2), np.float32)
+    wanted[:, 2:] = to_array(v)
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_self_attention_takes_ends_and_starts() -> None:
     x, weight, bias = normal(8, BATCH, 5, 32), normal(9, 32, 96) * 0.2, normal(10, 96) * 0.2
     mask = np.array([5, 4, 1, 0], np.int32)

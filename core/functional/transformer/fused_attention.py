@@ -61,8 +61,9 @@ def _attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_val
         bias = hidden if bias is None else backend.binary("add", bias, hidden)
     if score_bias is not None:
         bias = like(score_bias, q) if bias is None else backend.binary("add", bias, like(score_bias, q))
-    # With a finite mask every query sees some key.
-    return dot_product_attention(q, keys, values, bias, scale or None, 0.0, False)
+    # A finite mask hides no key entirely; the first of more queries than keys see none.
+    blind = is_causal and q_length > kv_length
+    return dot_product_attention(q, keys, values, bias, scale or None, 0.0, blind)
 
 
 #: function; com.microsoft Attention; qkv_sizes: Sequence[int] -> tuple[Tensor, Tensor]
