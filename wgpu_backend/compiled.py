@@ -267,9 +267,13 @@ class Compiled:
             self._free(planned)
 
     def _moved(self, x):
-        if not isinstance(x, Tensor) or x.backend is self.backend:
+        """x on this backend, where no result that is x itself, or a part of it, shares the caller's array."""
+        if not isinstance(x, Tensor):
             return x
-        return x.to(self.backend)
+        from emberlet.session.room import separate
+
+        x = x if x.backend is self.backend else x.to(self.backend)
+        return separate(x, [x])
 
     def planned(self, *examples):
         """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut, and

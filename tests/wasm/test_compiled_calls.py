@@ -142,3 +142,21 @@ def test_other_backends_have_no_plans() -> None:
     for name in ("numpy", "python"):
         with pytest.raises(BackendError, match="plans are made for the wgpu, wasm and native backends, not for"):
             compile(doubled, backend=name)
+
+
+def of_lengths(x: Any, lengths: Any) -> Any:
+    return F.split_to_sequence(x, lengths)  # which reads the lengths
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm"])
+def test_a_result_that_is_an_input_is_the_callers_without_a_plan_too(backend: str) -> None:
+    values = np.ones((1, 3), np.float32)
+    model = compile(of_lengths, backend="wasm")
+    x, lengths = emberlet.asarray(values, backend=backend), emberlet.asarray(np.array([1]), backend=backend)
+    (result,) = model(x, lengths)
+    assert model.cut
+    values[...] = 7.0
+    x[...] = 8.0
+    assert np.asarray(result).tolist() == [[1.0, 1.0, 1.0]]
+    result[...] = 9.0
+    assert np.asarray(x).tolist() == [[8.0, 8.0, 8.0]]
