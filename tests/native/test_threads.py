@@ -147,7 +147,7 @@ def test_a_run_has_the_threads_that_the_system_starts(started: int, monkeypatch:
 def test_a_short_plan_runs_alone_while_other_programs_have_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SHORT", 1 << 40)
     together = made(2, network, PICTURES)
-    steps = together.planned().program._instance.steps
+    steps = together.planned().program.instance.steps
     now, busy = [0], True
     ran = []
 
