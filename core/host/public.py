@@ -42,10 +42,19 @@ def find(where: str, name: str) -> Any:
     """What the module `where` has under another name than `name`; of `__all__`, its public names, which are imported
     on first use. Raises AttributeError, saying what to write."""
     if name == "__all__":
-        return [public for public in dir(sys.modules[where]) if public[0] != "_"]
+        return [public for public in dir(sys.modules[where]) if public[0] != "_" and _importable(where, public)]
     from .interface.elsewhere import names
 
     return names.find(where, name)
+
+
+def _importable(where: str, name: str) -> bool:
+    """Whether what a name needs, such as NumPy, is installed; without it, asking for the name says so."""
+    try:
+        getattr(sys.modules[where], name)
+    except ImportError:
+        return False
+    return True
 
 
 class Method:

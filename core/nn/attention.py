@@ -107,6 +107,12 @@ class MultiHeadAttention(Module):
             hidden = mask_pad.reshape((mask_pad.shape[0], 1, 1, k.shape[2]))
         if mask_attn is not None:
             lead = mask_attn.shape[0] if len(mask_attn.shape) == 3 else 1
+            batch = q.shape[0]
+            if isinstance(lead, int) and isinstance(batch, int) and lead not in (1, batch):
+                raise ShapeError(
+                    "MultiHeadAttention: mask_attn is (seq_q, seq_k) or (batch, seq_q, seq_k), the same for all heads; "
+                    "found shape {} for a batch of {}".format(tuple(mask_attn.shape), batch)
+                )
             mask_attn = mask_attn.reshape((lead, 1, q.shape[2], k.shape[2]))
             hidden = mask_attn if hidden is None else hidden | mask_attn
         return None if hidden is None else hidden.astype(q.dtype) * self.min_float

@@ -9,6 +9,7 @@ import emberlet as el
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from emberlet.errors import ShapeError
 from support.backends import array, tensor
 
@@ -163,3 +164,10 @@ def test_scores_of_long_sequences_are_never_held_all_at_once(heads: int, length:
         tracemalloc.stop()
     assert out.shape == (1, heads, 1024, 8)
     assert peak < limit, peak
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (1, 3, 8), (4, 3, 8)])
+def test_a_mask_for_each_head_is_refused(shape: tuple[int, ...]) -> None:
+    mask = el.zeros((2, 3, 3), dtype="bool")
+    with pytest.raises(ShapeError, match="the same for all heads"):
+        nn.MultiHeadAttention(8, 2)(el.zeros(shape), mask_attn=mask)

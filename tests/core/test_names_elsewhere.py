@@ -162,6 +162,25 @@ def test_an_import_of_everything_brings_the_public_names(package: str) -> None:
     assert found == {name for name in dir(sys.modules["emberlet." + package]) if name[0] != "_"}
 
 
+def test_an_import_of_everything_leaves_out_what_needs_a_package_that_is_missing() -> None:
+    code = (
+        "import sys; sys.modules['numpy'] = None\n"
+        "from emberlet.data import *\nassert DataLoader and 'MnistDataset' not in globals()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_call_that_means_something_else_in_pytorch_says_what_to_write() -> None:
+    for call in (lambda: F.repeat(X, 2, 2), lambda: X.repeat(2, 2)):
+        with pytest.raises(ArgumentError, match=r"write tile\(x, \(2, 2\)\)"):
+            call()
+
+
+def test_a_layer_says_that_an_option_takes_a_tensor() -> None:
+    with pytest.raises(DTypeError, match="asarray"):
+        nn.MultiHeadAttention(8, 2)(F.zeros((1, 3, 8)), mask_pad=np.zeros((1, 3), bool))
+
+
 def test_asking_for_what_is_not_here_is_cheap_and_pickles() -> None:
     assert not hasattr(X, "reshpae") and not hasattr(nn, "Liner") and not hasattr(F, "__wrapped__")
     with pytest.raises(AttributeError) as caught:

@@ -23,7 +23,7 @@ function draw(id, values, most, told) {
 
 async function train() {
   [stopped, main.dataset.state] = [false, "running"];
-  $("start").disabled = true;
+  $("start").disabled = $("save").disabled = true;
   $("status").textContent = "Loading MicroPython and opening the GPU …";
   const [losses, accuracies] = [[], []];
   worker?.end();

@@ -51,6 +51,8 @@ def guarded(function: Any) -> Any:
         except MemoryError:  # an explanation would need more
             raise
         except Exception as error:
+            if adapt and type(error).__module__ == adapt.__module__:  # it says what to write
+                raise
             if kwargs and isinstance(error, TypeError):
                 renamed = import_module("emberlet.host.interface.elsewhere.names").renamed(function, kwargs)
                 if renamed is not None:

@@ -102,7 +102,7 @@ def explained_call(
         # An error of ours says more about options, and about what a layer converts.
         if value is default or isinstance(value, Tensor) or (meant and not (needed and _is_no_tensor(value))):
             continue
-        if needed:
+        if needed or (not meant and _is_tensor_like(value)):
             listed = _is_tensor_like(value) or isinstance(value, (list, tuple))
             advice = "; emberlet.asarray(…) makes one" if listed else ""
             return DTypeError(f"{name}: {argument} is {shown(value)}; it takes a tensor{advice}")

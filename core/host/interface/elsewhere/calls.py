@@ -23,8 +23,12 @@ def _by_name(names: tuple[str, ...], values: Arguments) -> Named:
     return dict(zip(names, values, strict=False))
 
 
+class Refused(ArgumentError):
+    """A call that means something else in PyTorch; its message says what to write."""
+
+
 def _refused(words: str) -> ArgumentError:
-    return ArgumentError(words)
+    return Refused(words)
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
