@@ -93,7 +93,7 @@ def source(name: str) -> Any:
     if name in _BUILT:
         return _BUILT[name]()
     if name == "mobilenetv3_qdq":
-        return _quantized(name, _BUILT["mobilenetv3"]())
+        return quantized(name, _BUILT["mobilenetv3"]())
     return runpy.run_path(str(ROOT / "benches" / "core.py"))["network"](name)
 
 
@@ -217,19 +217,29 @@ def dnsmos() -> Any:
 _BUILT = {"mobilenetv3": mobilenetv3, "efficientnet_lite0": efficientnet_lite0, "dnsmos": dnsmos}
 
 
-def _quantized(name: str, model: Any) -> Path:
-    """onnxruntime's QDQ form of a model, with a scale for each channel of its weights; kept in the cache."""
+def quantized(name: str, model: Any) -> Path:
+    """onnxruntime's QDQ form of a network of pictures, with a scale for each channel of its weights; kept in the cache."""
     import onnx
+    from onnx import version_converter
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 
     path = CACHE / f"{name}.onnx"
     if path.is_file():
         return path
+    model = onnx.load(model) if isinstance(model, Path) else model
+    if model.opset_import[0].version < 13:  # which have no scale for each channel
+        model.ir_version = 8
+        model = version_converter.convert_version(model, 13)
+        held = {tensor.name for tensor in model.graph.initializer}
+        given = [port for port in model.graph.input if port.name not in held]  # what is an input is no constant
+        del model.graph.input[:]
+        model.graph.input.extend(given)
 
     class Pictures(CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:
             random = np.random.default_rng(2)
-            self.left = [{"image": random.standard_normal(IMAGE).astype(np.float32)} for _ in range(2)]
+            port = model.graph.input[0].name
+            self.left = [{port: random.standard_normal(IMAGE).astype(np.float32)} for _ in range(2)]
 
         def get_next(self) -> Any:
             return self.left.pop() if self.left else None

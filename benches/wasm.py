@@ -3,23 +3,29 @@
 One Chromium, one worker for each number of threads; the engines take turns, every call begins with the input in
 JavaScript and ends with the result there, and the best of many calls counts. Writes benches/results/wasm.md. `dev.py
 bench web` runs it as well. The peers are installed from benches/web/package-lock.json.
+
+    python3 dev.py bench wasm [NAME ...]     with names of rows, these only, and nothing is written
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import _browser_peers
+import _cpu_networks
 import numpy as np
 from _browser_peers import ROOT
 
 ROUNDS, CALLS = 12, 5
 SIZE = 512
 THREADS = (1, 2)
+TOKENS = (1, 32, 128)
+RATE = 16000  # Hz, of silero
 NAMES = {"onnxruntime": "onnxruntime-web 1.30.0", "jax": "jax-js 0.1.25"}
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -38,6 +44,7 @@ class Work(NamedTuple):
     asked: float
     expected: Array
     model: Path
+    constants: dict[str, int]  # inputs that emberlet's module holds as constants, for the peers
 
 
 class Line(NamedTuple):
@@ -50,8 +57,8 @@ class Line(NamedTuple):
     threads: int
 
 
-def works(folder: Path) -> list[Work]:
-    """The rows to measure; their modules are written to `folder`."""
+def works(folder: Path, names: Sequence[str] = ()) -> list[Work]:
+    """The rows to measure, those of `names` unless it is empty; their modules are written to `folder`."""
     import emberlet
     import onnx.helper
     import onnxruntime
@@ -67,17 +74,42 @@ def works(folder: Path) -> list[Work]:
     everything = [(name, path, ("onnxruntime",), 1.0) for name, path in models().items()]
     everything.append((f"matmul {SIZE}", product, ("onnxruntime", "jax"), 1.2))
     everything += [(name, path, ("onnxruntime",), 1.0) for name, path in _of_8_bits(folder).items()]
+    everything += [(name, path, ("onnxruntime",), 1.0) for name, path in _networks(folder, names).items()]
     for name, path, peers, asked in everything:
+        if names and name not in names:
+            continue
         session = onnxruntime.InferenceSession(str(path))
-        wanted = session.get_inputs()
-        shapes = [tuple(d if isinstance(d, int) else 1 for d in i.shape) for i in wanted]
+        constants = {i.name: RATE for i in session.get_inputs() if i.type == "tensor(int64)"}
+        wanted = [i for i in session.get_inputs() if i.name not in constants]
+        given = _cpu_networks.SHAPES[name] if name in ("silero", "yolov8n_320") else [i.shape for i in wanted]
+        shapes = [tuple(d if isinstance(d, int) else 1 for d in shape) for shape in given[: len(wanted)]]
         inputs = tuple(rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
-        names = tuple(i.name for i in wanted)
-        (expected,) = session.run(None, dict(zip(names, inputs, strict=True)))
-        module = folder / f"{path.stem}.wasm"
+        ports = tuple(i.name for i in wanted)
+        fixed = {port: np.array(value) for port, value in constants.items()}
+        expected = session.run(None, {**dict(zip(ports, inputs, strict=True)), **fixed})[0]
+        module = folder / f"{name.replace(' ', '_')}.wasm"
         tensors = [emberlet.asarray(x, backend="numpy") for x in inputs]
-        plan_file.save(str(module), codegen.load(str(path), backend="numpy"), *tensors)
-        found.append(Work(name, module, inputs, names, peers, asked, expected, path))
+        plan_file.save(str(module), codegen.load(str(path), backend="numpy", freeze=constants), *tensors)
+        found.append(Work(name, module, inputs, ports, peers, asked, expected, path, constants))
+    return found
+
+
+def _networks(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    """silero, SqueezeNet with 8-bit integers (QDQ), an encoder as large as MiniLM's, float and with 8-bit weights, and
+    YOLOv8n: those that are there."""
+    from _gpu_models import encoder, light
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    found = {name: _cpu_networks.source(name) for name in ("silero", "yolov8n_320") if not _cpu_networks.missing(name)}
+    if not names or "squeezenet QDQ" in names:
+        found["squeezenet QDQ"] = _cpu_networks.quantized("squeezenet_qdq", light("squeezenet"))
+    for tokens in TOKENS:
+        name = f"minilm, {tokens} tokens"
+        found[name] = encoder(6, 384, 12, tokens)
+        if not names or f"{name}, int8" in names:
+            path = folder / f"minilm{tokens}.int8.onnx"
+            quantize_dynamic(str(found[name]), str(path), weight_type=QuantType.QInt8)
+            found[f"{name}, int8"] = path
     return found
 
 
@@ -161,6 +193,7 @@ def measure(page: Any, work: Work, folder: Path, threads: int) -> Line:
         "inputs": urls,
         "shapes": [list(x.shape) for x in work.inputs],
         "names": list(work.names),
+        "constants": work.constants,
         "threads": threads,
     }
     start, times, error = {}, {}, {}
@@ -225,24 +258,26 @@ def table(lines: list[Line], chromium: str) -> list[str]:
     return out
 
 
-def section(folder: Path) -> list[str]:
-    """Measure everything, with files in `folder`. Writes benches/results/wasm.md; returns its lines after the title."""
-    wanted = works(folder)
+def section(folder: Path, names: Sequence[str] = ()) -> list[str]:
+    """Measure everything, with files in `folder`. Writes benches/results/wasm.md unless there are `names` of rows;
+    returns its lines after the title."""
+    wanted = works(folder, names)
     package = {"/package/": ROOT / "web" / "package"}
     with _browser_peers.opened("wasm.html", folder, folder, package) as (browser, page):
         measured = [measure(page, work, folder, threads) for work in wanted for threads in THREADS]
         lines = table(measured, browser.version)
-    _browser_peers.write("wasm.md", "\n".join(["# In a browser tab without a GPU", "", *lines]) + "\n")
+    if not names:
+        _browser_peers.write("wasm.md", "\n".join(["# In a browser tab without a GPU", "", *lines]) + "\n")
     return lines
 
 
-def main() -> int:
+def main(names: Sequence[str] = ()) -> int:
     if not _browser_peers.are_installed():
         return 1
     with tempfile.TemporaryDirectory() as temporary:
-        section(Path(temporary))
+        section(Path(temporary), names)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

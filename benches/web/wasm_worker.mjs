@@ -14,7 +14,7 @@ const engines = {
     return { run: async () => (await model.run(feeds))[name], threads: () => model.threads };
   },
 
-  async onnxruntime({ model, names, shapes, inputs, threads }) {
+  async onnxruntime({ model, names, shapes, inputs, constants, threads }) {
     const ort = await import("/ort/ort.wasm.bundle.min.mjs");
     ort.env.wasm.wasmPaths = "/ort/";
     ort.env.wasm.numThreads = threads;
@@ -24,6 +24,7 @@ const engines = {
     const run = async () => {
       const feeds = {};
       names.forEach((name, i) => (feeds[name] = new ort.Tensor("float32", data[i], shapes[i])));
+      for (const [name, value] of Object.entries(constants)) feeds[name] = new ort.Tensor("int64", [BigInt(value)], []);
       return (await session.run(feeds))[session.outputNames[0]].getData();
     };
     return { run, threads: () => ort.env.wasm.numThreads };

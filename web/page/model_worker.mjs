@@ -112,11 +112,12 @@ const commands = {
     const began = performance.now();
     await ready(runtime);
     tell(device === "wgpu" ? "Opening the GPU" : "Loading the model");
-    python.FS.writeFile(`/model/${module.name}`, module.text);
-    python.FS.writeFile(`/model/${weights.name}`, weights.bytes);
     const stem = module.name.replace(/\.py$/, "");
+    const unique = `given_${stem}`; // a model may be called model, as this folder, or math
+    python.FS.writeFile(`/model/${unique}.py`, module.text);
+    python.FS.writeFile(`/model/${weights.name}`, weights.bytes);
     if (!/^[A-Za-z_]\w*$/.test(stem)) throw new Error(`${module.name} cannot be imported: its name is not a Python name`);
-    const code = `await lab.load(${JSON.stringify(stem)}, ${JSON.stringify(`/model/${weights.name}`)}, ${JSON.stringify(device)})`;
+    const code = `await lab.load(${JSON.stringify(unique)}, ${JSON.stringify(`/model/${weights.name}`)}, ${JSON.stringify(device)})`;
     const facts = await asked(code);
     model = {
       async run(values, shapes, again) {

@@ -1,0 +1,60 @@
+"""Models loaded, run and released again and again in one tab: what the tab holds, and GPU buffers that stay.
+
+Chromium with SwiftShader's WebGPU; the digits model as a WebAssembly module, as a plan on the GPU and as an ONNX file,
+which the package's worker compiles anew each time. Writes benches/results/loads.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import _browser_peers
+
+KINDS = (
+    ("a compiled `.wasm` file", "wasm", 200),
+    ("a plan, on WebGPU under MicroPython", "wgpu", 60),
+    ("an ONNX file, compiled for WebAssembly", "onnx", 20),
+    ("an ONNX file, compiled for WebGPU", "onnx_wgpu", 20),
+)
+
+
+def main() -> int:
+    import build_package
+    import build_page
+
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        site, folder = Path(temporary, "site"), Path(temporary, "work")
+        site.mkdir()
+        build_package.build_package(site / "emberlet")
+        build_page.build_model(folder)
+        (folder / "digits.onnx").write_bytes((_browser_peers.ROOT / "examples/digits/digits.onnx").read_bytes())
+        with _browser_peers.opened("growth.html", site, folder) as (browser, page):
+            version = browser.version
+            for name, kind, loads in KINDS:
+                told = page.evaluate("([kind, loads]) => load(kind, loads)", [kind, loads], timeout=600000)
+                before, after = told["before"], told["after"]
+                rows.append(
+                    f"| {name} | {loads} | {before['bytes']:,} | {after['bytes']:,} | {before['buffers']} |"
+                    f" {after['buffers']} |"
+                )
+                print(rows[-1], flush=True)
+    lines = [
+        "# Loads in one tab",
+        "",
+        f"Written by `python3 dev.py bench loads`, Chromium {version} with SwiftShader. The digits model is loaded,",
+        "run and released: what the tab holds after a tenth as many loads and after all of these, workers and Wasm",
+        "included, and GPU buffers that were created and not destroyed.",
+        "",
+        "| model | loads | bytes before | after | GPU buffers before | after |",
+        "|---|---:|---:|---:|---:|---:|",
+        *rows,
+    ]
+    _browser_peers.write("loads.md", "\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
