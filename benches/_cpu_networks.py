@@ -218,7 +218,7 @@ _BUILT = {"mobilenetv3": mobilenetv3, "efficientnet_lite0": efficientnet_lite0, 
 
 
 def quantized(name: str, model: Any) -> Path:
-    """onnxruntime's QDQ form of a network of pictures, with a scale for each channel of its weights; kept in the cache."""
+    """onnxruntime's QDQ form of a network of pictures, a scale for each channel of its weights; kept in the cache."""
     import onnx
     from onnx import version_converter
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
