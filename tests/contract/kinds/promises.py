@@ -173,6 +173,22 @@ def _squeezed(choose: random.Random) -> str:
     return ""
 
 
+def _not_a_number(choose: random.Random) -> str:
+    """Quantizing gives NaN the lowest level, as onnxruntime does."""
+    x = _array(choose, _shape(choose, 1), 20.0)
+    x.reshape(-1)[choose.randrange(x.size)] = np.nan
+    name, backend = choose.choice(["int8", "uint8", "int16", "uint16"]), choose.choice(available()).backend
+    low, high = np.iinfo(name).min, np.iinfo(name).max
+    wanted = np.where(np.isnan(x), low, np.clip(np.rint(x / 0.5), low, high))
+
+    def quantized(x: Any) -> Any:
+        return F.quantize_linear(x, 0.5, dtype=name)
+
+    run = quantized if backend == "python" or choose.random() < 0.5 else compiled(quantized, backend, [])
+    found = np.asarray(run(emberlet.asarray(x, device=backend)))
+    return "" if np.array_equal(found, wanted) else f"{x.tolist()} as {name} on {backend}: {found.tolist()}"
+
+
 def _outputs(choose: random.Random) -> str:
     model = helper.make_model(
         helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g",
@@ -291,6 +307,7 @@ FAMILIES: dict[str, Callable[[random.Random], str]] = {
     "fields": _fields,
     "kernels": _kernels,
     "norms": _norms,
+    "not a number": _not_a_number,
     "narrowed": _narrowed,
     "own backend": _own_backend,
     "outputs": _outputs,
